@@ -75,7 +75,7 @@ def _keys(buffers: Sequence[Buffer]) -> tuple[Callable[[Buffer], tuple[float | s
 
 class _Search:
     """Depth first over the order of buffers by offset: in some best placement each buffer lies on those below it, so the search
-    puts the next one on what is there. What is left falls apart where no buffer lives across a time: each part is then placed for
+    puts the next one on what is there, and once no placement is found with it there, only on one that is still to come. What is left falls apart where no buffer lives across a time: each part is then placed for
     itself, and the first that cannot be ends the branch."""
 
     def __init__(self, order: Sequence[Buffer], target: int, steps: int) -> None:
@@ -94,6 +94,8 @@ class _Search:
         ]
         self.low = [0] * len(order)
         """Where each buffer would lie on what is placed; where it lies, once it is."""
+        self.waits = [False] * len(order)
+        """Whether a buffer only lies on one that is still to be placed."""
 
     @property
     def taken(self) -> int:
@@ -120,15 +122,21 @@ class _Search:
         return sorted(map(sorted, groups), key=len) if len(groups) > 1 else [left] if left else []
 
     def _place(self, left: list[int], floor: int) -> bool:
-        self.steps -= 1
-        options = self._options(left, floor) if self.steps >= 0 else []
-        if not options:
-            return False
-        # what would fit below the lowest place of the others comes first, or never better
-        ceiling = min(low + self.buffers[i].size for low, i in options)
-        for low, i in options:
-            if low >= ceiling and low > options[0][0]:
-                break
+        """Branches on whether the lowest buffer lies at its lowest place. If it does not, another one lies below it."""
+        ceiling = lowest = -1
+        while True:
+            self.steps -= 1
+            options = self._options(left, floor) if self.steps >= 0 else []
+            ready = [option for option in options if not self.waits[option[1]]]
+            if not ready:
+                return False
+            low = ready[0][0]
+            i = self._most_needed([j for at, j in ready if at == low], low)
+            if ceiling < 0:
+                # what would fit below the lowest place of the others comes first, or never better
+                ceiling, lowest = min(at + self.buffers[j].size for at, j in options), low
+            if low >= ceiling and low > lowest:
+                return False
             others = [j for j in left if j != i]
             before = self._put(low, i, others)
             for part in self._apart(others):
@@ -136,10 +144,27 @@ class _Search:
                     break
             else:
                 return True
-            self.low, self.rest = before
+            self.low, self.rest, self.waits = before
             if self.steps < 0:
-                break
-        return False
+                return False
+            waiting = set(others)
+            tops = [max(floor, self.low[j]) + self.buffers[j].size for j in self.beside[i] if j in waiting]
+            if not tops:
+                return False
+            self.low[i], self.waits[i] = max(low, min(tops)), True
+
+    def _most_needed(self, lowest: list[int], low: int) -> int:
+        """Of the buffers that fit lowest, that of the section for which there are fewest, and of those the section with the least room
+        to leave free."""
+        if len(lowest) == 1:
+            return lowest[0]
+        counts = [0] * len(self.rest)
+        for i in lowest:
+            for t in range(*self.over[i]):
+                counts[t] += 1
+        room = [self.target - bytes - low for bytes in self.rest]
+        needs = [min((counts[t], room[t]) for t in range(*self.over[i])) for i in lowest]
+        return lowest[needs.index(min(needs))]
 
     def _options(self, left: list[int], floor: int) -> list[tuple[int, int]]:
         """(lowest place, buffer) of each buffer, the lowest first; none where some section cannot hold what is left of it,
@@ -161,15 +186,15 @@ class _Search:
                 after[t] = t + 1
         return found
 
-    def _put(self, low: int, i: int, others: list[int]) -> tuple[list[int], list[int]]:
+    def _put(self, low: int, i: int, others: list[int]) -> tuple[list[int], list[int], list[bool]]:
         """Places a buffer below the others; what there was before."""
-        before = self.low[:], self.rest[:]
+        before = self.low[:], self.rest[:], self.waits[:]
         top, waiting = low + self.buffers[i].size, set(others)
         for t in range(*self.over[i]):
             self.rest[t] -= top - low
         for j in self.beside[i]:
-            if j in waiting and self.low[j] < top:
-                self.low[j] = top
+            if j in waiting and self.low[j] <= top:
+                self.low[j], self.waits[j] = top, False
         self.low[i] = low
         return before
 

@@ -31,7 +31,7 @@ PACKERS: Mapping[Algorithm, Packer] = MappingProxyType(
 )
 """One function for each algorithm: buffers to places."""
 
-_FEW_PAIRS, _MOST_PAIRS = 2_000_000, 30_000_000
+_FEW_PAIRS, _MOST_PAIRS = 2_000_000, 8_000_000
 """Up to so many buffers times those alive at once, `best` takes the time for all algorithms; up to so many for `by-size` too, where
 `best-fit` is not near the bound; for more, `best-fit` alone."""
 _NEAR = 1.01
