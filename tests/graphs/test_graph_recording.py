@@ -79,8 +79,18 @@ def test_the_second_call_records_and_the_others_replay(call: CompiledProgram, de
     for _ in range(5):
         case()
     assert (device.counts["recordings"], device.counts["replays"]) == (1, 4)
-    assert device.counts["copies"] == 4 * (2 + 1)  # two arguments in, the written one out
+    assert device.counts["copies"] == 4  # of `x`: the others are weights and state
     assert not device.counts["owned"]
+
+
+def test_state_that_never_stays_is_copied_in_and_out(call: CompiledProgram, device: FakeGraphs) -> None:
+    case, held = Case(call), []
+    for _ in range(8):
+        case.state = case.state.clone()
+        held.append(case.state)
+        case()
+    assert device.counts["recordings"] == 1
+    assert device.counts["copies"] == device.counts["replays"] * (2 + 1)
 
 
 def test_a_caller_that_keeps_results(call: CompiledProgram, device: FakeGraphs) -> None:
@@ -231,7 +241,7 @@ def test_a_graph_that_is_saved(device: FakeGraphs, tmp_path: Path) -> None:
     (node,) = [n for n in module.graph.nodes if n.target is targets.replay_effect]
     assert node.args[0] == ("graph", "cpu", 3, (0, 1, 2), (1,), (2,))
     boxed = fx_converter.boxed_call(module, recordings=4)
-    x, w = torch.randn(8, 4), torch.randn(4)
+    x, w, state = torch.randn(8, 4), torch.randn(4), torch.zeros(4)
     for run in (lambda args: module(*args), boxed, boxed, boxed):
-        torch.testing.assert_close(run([x, w, torch.zeros(4)])[0], x * w)
+        torch.testing.assert_close(run([x, w, state])[0], x * w)
     assert (device.counts["recordings"], device.counts["replays"]) == (1, 2)

@@ -135,8 +135,10 @@ class Recorded:
 
     A key is the numbers among its arguments and after them. The first call with a key runs the function as it is (kernels are
     loaded, choices made); the second records it, if `static` arguments lie where they lay. Then each call checks that they
-    still do, copies the other tensors to where the recording reads them, and replays. A static argument that lies elsewhere
-    is run with as it is, and recorded anew when it stays; one that never stays is copied as well, unless the function writes it.
+    still do, copies the other tensors to where the recording reads them, and replays. What the function writes counts as
+    static, too: it is state. A static argument that lies elsewhere is run with as it is, and recorded anew when it stays; one
+    that never stays is copied as well, and back where the function writes it. Of those that are called static and written there
+    is no copy: others may see the same memory.
 
     Results are the caller's for as long as it likes: they are lent, over memory that the next replay overwrites, until a
     caller is seen to hold one while the next call begins. That call runs as it is, and from then on this result is copied;
@@ -162,7 +164,9 @@ class Recorded:
         self.name = name
         self.limit = limit
         self.tensors = tensors
-        self.static = static
+        self.static = static | written
+        self.fixed = static & written
+        """Arguments of which there must be no copy."""
         self.written = written
         self.refusal = ""
         """Why nothing is recorded any more."""
@@ -266,7 +270,7 @@ class Recorded:
         """Whether a recording for these addresses will last: static arguments lie where they lay in the call before, or those
         that do not are copied from now on."""
         last = known.seen if known.replay is None else known.replay.addresses
-        moved = {i for i, at in enumerate(here) if at is not None and at != last[i]} - self.written
+        moved = {i for i, at in enumerate(here) if at is not None and at != last[i]} - self.fixed
         known.all_moves += bool(moved)
         is_steady = known.seen == here
         known.seen = here
