@@ -95,6 +95,28 @@ def test_sizes_of_two_factors_do_not_share() -> None:
     assert "pool" not in text
 
 
+@pytest.mark.parametrize(
+    ("sizes", "shared"),
+    [
+        (
+            ["f32[s0, 64]", "f32[s0, s1]", "f32[16]", "f32[s0, 4]"],
+            True,
+        ),  # 16*s0 bytes are no more than 256*s0
+        (["f32[s0, s1, 8]", "f32[16]", "f32[s1, 8]"], True),  # nor are 32*s1 more than 32*s0*s1
+        (["f32[2, 64]", "f32[16]", "f32[s0]"], True),  # nor are 4*s0 more than 512, as s0 is at most 64
+        (["f32[1, 63]", "f32[16]", "f32[s0]"], False),  # but they may be more than 252
+        (["f32[s0, s1]", "f32[16]", "f32[s0, s0]"], False),
+        (["f32[s0]", "f32[16]", "f32[s0, s1]"], False),  # the larger one comes later
+    ],
+)
+def test_sizes_that_are_known_to_be_no_larger_follow(sizes: list[str], shared: bool) -> None:
+    """Each in the bytes of what ended before, also where its size counts in other symbols."""
+    text = _planned(_chain(sizes, given="%x: f32[s0], %y: f32[s1]", last="f32[1]"))
+    places = [line.split("slot ")[1].split(" ")[0] for line in text.splitlines() if " = slot " in line]
+    factors = {line.split(" : ")[1] for line in text.splitlines() if " = slot " in line}
+    assert (len(places) > len(set(places)) and len(factors) > 1) is shared
+
+
 def test_no_more_is_held_for_the_sake_of_a_pool() -> None:
     """One pool of all would hold 768 bytes beside the result of as many as each buffer; `b0` and `b2` share one place."""
     text = _planned(_chain(["f32[64]"] * 3, last="f32[64]"))

@@ -16,11 +16,11 @@ from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memory import held_outside
 from wrapper_ir.analysis.recorded import recorded_functions
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.expr import Expr, Int, Interval, mul
+from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MOD, MUL
 from wrapper_ir.expr.ranges import prove_nonneg
 from wrapper_ir.ops import AllocStorage, CallSubgraph, Define, EnterMemoryPool, Op, Slot, Switch, WhileLoop
-from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages
+from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages, symbol_ranges
 from wrapper_ir.planner import Buffer, Packer, held_bytes, plan_pools
 from wrapper_ir.planner.buffers import height
 from wrapper_ir.program import Function, Param, Program
@@ -70,11 +70,7 @@ class Hoister:
         self.program = analyses.program
         self.calls = [op for op in self.program.ops if isinstance(op, _Calling)]
         self.constants = {v.name for v in analyses.constant_values}
-        self.ranges = {
-            s.name: Interval(s.lower, s.upper)
-            for s in self.program.symbols
-            if s.lower is None or s.upper is None or s.lower <= s.upper
-        }
+        self.ranges = symbol_ranges(self.program)
 
     def hoisted(self, slack: float | None = None) -> Program:
         """The program with storages of callees lent by their callers, without frees of these. What is lent is held throughout

@@ -20,7 +20,8 @@ from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir.passes.donated_room import place_in_arguments
 from wrapper_ir.passes.hoist_storages import Hoister
 from wrapper_ir.passes.join_results import join_results
-from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages
+from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages, symbol_ranges
+from wrapper_ir.passes.shared_pools import share_pools
 from wrapper_ir.planner import Algorithm, Packer, Pool, SearchBudget, held_bytes, pack, plan_pools
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import definitions, map_values, operands, results
@@ -40,8 +41,8 @@ class PlanMemory(Pass):
     `slack` percent more is held than is needed then, operators' own results and returned storages counted; within that, the
     allocations are few. Unless it is given, that is 1 where it leaves less than half of a function's allocations, and 0 where not.
     `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool are on one
-    device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share, `256*s0` and
-    `s1` do not. A storage of zeros becomes a slot that is filled with them. Left alone are storages that are returned, moved,
+    device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share a pool
+    at one time; of other sizes, one that is known to be no larger may follow another. A storage of zeros becomes a slot that is filled with them. Left alone are storages that are returned, moved,
     resized, or in symmetric memory that other processes may use after the ops that are given it, that several streams use, and those of functions that allocate from pools of torch's, or in which a size has no value under the hints. So are
     padded rows whose number may be none. Storages of branches, loop bodies and callees are slots of storages that callers lend
     where that holds no more, either.
@@ -140,6 +141,7 @@ class _Planner:
     ) -> None:
         self.function, self.analyses, self.sizes, self.options = function, analyses, sizes, options
         self.packer = packer
+        self.ranges = symbol_ranges(analyses.program)
         self.live: Liveness = analyses.get_for(function, analyse_liveness)
 
     def planned(self) -> Function:
@@ -156,10 +158,11 @@ class _Planner:
             pools = self._pools(storages)
         except ExpressionError:
             return self.function  # a size has no value under the hints: what is held then cannot be told
-        shared = [pool for pool in pools if len(pool.buffers) > 1]
+        shared = [group for group in pools if len(group) > 1 or len(group[0].buffers) > 1]
         return self._rewritten(shared, storages) if shared else self.function
 
-    def _pools(self, storages: Mapping[str, PlannableStorage]) -> tuple[Pool, ...]:
+    def _pools(self, storages: Mapping[str, PlannableStorage]) -> list[list[Pool]]:
+        """The pools that lie in each allocation, one after the other."""
         buffers = [
             s.buffer(self.live.storages[s.op.result], self._bytes(s.factor)) for s in storages.values()
         ]
@@ -174,7 +177,10 @@ class _Planner:
         if self.options.slack is None and len(others) <= _FEW_STORAGES:
             tight = plan_pools(others, outside, kinds, 0, self.packer)
             pools = tight if len(tight) <= 2 * len(pools) else pools
-        return (*held, *pools)
+        units = {s.factor: self._bytes(s.factor) for s in storages.values()}
+        limit = max(held_bytes(others, outside), default=0) * (1 + self.options.most_slack)
+        groups = share_pools(pools, storages, units, self.ranges, outside, limit)
+        return [*([pool] for pool in held), *groups]
 
     def _is_held(self, storage: PlannableStorage) -> bool:
         """Whether its memory is held from call to call."""
@@ -184,25 +190,22 @@ class _Planner:
     def _bytes(self, factor: Expr) -> int:
         return max(1, self.sizes.number(factor))
 
-    def _rewritten(self, pools: list[Pool], storages: Mapping[str, PlannableStorage]) -> Function:
+    def _rewritten(self, groups: list[list[Pool]], storages: Mapping[str, PlannableStorage]) -> Function:
         used = {v.name for v in (*definitions(self.function), *self.analyses.constant_values)}
         slots: dict[str, Slot] = {}
         first: dict[str, AllocStorage] = {}
-        for pool in pools:
-            members = [storages[b.name] for b in pool.buffers]
-            factor, like = members[0].factor, members[0].op
-            unit = self._bytes(factor)
-            types = [m.op.result.type for m in members]
-            made = Value(
-                fresh_pool_name(used),
-                dataclasses.replace(
-                    types[0], nbytes=mul(pool.size // unit, factor), alignment=max(t.alignment for t in types)
-                ),
-            )
-            begins = min(pool.buffers, key=lambda b: b.begin).name
+        for pools in groups:
+            begins = min(pools[0].buffers, key=lambda b: b.begin).name
+            factor, like = storages[begins].factor, storages[begins].op
+            types = [storages[b.name].op.result.type for pool in pools for b in pool.buffers]
+            nbytes = mul(pools[0].size // self._bytes(factor), factor)
+            alignment = max(t.alignment for t in types)
+            type = dataclasses.replace(like.result.type, nbytes=nbytes, alignment=alignment)
+            made = Value(fresh_pool_name(used), type)
             first[begins] = AllocStorage(result=made, purpose=AllocPurpose.POOL, stream=like.stream)
-            for b in pool.buffers:
-                slots[b.name] = storages[b.name].slot(made, pool.offsets[b.name] // unit)
+            for pool, b in [(p, b) for p in pools for b in p.buffers]:
+                storage = storages[b.name]
+                slots[b.name] = storage.slot(made, pool.offsets[b.name] // self._bytes(storage.factor))
         return self.function.with_body(_with_slots(self.function, slots, first))
 
 

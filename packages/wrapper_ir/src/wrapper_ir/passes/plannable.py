@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
 from wrapper_ir.analysis.streams import crossing_streams
-from wrapper_ir.expr import Expr, Int, expand, mul
+from wrapper_ir.expr import Expr, Int, Interval, expand, mul
 from wrapper_ir.expr.build import sum_of
 from wrapper_ir.layout import numel
 from wrapper_ir.ops import AllocPurpose, AllocStorage, Slot, View, ZeroMode
 from wrapper_ir.passes.symmetric_storages import shareable_symmetric
 from wrapper_ir.planner import Buffer
-from wrapper_ir.program import Function
+from wrapper_ir.program import Function, Program
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 
-__all__ = ["PlannableStorage", "fresh_pool_name", "plannable_storages"]
+__all__ = ["PlannableStorage", "fresh_pool_name", "plannable_storages", "symbol_ranges"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +99,12 @@ def fresh_pool_name(used: set[str]) -> str:
         number += 1
     used.add(f"pool{number}")
     return f"pool{number}"
+
+
+def symbol_ranges(program: Program) -> dict[str, Interval]:
+    """What is known of the program's symbols, but for ranges that no value is in."""
+    return {
+        s.name: Interval(s.lower, s.upper)
+        for s in program.symbols
+        if s.lower is None or s.upper is None or s.lower <= s.upper
+    }
