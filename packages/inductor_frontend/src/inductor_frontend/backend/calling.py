@@ -65,24 +65,25 @@ def boxed(
         raise BackendError(
             "FE401", f"emitter {emitter.name!r} cannot compile the program: {error}"
         ) from error
-    run = compiled.boxed
-    positions = graph.positions
-    if positions == tuple(range(graph.inputs)):
-
-        def call(args: list[Any]) -> Sequence[Any]:
-            return run(args)
-
-    else:
-
-        def call(args: list[Any]) -> Sequence[Any]:
-            used = [args[p] for p in positions]
-            args.clear()
-            return run(used)
-
-    ordered = call if graph.outer == OuterStreams() else between_streams(call, graph.outer)
+    ordered: Boxed = compiled.boxed
+    if graph.positions != tuple(range(graph.inputs)):
+        ordered = _picking(ordered, graph.positions)
+    if graph.outer != OuterStreams():
+        ordered = between_streams(ordered, graph.outer)
     if is_backward and _takes_complex(graph):
         ordered = _resolving(ordered)
     return marked(profiled(ordered, graph.artifact, graph_id))
+
+
+def _picking(run: Boxed, positions: Sequence[int]) -> Boxed:
+    """`run` on those of a graph's inputs that its program has."""
+
+    def call(args: list[Any]) -> Sequence[Any]:
+        used = [args[p] for p in positions]
+        args.clear()
+        return run(used)
+
+    return call
 
 
 def _takes_complex(graph: CompiledGraph) -> bool:
