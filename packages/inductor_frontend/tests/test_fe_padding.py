@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import nn
 from torch._inductor import config as inductor_config
+from torch._inductor.fx_passes import pad_mm
 from torch._inductor.utils import run_and_get_code
 from torch.nn.functional import pad
 
-from inductor_frontend import CaptureOptions, PaddingOptions, capture
+from inductor_frontend import CaptureError, CaptureOptions, PaddingOptions, capture
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
 from wrapper_ir.ops import AllocStorage
@@ -165,12 +166,38 @@ class TestOptions:
         with inductor_config.patch(ALWAYS):
             assert capture(attention, example, options=options).program == plain
 
-    def test_padding_of_matrix_products_never_happens_on_a_cpu(
+    def test_operands_of_products_stay_as_they_are_on_a_cpu(
         self, example: tuple[torch.Tensor, torch.Tensor]
     ) -> None:
         plain = capture(attention, example).program
         with inductor_config.patch({"shape_padding": True, "force_shape_pad": True}):
             assert capture(attention, example).program == plain
+            assert capture(attention, example, options=CaptureOptions(padded_products=True)).program == plain
+
+    @pytest.mark.parametrize("language", ["python", "fx"])
+    def test_padded_operands_of_products(
+        self,
+        language: str,
+        example: tuple[torch.Tensor, torch.Tensor],
+        equals_eager: Check,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Inductor measures on a GPU, of which a stand-in says here that it pays."""
+        monkeypatch.setattr(pad_mm, "check_device", lambda a, b: True)
+        monkeypatch.setattr(pad_mm, "has_triton", lambda: True)
+        monkeypatch.setattr(pad_mm, "_should_pad", lambda *args, **kwargs: True)
+        artifact = capture(attention, example, options=CaptureOptions(padded_products=True))
+        equals_eager(artifact, attention, *example)
+        assert "[20, 20]" in main(artifact)  # 19 up to a multiple of four
+        assert "20" not in main(capture(attention, example))
+        compiled = torch.compile(attention, backend="wrapper_ir", options={"emitter": language})
+        torch.testing.assert_close(compiled(*example), attention(*example))
+
+    def test_what_pays_is_not_measured_without_a_gpu(
+        self, example: tuple[torch.Tensor, torch.Tensor]
+    ) -> None:
+        with pytest.raises(CaptureError, match=r"FE103.*measured on a device"):
+            capture(attention, example, target="cuda:sm_90", options=CaptureOptions(padded_products=True))
 
     @pytest.mark.usefixtures("_fresh_dynamo")
     def test_training_with_padded_rows(self) -> None:

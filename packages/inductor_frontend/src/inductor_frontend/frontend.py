@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 from inductor_frontend.constants import is_packed, tensor_data
 from inductor_frontend.devices import capture_target
 from inductor_frontend.devices.isa_sources import capture_for_each
-from inductor_frontend.errors import HookError
+from inductor_frontend.errors import CaptureError, HookError
 from inductor_frontend.export.combinations import traced_combinations
 from inductor_frontend.export.exported import export_model
 from inductor_frontend.export.tensor_kinds import blamed_on_sparse, require_types
@@ -76,6 +76,12 @@ def _capture(
 ) -> Artifact:
     require_types(model, args, kwargs)
     device = capture_target(target, options.gpu)
+    if options.padded_products and device.device is not None:
+        raise CaptureError(
+            "FE103",
+            f"padded_products is measured on a device, which a capture for {device.target} does without",
+            hint="leave the option out, or capture a model that is on the device, without a target",
+        )
     with capture_session(options), recorded_checks() as checks, ExitStack() as stack:
         for tracing in (device.emulated(), sized_writes(), traced_combinations()):
             stack.enter_context(tracing)

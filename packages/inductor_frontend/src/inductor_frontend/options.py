@@ -27,8 +27,8 @@ class PaddingOptions:
 
     Each field is Inductor's option of the same name, and is what that option is when the value is made: a capture
     follows the process's configuration unless told otherwise, and depends on nothing but its options. Inductor pads
-    nothing on a CPU as long as `disable_padding_cpu` holds, which is its default. Its other padding, of matrix
-    multiplications to multiples of a tile (`shape_padding`, `force_shape_pad`), never happens on a CPU.
+    nothing on a CPU as long as `disable_padding_cpu` holds, which is its default. Its other padding, of the operands of matrix
+    products, is `CaptureOptions.padded_products`.
     """
 
     comprehensive_padding: bool = field(default_factory=lambda: _flag("comprehensive_padding"))
@@ -66,6 +66,9 @@ class CaptureOptions:
     """Keep in-place kernels that the scheduler decided on; off: every kernel output gets storage of its own."""
     padding: PaddingOptions = field(default_factory=PaddingOptions)
     """Padded strides, as Inductor is configured."""
+    padded_products: bool = False
+    """Pad operands of matrix products to what a GPU's library computes fast, where Inductor measures on that GPU that it pays
+    (its `shape_padding`); torch.compile's default is Inductor's. Never on a CPU; not for a `target` that is not here."""
     cpu_kernels: Literal["cpp", "triton"] = "cpp"
     """What kernels for a CPU are written in."""
     multi_kernels: bool = False

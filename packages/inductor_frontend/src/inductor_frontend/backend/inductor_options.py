@@ -44,6 +44,7 @@ _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
         "max_autotune_gemm": "`products`",
         "nan_asserts": '`options={"passes": "insert-finite-checks"}`',
         "scalar_asserts": "`scalar_asserts` is an option here too",
+        "shape_padding": "`padded_products`",
         "size_asserts": "`layout_asserts`",
         "triton.cudagraph_capture_sizes": _LIMITED,
         "triton.cudagraph_dynamic_shape_warn_limit": _LIMITED,
@@ -73,6 +74,7 @@ _FOLLOWED: Mapping[str, str] = MappingProxyType(
     {
         "inplace_buffers": "inplace_kernels",
         "scalar_asserts": "scalar_asserts",
+        "shape_padding": "padded_products",
         "size_asserts": "layout_asserts",
     }
 )

@@ -29,7 +29,6 @@ _PINNED: Mapping[str, object] = {
     "compile_threads": 1,
     "benchmark_kernel": False,
     "force_shape_pad": False,
-    "shape_padding": False,
     "triton.autotune_at_compile_time": False,
     "triton.proton_profiling": False,
     "triton.store_cubin": False,
@@ -69,6 +68,7 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
         # constants stay as they are, neither folded nor packed for this machine, unless asked for
         "freezing": options.packed_weights,
         "cpp.weight_prepack": options.packed_weights,
+        "shape_padding": options.padded_products,
         "cpu_backend": options.cpu_kernels,
         "triton.multi_kernel": int(options.multi_kernels),
         "max_autotune_gemm": options.products != "extern",
