@@ -77,6 +77,12 @@ APART = {
         READ,
         "",
     ),
+    "an argument whose name has ended": (
+        "owned f32[128]",
+        THREE,
+        "  %u = reuse %g : f32[128]\n" + READ.replace("%g", "%u"),
+        "",
+    ),
     "a storage that begins before": (
         "owned f32[128]",
         "  launch @k(%g, %a, 64, 64) extents(256, 256)\n  launch @k(%a, %x, 64, 64) extents(256, 256)",

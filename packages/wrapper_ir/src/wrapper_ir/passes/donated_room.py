@@ -47,13 +47,14 @@ def place_in_arguments(function: Function, analyses: Analyses, sizes: Sizes) -> 
     Raises ExpressionError where a size has no value under the hints.
     """
     live = analyses.get_for(function, analyse_liveness)
-    freed = freed_at(function, live)
+    freed, reused = freed_at(function, live), _reused(function, analyses)
     rooms = [
         _Room(made, sizes.bytes_of(v), live.storages[v], freed[v])
         for v, made in operator_results(function, analyses, donated=True).items()
         if live.aliasing.owned.get(v) == -1
         and v in live.storages
         and v in freed
+        and v not in reused
         and isinstance(extent_bytes(made.value.type), Int)
     ]
     if not rooms:
@@ -155,8 +156,10 @@ def _tenants(
     """Storages of fixed sizes that the function frees, and that are used by their bytes alone, the largest first."""
     relied, storages = relied_alignment(function, analyses), reusable_storages(function, analyses)
     roots = analyses.aliasing(function).roots
+    for root in _reused(function, analyses):
+        storages.pop(root, None)
     for op in function.body:
-        if not isinstance(op, _BY_BYTES) or (isinstance(op, View) and op.mode is ViewMode.REUSE):
+        if not isinstance(op, _BY_BYTES):
             for value in operands(op):
                 for root in roots.get(value, NO_ROOTS):
                     storages.pop(root, None)
@@ -169,6 +172,13 @@ def _tenants(
         and isinstance(op.result.type.nbytes, Int)
     ]
     return sorted(found, key=lambda tenant: -tenant.size)
+
+
+def _reused(function: Function, analyses: Analyses) -> set[Value]:
+    """What is reused, which ends all names of it."""
+    roots = analyses.aliasing(function).roots
+    views = [op for op in function.body if isinstance(op, View) and op.mode is ViewMode.REUSE]
+    return {root for op in views for root in roots.get(op.source, NO_ROOTS)}
 
 
 def _rewritten(function: Function, found: Mapping[Value, tuple[OperatorResult, int]]) -> Iterator[Op]:
