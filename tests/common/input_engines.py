@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,9 @@ def engines(artifact: Artifact, folder: Path, guarded: Guarded = NOT_GUARDED) ->
     """Callables over flat arguments, by the name of the engine and of the form of its call."""
     interpreter = Interpreter(artifact, machine("torch"), InterpOptions(guarded=guarded))
     python = py_wrapper.compile(artifact, py_wrapper.PyOptions(guarded=guarded))
-    (path, *_) = py_wrapper.write(artifact, folder / "module", py_wrapper.PyOptions(guarded=guarded))
+    # A folder for each: Python takes a module's bytecode for current where its text has the same length and second.
+    place = Path(tempfile.mkdtemp(dir=folder))
+    (path, *_) = py_wrapper.write(artifact, place, py_wrapper.PyOptions(guarded=guarded))
     written = _module(path)
     found: dict[str, Run] = {
         "interpreter": interpreter.boxed,
