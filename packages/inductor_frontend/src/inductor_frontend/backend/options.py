@@ -171,7 +171,7 @@ def _unable(option: str, emitter: Emitter[Any], what: str) -> CaptureError:
     return CaptureError(
         "FE103",
         f"option {option!r}: the emitter {emitter.name!r} cannot {what}",
-        hint="leave the option out, or choose the emitter 'python'",
+        hint="leave the option out, or choose the emitter 'python' or 'fx'",
     )
 
 
