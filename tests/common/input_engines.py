@@ -35,6 +35,7 @@ def engines(artifact: Artifact, folder: Path, guarded: Guarded = NOT_GUARDED) ->
     interpreter = Interpreter(artifact, machine("torch"), InterpOptions(guarded=guarded))
     python = py_wrapper.compile(artifact, py_wrapper.PyOptions(guarded=guarded))
     # A folder for each: Python takes a module's bytecode for current where its text has the same length and second.
+    folder.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(dir=folder))
     (path, *_) = py_wrapper.write(artifact, place, py_wrapper.PyOptions(guarded=guarded))
     written = _module(path)

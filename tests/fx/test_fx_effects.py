@@ -38,6 +38,7 @@ PURE = {
     "int64",
     "partial_call",
     "power",
+    "replay",
     "same",
     "switch",
     "total_call",

@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 import torch
+from torch._inductor import config as inductor_config
 from torch._inductor import ir
 
 from inductor_frontend import CaptureError, CaptureOptions, ConversionError, HookError, capture
@@ -233,7 +234,8 @@ class TestOptions:
     def test_known_options(self) -> None:
         parsed = BackendOptions.parse({"emitter": "fx", "verify": False})
         assert parsed.emitter == "fx"
-        assert parsed.capture == CaptureOptions(verify=False)
+        padded = inductor_config.shape_padding  # which torch.compile follows
+        assert parsed.capture == CaptureOptions(verify=False, padded_products=padded)
 
 
 def test_errors_have_one_base() -> None:
