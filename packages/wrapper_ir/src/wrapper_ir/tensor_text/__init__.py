@@ -3,10 +3,10 @@
 No tensor library is needed: a `TensorView` is a layout and the bytes of its elements.
 """
 
-from wrapper_ir.debug.elements import blocks, decode
-from wrapper_ir.debug.numbers import number_text, statistic_text
-from wrapper_ir.debug.summary import TensorSummary, summarize
-from wrapper_ir.debug.text import TensorView, layout_text, scalar_text, summary_text, tensor_lines
+from wrapper_ir.tensor_text.elements import blocks, decode
+from wrapper_ir.tensor_text.lines import TensorView, layout_text, scalar_text, summary_text, tensor_lines
+from wrapper_ir.tensor_text.numbers import number_text, statistic_text
+from wrapper_ir.tensor_text.summary import TensorSummary, summarize
 
 __all__ = [
     "TensorSummary",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import add, mul
 
-from wrapper_ir.debug.elements import BLOCK, Number, blocks
+from wrapper_ir.tensor_text.elements import BLOCK, Number, blocks
 from wrapper_ir.types import DType
 
 __all__ = ["TensorSummary", "summarize"]

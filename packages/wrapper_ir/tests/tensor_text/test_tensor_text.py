@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wrapper_ir.debug import (
+from wrapper_ir.tensor_text import (
     TensorView,
     decode,
     number_text,
@@ -19,7 +19,7 @@ from wrapper_ir.debug import (
     summarize,
     tensor_lines,
 )
-from wrapper_ir.debug.elements import BLOCK
+from wrapper_ir.tensor_text.elements import BLOCK
 from wrapper_ir.types import DType
 
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from wrapper_ir.debug.elements import Number, decode
-from wrapper_ir.debug.numbers import number_text, statistic_text
-from wrapper_ir.debug.summary import TensorSummary, summarize
+from wrapper_ir.tensor_text.elements import Number, decode
+from wrapper_ir.tensor_text.numbers import number_text, statistic_text
+from wrapper_ir.tensor_text.summary import TensorSummary, summarize
 from wrapper_ir.types import DType
 
 __all__ = ["WHOLE", "TensorView", "layout_text", "scalar_text", "summary_text", "tensor_lines"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 
-from wrapper_ir.debug.elements import Number
+from wrapper_ir.tensor_text.elements import Number
 
 __all__ = ["number_text", "statistic_text"]
 
