@@ -89,5 +89,6 @@ def test_the_registry_knows_every_protocol() -> None:
         "CompiledProgram",
         "Containers",
         "KernelTuner",
+        "LineEmitter",
         "OperatorEmitter",
     }

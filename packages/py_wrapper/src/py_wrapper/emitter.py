@@ -11,6 +11,7 @@ from py_wrapper.load import load_module, write_files
 from py_wrapper.options import PyOptions
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.emitted import EmittedText
 from wrapper_ir.files import check_files, replacing
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators import OperatorPolicy
@@ -94,6 +95,11 @@ class PythonEmitter:
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
         """`compile`; `guarded` adds to what the options say."""
         return compile(artifact, replace(self.options, guarded=self.options.guarded | guarded))
+
+    def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
+        """See `wrapper_ir.protocols.LineEmitter`."""
+        emitted = self.emit(artifact)
+        return (EmittedText(name=f"{emitted.name}.py", text=emitted.source, origins=tuple(emitted.origins)),)
 
     def with_operators(self, policy: OperatorPolicy) -> PythonEmitter:
         """See `wrapper_ir.protocols.OperatorEmitter`."""

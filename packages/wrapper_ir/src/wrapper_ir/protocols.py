@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.emitted import EmittedText
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.inputs import TensorFacts
 from wrapper_ir.kernels import KernelBinary, KernelDef
@@ -29,6 +30,7 @@ __all__ = [
     "Frontend",
     "KernelRuntime",
     "KernelTuner",
+    "LineEmitter",
     "LoadedKernel",
     "Machine",
     "OperatorEmitter",
@@ -126,6 +128,14 @@ class TuningEmitter(Protocol):
     # Any: the code, as the emitter's own type
     def with_tuning(self) -> Emitter[Any]:
         """The same emitter, for callables whose kernels are tuned at their first launches."""
+
+
+@runtime_checkable
+class LineEmitter(Protocol):
+    """What an `Emitter` offers besides where it knows which op each line is written for; `wir explain` asks for it."""
+
+    def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
+        """The text that `emit` gives, file by file, with the origin of each line."""
 
 
 class KernelRuntime(Protocol):

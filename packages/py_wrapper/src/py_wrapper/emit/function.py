@@ -10,6 +10,7 @@ from py_wrapper.emit.placement import on_stream
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.table import WRITERS
 from py_wrapper.emit.writer import WIDTH
+from wrapper_ir.emitted import LineOrigin
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.steps import Step
 from wrapper_ir.ops import UNKNOWN, AllocStorage, Comment, Drop, Free, Op, Provenance, Return, Slot, View
@@ -27,6 +28,7 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
     """`def name(args, s0):`, whose list of arguments is emptied, and which returns a tuple."""
     function, out = scope.plan.function, scope.out
     name_persistent(scope)
+    out.origin = LineOrigin(note=f"function @{function.name}")
     if scope.plan.persistent.windows:
         write_new_buffers(scope)
     out.line()
@@ -34,6 +36,7 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
     captures = "".join(f", {scope.define(symbol)}" for symbol in function.captures)
     with out.block(f"def {name}(args{captures}):"):
         out.line(f'"""{python_docstring(doc)}"""')
+        out.origin = LineOrigin(note=f"arguments of @{function.name}")
         if function.params:
             out.unpack([scope.bind(p.value) for p in function.params], "args")
         out.line("args.clear()")
@@ -45,12 +48,14 @@ def _write_steps(scope: FunctionScope) -> None:
     done = write_lent_windows(scope)
     written = [s for s in _written(scope) if not (isinstance(s, _WINDOWS) and s.result in done)]
     head = [step for step in written if step.at.op is None]
+    scope.out.origin = LineOrigin(note=f"checks of the arguments of @{scope.plan.name}")
     for step in head:
         WRITERS[type(step)](step, scope)
     given = f"buffer_pool.give({', '.join(write_take(scope))})" if scope.plan.persistent.windows else ""
     previous = ""
     for step in written[len(head) :]:
         scope.position = step.at.position
+        scope.out.origin = scope.module.origins.of(scope.plan.name, scope.position)
         if given and isinstance(step, steps.Return):
             scope.out.line(given)
         previous = _announce(step, previous, scope)

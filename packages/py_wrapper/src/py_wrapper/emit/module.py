@@ -8,6 +8,7 @@ from py_wrapper.native import short_overload
 from py_wrapper.options import PyOptions
 from wrapper_ir import runtime
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
+from wrapper_ir.emitted import OpOrigins
 from wrapper_ir.lowering import FunctionPlan, Plan
 from wrapper_ir.runtime.kernel_files import short_name
 from wrapper_ir.signature import TreeSpec
@@ -34,8 +35,10 @@ _RUNTIME = (*runtime.__all__, "find_group")
 class ModuleScope:
     """Names of everything global, and a record of what the functions turned out to need."""
 
-    def __init__(self, plan: Plan, options: PyOptions) -> None:
+    def __init__(self, plan: Plan, options: PyOptions, origins: OpOrigins) -> None:
         self.plan = plan
+        self.origins = origins
+        """Of the plan's ops, in the program that it was lowered from."""
         self.program = program = plan.program
         self.options = options
         self.names = namer((*_OWN, *_PERSISTENT, *_RUNTIME, *(h.value for h in Helper)))

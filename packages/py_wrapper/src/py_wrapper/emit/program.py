@@ -17,6 +17,7 @@ from py_wrapper.emit.writer import Writer
 from py_wrapper.options import PyOptions
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.emitted import LineOrigin, OpOrigins
 from wrapper_ir.kernels import KernelDef, needed, source_of
 from wrapper_ir.lowering import FunctionPlan, LoweringOptions, lower
 from wrapper_ir.runtime.kernel_files import TABLE, kernel_file_names, kernel_table
@@ -35,6 +36,8 @@ class EmittedModule:
     kernels: Sequence[KernelDef]
     externs: Sequence[ExternDef] = ()
     """The operators that it calls."""
+    origins: Sequence[LineOrigin | None] = ()
+    """What each line of `source` is written for."""
 
     def __str__(self) -> str:
         return self.source
@@ -74,7 +77,8 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
     """The module for an artifact. Raises VerificationError (WIR1nn) for a signature that does not fit the program,
     NotSupportedError (WIR91n), LoweringError (WIR24n), EmitError (PY1nn)."""
     plan = lower(artifact, _lowering(options), analyses)
-    artifact, scope = plan.artifact, ModuleScope(plan, options)
+    scope = ModuleScope(plan, options, OpOrigins(artifact.program, plan.program))
+    artifact = plan.artifact
     if plan.reads_files:
         scope.runtime("check_files")
     body = Writer()
@@ -82,10 +86,13 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
         _write_function(function, scope, body)
         write_recorded(function, scope, body)
     main = scope.function_names[artifact.program.main.name]
+    body.origin = LineOrigin(note="the flat calling convention")
     body.paragraph(_BOXED.format(main=main, check=_CHECK_FILES if plan.reads_files else ""))
     body.line()
     body.line()
+    body.origin = LineOrigin(note="the model's own signature")
     write_forward(scope, artifact.signature, body)
+    body.origin = LineOrigin(note="example inputs, for the module as a script")
     write_examples(scope, body)
     kernels = needed(artifact.program.kernels, scope.kernel_names)
     head = Writer()
@@ -102,6 +109,7 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
         files=files,
         kernels=kernels,
         externs=plan.operators,
+        origins=[*head.origins(), *body.origins()],
     )
 
 

@@ -10,6 +10,7 @@ from py_wrapper.emit.memory import constant_window
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.native import overload_text
+from wrapper_ir.emitted import LineOrigin
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.lowering import ConstantBytes, ConstantWindow
@@ -22,13 +23,15 @@ __all__ = ["write_prologue"]
 
 def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: bool, out: Writer) -> None:
     """Everything that is done once, when the module is loaded."""
-    constants = [_storage(held, scope) for held in scope.plan.bytes]
-    constants += [_constant(c, scope) for c in scope.program.constants]
+    constants = [(held.name, *_storage(held, scope)) for held in scope.plan.bytes]
+    constants += [(c.value.name, *_constant(c, scope)) for c in scope.program.constants]
     windows = [_window(w, name, scope) for w, name in zip(scope.plan.windows, scope.window_names)]
     needed = {helper: text for helper, text in HELPERS.items() if helper in scope.helpers}
     guard = Writer()
     write_inputs(scope, guard)
+    out.origin = LineOrigin(note="imports")
     _write_imports(scope, uses_math, out)
+    out.origin = LineOrigin(note="helpers of this module")
     for text in needed.values():
         if not text.startswith("\n"):
             out.line(text)
@@ -44,7 +47,9 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: 
             text = text.replace("{hex}", f"{poison:#04x}").replace("{poison}", str(poison))
             out.paragraph(text.replace("{index}", str(scope.program.target.device.index or 0)))
     if guard.text():
+        out.origin = LineOrigin(note="checks of the program's arguments")
         out.paragraph(guard.text())
+    out.origin = LineOrigin(note="kernels and constants beside this module")
     if kernels or constants:
         out.gap()
         if any(text.startswith("\n") for text in needed.values()):
@@ -55,9 +60,12 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: 
     if kernels:
         out.line("kernels = parts.load_kernels()")
         for name, variable in scope.kernel_names.items():
+            out.origin = LineOrigin(kernel=name, note="loads a kernel")
             out.line(f"{variable} = kernels[{python_string(name)}]")
-    for head, args in constants:
+    for constant, head, args in constants:
+        out.origin = LineOrigin(constant=constant, note=f"constant %{constant}")
         out.items(f"{head}(", args, ")")
+    out.origin = LineOrigin(note="windows of constants, made once")
     for window in windows:
         out.line(window)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, tuple_text
+from wrapper_ir.emitted import LineOrigin
 from wrapper_ir.lowering import FunctionPlan
 from wrapper_ir.quoting import python_string
 
@@ -25,4 +26,5 @@ def write_recorded(plan: FunctionPlan, scope: ModuleScope, out: Writer) -> None:
     args += [f"{key}={tuple_text([str(i) for i in found])}" for key, found in positions.items() if found]
     out.line()
     out.line()
+    out.origin = LineOrigin(note=f"records and replays @{plan.name}")
     out.items(f"{name} = {recorder}.recorded(", args, ")")

@@ -1,4 +1,4 @@
-"""Lines of Python with indentation; long calls are broken."""
+"""Lines of Python with indentation and the origin of each; long calls are broken."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from wrapper_ir.emitted import LineOrigin
 from wrapper_ir.quoting import python_comment
 
 __all__ = ["WIDTH", "Writer", "targets", "tuple_text"]
@@ -26,10 +27,12 @@ def targets(names: Sequence[str]) -> str:
 
 
 class Writer:
-    """Collects lines."""
+    """Collects lines. `origin` is what the lines to come are written for; None for what is no code."""
 
     def __init__(self) -> None:
+        self.origin: LineOrigin | None = None
         self._lines: list[str] = []
+        self._origins: list[LineOrigin | None] = []
         self._depth = 0
         self._open: list[int] = []
         """Where the blocks begin that `open_block` began."""
@@ -37,6 +40,7 @@ class Writer:
     def line(self, text: str = "") -> None:
         """One line; '' is an empty one, two of which never follow each other inside a block."""
         self._lines.append("    " * self._depth + text if text else "")
+        self._origins.append(self.origin if text and text[0] != "#" else None)
 
     def gap(self) -> None:
         """An empty line, unless there is one already or a block has just begun."""
@@ -132,3 +136,10 @@ class Writer:
     def text(self) -> str:
         """All lines."""
         return "\n".join(self._lines) + "\n"
+
+    def origins(self) -> list[LineOrigin | None]:
+        """The origins of all lines."""
+        origins: list[LineOrigin | None] = []
+        for line, origin in zip(self._lines, self._origins, strict=True):
+            origins += [origin] * (line.count("\n") + 1)
+        return origins

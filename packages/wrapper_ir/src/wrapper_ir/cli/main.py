@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from wrapper_ir.cli import cache, execute, inspection, kernels, memory, transform
+from wrapper_ir.cli import cache, execute, explain, inspection, kernels, memory, transform
 from wrapper_ir.errors import WirError
 
 __all__ = ["main"]
@@ -88,6 +88,7 @@ def completion(shell: str) -> None:
 
 COMMANDS = (
     *inspection.COMMANDS,
+    *explain.COMMANDS,
     *memory.COMMANDS,
     *transform.COMMANDS,
     *kernels.COMMANDS,

@@ -1,0 +1,64 @@
+"""Emitted text with the origin of each line, which emitters give and `wrapper_ir.explain` reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wrapper_ir.program import Function, Program
+
+__all__ = ["EmittedText", "LineOrigin", "OpOrigins"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineOrigin:
+    """What a line of emitted text is written for.
+
+    An op: `function` and `position` say which. Or something around the ops: `note` says what (`imports`, `argument %x`), with
+    the `kernel` or the `constant` that the line prepares, where it prepares one.
+    """
+
+    function: str = ""
+    position: int = -1
+    kernel: str = ""
+    constant: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmittedText:
+    """One file of emitted text. `origins` has an item for each of its lines, None for blank lines and comments; `name` is
+    the file's path below the folder that the emitter writes."""
+
+    name: str
+    text: str
+    origins: tuple[LineOrigin | None, ...]
+
+
+class OpOrigins:
+    """The origins of the ops of a lowered program in the program that was lowered: lowering adds ops and keeps the others."""
+
+    def __init__(self, program: Program, lowered: Program) -> None:
+        given = {f.name: f for f in program.functions}
+        self._found: dict[str, list[LineOrigin]] = {
+            f.name: _origins(given[f.name], f) for f in lowered.functions if f.name in given
+        }
+
+    def of(self, function: str, position: int) -> LineOrigin:
+        """The origin of the op at `position` of the lowered function; for an op that lowering added, that of the next op which
+        it did not."""
+        found = self._found.get(function, ())
+        return found[position] if position < len(found) else LineOrigin(note=f"function @{function}")
+
+
+def _origins(given: Function, lowered: Function) -> list[LineOrigin]:
+    positions = {id(op): at for at, op in enumerate(given.body)}
+    found: list[LineOrigin] = []
+    next_one = max(len(given.body) - 1, 0)
+    for op in reversed(lowered.body):
+        at = positions.get(id(op))
+        if at is not None:
+            next_one = at
+        note = "" if at is not None else "added by lowering, before this op"
+        found.append(LineOrigin(function=given.name, position=next_one, note=note))
+    found.reverse()
+    return found

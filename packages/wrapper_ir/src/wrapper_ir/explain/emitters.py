@@ -1,0 +1,50 @@
+"""What installed emitters write for a program, line by line; and what is lacking where one is not installed or cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.emitted import EmittedText
+from wrapper_ir.errors import WirError
+from wrapper_ir.explain.model import Explanation
+from wrapper_ir.explain.program import ExplainOptions, explain_program
+from wrapper_ir.operators import ALL_OPERATORS
+from wrapper_ir.protocols import LineEmitter, OperatorEmitter
+from wrapper_ir.registry import emitter
+
+__all__ = ["emitted_texts", "explain_artifact"]
+
+
+def emitted_texts(
+    artifact: Artifact, names: Iterable[str]
+) -> tuple[Mapping[str, tuple[EmittedText, ...]], tuple[str, ...]]:
+    """What each of these emitters writes, and in words why others write nothing. Nothing is compiled or run."""
+    found: dict[str, tuple[EmittedText, ...]] = {}
+    lacks: list[str] = []
+    for name in dict.fromkeys(names):
+        try:
+            one = emitter(name)
+            if isinstance(one, OperatorEmitter):  # writing calls nothing
+                one = one.with_operators(ALL_OPERATORS)
+            if isinstance(one, LineEmitter):
+                found[name] = one.emitted_texts(artifact)
+            else:
+                lacks.append(f"lines of emitter {name}: it does not say which op a line is written for")
+        except WirError as error:
+            lacks.append(f"lines of emitter {name}: {error}")
+    return found, tuple(lacks)
+
+
+def explain_artifact(
+    artifact: Artifact, names: Iterable[str] = ("python",), options: ExplainOptions | None = None
+) -> Explanation:
+    """The explanation of a valid program, with what these installed emitters write for it. Where one is not installed, the
+    explanation says so in `lacks`."""
+    options = options or ExplainOptions()
+    texts, lacks = emitted_texts(artifact, names)
+    return explain_program(
+        artifact,
+        replace(options, texts={**options.texts, **texts}, lacks=(*options.lacks, *lacks)),
+    )
