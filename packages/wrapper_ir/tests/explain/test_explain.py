@@ -11,21 +11,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
+from packages.wrapper_ir.tests.explain.explained_programs import HEAD, LAYER, artifact_of, explained
 
 from wrapper_ir import parse_program, save
-from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.cli.main import main
 from wrapper_ir.emitted import EmittedText, LineOrigin, OpOrigins
 from wrapper_ir.errors import ReportError
 from wrapper_ir.explain import (
-    CHOICES,
     SOURCES,
-    Candidate,
-    Choice,
     ExplainOptions,
     Explanation,
     Lead,
-    choices_json,
     explain_program,
     explanation_json,
     explanation_text,
@@ -40,42 +37,6 @@ from wrapper_ir.testing import random_program
 SCHEMA = Draft202012Validator(
     json.loads((files("wrapper_ir") / "schema" / "explain.schema.json").read_text(encoding="utf-8"))
 )
-HEAD = """wir 0.3
-target cpu
-
-const %w : f32[8]
-extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
-kernel cpp @relu entry "k" (read f32* src, write f32* dst) {{{
-relu
-}}}
-kernel cpp @pair entry "k" (read f32* src, write f32* dst may_alias(src)) {{{
-pair
-}}}
-
-"""
-LAYER = """func @main(%x: f32[8], %saved: owned f32[8]) {
-  assert_layout %x [8] [1] "input"
-  %a = alloc f32[8]
-  call aten::add.out(%x, %w, alpha=1, out=%a)  #1
-  %b = alloc f32[8]
-  launch @relu(%a, %b)  #2
-  free %a.s
-  free %saved
-  return %b
-}
-
-provenance
-  #1 nodes("add") ops("aten.add.Tensor") at("model.py:3") modules("first") frontend("buf0")
-  #2 nodes("relu") ops("aten.relu.default") at("model.py:4", "model.py:5") frontend("k0")
-"""
-
-
-def _artifact(body: str, head: str = HEAD) -> Artifact:
-    return bare_artifact(parse_program(head + body))
-
-
-def _explained(body: str, **options: object) -> Explanation:
-    return explain_program(_artifact(body), ExplainOptions(**options))  # type: ignore[arg-type]  # by name
 
 
 def _leads(explanation: Explanation) -> list[str]:
@@ -86,7 +47,7 @@ def _leads(explanation: Explanation) -> list[str]:
 
 
 def test_each_op_has_its_lines_or_those_of_the_op_that_it_serves() -> None:
-    assert _leads(_explained(LAYER)) == [
+    assert _leads(explained(LAYER)) == [
         "AssertLayout value model.py:3: check of %x, which op 3 is the first to use",
         "AllocStorage value model.py:3: memory of %a.s, which op 3 is the first to use",
         "View value model.py:3: a view of %a, which op 3 is the first to use",
@@ -101,7 +62,7 @@ def test_each_op_has_its_lines_or_those_of_the_op_that_it_serves() -> None:
 
 
 def test_a_saved_tensor_leads_to_the_forward_line() -> None:
-    found = _explained(LAYER, saved={"saved": ("model.py:1",)})
+    found = explained(LAYER, saved={"saved": ("model.py:1",)})
     assert found.ops[8].lead is Lead.FORWARD
     assert (found.ops[8].sources, found.ops[8].reason) == (
         ("model.py:1",),
@@ -122,7 +83,7 @@ def test_symbols_lead_to_what_uses_them() -> None:
 provenance
   #1 at("model.py:9")
 """
-    found = explain_program(_artifact(body, head))
+    found = explain_program(artifact_of(body, head))
     assert _leads(found)[:2] == [
         "Define value model.py:9: value of s0, which op 4 is the first to use",
         "AssertExpr value model.py:9: check of s0, from op 0",
@@ -130,7 +91,7 @@ provenance
 
 
 def test_a_call_leads_to_the_lines_of_its_function() -> None:
-    found = _explained(
+    found = explained(
         """func @main(%x: f32[8]) {
   %r = call_subgraph @inner(%x) : f32[8]
   return %r
@@ -154,7 +115,7 @@ provenance
 
 
 def test_a_program_without_provenance_says_so_for_each_op() -> None:
-    found = _explained(LAYER.partition("\nprovenance")[0].replace("  #1", "").replace("  #2", "") + "\n")
+    found = explained(LAYER.partition("\nprovenance")[0].replace("  #1", "").replace("  #2", "") + "\n")
     assert all(op.lead is Lead.NONE and op.reason and not op.sources for op in found.ops)
 
 
@@ -179,7 +140,7 @@ def _with_lines() -> Explanation:
         LineOrigin(function="main", position=3),
         LineOrigin(function="main", position=6),
     )
-    return _explained(
+    return explained(
         LAYER, texts={"python": [EmittedText(name="program.py", text=text, origins=origins)]}, name="layer"
     )
 
@@ -236,7 +197,7 @@ def test_share_of_lines() -> None:
 
 def test_a_line_of_unknown_origin_lowers_the_share() -> None:
     text = EmittedText(name="p.py", text="a\nb\n", origins=(LineOrigin(note="imports"), LineOrigin()))
-    share = line_share([_explained(LAYER, texts={"python": [text]})])
+    share = line_share([explained(LAYER, texts={"python": [text]})])
     assert share.share == 0.5
 
 
@@ -259,145 +220,13 @@ def test_origins_of_ops_that_lowering_adds() -> None:
     assert {o.note for o in found} == {"", "added by lowering, before this op"}
 
 
-# --- why
-
-
-def test_why_a_result_has_memory_of_its_own() -> None:
-    found = _explained(
-        """func @main(%x: f32[8], %y: f32[4]) {
-  %a = alloc f32[8]
-  launch @pair(%x, %a)
-  %b = alloc f32[8]
-  launch @relu(%a, %b)
-  %c = alloc f32[8]
-  launch @pair(%a, %c)
-  %d = alloc f32[8]
-  launch @pair(%w, %d)
-  %e = alloc f32[8]
-  launch @pair(%c, %e)
-  %f = alloc f32[8]
-  call aten::add.out(%e, %b, alpha=1, out=%f)
-  %g = reuse %f : f32[8]
-  launch @relu(%b, %g)
-  return %g, %c, %d
-}
-"""
-    )
-    assert {(p.result, p.reused, *p.reasons) for p in found.in_place} == {
-        ("a", "", "%x: it is the caller's"),
-        ("b", "", "%a: the kernel reads src at other indices than it writes dst, or does not say"),
-        (
-            "c",
-            "",
-            "%a: nothing: `wir opt --pass reuse-in-place` writes it there, unless address or stream differ",
-        ),
-        ("d", "", "%w: it is a constant"),
-        ("e", "", "%c: still used by op 20"),
-        (
-            "f",
-            "",
-            "%e: operator aten::add.out may read it after it has begun to write",
-            "%b: operator aten::add.out may read it after it has begun to write",
-        ),
-        ("g", "f"),
-    }
-
-
-def test_why_no_argument_fits() -> None:
-    found = _explained(
-        """func @main(%y: f32[4]) {
-  %a = alloc f32[8]
-  launch @pair(%y, %a) extents(16, 32)
-  return %a
-}
-"""
-    )
-    assert [p.reasons for p in found.in_place] == [("no argument has as many bytes",)]
-
-
-GPU = """wir 0.3
-target cuda:0 arch "sm_90"
-
-extern "aten::relu(Tensor self) -> Tensor"
-kernel triton @k entry "k" (read f32* x, write f32* y, i32 n) order(x, y, n, XBLOCK) configs(
-  {XBLOCK = 128} warps(4) stages(1),
-  {XBLOCK = 256} warps(8) stages(1),
-) grid(ceildiv(n, XBLOCK)) heuristic "pointwise" {{{
-k
-}}}
-kernel operator @aten "aten::relu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)" (read f32* self, write f32* out)
-
-"""
-
-
-def test_choices_that_are_open_and_that_were_made() -> None:
-    body = """func @main(%x: f32[8]) {
-  %a = alloc f32[8]
-  launch @k(%x, %a, 8)
-  return %a
-}
-"""
-    artifact = _artifact(body, GPU.partition("kernel operator")[0])
-    (choice,) = explain_program(artifact).choices
-    assert choice == Choice(
-        subject="@k",
-        why="open: one of 2 configs of the heuristic pointwise is taken when it is tuned, else the first",
-        ops=(2,),
-        candidates=(
-            Candidate(name="XBLOCK=128 warps=4 stages=1", chosen=True),
-            Candidate(name="XBLOCK=256 warps=8 stages=1"),
-        ),
-    )
-    made = Choice(
-        subject="@multi",
-        why="measured on a device",
-        candidates=(
-            Candidate(name="@k", microseconds=1.5, chosen=True),
-            Candidate(name="@other", detail="failed"),
-        ),
-    )
-    chosen = dataclasses.replace(artifact, extensions={CHOICES: choices_json([(made, ["k"])])})
-    assert explain_program(chosen).choices == (dataclasses.replace(made, ops=(2,)),)
-    assert "  * @k  1.5 us" in explanation_text(explain_program(chosen)).splitlines()
-
-
-@pytest.mark.parametrize("text", ["{", "[1]", '[{"subject": 1}]', "{}", '[{"subject": "a", "kernels": 1}]'])
-def test_a_damaged_extension_is_passed_over(text: str) -> None:
-    artifact = dataclasses.replace(_artifact(LAYER), extensions={CHOICES: text, SOURCES: text})
-    found = explain_program(artifact)
-    assert [c.subject for c in found.choices] == ["@relu", "@pair", "aten::add.out"]
-    assert dict(found.source_texts) == {}
-
-
-def test_why_a_graph_is_split() -> None:
-    found = explain_program(
-        _artifact(
-            """func @main(%x: f32[8], %h: f32[8] @cpu) {
-  %a = alloc f32[8]
-  launch @k(%x, %a, 8)
-  %c = alloc f32[8] @cpu
-  copy %c, %a  #1
-  %b = alloc f32[8]
-  launch @k(%a, %b, 8)
-  return %b, %c
-}
-
-provenance
-  #1 at("model.py:7")
-""",
-            GPU.partition("kernel operator")[0],
-        )
-    )
-    assert ("cuda graph", "... is on cpu", ("model.py:7",)) in [
-        (s.what, s.why, s.sources) for s in found.splits
-    ]
-
-
 # --- forms and the command
 
 
 def test_text() -> None:
-    artifact = dataclasses.replace(_artifact(LAYER), extensions={SOURCES: '{"model.py:3": "y = x + self.w"}'})
+    artifact = dataclasses.replace(
+        artifact_of(LAYER), extensions={SOURCES: '{"model.py:3": "y = x + self.w"}'}
+    )
     found = explain_program(artifact, ExplainOptions(lacks=("lines of emitter x: none",)))
     assert explanation_text(found, [found.ops[3]]) == (
         "model.py:3  y = x + self.w\n"
