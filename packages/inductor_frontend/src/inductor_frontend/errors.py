@@ -10,6 +10,7 @@
 | FE106 | inputs share memory that the model writes, and cannot be taken as one |
 | FE107 | the model changes Python objects while it runs, which a program cannot |
 | FE108 | programs for several instruction sets differ in more than the sources of their kernels |
+| FE109 | eager runs node by node cannot give the graph its arguments |
 | FE201 | Inductor wrote a wrapper line that has no typed form here |
 | FE202 | Inductor called a wrapper hook that capture does not support |
 | FE203 | an Inductor node class is not known to capture |

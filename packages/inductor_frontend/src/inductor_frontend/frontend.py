@@ -15,6 +15,7 @@ from torch.export import ExportedProgram
 from inductor_frontend.constants import is_packed, tensor_data
 from inductor_frontend.devices import capture_target
 from inductor_frontend.devices.isa_sources import capture_for_each
+from inductor_frontend.eager import eager_run
 from inductor_frontend.errors import CaptureError, HookError
 from inductor_frontend.export.combinations import traced_combinations
 from inductor_frontend.export.exported import export_model
@@ -32,6 +33,7 @@ from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.eager import EagerRun
 from wrapper_ir.errors import VerificationError
 from wrapper_ir.passes import rename_symbols
 from wrapper_ir.program import Program, Target
@@ -160,6 +162,12 @@ class InductorFrontend:
     ) -> Artifact:
         """`capture` with its own keyword options, such as `dynamic_shapes`."""
         return capture(model, args, kwargs, **options)
+
+    def eager(
+        self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> EagerRun:
+        """The graph that `capture` lowers, ready to run with PyTorch's own operators. Raises CaptureError (FE1nn)."""
+        return eager_run(model, args, kwargs or {}, **options)
 
 
 FRONTEND = InductorFrontend()

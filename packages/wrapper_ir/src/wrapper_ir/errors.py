@@ -12,6 +12,7 @@ __all__ = [
     "ArgumentError",
     "ArtifactError",
     "BuildError",
+    "DebugError",
     "Diagnostic",
     "DivisionError",
     "ExecutionError",
@@ -103,6 +104,10 @@ class SchemaError(WirError):
 
 class ArtifactError(WirError):
     """A `.wir` file is damaged, unsafe or of an unknown version (WIR7nn)."""
+
+
+class DebugError(WirError):
+    """What a debugging tool is asked for cannot be done (WIR95n)."""
 
 
 class PassError(WirError):

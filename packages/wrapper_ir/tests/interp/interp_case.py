@@ -29,6 +29,8 @@ extern "list::less(Tensor self, Scalar other) -> Tensor"
 extern "list::split(Tensor self) -> (Tensor, Tensor)"
 extern "list::nested(Tensor(a) self) -> Any" tags(may_alias)
 extern "list::fail(Tensor self) -> Tensor"
+extern "list::log(Tensor self) -> Tensor"
+extern "list::draw(Tensor self) -> Tensor" tags(random)
 extern "list::negs(Tensor[] tensors) -> Tensor[]"
 extern "list::sum(Tensor self, str group_name) -> Tensor" tags(collective)
 

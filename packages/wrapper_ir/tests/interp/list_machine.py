@@ -117,6 +117,8 @@ EXTERNS: Mapping[str, Callable[..., Any]] = {
     "list::split": _split,
     "list::nested": lambda x: {"pair": (x, [_map(lambda v: v + 1, x)])},
     "list::fail": lambda x: 1 // 0,
+    "list::log": lambda x: _map(lambda v: math.log(v) if v > 0 else math.nan, x),
+    "list::draw": lambda x: _map(lambda v: v + random.random(), x),
     "list::negs": lambda xs: [_map(lambda v: -v, x) for x in xs],
 }
 
@@ -163,8 +165,10 @@ class ListMachine:
         return made
 
     def copy(self, dst: Tensor, src: Tensor, non_blocking: bool) -> None:
+        fixed = [size == 1 for size in src.sizes]
         for index in dst.indices():
-            dst[index] = src[index]
+            own = index[len(index) - len(fixed) :]
+            dst[index] = src[tuple(0 if one else i for i, one in zip(own, fixed))]
 
     def align(self, tensor: Tensor, alignment: int) -> Tensor:
         return tensor if self.address(tensor) % alignment == 0 else self.clone(tensor)
@@ -227,7 +231,8 @@ class ListMachine:
         return Tensor(tensor.memory, tensor.dtype, tensor.sizes, tensor.strides, tensor.offset)
 
     def data(self, tensor: Tensor) -> TensorData:
-        return TensorData(tensor.dtype, memoryview(bytes(tensor.memory)))
+        dense = _map(lambda v: v, tensor)
+        return TensorData(tensor.dtype, memoryview(bytes(dense.memory)))
 
     def describe(self, tensor: Tensor) -> str:
         return repr(tensor.tolist())

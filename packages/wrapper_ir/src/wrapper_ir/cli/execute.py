@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING, Unpack
 
@@ -29,7 +30,8 @@ def capture(model: str, output: str, name: str) -> None:
 
     captured, args, kwargs, options = call_factory(model)
     artifact = frontend(name).capture(captured, args, kwargs, **options)
-    save(artifact, output)
+    noted = {**artifact.metadata, "capture": json.dumps({"frontend": name, "model": model})}
+    save(dataclasses.replace(artifact, metadata=noted), output)
     click.echo(f"{output}: {sum(len(f.body) for f in artifact.program.functions)} ops")
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from wrapper_ir.cli import cache, execute, explain, inspection, kernels, memory, transform
+from wrapper_ir.cli import cache, debugging, execute, explain, inspection, kernels, memory, transform
 from wrapper_ir.errors import WirError
 
 __all__ = ["main"]
@@ -93,6 +93,7 @@ COMMANDS = (
     *transform.COMMANDS,
     *kernels.COMMANDS,
     *execute.COMMANDS,
+    *debugging.COMMANDS,
     *cache.COMMANDS,
 )
 for command in COMMANDS:

@@ -7,5 +7,17 @@ from wrapper_ir.interp.engine import Step
 from wrapper_ir.interp.inputs import example_inputs
 from wrapper_ir.interp.interpreter import Interpreter, call, run, steps
 from wrapper_ir.interp.options import InterpOptions, MemoryReport
+from wrapper_ir.interp.states import KeptState, keep_state
 
-__all__ = ["InterpOptions", "Interpreter", "MemoryReport", "Step", "call", "example_inputs", "run", "steps"]
+__all__ = [
+    "InterpOptions",
+    "Interpreter",
+    "KeptState",
+    "MemoryReport",
+    "Step",
+    "call",
+    "example_inputs",
+    "keep_state",
+    "run",
+    "steps",
+]

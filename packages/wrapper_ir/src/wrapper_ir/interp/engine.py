@@ -17,7 +17,7 @@ from wrapper_ir.runtime.failures import select_branch
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["CONTROL", "Step", "activate"]
+__all__ = ["CONTROL", "Step", "activate", "execute"]
 
 T = TypeVar("T")
 MAX_DEPTH = 100
@@ -33,6 +33,8 @@ class Step(Generic[T]):
     values: Mapping[Value, Any]  # Any: tensors, byte tensors of storages, numbers, nested results, handles
     symbols: Mapping[str, Number]
     depth: int
+    frame: Frame[T]
+    """The activation that executes it; whoever changes its values changes the run."""
 
 
 Results = tuple[Any, ...]  # Any: as in Step.values
@@ -48,9 +50,15 @@ def activate(
     """
     if depth > MAX_DEPTH:
         raise ExecutionError("WIR928", f"calls of @{name} nest deeper than {MAX_DEPTH}")
-    frame = _enter(session, name, args, captured, depth)
-    for position, op in enumerate(frame.info.function.body):
-        yield Step(frame.info.function, position, op, frame.values, frame.symbols, depth)
+    return (yield from execute(_enter(session, name, args, captured, depth)))
+
+
+def execute(frame: Frame[T], start: int = 0) -> Run[T]:
+    """Executes what is left of an activation, from the op at `start` on; see `activate`."""
+    session, depth, function = frame.session, frame.depth, frame.info.function
+    for position in range(start, len(function.body)):
+        op = function.body[position]
+        yield Step(function, position, op, frame.values, frame.symbols, depth, frame)
         try:
             _count(session)
             if isinstance(op, Return):
@@ -66,9 +74,9 @@ def activate(
         except NotSupportedError:
             raise
         except Exception as error:
-            add_context(error, frame.info.function, position)
+            add_context(error, function, position)
             raise
-    raise ExecutionError("WIR928", f"@{name} does not end in a return")
+    raise ExecutionError("WIR928", f"@{function.name} does not end in a return")
 
 
 def _check_layouts(params: Sequence[Value], frame: Frame[T]) -> None:

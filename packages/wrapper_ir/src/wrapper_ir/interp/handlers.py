@@ -136,7 +136,10 @@ def _call_library(
         raise ExecutionError("WIR927", f"the program declares no operator {op.target}")
     args = [frame.argument(arg) for arg in op.args]
     kwargs = {name: frame.argument(arg) for name, arg in op.kwargs}
-    return frame.machine.call_extern(extern, args, kwargs)
+    hook = frame.session.options.call
+    if hook is None:
+        return frame.machine.call_extern(extern, args, kwargs)
+    return hook(extern, args, kwargs, lambda: frame.machine.call_extern(extern, args, kwargs))
 
 
 def _call_extern(op: ops.CallExtern, frame: AnyFrame) -> None:

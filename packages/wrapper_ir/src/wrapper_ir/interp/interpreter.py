@@ -17,10 +17,11 @@ from wrapper_ir.builder import tensor_type
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import evaluate
 from wrapper_ir.files import check_files
-from wrapper_ir.interp.engine import Step, activate
+from wrapper_ir.interp.engine import Step, activate, execute
 from wrapper_ir.interp.frame import FunctionInfo, Session
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions, MemoryReport
+from wrapper_ir.interp.states import KeptState, restore_frame
 from wrapper_ir.kernels import needed
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.operators import check_operators
@@ -120,11 +121,24 @@ class Interpreter(Generic[T]):
         if the process does not belong to a process group that the program uses, and ArtifactError WIR713 where a mapped
         file of constants was written since it was loaded.
         """
+        session = self._session()
+        held = list(args)
+        args.clear()
+        self._check_inputs(held)
+        return (yield from activate(session, self.artifact.program.main.name, held, {}))
+
+    def resume(self, state: KeptState[T]) -> Generator[Step[T], None, Results]:
+        """Runs what is left of `main` from a state that `keep_state` kept of a run of this interpreter, as `steps` does.
+        The state can be used again. Raises what `steps` raises."""
+        return (yield from execute(restore_frame(self._session(), state), state.position))
+
+    def _session(self) -> Session[T]:
+        """What one run needs; raises what `steps` raises before anything runs."""
         check_files(self._files)
         self._meter = MemoryMeter()
         for group in self._groups:  # before anything runs: other processes may wait for what comes first
             self.machine.check_group(group)
-        session = Session(
+        return Session(
             artifact=self.artifact,
             machine=self.machine,
             options=self.options,
@@ -135,10 +149,6 @@ class Interpreter(Generic[T]):
             meter=self._meter,
             layouts=self._checks.layouts,
         )
-        held = list(args)
-        args.clear()
-        self._check_inputs(held)
-        return (yield from activate(session, self.artifact.program.main.name, held, {}))
 
     def _check_inputs(self, held: Sequence[Any]) -> None:
         """Checks the arguments of `main` that need no symbol for it."""

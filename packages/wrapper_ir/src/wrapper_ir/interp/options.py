@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +11,17 @@ from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy
 from wrapper_ir.ops import DebugValue, EnterProfile, OpBase
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime.kernels import FindRuntime
+from wrapper_ir.schemas import ExternDef
 
-__all__ = ["DebugHook", "Handler", "InterpOptions", "MemoryReport", "ProfileHook"]
+__all__ = ["CallHook", "DebugHook", "Handler", "InterpOptions", "MemoryReport", "ProfileHook"]
 
 # Any: the machine's tensors and numbers, by value name
 DebugHook = Callable[[DebugValue, dict[str, Any]], None]
 ProfileHook = Callable[[EnterProfile, bool], None]
 """Called where a profile scope begins, with True, and where it ends, with False; not where a failure ends it."""
+CallHook = Callable[[ExternDef, Sequence[Any], Mapping[str, Any], Callable[[], Any]], Any]
+"""Called in place of a library operator, with its positional and keyword arguments and a function that calls it; returns its
+result."""
 Handler = Callable[..., None]
 """Called with an op of the class that is its key, and with the frame."""
 
@@ -29,6 +33,7 @@ class InterpOptions:
     `max_ops` stops a run after so many ops (None: never) with ExecutionError WIR928. `find_runtime` finds the
     runtimes of kernels. `debug` receives the values of `DebugValue` ops (None: prints, or saves to the working
     directory), `profile` is called at both ends of `EnterProfile` scopes. `guarded` is not checked.
+    `call` stands between the program and library operators (None: they are just called).
     `operators` are the operators that a program may call (`NotSupportedError` WIR917). `handlers` run ops that are not the IR's own, by their classes.
     """
 
@@ -37,6 +42,7 @@ class InterpOptions:
     find_runtime: FindRuntime = kernel_runtime
     debug: DebugHook | None = None
     profile: ProfileHook | None = None
+    call: CallHook | None = None
     guarded: Guarded = NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS
     handlers: Mapping[type[OpBase], Handler] = field(default_factory=dict)

@@ -8,6 +8,7 @@ Read and written here on views, so that weights are mapped and never copied; the
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 
 from wrapper_ir.artifact import TensorData
@@ -15,7 +16,7 @@ from wrapper_ir.errors import ArtifactError
 from wrapper_ir.files import MappedFile
 from wrapper_ir.types import DType
 
-__all__ = ["format_name", "read_names", "read_safetensors", "write_safetensors"]
+__all__ = ["format_name", "read_names", "read_safetensors", "read_shapes", "write_safetensors"]
 
 _TO_NAME: dict[DType, str] = {
     DType.F64: "F64", DType.F32: "F32", DType.F16: "F16", DType.BF16: "BF16",
@@ -94,10 +95,25 @@ def read_names(data: memoryview) -> tuple[str, ...]:
     return tuple(name for name in header if not name.startswith(("__pad__", "__metadata__")))
 
 
+def read_shapes(data: memoryview) -> dict[str, tuple[int, ...]]:
+    """The sizes of the tensors in an entry, pads left out; raises ArtifactError WIR707."""
+    header, _ = _header(data)
+    found: dict[str, tuple[int, ...]] = {}
+    for name in read_names(data):
+        match header[name]:
+            case {"shape": list(sizes)} if all(type(size) is int for size in sizes):
+                found[name] = tuple(sizes)
+            case entry:
+                raise ArtifactError("WIR707", f"constants: the entry of {name!r} is malformed: {entry!r}")
+    return found
+
+
 def _range(name: str, entry: object, total: int) -> tuple[int, int]:
     match entry:
-        case {"dtype": str(dtype), "shape": [int(size)], "data_offsets": [int(begin), int(end)]}:
-            fits = 0 <= begin <= end <= total and end - begin == size * _ITEMSIZE.get(dtype, 0)
+        case {"dtype": str(dtype), "shape": list(sizes), "data_offsets": [int(begin), int(end)]} if all(
+            type(size) is int and size >= 0 for size in sizes
+        ):
+            fits = 0 <= begin <= end <= total and end - begin == math.prod(sizes) * _ITEMSIZE.get(dtype, 0)
             if fits:
                 return begin, end
         case _:

@@ -1,0 +1,92 @@
+"""Runs the graph that a capture lowers with PyTorch's own operators, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.export.combinations import traced_combinations
+from inductor_frontend.export.exported import export_model
+from inductor_frontend.export.torch_export import any_size
+from inductor_frontend.functionalize.joint_passes import with_joint_passes
+from inductor_frontend.functionalize.pieces import sized_writes
+from inductor_frontend.functionalize.preparation import FunctionalModel, functional_model
+from inductor_frontend.options import CaptureOptions
+from inductor_frontend.session import capture_session
+from wrapper_ir.eager import EagerRun, EagerValue
+
+__all__ = ["eager_run"]
+
+# Any in this file: models and their arguments are the user's own.
+
+
+def eager_run(
+    model: torch.nn.Module | Callable[..., Any] | ExportedProgram,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    dynamic_shapes: Any = None,
+    options: CaptureOptions | None = None,
+) -> EagerRun:
+    """The functional graph of a model with these arguments; its nodes have the names that a capture with the same options
+    gives in the provenance of ops. Raises CaptureError (FE1nn), FE109 for arguments that are tensor subclasses or share memory
+    that the model writes."""
+    chosen = options or CaptureOptions()
+    with capture_session(chosen), sized_writes(), traced_combinations():
+        exported = export_model(model, args, kwargs, dynamic_shapes, None)
+        with any_size():
+            functional = with_joint_passes(functional_model(exported), packed_weights=chosen.packed_weights)
+    if functional.flat.unwraps or functional.merged.windows:
+        raise CaptureError(
+            "FE109",
+            "the graph takes parts of the arguments, which eager runs node by node cannot give it",
+            hint="compare with plain tensors that do not share memory",
+        )
+    return _EagerGraph(functional, pytree.tree_leaves((args, dict(kwargs))))
+
+
+class _EagerGraph:
+    """See `EagerRun`."""
+
+    def __init__(self, model: FunctionalModel, leaves: Sequence[Any]) -> None:
+        self._model = model
+        self._leaves = leaves
+
+    @property
+    def constants(self) -> Mapping[str, torch.Tensor]:
+        """The tensors of the model, by every name that it has for them."""
+        roles = self._model.roles.values()
+        return {name: role.data.detach() for role in roles for name in (role.name, *role.names)}
+
+    def values(self) -> Iterator[EagerValue]:
+        """See `EagerRun`."""
+        interpreter = fx.Interpreter(self._model.gm)
+        interpreter.args_iter = iter([self._input(node.name) for node in self._model.inputs])
+        with torch.no_grad():
+            for node in self._model.gm.graph.nodes:
+                if node.op == "output":
+                    return
+                result = interpreter.run_node(node)
+                interpreter.env[node] = result
+                for last in interpreter.user_to_last_uses.get(node, ()):
+                    del interpreter.env[last]
+                if node.op != "placeholder":
+                    parts = result if isinstance(result, tuple | list) else (result,)
+                    for part in parts:
+                        if isinstance(part, torch.Tensor | bool | int | float):
+                            yield EagerValue(node=node.name, value=part)
+
+    def _input(self, name: str) -> Any:
+        """A copy of what a placeholder stands for: the graph may write it."""
+        role = self._model.roles.get(name)
+        held = self._leaves[self._model.flat.leaves[name]] if role is None else role.data
+        if not isinstance(held, torch.Tensor):
+            return held
+        moved = held.detach() if role is None or role.device is None else held.detach().to(role.device)
+        return moved.clone()

@@ -1,0 +1,122 @@
+"""The runs that `wir compare` compares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.cli.capture import call_factory
+from wrapper_ir.cli.run import checked_emitter
+from wrapper_ir.cli.subjects import SubjectChoices, make_subject
+from wrapper_ir.debugger.compare import Comparison, Mismatch, compare_constants, compare_runs
+from wrapper_ir.debugger.eager import compare_with_eager, constants_against_eager, flat_arguments
+from wrapper_ir.debugger.engines import engine_samples
+from wrapper_ir.debugger.samples import Sample, samples
+from wrapper_ir.debugger.streams import StreamOrder, other_stream_order
+from wrapper_ir.debugger.subject import InputChoice, Subject
+from wrapper_ir.debugger.tolerances import Tolerance, compare_contents
+from wrapper_ir.eager import EagerFrontend
+from wrapper_ir.errors import DebugError
+from wrapper_ir.registry import frontend
+
+__all__ = ["CompareChoices", "compared"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareChoices:
+    """The options of `wir compare` beside those of its subjects."""
+
+    engine: str | None = None
+    model: str | None = None
+    frontend: str = "inductor"
+    streams: str | None = None
+    other_seed: int | None = None
+    other_inputs: Path | None = None
+    rtol: float | None = None
+    atol: float | None = None
+
+    @property
+    def tolerance(self) -> Tolerance | None:
+        """What replaces the tolerances by element type."""
+        if self.rtol is None and self.atol is None:
+            return None
+        return Tolerance(self.rtol or 0.0, self.atol or 0.0)
+
+
+def compared(
+    one: Artifact, two: Artifact, choices: CompareChoices, run: SubjectChoices
+) -> tuple[tuple[str, ...], Comparison]:
+    """Lines about constants that differ and about what is not deterministic, and how the runs compare."""
+    if choices.engine == "eager":
+        return _with_eager(one, choices, run)
+    subject = make_subject(one, run)
+    notes = compare_constants(one, two) if one is not two else ()
+    first, second = samples(subject), _second(subject, two, choices, run)
+    found = compare_runs(first, second, choices.tolerance)
+    return (*notes, *_unsteady(subject, found.mismatch, choices)), found
+
+
+def _second(
+    subject: Subject, two: Artifact, choices: CompareChoices, run: SubjectChoices
+) -> Iterator[Sample]:
+    """The second run: on other inputs, in another order of streams, or in another engine, where that is asked for."""
+    changed: dict[str, Any] = {}  # Any: the values of a TypedDict
+    if choices.other_seed is not None:
+        changed["seed"] = choices.other_seed
+    if choices.other_inputs is not None:
+        changed["inputs"] = choices.other_inputs
+    other: SubjectChoices = {**run, **changed}  # type: ignore[typeddict-item]  # keys of the same TypedDict
+    if choices.streams is not None:
+        two = replace(two, program=other_stream_order(two.program, StreamOrder(choices.streams)))
+    again = make_subject(two, other, draws=subject.draws)
+    if choices.engine in (None, "interpreter"):
+        return samples(again)
+    emitter = checked_emitter(str(choices.engine), two, run["operators"])
+    return engine_samples(two, emitter, again.machine, again.inputs)
+
+
+def _unsteady(subject: Subject, mismatch: Mismatch | None, choices: CompareChoices) -> tuple[str, ...]:
+    """A line where the first run itself computes something else when it is repeated."""
+    if mismatch is None:
+        return ()
+    again = next((s for s in samples(subject) if s.key == mismatch.first.key), None)
+    if again is not None and compare_contents(again.content, mismatch.first.content) is not None:
+        return (
+            f"{mismatch.first.name} is not deterministic: the first run gives other values when it is repeated",
+        )
+    if choices.engine not in (None, "interpreter") and subject.draws:
+        return ("the program draws random numbers, which each engine draws itself",)
+    return ()
+
+
+def _with_eager(
+    artifact: Artifact, choices: CompareChoices, run: SubjectChoices
+) -> tuple[tuple[str, ...], Comparison]:
+    found = frontend(choices.frontend)
+    if not isinstance(found, EagerFrontend):
+        raise DebugError("WIR954", f"frontend {choices.frontend!r} cannot run models without compiling them")
+    model, args, kwargs, options = call_factory(_factory(artifact, choices))
+    eager = found.eager(model, args, kwargs, **options)
+    subject = make_subject(artifact, run)
+    given = InputChoice(given=flat_arguments(artifact, subject.machine, args, kwargs))
+    subject = Subject(artifact, subject.machine, given, subject.interpreter.options)
+    notes = constants_against_eager(artifact, eager, subject.machine)
+    result = compare_with_eager(subject, eager, choices.tolerance)
+    return (*notes, *_unsteady(subject, result.mismatch, choices)), result
+
+
+def _factory(artifact: Artifact, choices: CompareChoices) -> str:
+    """What makes the model: the option, or what `wir capture` noted; raises DebugError WIR953."""
+    noted = json.loads(artifact.metadata.get("capture", "{}"))
+    spec = choices.model or (noted.get("model") if isinstance(noted, dict) else None)
+    if not isinstance(spec, str):
+        raise DebugError(
+            "WIR953",
+            "the artifact does not say what made its model, which eager runs need",
+            hint="name it: `--model MODULE:FUNCTION`, as for `wir capture`",
+        )
+    return spec

@@ -1,0 +1,102 @@
+"""Commands that find what is wrong with a program by running it: hunt, compare."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any, Unpack
+
+import click
+
+from wrapper_ir.cli.files import read_artifact
+from wrapper_ir.cli.subjects import SubjectChoices, make_subject, subject_options
+
+__all__ = ["COMMANDS"]
+
+
+@click.command()
+@click.argument("file")
+@click.option("--nan", "nan_only", is_flag=True, help="Infinities are fine: masks are made of them.")
+@click.option("--ignore", multiple=True, metavar="GLOB", help="Values that are not checked; repeatable.")
+@click.option("--every-op", is_flag=True, help="Check after each op instead of bisecting.")
+@click.option("--states", type=click.IntRange(min=1), default=8, help="How many states are kept at once.")
+@subject_options
+def hunt(
+    file: str,
+    nan_only: bool,
+    ignore: tuple[str, ...],
+    every_op: bool,
+    states: int,
+    **choices: Unpack[SubjectChoices],
+) -> None:
+    """Name the first op whose output holds a NaN or an infinity; inputs and constants are checked first. Exit status 1
+    where there is one."""
+    from wrapper_ir.debugger.hunt import HuntOptions
+    from wrapper_ir.debugger.hunt import hunt as find
+    from wrapper_ir.debugger.kept_states import StateLimits
+    from wrapper_ir.debugger.reports import bad_lines
+
+    subject = make_subject(read_artifact(file), choices, poison=0)
+    limits = StateLimits(count=states)
+    options = HuntOptions(nan_only=nan_only, ignore=ignore, every_op=every_op, limits=limits)
+    found = find(subject, options)
+    if found is None:
+        click.echo(
+            "nothing is bad: every tensor that the program computes is finite"
+            + (" or infinite" if nan_only else "")
+        )
+        return
+    for line in bad_lines(found):
+        click.echo(line)
+    sys.exit(1)
+
+
+@click.command()
+@click.argument("first")
+@click.argument("second", required=False)
+@click.option(
+    "--with",
+    "engine",
+    help="What runs the second program: `eager`, or an installed emitter; else the interpreter.",
+)
+@click.option(
+    "--model", metavar="MODULE:FUNCTION", help="For `eager`: what makes the model, as `wir capture` takes it."
+)
+@click.option("--frontend", default="inductor", help="For `eager`: an installed frontend.")
+@click.option(
+    "--streams",
+    type=click.Choice(["late", "early"]),
+    help="Run the second program's streams in another legal order.",
+)
+@click.option("--other-seed", type=int, help="Seed of the second run's random inputs.")
+@click.option(
+    "--other-inputs",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The second run's inputs.",
+)
+@click.option("--rtol", type=float, help="Relative tolerance in place of those by element type.")
+@click.option("--atol", type=float, help="Absolute tolerance, 0 where only `--rtol` is given.")
+@subject_options
+def compare(first: str, second: str | None, **options: Any) -> None:
+    """Run two programs, or one program twice, and name the first op that differs; exit status 1 where one does.
+
+    With one FILE, `--with` says what the interpreter is compared with. Without it, FILE runs twice, which shows ops that
+    are not deterministic; `--other-seed` and `--other-inputs` give the second run other inputs.
+    """
+    from wrapper_ir.cli.comparing import CompareChoices, compared
+    from wrapper_ir.debugger.reports import comparison_lines
+
+    one = read_artifact(first)
+    two = one if second is None else read_artifact(second)
+    names = {f.name for f in dataclasses.fields(CompareChoices)}
+    choices = CompareChoices(**{name: value for name, value in options.items() if name in names})
+    run: Any = {name: value for name, value in options.items() if name not in names}
+    notes, found = compared(one, two, choices, run)
+    for line in (*notes, *comparison_lines(found)):
+        click.echo(line)
+    if notes or not found.agree:
+        sys.exit(1)
+
+
+COMMANDS: tuple[click.Command, ...] = (hunt, compare)
