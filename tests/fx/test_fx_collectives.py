@@ -23,21 +23,21 @@ from wrapper_ir.errors import NotSupportedError
 CALLS = [
     "check_groups(['0'],)",
     "sym_size.int(x, 0)",
-    "all_reduce_.default(x, 'sum', '0')",
-    "wait_tensor.default(r_h,)",
-    "all_gather_into_tensor.default(r, 1, '0')",
-    "wait_tensor.default(g_h,)",
-    "reduce_scatter_tensor.default(g, 'sum', 1, '0')",
-    "wait_tensor.default(p_h,)",
+    "finished_all_reduce_(x, 'sum', '0')",
+    "same(r_h,)",
+    "finished_all_gather_into_tensor(r, 1, '0')",
+    "same(g_h,)",
+    "finished_reduce_scatter_tensor(g, 'sum', 1, '0')",
+    "same(p_h,)",
     "all_to_all_single.default(p, [s0], [s0], '0')",
     "broadcast.default(p, 0, '0')",
     "wait_tensor.default(b_h,)",
     "wait_tensor.default(a_h,)",
-    "all_gather_into_tensor_coalesced.default([a, b], 1, '0')",
-    "getitem(all_gather_into_tensor_coalesced_default, 0)",
-    "getitem(all_gather_into_tensor_coalesced_default, 1)",
-    "wait_tensor.default(d_h,)",
-    "wait_tensor.default(c_h,)",
+    "finished_all_gather_into_tensor_coalesced([a, b], 1, '0')",
+    "getitem(finished_all_gather_into_tensor_coalesced, 0)",
+    "getitem(finished_all_gather_into_tensor_coalesced, 1)",
+    "same(d_h,)",
+    "same(c_h,)",
 ]
 
 
@@ -50,7 +50,7 @@ def test_a_start_and_a_wait_are_nodes_in_the_programs_order(form: KernelCalls) -
     assert [f"{getattr(n.target, '__name__', '')}{n.args}" for n in calls] == CALLS
     vals = {n.name: n.meta["val"] for n in calls}
     assert {str(vals[name].shape) for name in ("r_h", "g", "a_h", "c_h", "d")} == {"torch.Size([s0])"}
-    both = vals["all_gather_into_tensor_coalesced_default"]
+    both = vals["finished_all_gather_into_tensor_coalesced"]
     assert [str(x.shape) for x in both] == ["torch.Size([s0])"] * 2
 
 

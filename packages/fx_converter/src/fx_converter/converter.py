@@ -79,6 +79,7 @@ def _lowering(options: FxOptions, lowerings: Mapping[type[OpBase], Lowering]) ->
         check_results=options.check_results,
         fuse_views=lowerings.keys().isdisjoint((AllocStorage, View, Free)),
         hoist_windows=False,
+        join_waits=True,
         guarded=options.guarded,
         operators=options.operators,
     )

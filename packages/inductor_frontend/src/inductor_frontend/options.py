@@ -87,5 +87,7 @@ class CaptureOptions:
     packed_weights: bool = False
     """Let Inductor pack weights for this machine's libraries. What is packed can neither be stored nor read: the
     program runs in the process that captured it, and saving it is refused."""
+    sink_waits: bool = True
+    """Wait for collectives as late as their data is needed (pass `sink-waits`), so that what comes before overlaps with them."""
     verify: bool = True
     """Verify the program before it is returned."""

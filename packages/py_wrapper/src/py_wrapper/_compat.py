@@ -15,7 +15,6 @@ FAST_IMPORTS: Mapping[str, str] = {
         "empty_pinned = torch._C._dynamo.guards._empty_strided_cpu_pinned if torch.cuda.is_available() else "
         "torch._C._dynamo.guards._empty_strided_cpu"
     ),
-    "empty_symmetric": "empty_symmetric = torch._C._distributed_c10d._SymmetricMemory.empty_strided_p2p",
     "any_requires_grad": "any_requires_grad = torch._C._any_requires_grad",
     "reinterpret": "reinterpret = torch._C._dynamo.guards._reinterpret_tensor",
     "device_guard": "device_guard = torch.cuda._DeviceGuard",

@@ -14,7 +14,7 @@ from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.lowering.storages import NO_SYMMETRIC, lacks_symmetric
 from wrapper_ir.ops import Arg
 from wrapper_ir.protocols import CallerTensors, LoadedKernel
-from wrapper_ir.runtime import fail_group
+from wrapper_ir.runtime import agree, fail_group
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import (
     CPU,
@@ -30,9 +30,10 @@ from wrapper_ir_torch import (
     DTYPES,
     LAYOUTS,
     MEMORY_FORMATS,
+    SYMMETRIC_MEMORY,
+    TorchGroupStore,
     bytes_tensor,
     caller,
-    empty_symmetric,
     find_group,
     resolve,
     storage_key,
@@ -64,7 +65,7 @@ class TorchMachine:
             raise NotSupportedError(code, message, hint=hint)
         if type.is_symmetric:
             place = torch_device(type.device), type.space.group, type.space.alloc_id
-            made = empty_symmetric((nbytes,), (1,), _U8, *place)
+            made = SYMMETRIC_MEMORY.tensor((nbytes,), (1,), _U8, *place)
             return made.zero_() if zero else made
         make = torch.zeros if zero else torch.empty
         pinned = type.space.kind is MemoryKind.PINNED and torch.cuda.is_available()
@@ -189,6 +190,10 @@ class TorchMachine:
             find_group(name)
         except (RuntimeError, TypeError) as error:  # a name with lone surrogates is not a string there
             fail_group(name, str(error))
+
+    def agree(self, group: str, manifest: Sequence[str]) -> None:
+        """See `Machine`."""
+        agree(TorchGroupStore(group), group, manifest)
 
     def wait(self, tensor: Tensor) -> Tensor:
         """See `Machine`."""

@@ -354,6 +354,9 @@ class Machine(Protocol[T]):
     def launch(self, kernel: LoadedKernel, args: Sequence[Any], grid: tuple[int, ...]) -> None:
         """Launches a loaded kernel. `grid` holds the numbers of the launch's grid; they are appended to the arguments."""
 
+    def agree(self, group: str, manifest: Sequence[str]) -> None:
+        """Returns when all processes of a group have the same lines; raises ExecutionError WIR933."""
+
     def check_group(self, name: str) -> None:
         """Raises NotSupportedError WIR915 unless this process belongs to a process group of this name."""
 

@@ -223,6 +223,9 @@ class ListMachine:
     def launch(self, kernel: LoadedKernel, args: Sequence[Any], grid: tuple[int, ...]) -> None:
         kernel(*args, **({"grid": grid} if grid else {}))
 
+    def agree(self, group: str, manifest: Sequence[str]) -> None:
+        """A group of this process alone."""
+
     def check_group(self, name: str) -> None:
         if name != "0":
             fail_group(name, "there is but one")

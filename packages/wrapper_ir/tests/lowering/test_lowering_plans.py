@@ -16,6 +16,7 @@ from wrapper_ir.program import Program
 PLANS = Path(__file__).parent / "plans"
 NAMES = sorted(path.stem for path in PLANS.glob("*.wir"))
 OPTIONS = {
+    "collectives_that_are_finished": LoweringOptions(join_waits=True),
     "persistent_memory": LoweringOptions(persistent_buffers=True),
     "windows_that_are_kept": LoweringOptions(keep_windows=True),
 }

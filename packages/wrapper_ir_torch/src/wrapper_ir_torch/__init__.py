@@ -5,29 +5,38 @@ from __future__ import annotations
 from wrapper_ir_torch._compat import (
     bytes_tensor,
     caller,
-    empty_symmetric,
     find_group,
+    has_dispatch_modes,
     is_overload,
     registered_symmetric,
     storage_key,
 )
+from wrapper_ir_torch.agreement import TorchGroupStore, agreement
+from wrapper_ir_torch.collectives import FINISHED, finished_collective
 from wrapper_ir_torch.graphs import TorchGraphs
 from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, resolve
+from wrapper_ir_torch.symmetric import SYMMETRIC_MEMORY, SymmetricMemory
 from wrapper_ir_torch.types import DTYPE_OF, DTYPES, LAYOUTS, MEMORY_FORMATS, torch_device
 
 __all__ = [
     "DTYPES",
     "DTYPE_OF",
+    "FINISHED",
     "HIGHER_ORDER",
     "LAYOUTS",
     "MEMORY_FORMATS",
     "RUNNERS",
+    "SYMMETRIC_MEMORY",
     "Operator",
+    "SymmetricMemory",
     "TorchGraphs",
+    "TorchGroupStore",
+    "agreement",
     "bytes_tensor",
     "caller",
-    "empty_symmetric",
     "find_group",
+    "finished_collective",
+    "has_dispatch_modes",
     "is_overload",
     "registered_symmetric",
     "resolve",

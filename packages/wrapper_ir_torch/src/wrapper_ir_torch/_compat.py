@@ -18,6 +18,7 @@ __all__ = [
     "empty_symmetric",
     "end_allocation",
     "find_group",
+    "has_dispatch_modes",
     "is_dense",
     "is_overload",
     "new_stream",
@@ -96,13 +97,18 @@ def empty_symmetric(
     return made
 
 
-def find_group(name: str) -> object:
+def find_group(name: str) -> Any:
     """The process group that this process has registered under `name`; raises RuntimeError."""
     if not torch.distributed.is_available():
         raise RuntimeError("this torch is built without torch.distributed")
     from torch.distributed import distributed_c10d  # only in a torch that has it
 
     return distributed_c10d._resolve_process_group(name)  # type: ignore[attr-defined, arg-type]  # private; names are strings
+
+
+def has_dispatch_modes() -> bool:
+    """Whether something watches calls of operators: fake tensors, tracing, a profiler of ours or the user's."""
+    return torch._C._len_torch_dispatch_stack() > 0
 
 
 def is_overload(found: object) -> bool:

@@ -11,6 +11,7 @@ from torch import fx
 from fx_converter import targets
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
+from fx_converter.targets.collectives import FINISHED_CALLS
 from wrapper_ir.lowering.steps import CallOperator, Given, Launch, StartCollective, Unpack, Wait
 from wrapper_ir.quoting import is_python_name
 from wrapper_ir.types import TupleType
@@ -42,10 +43,13 @@ def _call(
     args, kwargs = _arguments(step, scope)
     if called.position is not None:
         args.insert(called.position, called.inner)
+    function = called.function
+    if isinstance(step, StartCollective) and step.is_finished:
+        function = FINISHED_CALLS[step.operator.extern.name]
     with on_stream(step, scope):
         made = scope.node(
             "call_function",
-            called.function,
+            function,
             tuple(args),
             kwargs,
             None if result is None else result.name,
@@ -144,7 +148,8 @@ def unpack(step: Unpack, scope: FunctionScope) -> None:
 
 
 def start_collective(step: StartCollective, scope: FunctionScope) -> None:
-    """Functional collectives are operators whose results must be waited for; a list of tensors is taken apart."""
+    """Functional collectives are operators whose results must be waited for, or calls that wait for them; a list of tensors is
+    taken apart."""
     if len(step.results) == 1 and not step.is_list:
         _call(step, step.results[0], scope.fake(step.results[0]), scope)
         return

@@ -29,6 +29,8 @@ def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
 def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
     """One node for all groups."""
     scope.call(targets.check_groups, list(step.groups))
+    if step.sharing:
+        scope.call(targets.check_agreement, list(step.sharing), list(step.manifest))
 
 
 def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:

@@ -5,6 +5,7 @@ They are plain Python over operators, so that tracing a graph again sees what is
 
 # `__all__` below names what is public; what modules export beyond it they export to each other.
 from fx_converter.targets.checks import *
+from fx_converter.targets.collectives import *
 from fx_converter.targets.control import *
 from fx_converter.targets.debug import *
 from fx_converter.targets.memory import *
@@ -18,6 +19,7 @@ __all__ = [
     "assert_finite",
     "assert_layout",
     "barrier",
+    "check_agreement",
     "check_groups",
     "check_inputs",
     "choose",
@@ -32,6 +34,19 @@ __all__ = [
     "exit_scope",
     "exit_stream",
     "fill_zero",
+    "finished_all_gather_into_tensor",
+    "finished_all_gather_into_tensor_coalesced",
+    "finished_all_gather_into_tensor_out",
+    "finished_all_reduce",
+    "finished_all_reduce_",
+    "finished_all_reduce_coalesced",
+    "finished_all_reduce_coalesced_",
+    "finished_all_to_all_single",
+    "finished_broadcast",
+    "finished_broadcast_",
+    "finished_reduce_scatter_tensor",
+    "finished_reduce_scatter_tensor_coalesced",
+    "finished_reduce_scatter_tensor_out",
     "follow",
     "free",
     "int64",

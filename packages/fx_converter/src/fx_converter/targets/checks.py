@@ -12,14 +12,15 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from fx_converter._compat import LAYOUT_CHECK, has_effect, is_watched
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
-from wrapper_ir.runtime import InputGuard, fail_assertion, fail_finite, fail_group, fail_layout
-from wrapper_ir_torch import find_group
+from wrapper_ir.runtime import Agreement, InputGuard, fail_assertion, fail_finite, fail_group, fail_layout
+from wrapper_ir_torch import agreement, find_group, has_dispatch_modes
 
 __all__ = [
     "assert_alignment",
     "assert_expr",
     "assert_finite",
     "assert_layout",
+    "check_agreement",
     "check_groups",
     "check_inputs",
     "described",
@@ -91,6 +92,19 @@ def check_groups(names: Sequence[str]) -> None:
             find_group(name)
         except (RuntimeError, TypeError) as error:  # a name with lone surrogates is not a string there
             fail_group(name, str(error))
+
+
+@lru_cache(maxsize=256)
+def _agreement(groups: tuple[str, ...], manifest: tuple[str, ...], owners: tuple[int, ...]) -> Agreement:
+    """One for each set of groups, by their addresses: those of another `init_process_group` are asked again."""
+    return agreement(groups, manifest)
+
+
+@has_effect
+def check_agreement(groups: Sequence[str], manifest: Sequence[str]) -> None:
+    """Raises ExecutionError WIR933 unless the processes of these groups run the same program."""
+    if not has_dispatch_modes():
+        _agreement(tuple(groups), tuple(manifest), tuple(id(find_group(name)) for name in groups))()
 
 
 # Any in this file: arguments of every kind

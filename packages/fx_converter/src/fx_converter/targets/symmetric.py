@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wrapper_ir_torch import empty_symmetric
+from wrapper_ir_torch import SYMMETRIC_MEMORY
 
 __all__ = ["EMPTY_SYMMETRIC", "signed"]
 
@@ -35,9 +35,8 @@ def _allocate(
     group_name: str,
     alloc_id: int,
 ) -> Tensor:
-    """A tensor in memory that the processes of a group share; an id has the same memory in each call, and holds one
-    tensor at a time."""
-    return empty_symmetric(size, stride, dtype, device, group_name, alloc_id % (1 << _ID_BITS))
+    """A tensor in memory that the processes of a group share; an id has the same memory in each call."""
+    return SYMMETRIC_MEMORY.tensor(size, stride, dtype, device, group_name, alloc_id % (1 << _ID_BITS))
 
 
 def _fake(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.translate.early_memory import early_memory
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.passes import MoveArguments
+from wrapper_ir.ops import Wait
+from wrapper_ir.passes import MoveArguments, SinkWaits
 from wrapper_ir.program import Program
 from wrapper_ir.verifier import verify
 
@@ -17,6 +18,8 @@ def finish(program: Program, options: CaptureOptions) -> Analyses:
     options ask. Returns the finished program's memo. Raises VerificationError."""
     given = Analyses(program)
     early = given.after(early_memory(given))
+    if options.sink_waits and any(isinstance(op, Wait) for op in early.program.ops):
+        early = early.after(SinkWaits().run(early.program, early))
     finished = early.after(MoveArguments().run(early.program, early))
     if options.verify:
         verify(finished.program, analyses=finished)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import targets
 from wrapper_ir.expr import Expr, Float, Int
@@ -18,15 +19,17 @@ def launch(step: steps.Launch, scope: FunctionScope) -> None:
     scope.out.items(f"{scope.module.kernel_names[step.kernel.name]}(", texts, ")")
 
 
-def _call(step: steps.CallOperator | steps.StartCollective, head: str, scope: FunctionScope) -> None:
-    """`head` and a call. Numbers that are the schema's own are left out: torch takes longer to read them."""
+def _call(
+    step: steps.CallOperator | steps.StartCollective, head: str, function: str, scope: FunctionScope
+) -> None:
+    """`head` and a call of `function`. Numbers that are the schema's own are left out: torch takes longer to read them."""
     texts = [scope.arg(a.value) for a in step.arguments if a.given is steps.Given.POSITION]
     texts += [
         python_keyword(a.schema.name, scope.arg(a.value))
         for a in step.arguments
         if a.given is steps.Given.KEYWORD and not _is_usual_number(a)
     ]
-    scope.out.items(f"{head}{scope.module.extern_names[step.operator.extern.name]}(", texts, ")")
+    scope.out.items(f"{head}{function}(", texts, ")")
 
 
 def _is_usual_number(argument: steps.Argument) -> bool:
@@ -35,19 +38,30 @@ def _is_usual_number(argument: steps.Argument) -> bool:
 
 def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     """A call."""
-    _call(step, "" if step.result is None else f"{scope.bind(step.result)} = ", scope)
+    head = "" if step.result is None else f"{scope.bind(step.result)} = "
+    _call(step, head, scope.module.extern_names[step.operator.extern.name], scope)
 
 
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
-    """Functional collectives are operators whose results must be waited for."""
+    """Functional collectives are operators whose results must be waited for; those that are finished at once are not."""
     names = [scope.bind(result) for result in step.results]
-    _call(step, targets(names) if step.is_list or len(names) != 1 else f"{names[0]} = ", scope)
+    head = targets(names) if step.is_list or len(names) != 1 else f"{names[0]} = "
+    _call(step, head, _collective(step, scope), scope)
+
+
+def _collective(step: steps.StartCollective, scope: FunctionScope) -> str:
+    name = step.operator.extern.name
+    if not step.is_finished:
+        return scope.module.extern_names[name]
+    text = f"{scope.module.helper(Helper.FINISHED)}({python_string(name)})"
+    return scope.module.lookup(f"finished_{name.rpartition('::')[2].rstrip('_')}", text)
 
 
 def wait(step: steps.Wait, scope: FunctionScope) -> None:
     """torch waits in an operator of its own."""
     source = scope.name(step.source)
-    scope.out.line(f"{scope.bind(step.result)} = torch.ops._c10d_functional.wait_tensor({source})")
+    wait = scope.module.lookup("wait_tensor", "torch.ops._c10d_functional.wait_tensor.default")
+    scope.out.line(f"{scope.bind(step.result)} = {wait}({source})")
 
 
 def unpack(step: steps.Unpack, scope: FunctionScope) -> None:

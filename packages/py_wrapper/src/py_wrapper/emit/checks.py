@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
+from py_wrapper.emit.writer import tuple_text
 from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.layout import is_contiguous
 from wrapper_ir.lowering import steps
@@ -53,6 +54,12 @@ def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
     scope.module.runtime("fail_group")
     names = [python_string(name) for name in step.groups]
     scope.out.items(f"{scope.module.helper(Helper.GROUPS)}(", names, ")")
+    if step.sharing:
+        parts = [
+            tuple_text([python_string(text) for text in texts]) for texts in (step.sharing, step.manifest)
+        ]
+        made = f"{scope.module.helper(Helper.AGREEMENT)}({', '.join(parts)})"
+        scope.out.line(f"{scope.module.lookup('agree', made)}()")
 
 
 def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:

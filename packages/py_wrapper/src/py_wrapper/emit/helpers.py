@@ -16,7 +16,8 @@ class Helper(enum.Enum):
     EMPTY = "empty_cpu"
     EMPTY_CUDA = "empty_cuda"
     EMPTY_PINNED = "empty_pinned"
-    EMPTY_SYMMETRIC = "empty_symmetric"
+    EMPTY_SYMMETRIC = "SYMMETRIC_MEMORY"
+    AGREEMENT = "agreement"
     REINTERPRET = "reinterpret"
     ASSERT_LAYOUT = "assert_size_stride"
     WINDOW = "window"
@@ -31,6 +32,7 @@ class Helper(enum.Enum):
     DEVICE_GUARD = "device_guard"
     STREAM_KEY = "stream_key"
     GRAPHS = "TorchGraphs"
+    FINISHED = "finished_collective"
 
 
 _WINDOW = '''
@@ -121,7 +123,8 @@ HELPERS: Mapping[Helper, str] = {
     Helper.EMPTY: FAST_IMPORTS["empty_cpu"],
     Helper.EMPTY_CUDA: FAST_IMPORTS["empty_cuda"],
     Helper.EMPTY_PINNED: FAST_IMPORTS["empty_pinned"],
-    Helper.EMPTY_SYMMETRIC: FAST_IMPORTS["empty_symmetric"],
+    Helper.EMPTY_SYMMETRIC: "from wrapper_ir_torch import SYMMETRIC_MEMORY",
+    Helper.AGREEMENT: "from wrapper_ir_torch import agreement",
     Helper.REINTERPRET: FAST_IMPORTS["reinterpret"],
     Helper.ASSERT_LAYOUT: _ASSERT_LAYOUT,
     Helper.WINDOW: _WINDOW,
@@ -135,6 +138,7 @@ HELPERS: Mapping[Helper, str] = {
     Helper.ANY_GRADIENT: FAST_IMPORTS["any_requires_grad"],
     Helper.DEVICE_GUARD: FAST_IMPORTS["device_guard"],
     Helper.STREAM_KEY: _STREAM_KEY,
+    Helper.FINISHED: "from wrapper_ir_torch import finished_collective",
     Helper.GRAPHS: "from wrapper_ir_torch import TorchGraphs",
 }
 """The text that defines each helper: one line, or a function."""

@@ -43,7 +43,7 @@ def _empty(type: TensorType, storage: StorageType, scope: FunctionScope) -> str:
     torch_dtype, device = f"torch.{type.dtype.torch_name}", python_string(str(type.device))
     if storage.is_symmetric:
         where = f"torch.device({device}), {python_string(storage.space.group)}, {storage.space.alloc_id}"
-        return f"{scope.module.helper(Helper.EMPTY_SYMMETRIC)}({args}, {torch_dtype}, {where})"
+        return f"{scope.module.helper(Helper.EMPTY_SYMMETRIC)}.tensor({args}, {torch_dtype}, {where})"
     if type.device.type == "cuda" and type.device == scope.module.program.target.device:
         return f"{scope.module.helper(Helper.EMPTY_CUDA)}({args}, {torch_dtype})"
     if type.device != CPU:

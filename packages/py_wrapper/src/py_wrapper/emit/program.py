@@ -118,6 +118,7 @@ def _lowering(options: PyOptions) -> LoweringOptions:
         check_results=options.check_results,
         persistent_buffers=options.persistent_buffers and options.poison is None,
         keep_windows=options.poison is None,
+        join_waits=True,
         guarded=options.guarded,
         operators=options.operators,
     )

@@ -7,7 +7,7 @@ from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op
 from wrapper_ir.program import Program
 from wrapper_ir.schemas import ExternTag
 
-__all__ = ["groups_of"]
+__all__ = ["groups_of", "sharing_groups"]
 
 _ARGUMENT = "group_name"
 
@@ -18,6 +18,12 @@ def groups_of(program: Program, analyses: Analyses | None = None) -> tuple[str, 
     analyses = Analyses.of(program, analyses)
     names = (_group(op, analyses) for op in program.ops)
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def sharing_groups(program: Program) -> tuple[str, ...]:
+    """Names of the groups in whose symmetric memory a program has storages, in order of first use."""
+    types = (op.result.type for op in program.ops if isinstance(op, AllocStorage))
+    return tuple(dict.fromkeys(type.space.group for type in types if type.is_symmetric))
 
 
 def _group(op: Op, analyses: Analyses) -> str:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from wrapper_ir.agreement import manifest
 from wrapper_ir.alignment import constant_alignment
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.groups import groups_of
+from wrapper_ir.analysis.groups import groups_of, sharing_groups
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.analysis.references import launched_kernels
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
@@ -73,6 +74,8 @@ class Interpreter(Generic[T]):
         )
         self._infos: dict[str, FunctionInfo] = {}
         self._groups = groups_of(self.artifact.program, self._analyses)
+        self._sharing = sharing_groups(self.artifact.program)
+        """Groups whose processes are still to be asked whether they run the same program."""
         self._files = self.artifact.mapped_files()
         self._checks = input_checks(
             self.artifact.program, self.artifact.signature, self.options.guarded, self._analyses
@@ -138,6 +141,10 @@ class Interpreter(Generic[T]):
         self._meter = MemoryMeter()
         for group in self._groups:  # before anything runs: other processes may wait for what comes first
             self.machine.check_group(group)
+        if self._sharing:
+            for group in self._sharing:
+                self.machine.agree(group, manifest(self._analyses))
+            self._sharing = ()
         return Session(
             artifact=self.artifact,
             machine=self.machine,

@@ -12,6 +12,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.inputs import InputChecks
 from wrapper_ir.errors import LoweringError, NotSupportedError
 from wrapper_ir.expr import Expr
+from wrapper_ir.lowering.joined import joined_results
 from wrapper_ir.lowering.options import LoweringOptions
 from wrapper_ir.lowering.persistent import PersistentMemory
 from wrapper_ir.lowering.steps import BEFORE, FunctionPlan, Origin, Stream
@@ -94,6 +95,11 @@ class FunctionState:
         return (
             share_windows(self.function, self.slots) if self.program.options.fuse_views else SharedWindows()
         )
+
+    @cached_property
+    def joined(self) -> frozenset[Value[TensorType]]:
+        """Results of collectives that their starts wait for."""
+        return joined_results(self.function.body) if self.program.options.join_waits else frozenset()
 
     @cached_property
     def made_elsewhere(self) -> frozenset[Value]:

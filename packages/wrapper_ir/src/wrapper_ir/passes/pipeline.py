@@ -17,12 +17,14 @@ from wrapper_ir.passes.dead_ops import EliminateDeadOps
 from wrapper_ir.passes.derive_frees import DeriveFrees
 from wrapper_ir.passes.finite_checks import InsertFiniteChecks
 from wrapper_ir.passes.insert_checks import InsertChecks
+from wrapper_ir.passes.lower_collectives import LowerCollectives
 from wrapper_ir.passes.move_arguments import MoveArguments
 from wrapper_ir.passes.move_device import MoveDevice
 from wrapper_ir.passes.plan_memory import PlanMemory
 from wrapper_ir.passes.reorder_for_memory import ReorderForMemory
 from wrapper_ir.passes.reuse_for_results import ReuseForResults
 from wrapper_ir.passes.reuse_in_place import ReuseInPlace
+from wrapper_ir.passes.sink_waits import SinkWaits
 from wrapper_ir.passes.split_storages import SplitStorages
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import check_translation
@@ -45,12 +47,14 @@ _CLASSES: tuple[type[Pass], ...] = (
     EliminateDeadOps,
     InsertChecks,
     InsertFiniteChecks,
+    LowerCollectives,
     MoveArguments,
     MoveDevice,
     PlanMemory,
     ReorderForMemory,
     ReuseForResults,
     ReuseInPlace,
+    SinkWaits,
     SplitStorages,
     StripAsserts,
     StripDebug,

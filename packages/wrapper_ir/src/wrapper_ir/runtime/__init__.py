@@ -7,6 +7,7 @@ Needs no tensor library: the emitted module hands in what belongs to one.
 from wrapper_ir.expr.arithmetic import int64, power
 from wrapper_ir.files import check_files
 from wrapper_ir.inputs import NumberInput, TensorInput
+from wrapper_ir.runtime.agreement import *
 from wrapper_ir.runtime.binding import *
 from wrapper_ir.runtime.buffer_pool import *
 from wrapper_ir.runtime.caller import *
@@ -27,10 +28,12 @@ __all__ = [
     "MEMORY_POOLS",
     "RECORDERS",
     "REQUIRED",
+    "Agreement",
     "BufferPool",
     "Convention",
     "FindRuntime",
     "GraphDevice",
+    "GroupStore",
     "InputGuard",
     "MemoryPools",
     "ModuleContents",
@@ -46,6 +49,7 @@ __all__ = [
     "SubclassSpec",
     "TensorInput",
     "TorchCaller",
+    "agree",
     "apart_leaves",
     "check_files",
     "check_inputs",
@@ -58,6 +62,7 @@ __all__ = [
     "expect_same",
     "expect_static",
     "explain",
+    "fail_agreement",
     "fail_assertion",
     "fail_branch",
     "fail_finite",

@@ -14,6 +14,7 @@ __all__ = [
     "expect_keys",
     "expect_static",
     "explain",
+    "fail_agreement",
     "fail_assertion",
     "fail_branch",
     "fail_finite",
@@ -66,6 +67,15 @@ def fail_group(name: str, why: str) -> NoReturn:
         "WIR915",
         f"this process belongs to no process group {name!r}: {why}",
         hint="create the group before the first call, under the same name on every process",
+    )
+
+
+def fail_agreement(group: str, rank: int, why: str) -> NoReturn:
+    """The processes of a group do not run the same program; raises ExecutionError WIR933."""
+    raise ExecutionError(
+        "WIR933",
+        f"the processes of group {group!r} do not run one program over their symmetric memory (this is rank {rank}): {why}",
+        hint="compile the same model with the same options, sizes and passes on every process; results of tuning must be shared",
     )
 
 

@@ -70,6 +70,7 @@ def collective(op: CollectiveStart, state: FunctionState) -> Iterator[Step]:
         results=op.results,
         group=op.group,
         is_list=returned == ["Tensor[]"],
+        is_finished=bool(op.results) and state.joined.issuperset(op.results),
         stream=state.stream(op, op.stream),
         at=state.at,
     )
@@ -78,8 +79,11 @@ def collective(op: CollectiveStart, state: FunctionState) -> Iterator[Step]:
 
 
 def wait(op: Wait, state: FunctionState) -> Iterator[Step]:
-    """One step."""
+    """One step; another name where the collective was finished when it was started."""
     state.define(op.result)
+    if op.source in state.joined:
+        yield steps.Same(result=op.result, source=op.source, at=state.at)
+        return
     yield steps.Wait(result=op.result, source=op.source, at=state.at)
 
 

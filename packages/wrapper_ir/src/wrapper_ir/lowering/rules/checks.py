@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wrapper_ir import ops
-from wrapper_ir.analysis.groups import groups_of
+from wrapper_ir.agreement import manifest
+from wrapper_ir.analysis.groups import groups_of, sharing_groups
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import CheckReason, Step
@@ -32,7 +33,9 @@ def prologue(state: FunctionState) -> Iterator[Step]:
     if program.checks.entry:
         yield steps.CheckInputs(inputs=program.checks.entry)
     if groups := groups_of(program.program, program.analyses):
-        yield steps.CheckGroups(groups=groups)
+        sharing = sharing_groups(program.program)
+        lines = manifest(program.analyses) if sharing else ()
+        yield steps.CheckGroups(groups=groups, sharing=sharing, manifest=lines)
     device = program.program.target.device
     if device.type != CPU.type and device.index is not None:
         yield steps.EnterDevice(device=device)

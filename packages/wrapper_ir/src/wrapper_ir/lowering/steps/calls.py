@@ -76,10 +76,10 @@ class CallOperator(StepBase):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartCollective(StepBase):
     """Starts a collective of `group`. Its results stand for the operator's returns, or with `is_list` for the elements of
-    the list that it returns. Text: `%h = start c10d::all_reduce(input=%x, group_name="tp") group("tp") : f32[8]`."""
+    the list that it returns; with `is_finished` the step waits for all of them, and no `Wait` follows. Text: `%h = start c10d::all_reduce(input=%x, group_name="tp") group("tp") : f32[8]`."""
 
     syntax: ClassVar[str] = (
-        "<{results} = >start {operator}({arguments}) group({group})< {is_list:list}>< {stream}>< : {results:type}>"
+        "<{results} = >start {operator}({arguments}) group({group})< {is_list:list}>< {is_finished:finished}>< {stream}>< : {results:type}>"
     )
 
     operator: ExternInfo
@@ -87,6 +87,7 @@ class StartCollective(StepBase):
     results: tuple[Value[TensorType], ...]
     group: str
     is_list: bool
+    is_finished: bool = False
     stream: Stream | None = None
 
 

@@ -45,11 +45,14 @@ class CheckInputs(StepBase):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckGroups(StepBase):
     """Fails unless this process belongs to the process groups of these names (WIR915), before anything runs: other
-    processes may wait for what comes first. Text: `check_groups "tp"`."""
+    processes may wait for what comes first. `sharing` are the groups whose processes read each other's memory: these must run
+    the same program, as `manifest` says (WIR933). Text: `check_groups "tp"`, `check_groups "0" sharing("0")`."""
 
-    syntax: ClassVar[str] = "check_groups {groups}"
+    syntax: ClassVar[str] = "check_groups {groups}< sharing({sharing})>"
 
     groups: tuple[str, ...]
+    sharing: tuple[str, ...] = ()
+    manifest: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

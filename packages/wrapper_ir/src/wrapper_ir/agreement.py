@@ -1,0 +1,71 @@
+"""What the processes of a group must have in common before they share memory: a program's form, without what is one process's own.
+
+Which device a process has, where source lines are, and how kernels name their device are left out; two processes that run the
+same program on different devices have equal manifests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op, Slot
+from wrapper_ir.program import Program
+from wrapper_ir.schemas import ExternTag
+from wrapper_ir.text import print_function, print_op
+
+__all__ = ["manifest", "program_digest"]
+
+_INDEX = re.compile(r"(?<=index=)\d+")
+
+
+def program_digest(program: Program) -> str:
+    """64 bits of a hash over all functions, as hexadecimal digits."""
+    text = "\n".join(print_function(f, program) for f in program.functions)
+    return _digest(text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def manifest(analyses: Analyses) -> tuple[str, ...]:
+    """Lines that each process has alike: inputs, the plan of symmetric memory, collectives in order, choices of tuning, and a
+    hash of everything."""
+    program = analyses.program
+    return (
+        f"inputs: {print_function(program.main, program).partition(chr(10))[0]}",
+        *_plan(program),
+        *_collectives(analyses),
+        f"tuning: {_digest(chr(10).join(_kernels(program)))}",
+        f"program: {program_digest(program)}",
+    )
+
+
+def _plan(program: Program) -> Iterator[str]:
+    for function in program.functions:
+        for op in function.body:
+            if isinstance(op, AllocStorage | Slot) and op.result.type.is_symmetric:
+                yield f"plan @{function.name}: {print_op(op, program)}"
+
+
+def _collectives(analyses: Analyses) -> Iterator[str]:
+    for function in analyses.program.functions:
+        for op in function.body:
+            if _communicates(op, analyses):
+                yield f"collective @{function.name}: {print_op(op, analyses.program)}"
+
+
+def _communicates(op: Op, analyses: Analyses) -> bool:
+    if not isinstance(op, CallExtern | CollectiveStart):
+        return False
+    info = analyses.extern_info.get(op.target)
+    return isinstance(op, CollectiveStart) or (info is not None and ExternTag.COLLECTIVE in info.extern.tags)
+
+
+def _kernels(program: Program) -> Iterator[str]:
+    """Each kernel by name, with its configuration and source, whatever index its device has."""
+    for kernel in program.kernels:
+        yield f"{kernel.name} {_INDEX.sub('', repr(kernel))}"

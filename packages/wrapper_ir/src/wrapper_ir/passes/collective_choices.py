@@ -1,0 +1,235 @@
+"""Which collectives may become kernels over symmetric memory, and why others may not."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Mapping
+
+from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.streams import crossing_streams
+from wrapper_ir.expr import Int
+from wrapper_ir.layout import extent_bytes, is_contiguous
+from wrapper_ir.ops import (
+    AllocPurpose,
+    AllocStorage,
+    CallExtern,
+    CallSubgraph,
+    CollectiveStart,
+    EnterMemoryPool,
+    Free,
+    ResizeStorage,
+    Return,
+    SetStorage,
+    Switch,
+    View,
+    WhileLoop,
+    ZeroMode,
+)
+from wrapper_ir.program import Function
+from wrapper_ir.structure import operands
+from wrapper_ir.symmetric_operators import gives_up
+from wrapper_ir.types import DType, TensorType
+from wrapper_ir.values import Value, is_storage, is_tensor
+
+__all__ = ["CollectiveChoice", "Form", "Limits", "collective_choices"]
+
+_ALL_REDUCE = ("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_")
+_REDUCE_SCATTER = "_c10d_functional::reduce_scatter_tensor"
+_ALL_GATHER = "_c10d_functional::all_gather_into_tensor"
+_DTYPES = (DType.F32, DType.BF16)
+"""What torch's kernels sum (`CUDASymmetricMemoryOps.cu`)."""
+_ALIGNMENT = 16
+"""Bytes that these kernels load at once."""
+
+
+class Form(enum.Enum):
+    """What a collective becomes."""
+
+    LIBRARY = "library"
+    """It stays what it is."""
+    ONE_SHOT = "symm_mem::one_shot_all_reduce_out"
+    """Each process reads all parts and sums them."""
+    TWO_SHOT = "symm_mem::two_shot_all_reduce_out"
+    """Each process sums its share, then reads the others'."""
+    REDUCE_SCATTER = "symm_mem::_low_contention_reduce_scatter"
+    ALL_GATHER = "symm_mem::_low_contention_all_gather"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """Options of `lower-collectives`, as it asks about one collective; bytes of a process's part."""
+
+    one_shot: int
+    two_shot: int
+    low_contention: int
+    groups: frozenset[str]
+    """The groups whose processes can read each other's memory; none: all can."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CollectiveChoice:
+    """What one collective becomes, and why: `why` says what keeps it from symmetric memory, or where its operand comes from."""
+
+    function: str
+    position: int
+    op: CollectiveStart
+    form: Form
+    why: str
+    storage: Value | None = None
+    """The storage of the operand that becomes symmetric memory itself; None where the operand is copied there."""
+
+    def __str__(self) -> str:
+        name = self.op.target.partition("::")[2]
+        return f"@{self.function} op {self.position} %{self.op.results[0].name} = {name} in group {self.op.group!r}: {self.form.value}, {self.why}"
+
+
+def collective_choices(function: Function, analyses: Analyses, limits: Limits) -> Iterator[CollectiveChoice]:
+    """The choice of each collective that a function starts, in order; the function has no frees."""
+    found = _Function(function, analyses, limits)
+    for position, op in enumerate(function.body):
+        if isinstance(op, CollectiveStart):
+            yield found.choice(position, op)
+
+
+class _Function:
+    def __init__(self, function: Function, analyses: Analyses, limits: Limits) -> None:
+        self.function, self.analyses, self.limits = function, analyses, limits
+        self.aliasing = analyses.aliasing(function)
+        self.crossing = analyses.get_for(function, crossing_streams)
+        self.made: dict[Value, AllocStorage] = {
+            op.result: op for op in function.body if isinstance(op, AllocStorage)
+        }
+
+    def choice(self, position: int, op: CollectiveStart) -> CollectiveChoice:
+        form, why = self.form(op)
+        if form not in (Form.ONE_SHOT, Form.TWO_SHOT):
+            return CollectiveChoice(self.function.name, position, op, form, why)
+        tensor = _operand(op)
+        refused = self.refused_storage(tensor, position)
+        why = f"over a copy: {refused}" if refused else f"over %{self.root(tensor).name} itself"
+        storage = None if refused else self.root(tensor)
+        return CollectiveChoice(self.function.name, position, op, form, why, storage)
+
+    def form(self, op: CollectiveStart) -> tuple[Form, str]:
+        """What the collective alone allows, and why not more."""
+        if op.target not in (*_ALL_REDUCE, _REDUCE_SCATTER, _ALL_GATHER):
+            return (
+                Form.LIBRARY,
+                "torch has no such operator over symmetric memory that works without multicast",
+            )
+        tensor = _operand(op)
+        why = self.refused_tensor(op, tensor)
+        if why:
+            return Form.LIBRARY, why
+        nbytes = extent_bytes(tensor.type)
+        assert isinstance(nbytes, Int)
+        if op.target in _ALL_REDUCE:
+            if nbytes.value <= self.limits.one_shot:
+                return Form.ONE_SHOT, ""
+            if nbytes.value <= self.limits.two_shot:
+                return Form.TWO_SHOT, ""
+            return (
+                Form.LIBRARY,
+                f"{nbytes.value} bytes are more than {max(self.limits.one_shot, self.limits.two_shot)}",
+            )
+        if nbytes.value > self.limits.low_contention:
+            return Form.LIBRARY, f"{nbytes.value} bytes are more than {self.limits.low_contention}"
+        form = Form.ALL_GATHER if op.target == _ALL_GATHER else Form.REDUCE_SCATTER
+        return form, "over memory of the operator's own"
+
+    def refused_tensor(self, op: CollectiveStart, tensor: Value[TensorType]) -> str:
+        """Why neither the operand nor a copy of it can be reduced in symmetric memory; '' where one can."""
+        type, arguments = tensor.type, _arguments(op, self.analyses)
+        if self.limits.groups and op.group not in self.limits.groups:
+            return f"option groups leaves group {op.group!r} out"
+        if type.device.type != "cuda":
+            return f"{type.device} has no symmetric memory"
+        if op.stream:
+            return f"it runs on stream {op.stream}"
+        if arguments.get("reduce_op", "sum") != "sum":
+            return f"reduction {arguments['reduce_op']!r} is not a sum"
+        if "reduce_op" in arguments and type.dtype not in _DTYPES:
+            return f"{type.dtype.value} is not summed there"
+        nbytes = extent_bytes(type)
+        if not isinstance(nbytes, Int):
+            return f"its size {nbytes} is known at run time only"
+        if not is_contiguous(type.sizes, type.strides):
+            return f"%{tensor.name} is not contiguous"
+        if nbytes.value % _ALIGNMENT or not nbytes.value:
+            return f"{nbytes.value} bytes are not a multiple of {_ALIGNMENT}"
+        if any(
+            isinstance(other, EnterMemoryPool | ResizeStorage | SetStorage) for other in self.function.body
+        ):
+            return "the function takes memory from pools, or moves it under tensors"
+        return ""
+
+    def root(self, tensor: Value) -> Value:
+        return self.aliasing.roots.get(tensor, (tensor,))[0]
+
+    def refused_storage(self, tensor: Value[TensorType], position: int) -> str:
+        """Why the operand's own storage cannot be symmetric memory; '' where it can."""
+        roots = self.aliasing.roots.get(tensor, NO_ROOTS)
+        made = self.made.get(roots[0]) if len(roots) == 1 else None
+        if made is None:
+            return self.origin(tensor, roots)
+        type = made.result.type
+        if made.purpose is not AllocPurpose.PLAIN or made.zero is not ZeroMode.NONE:
+            return f"%{made.result.name} is a pool, or begins with zeros"
+        if type.is_symmetric or made.stream or made.result in self.crossing:
+            return f"%{made.result.name} is symmetric already, or of another stream"
+        if type.nbytes != extent_bytes(tensor.type):
+            return f"%{tensor.name} is a part of %{made.result.name}"
+        return self.escapes(made.result, position)
+
+    def origin(self, tensor: Value, roots: tuple[Value, ...]) -> str:
+        """Where a tensor comes from that the function does not allocate."""
+        params = {p.value for p in self.function.params}
+        if any(root in params for root in roots):
+            return f"%{tensor.name} is an input"
+        if any(root in self.analyses.constant_values for root in roots):
+            return f"%{tensor.name} is a constant"
+        return f"%{tensor.name} is the result of an operator, which allocates it"
+
+    def escapes(self, storage: Value, position: int) -> str:
+        """What gives the storage away before the collective, or what makes a view of it that is used after it and that cannot be
+        made again."""
+        roots = self.aliasing.roots
+        for at, op in enumerate(self.function.body):
+            mine = [v for v in operands(op) if storage in roots.get(v, NO_ROOTS)]
+            if not mine or isinstance(op, Free):
+                continue
+            if isinstance(op, CallSubgraph | Switch | WhileLoop):
+                return f"%{mine[0].name} is given to another function"
+            if any(is_storage(v) for v in mine) and not isinstance(op, View):
+                return f"%{storage.name} is given away as a whole"
+            stays = at < position or not self.works_in_place(position)
+            if isinstance(op, Return) and stays:
+                return f"%{mine[0].name} is an output"
+            if isinstance(op, CollectiveStart) and stays and at != position:
+                return f"%{mine[0].name} is in another collective"
+            info = self.analyses.extern_info.get(op.target) if isinstance(op, CallExtern) else None
+            effects = self.aliasing.effects[at]
+            if info is not None and (gives_up(info.schema) or any(v in mine for _, v in effects.may_alias)):
+                return f"{info.schema.name} may keep %{mine[0].name}"
+            if any(self.aliasing.roots.get(v, NO_ROOTS) != (storage,) for v in mine):
+                return f"%{mine[0].name} may lie in other storages, too"
+        return ""
+
+    def works_in_place(self, position: int) -> bool:
+        """Whether the sum takes the operand's place, so that later ops use the sum's storage."""
+        op = self.function.body[position]
+        return isinstance(op, CollectiveStart) and op.target == _ALL_REDUCE[1]
+
+
+def _operand(op: CollectiveStart) -> Value[TensorType]:
+    value = op.args[0] if op.args else dict(op.kwargs)["input"]
+    assert isinstance(value, Value)
+    assert is_tensor(value)
+    return value
+
+
+def _arguments(op: CollectiveStart, analyses: Analyses) -> Mapping[str, object]:
+    info = analyses.extern_info[op.target]
+    return dict(zip((a.name for a in info.schema.args), op.args)) | dict(op.kwargs)

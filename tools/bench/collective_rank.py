@@ -1,0 +1,334 @@
+"""One process of `bench_collectives`: a model or a measurement, by all sides, in lockstep with the other processes."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from filelock import FileLock
+from torch import Tensor, nn
+from torch.distributed import _functional_collectives
+from torch.nn import functional as F
+
+from tests.common.parallel_models import ParallelGpt, ParallelMlp
+from tools.bench.timing import alternate
+
+__all__ = ["JOBS", "SIDES", "SIZES"]
+
+# Any in this file: compiled callables, what torch leaves untyped
+_funcol: Any = _functional_collectives
+_ROUNDS, _CALLS = 9, 10
+_STEPS = 20
+_LOWERED = "lower-collectives,plan-memory"
+_OURS = {"backend": "wrapper_ir"}
+_GRAPHS = "cuda-graphs{collectives=true}"
+
+
+def _ours(**options: object) -> dict[str, Any]:
+    return {**_OURS, "options": {"on_unsupported": "error", **options}}
+
+
+SIDES: Mapping[str, Mapping[str, Any]] = {
+    "torch.compile": {},
+    "ours": _ours(),
+    "ours, FX": _ours(emitter="fx"),
+    "ours, lowered": _ours(passes=_LOWERED),
+    "ours, graphs": _ours(passes=_GRAPHS, recordings=4),
+    "ours, lowered, graphs": _ours(passes=f"lower-collectives,{_GRAPHS},plan-memory", recordings=4),
+}
+SIZES = tuple(1 << n for n in range(10, 21, 2))
+"""Bytes of the all-reduces whose latency is measured."""
+
+
+class Rank:
+    """This process, its device, and how it keeps step with the others."""
+
+    def __init__(self, rank: int, world: int, folder: Path) -> None:
+        self.rank, self.world, self.folder = rank, world, folder
+        self.on_gpu = torch.cuda.device_count() >= world
+        self.device = torch.device("cuda", rank) if self.on_gpu else torch.device("cpu")
+        if self.on_gpu:
+            torch.cuda.set_device(rank)
+        dist.init_process_group(
+            "cpu:gloo,cuda:nccl" if self.on_gpu else "gloo",
+            init_method=f"file://{folder}/store",
+            rank=rank,
+            world_size=world,
+            timeout=timedelta(seconds=120),
+        )
+        self.calm = dist.new_group(backend="gloo")
+        self.dtype = torch.bfloat16 if self.on_gpu else torch.float32
+
+    def wait(self) -> None:
+        """All processes have finished what they queued."""
+        if self.on_gpu:
+            torch.cuda.synchronize()
+        dist.barrier(self.calm)
+
+    def seconds(self, run: Callable[[], object], calls: int = _CALLS) -> float:
+        """Seconds of a call, of several that follow each other, until all processes have finished them."""
+        self.wait()
+        begin = time.perf_counter()
+        for _ in range(calls):
+            run()
+        if self.on_gpu:
+            torch.cuda.synchronize()
+        own = torch.tensor(time.perf_counter() - begin, dtype=torch.float64)
+        dist.all_reduce(own, dist.ReduceOp.MAX, self.calm)
+        return float(own) / calls
+
+    def memory(self) -> int:
+        """Bytes that torch's allocator holds for tensors of the device."""
+        return torch.cuda.max_memory_allocated() if self.on_gpu else 0
+
+
+Found = dict[str, Any]
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def _compiled(me: Rank, model: Callable[..., Any], check: Callable[[Callable[..., Any]], None]) -> Found:
+    """Each side, checked; `failed` has those that some process could not do, and why."""
+    runs: dict[str, Callable[..., Any]] = {"eager": model}
+    failed: dict[str, str] = {}
+    wanted = os.environ.get("BENCH_SIDES", "").split(";")
+    for side, settings in SIDES.items():
+        if wanted != [""] and side not in wanted:
+            continue
+        torch._dynamo.reset()
+        why = ""
+        try:
+            run = torch.compile(model, fullgraph=True, **settings)
+            check(run)
+        except Exception as error:  # a side that fails must not end the run
+            why = _told(error)
+        told: list[str | None] = [None] * me.world
+        dist.all_gather_object(told, why, me.calm)
+        if any(told):
+            failed[side] = next(text for text in told if text)
+        else:
+            runs[side] = run
+    return {"runs": runs, "failed": failed}
+
+
+def _timed(me: Rank, calls: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
+    lock = FileLock(me.folder.parent / "lock")
+    if me.rank == 0:
+        lock.acquire()
+    me.wait()
+    times = alternate({side: partial(me.seconds, call) for side, call in calls.items()}, _ROUNDS)
+    me.wait()
+    if me.rank == 0:
+        lock.release()
+    return times
+
+
+def _inference(me: Rank, model: nn.Module, args: tuple[Tensor, ...]) -> Found:
+    """Times of a call by each side; every side's results are eager mode's."""
+    with torch.no_grad():
+        want = model(*args)
+
+        def check(run: Callable[..., Any]) -> None:
+            for _ in range(4):
+                torch.testing.assert_close(run(*args), want, rtol=5e-2, atol=5e-2)
+
+        found = _compiled(me, model, check)
+        calls = {side: partial(run, *args) for side, run in found["runs"].items()}
+        return {"failed": found["failed"], "times": _timed(me, calls)}
+
+
+def mlp(me: Rank) -> Found:
+    """8 layers; 128 KiB are summed in each, 8 KiB on a CPU."""
+    torch.manual_seed(me.rank)
+    width = 1024 if me.on_gpu else 32
+    model = ParallelMlp(8, width, 4 * width, me.world).to(me.device, me.dtype).eval()
+    x = torch.randn(64, width, generator=torch.Generator().manual_seed(7)).to(me.device, me.dtype)
+    return _inference(me, model, (x,))
+
+
+def _gpt(me: Rank) -> tuple[ParallelGpt, Tensor]:
+    """GPT-2 small on the GPU, a tiny one elsewhere."""
+    torch.manual_seed(me.rank)
+    large = {"blocks": 12, "width": 768, "heads": 12, "words": 50304, "tokens": 128}
+    small = {"blocks": 2, "width": 32, "heads": 4, "words": 128, "tokens": 16}
+    sizes = large if me.on_gpu else small
+    model = ParallelGpt(**sizes, world=me.world).to(me.device, me.dtype)
+    for name, p in model.named_parameters():
+        if p.dim() == 1 or "words" in name or "places" in name:  # whole on every process
+            dist.broadcast(p.data, 0)
+    ids = torch.randint(0, sizes["words"], (1, sizes["tokens"]), generator=torch.Generator().manual_seed(7))
+    return model, ids.to(me.device)
+
+
+def gpt_inference(me: Rank) -> Found:
+    """One row of 128 tokens."""
+    model, ids = _gpt(me)
+    return _inference(me, model.eval(), (ids,))
+
+
+def _losses(me: Rank, model: nn.Module, run: Callable[..., Any], ids: Tensor, steps: int) -> list[float]:
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    return [float(_step(run, optimizer, ids)) for _ in range(steps)]
+
+
+def _step(run: Callable[..., Any], optimizer: torch.optim.Optimizer, ids: Tensor) -> Tensor:
+    loss: Tensor = run(ids)
+    loss.backward()  # type: ignore[no-untyped-call]  # torch's own
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return loss.detach()
+
+
+class _Loss(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor) -> Tensor:
+        logits = self.model(ids).float()
+        return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+
+
+def gpt_training(me: Rank) -> Found:
+    """Steps of a model of each side, its curve of 20 losses, and the bytes that it held at most."""
+    first, ids = _gpt(me)
+    calls: dict[str, Callable[[], object]] = {}
+    curves: dict[str, list[float]] = {}
+    held: dict[str, int] = {}
+    failed: dict[str, str] = {}
+    for side in ("eager", "torch.compile", "ours", "ours, FX", "ours, lowered"):
+        torch._dynamo.reset()
+        model = _Loss(copy.deepcopy(first))
+        run: Callable[..., Any] = (
+            model if side == "eager" else torch.compile(model, fullgraph=True, **SIDES[side])
+        )
+        why = ""
+        try:
+            _step(run, torch.optim.SGD(model.parameters(), lr=0.0), ids)
+            if me.on_gpu:
+                torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated() if me.on_gpu else 0
+            curves[side] = _losses(me, model, run, ids, _STEPS)
+            held[side] = me.memory() - before
+        except Exception as error:  # a side that fails must not end the run
+            why = _told(error)
+        told: list[str | None] = [None] * me.world
+        dist.all_gather_object(told, why, me.calm)
+        if any(told):
+            failed[side] = next(text for text in told if text)
+        else:
+            optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+            calls[side] = partial(_step, run, optimizer, ids)
+    return {"failed": failed, "times": _timed(me, calls), "curves": curves, "held": held}
+
+
+def latency(me: Rank) -> Found:
+    """An addition and the sum over all processes, by size: torch's functions, its one-shot operator by hand, and programs of ours."""
+    found: dict[str, dict[str, list[float]]] = {}
+    failed: dict[str, str] = {}
+    for nbytes in SIZES:
+        x = torch.full((nbytes // me.dtype.itemsize,), float(me.rank), device=me.device, dtype=me.dtype)
+        calls: dict[str, Callable[[], object]] = {"NCCL" if me.on_gpu else "gloo": partial(_by_torch, x)}
+        if me.on_gpu:
+            calls["one-shot by hand"] = _by_hand(x)
+        with torch.no_grad():
+            for side in ("torch.compile", "ours", "ours, lowered", "ours, lowered, graphs"):
+                if side.startswith("ours, ") and not me.on_gpu:
+                    continue
+                torch._dynamo.reset()
+                try:
+                    run = torch.compile(_sum_of_more, fullgraph=True, dynamic=False, **SIDES[side])
+                    for _ in range(3):
+                        torch.testing.assert_close(run(x), calls_first(calls)())
+                    calls[side] = partial(run, x)
+                except Exception as error:  # a side that fails must not end the run
+                    failed[f"{side}, {nbytes}"] = _told(error)
+            found[str(nbytes)] = _timed(me, calls)
+    return {"failed": failed, "sizes": found}
+
+
+def calls_first(calls: Mapping[str, Callable[[], Any]]) -> Callable[[], Any]:
+    """The reference."""
+    return next(iter(calls.values()))
+
+
+def _sum_of_more(x: Tensor) -> Any:
+    return _funcol.all_reduce(x + 1, "sum", dist.group.WORLD)
+
+
+def _by_torch(x: Tensor) -> Tensor:
+    y = x + 1
+    dist.all_reduce(y)
+    return y
+
+
+def _by_hand(x: Tensor) -> Callable[[], Tensor]:
+    from torch.distributed import _symmetric_memory as symm_mem
+
+    buffer = symm_mem.empty(x.shape, dtype=x.dtype, device=x.device)
+    group = dist.group.WORLD
+    assert group is not None
+    name = group.group_name
+    symm_mem.rendezvous(buffer, name)
+    sum_all: Any = torch.ops.symm_mem.one_shot_all_reduce.default
+
+    def run() -> Tensor:
+        torch.add(x, 1, out=buffer)
+        made: Tensor = sum_all(buffer, "sum", name)
+        return made
+
+    return run
+
+
+def endurance(me: Rank) -> Found:
+    """10,000 calls of the lowered model: memory before and after."""
+    torch.manual_seed(me.rank)
+    model = ParallelMlp(2, 256, 1024, me.world).to(me.device, me.dtype).eval()
+    x = torch.randn(16, 256, generator=torch.Generator().manual_seed(7)).to(me.device, me.dtype)
+    side = "ours, lowered" if me.on_gpu else "ours"
+    rows: list[tuple[int, int, int]] = []
+    with torch.no_grad():
+        run = torch.compile(model, fullgraph=True, **SIDES[side])
+        for done in range(10_001):
+            run(x)
+            if done in (10, 1000, 10_000):
+                me.wait()
+                free = torch.cuda.mem_get_info()[0] if me.on_gpu else 0
+                rows.append((done, torch.cuda.memory_allocated() if me.on_gpu else 0, free))
+    return {"failed": {}, "rows": rows}
+
+
+JOBS: Mapping[str, Callable[[Rank], Found]] = {
+    "mlp": mlp,
+    "gpt_inference": gpt_inference,
+    "gpt_training": gpt_training,
+    "latency": latency,
+    "endurance": endurance,
+}
+
+
+def main(job: str, rank: int, world: int, folder: Path) -> None:
+    """Runs one job; rank 0 writes what was found."""
+    me = Rank(rank, world, folder)
+    found = JOBS[job](me)
+    if rank == 0:
+        (folder / "found.json").write_text(json.dumps(found), encoding="utf-8")
+    me.wait()
+    sys.stdout.flush()
+    os._exit(0)  # what holds a group at Python's own exit now and then aborts the process
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
