@@ -43,8 +43,9 @@ __all__ = [
     "TOUCHY",
     "FakeGpu",
     "artifact_for_gpu",
-    "fakes",
+    "load_fakes",
     "run_by_handles",
+    "use_fakes",
 ]
 
 ADD_KERNEL = (
@@ -212,6 +213,8 @@ class FakeGpu:
 
     cuda: FakeCuda
     torch: ctypes.CDLL
+    products: ctypes.CDLL
+    """cuBLAS."""
     folder: Path
     kept: list[object] = field(default_factory=list)
 
@@ -275,26 +278,36 @@ def _add(grid: tuple[int, ...], params: ctypes.Array[ctypes.c_void_p]) -> None:
     c.copy_(a + factor * b)
 
 
+def _compile(source: Path, output: Path, *flags: str) -> None:
+    subprocess.run(
+        ["c++", "-std=c++20", "-shared", "-fPIC", "-O1", str(source), "-o", str(output), *flags], check=True
+    )
+
+
 _FAKE = "fake_torch_cuda"
 
 
-def fakes(folder: Path, patch: pytest.MonkeyPatch) -> FakeGpu:
-    """Builds and loads the fakes. The driver has the name by which libraries look for it; torch's CUDA library is in the process
-    where torch is a build for CUDA, so that libraries are linked to the fake by a name of its own."""
+def load_fakes(folder: Path) -> FakeGpu:
+    """Builds and loads the fakes, once in a process. The driver has the name by which libraries look for it; torch's CUDA library is
+    in the process where torch is a build for CUDA, so that libraries are linked to the fake by a name of its own."""
     cuda = FakeCuda(build_fake(folder, "libcuda.so.1"), read_settings())
     source, path = Path(__file__).with_name("fake_torch_cuda.cpp"), folder / f"lib{_FAKE}.so"
     libraries = torch_library_dir()
-    flags = [
-        "-shared",
-        "-fPIC",
-        "-O1",
-        f"-Wl,-soname,lib{_FAKE}.so",
-        f"-L{libraries}",
-        f"-Wl,-rpath,{libraries}",
-    ]
-    subprocess.run(["c++", *flags, str(source), "-o", str(path), "-ltorch_cpu"], check=True)
-    made = FakeGpu(cuda, ctypes.CDLL(str(path)), folder)
+    _compile(
+        source,
+        path,
+        *(f"-Wl,-soname,lib{_FAKE}.so", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-ltorch_cpu"),
+    )
+    products = folder / "libfakecublaslt.so"
+    _compile(Path(__file__).with_name("fake_cublaslt.cpp"), products, "-Wl,-soname,libcublasLt.so.13")
+    made = FakeGpu(cuda, ctypes.CDLL(str(path)), ctypes.CDLL(str(products)), folder)
+    made.products.fake_workspace.restype = ctypes.c_uint64
     made.run_on_host("add", _add)
+    return made
+
+
+def use_fakes(patch: pytest.MonkeyPatch) -> None:
+    """Programs for CUDA devices are linked to the fakes, and take tensors of the CPU."""
     on_device = loading._on_device
 
     def on_host(facts: Mapping[str, Any], index: int | None) -> Mapping[str, Any]:
@@ -307,4 +320,3 @@ def fakes(folder: Path, patch: pytest.MonkeyPatch) -> FakeGpu:
 
     patch.setattr(loading, "_on_device", on_host)
     patch.setattr(build, "needed_libraries", needed)
-    return made

@@ -6,7 +6,6 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +30,6 @@ from tests.cpp.cpp_gpu import (
     TOUCHY,
     FakeGpu,
     artifact_for_gpu,
-    fakes,
     run_by_handles,
 )
 from wrapper_ir import parse_program
@@ -46,12 +44,6 @@ RUNNER = Path(__file__).parents[2] / "examples" / "cpp_runner"
 W = torch.arange(1024.0)
 CONSTANTS = {"w": W, "none": torch.empty(0, 4)}
 MAP = TensorMap(box=(64, 32), element_type=7, element_size=4, swizzle=3)
-
-
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeGpu]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield fakes(tmp_path_factory.mktemp("fakes"), patch)
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ SPECS = (
     "cuda-graphs{collectives=true,unbacked=true}",
     "plan-memory{slack=100},cuda-graphs{least=1}",
     "cuda-graphs,plan-memory",
+    "use-out-variants,cuda-graphs{least=1,own_memory=true},plan-memory",
     "use-out-variants,reuse-in-place,cuda-graphs{least=1},plan-memory",
 )
 

@@ -66,12 +66,23 @@ def test_options_go_before_modes() -> None:
 
 
 def test_emitters_that_cannot() -> None:
-    for option, value in (("recordings", 4), ("tune", True)):
-        made = BackendOptions.parse({option: value, "emitter": "cpp"})
-        with pytest.raises(CaptureError, match=rf"(?s)FE103.*{option!r}: the emitter 'cpp' cannot.*python"):
-            made.find_emitter()
+    made = BackendOptions.parse({"tune": True, "emitter": "cpp"})
+    with pytest.raises(CaptureError, match=r"(?s)FE103.*'tune': the emitter 'cpp' cannot.*python"):
+        made.find_emitter()
     refused({"recordings": True}, "'recordings' is True", "0 for none")
     refused({"recordings": -1}, "'recordings' is -1")
+
+
+def test_each_emitter_says_what_it_records() -> None:
+    found = {
+        name: BackendOptions.parse({"emitter": name, "recordings": 4, "passes": "strip-debug"}).pipeline
+        for name in ("python", "fx", "cpp")
+    }
+    assert found == {
+        "python": "cuda-graphs,strip-debug",
+        "fx": "cuda-graphs,strip-debug",
+        "cpp": "cuda-graphs{own_memory=true},plan-memory,strip-debug",
+    }
 
 
 def test_every_mode_of_inductor_is_known() -> None:

@@ -156,11 +156,90 @@ EXPORT int cuStreamCreate(void** stream, unsigned flags) {
   *stream = &streams[count++ % 64];
   return depth == 0 ? 201 : flags != 1;
 }
+
+// --- graphs: what a thread asks for while it captures a stream is noted, and done when the graph is launched
+
+typedef struct Node {
+  void (*run)(void* data, void* stream);
+  void* data;
+  struct Node* next;
+} Node;
+typedef struct {
+  Node *first, **end;
+} Graph;
 static int is_capturing;
+static __thread void* captured_stream;
+static __thread Graph* captured;
 EXPORT void fake_capture(int on) { is_capturing = on; }
+// Whether this thread captures a stream: then `run` is noted.
+EXPORT int fake_note(void (*run)(void* data, void* stream), void* data) {
+  if (!captured) return 0;
+  Node* made = calloc(1, sizeof(Node));
+  *made = (Node){run, data, NULL};
+  *captured->end = made;
+  captured->end = &made->next;
+  return 1;
+}
 EXPORT int cuStreamIsCapturing(void* stream, int* status) {
+  *status = is_capturing || (captured && stream == captured_stream);
+  return 0;
+}
+EXPORT int cuStreamBeginCapture_v2(void* stream, int mode) {
+  MAY_FAIL;
+  if (!stream || captured || mode != 2) return 900;
+  captured = calloc(1, sizeof(Graph));
+  captured->end = &captured->first;
+  captured_stream = stream;
+  note("begin_capture", NULL, NULL);
+  return 0;
+}
+EXPORT int cuStreamEndCapture(void* stream, void** graph) {
+  if (!captured || stream != captured_stream) return 901;
+  *graph = captured;
+  captured = NULL;
+  note("end_capture", NULL, NULL);
+  int status = failing(__func__);
+  if (status) *graph = NULL;
+  return status;
+}
+EXPORT int cuGraphInstantiateWithFlags(void** made, void* graph, unsigned long long flags) {
+  MAY_FAIL;
+  *made = calloc(1, sizeof(Graph));
+  *(Graph*)*made = *(Graph*)graph;
+  return flags != 0;
+}
+EXPORT int cuGraphDestroy(void* graph) {
+  free(graph);
+  return 0;
+}
+EXPORT int cuGraphLaunch(void* graph, void* stream) {
+  MAY_FAIL;
+  note("replay", stream, NULL);
+  for (Node* one = ((Graph*)graph)->first; one; one = one->next) one->run(one->data, stream);
+  return 0;
+}
+EXPORT int cuGraphExecDestroy(void* graph) {
+  note("destroy_graph", NULL, NULL);
+  ((Graph*)graph)->first = NULL;
+  return 0;
+}
+typedef struct {
+  uint64_t to, from;
+  size_t nbytes;
+} Bytes;
+static void copy_bytes(void* data, void* stream) {
   (void)stream;
-  *status = is_capturing;
+  Bytes* b = data;
+  memcpy((void*)b->to, (void*)b->from, b->nbytes);
+}
+EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t nbytes, void* stream) {
+  MAY_FAIL;
+  Bytes* made = calloc(1, sizeof(Bytes));
+  *made = (Bytes){to, from, nbytes};
+  if (fake_note(copy_bytes, made)) return 0;
+  note("copy", stream, NULL);
+  copy_bytes(made, stream);
+  free(made);
   return 0;
 }
 EXPORT int cuStreamDestroy_v2(void* stream) {
@@ -267,9 +346,33 @@ EXPORT int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* base
   return 0;
 }
 
+static int record(const Config* c, void* function, void** params, int extended);
+typedef struct {
+  Config config;
+  void *function, *params[MAX_PARAMS];
+  int extended;
+} Noted;
+static void launch_noted(void* data, void* stream) {
+  Noted* noted = data;
+  noted->config.stream = stream;
+  record(&noted->config, noted->function, noted->params, noted->extended);
+}
+static int note_launch(const Config* c, Kernel* k, void** params, int extended) {
+  Noted* made = calloc(1, sizeof(Noted));
+  made->config = *c;
+  made->function = k;
+  made->extended = extended;
+  for (int i = 0; i < k->count; ++i) {
+    made->params[i] = aligned_alloc(64, ((size_t)k->sizes[i] + 63) / 64 * 64);
+    memcpy(made->params[i], params[i], (size_t)k->sizes[i]);
+  }
+  return fake_note(launch_noted, made);
+}
+
 static int record(const Config* c, void* function, void** params, int extended) {
   Kernel* k = function;
   if (depth == 0 || stack[depth - 1] != k->context) return depth == 0 ? 201 : 400;
+  if (captured) return !note_launch(c, k, params, extended);
   Record* r = &records[__atomic_fetch_add(&record_count, 1, __ATOMIC_RELAXED) % MAX_RECORDS];
   memset(r, 0, sizeof *r);
   memcpy(r->grid, c->grid, sizeof r->grid);

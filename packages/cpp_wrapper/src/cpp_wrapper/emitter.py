@@ -51,6 +51,15 @@ class CppEmitter:
         """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
         return replace(self, options=replace(self.options, persistent_buffers=True))
 
+    @property
+    def recording_passes(self) -> str:
+        """Without operators that allocate, which the shim cannot record; planned, as a recording holds all that it allocates."""
+        return "cuda-graphs{own_memory=true},plan-memory"
+
+    def with_recordings(self, limit: int) -> CppEmitter:
+        """See `wrapper_ir.protocols.RecordingEmitter`."""
+        return replace(self, options=replace(self.options, recordings=limit))
+
     def emit(self, artifact: Artifact) -> Sources:
         """`cpp_wrapper.emit`."""
         return emit_sources(artifact, None, self._elsewhere)

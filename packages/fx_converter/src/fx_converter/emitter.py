@@ -107,6 +107,11 @@ class FxEmitter:
         """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
         return replace(self, options=replace(self.options, persistent_buffers=True))
 
+    @property
+    def recording_passes(self) -> str:
+        """See `wrapper_ir.protocols.RecordingEmitter`."""
+        return "cuda-graphs"
+
     def with_recordings(self, limit: int) -> FxEmitter:
         """See `wrapper_ir.protocols.RecordingEmitter`."""
         return replace(self, options=replace(self.options, recordings=limit))

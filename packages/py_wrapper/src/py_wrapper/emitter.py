@@ -109,6 +109,11 @@ class PythonEmitter:
         """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
         return replace(self, options=replace(self.options, persistent_buffers=True))
 
+    @property
+    def recording_passes(self) -> str:
+        """See `wrapper_ir.protocols.RecordingEmitter`."""
+        return "cuda-graphs"
+
     def with_recordings(self, limit: int) -> PythonEmitter:
         """See `wrapper_ir.protocols.RecordingEmitter`."""
         return replace(self, options=replace(self.options, recordings=limit))

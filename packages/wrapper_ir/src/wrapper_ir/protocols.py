@@ -115,6 +115,10 @@ class RecordingEmitter(Protocol):
     """What an `Emitter` offers besides where its callables record the recordable functions of a program, as CUDA graphs; the option
     `recordings` of `torch.compile`'s backend asks for it."""
 
+    @property
+    def recording_passes(self) -> str:
+        """The passes that put what its callables can record into such functions."""
+
     # Any: the code, as the emitter's own type
     def with_recordings(self, limit: int) -> Emitter[Any]:
         """The same emitter, for callables that hold at most `limit` recordings of each function."""

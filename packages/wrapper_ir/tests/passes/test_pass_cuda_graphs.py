@@ -196,6 +196,31 @@ def test_options() -> None:
     assert len(graphs(body, "cuda-graphs{least=1}").functions) == 2
 
 
+def test_regions_where_nothing_but_the_program_allocates() -> None:
+    """A product writes where it is told; `relu` allocates its result."""
+    product = 'extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"\n'
+    body = """
+func @main(%x: f32[8, 8]) {
+  %a = alloc f32[8, 8]
+  call aten::mm.out(%x, %x, out=%a)
+  copy %a, %x
+  %b = call aten::relu(%a) : f32[8, 8]
+  %c = alloc f32[8, 8]
+  call aten::mm.out(%b, %x, out=%c)
+  copy %c, %x
+  return %c
+}
+"""
+    whole = graphs(product + body)
+    assert [f.recordable for f in whole.functions] == [False, True]
+    stats = program_stats(whole)
+    assert stats.foreign_memory == {"graph_0": "aten::relu allocates memory of its own"}
+    assert ("  @graph_0 not recorded in C++", "aten::relu allocates memory of its own") in list(stats.rows())
+    split = graphs(product + body, "cuda-graphs{own_memory=true}")
+    assert [f.recordable for f in split.functions] == [False, True, True]
+    assert not program_stats(split).foreign_memory
+
+
 def test_pools_of_several_regions_split() -> None:
     """Run before `plan-memory`, each region has a pool of its own."""
     names = iter("abcdefg")

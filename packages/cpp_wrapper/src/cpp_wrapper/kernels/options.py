@@ -26,6 +26,8 @@ class CppOptions:
     `persistent_buffers`: libraries hold the memory of intermediate results of fixed sizes, and the tensors over it, from one call
     to the next, once for each call that runs at the same time and each stream of a device; calls that fail give theirs back to
     the system.
+    `recordings`: how many CUDA graphs a recordable function of a program for a CUDA device may have at a time, in each of the calls
+    that run at the same time and on each stream (see `docs/cuda-graphs.md`); 0: none.
     `archs`: architectures of CUDA devices (`sm_80`) that a program for one is to run on; empty: those that the artifact
     carries code for, else the one that it was captured for.
     """
@@ -38,4 +40,5 @@ class CppOptions:
     oldest_torch: tuple[int, int] | None = None
     python_operators: bool = False
     persistent_buffers: bool = False
+    recordings: int = 16
     archs: tuple[str, ...] = ()

@@ -37,8 +37,8 @@ from wrapper_ir.store import Entry, Store, open_cache
 __all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library", "needed_libraries"]
 
 _OBJECT, _CODE = "unit.o", "code.so"
-PARTS = ("program.cpp", *RUNTIME, "driver.cpp", "gpu.cpp")
-"""Files beside those of kernels that can be compiled alone, the last two of programs for GPUs alone."""
+PARTS = ("program.cpp", *RUNTIME, "driver.cpp", "gpu.cpp", "graphs.cpp", "gpu_products.cpp")
+"""Files beside those of kernels that can be compiled alone, the last four of programs for GPUs alone."""
 EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; wir_write_outputs; local: *; };\n"
 """What a library shows."""
 

@@ -125,5 +125,25 @@ def _struct(scope: FunctionScope) -> list[str]:
     for number, part in enumerate(scope.parts):
         lines += ["", f"  void part_{number}() {{", *(f"    {text}" for text in part), "  }"]
     members += [name for name, _ in (*scope.given, *scope.results)]
-    lines += ["};", "", f"{declaration(scope)} {{", f"  {struct} call{{{', '.join(members)}}};"]
-    return [*lines, *(f"  call.part_{n}();" for n in range(len(scope.parts))), "}"]
+    lines += ["};", ""]
+    parts = [f"call.part_{n}();" for n in range(len(scope.parts))]
+    return [*lines, *_body(scope, f"{struct} call{{{', '.join(members)}}};", parts)]
+
+
+def _body(scope: FunctionScope, made: str, parts: Sequence[str]) -> list[str]:
+    """The C++ function, which may be recorded."""
+    recorded, name = scope.module.recorded, scope.plan.name
+    why = recorded.refusals.get(name)
+    lines = [f"// not recorded as a CUDA graph: {why}"] if why else []
+    if name not in recorded.numbers:
+        return [*lines, f"{declaration(scope)} {{", f"  {made}", *(f"  {part}" for part in parts), "}"]
+    key = ", ".join(f"key({given})" for given, _ in scope.given)
+    return [
+        f"// recorded as a CUDA graph for each of its keys, {scope.module.recordings} at a time",
+        f"{declaration(scope)} {{",
+        f"  recorded(run, {recorded.numbers[name]}, {{{key}}}, inputs, outputs, [&](Tensor* inputs, Tensor* outputs) {{",
+        f"    {made}",
+        *(f"    {part}" for part in parts),
+        "  });",
+        "}",
+    ]

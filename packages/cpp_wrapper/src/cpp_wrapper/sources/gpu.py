@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.constants import Blob, next_offset
+from cpp_wrapper.sources.recording import recordable_table
 from cpp_wrapper.sources.scope import ProgramScope
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr, Int, Sym, to_cpp
@@ -194,7 +195,11 @@ def gpu_program(kernels: Mapping[str, GpuKernel], module: ProgramScope) -> list[
     if module.gpu is None:
         return []
     table = "kKernels" if kernels else "nullptr"
-    return [f"const GpuProgram kGpu = {{{table}, {len(kernels)}, {len(module.streams)}, open_cuda}};"]
+    facts = f"{table}, {len(kernels)}, {len(module.streams)}, open_cuda"
+    count, rows = len(module.recorded.numbers), recordable_table(module.recorded, module.plan)
+    if count:
+        facts += f", kRecordables, {count}, {module.recordings}, make_graphs"
+    return [*rows, f"const GpuProgram kGpu = {{{facts}}};"]
 
 
 def _row(binary: KernelBinary, blob: Blob) -> str:

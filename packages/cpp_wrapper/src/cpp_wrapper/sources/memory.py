@@ -101,7 +101,8 @@ def copy(step: steps.Copy, scope: FunctionScope) -> None:
 def align(step: steps.Align, scope: FunctionScope) -> None:
     """The copy relies on torch's allocator, which aligns to 64 bytes."""
     source = scope.handle(step.source)
-    scope.line(f"align({scope.bind(step.result)}, {source}, {step.alignment});")
+    run = ", run" if scope.is_recorded else ""
+    scope.line(f"align({scope.bind(step.result)}, {source}, {step.alignment}{run});")
 
 
 def resize_storage(step: steps.ResizeStorage, scope: FunctionScope) -> None:

@@ -1,10 +1,12 @@
-"""Products of matrices that the runtime computes (`text/products.cpp`): of float32 on a CPU."""
+"""Products of matrices that the runtime computes: of float32 on a CPU (`text/products.cpp`), and on a device where they are
+recorded (`text/gpu_products.cpp`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from cpp_wrapper.sources.scope import FunctionScope
+from wrapper_ir.analysis.own_memory import PRODUCTS
 from wrapper_ir.lowering import steps
 from wrapper_ir.types import CPU, DType, TensorType
 from wrapper_ir.values import Value
@@ -12,10 +14,15 @@ from wrapper_ir.values import Value
 __all__ = ["write_product"]
 
 _FUNCTIONS = {"aten::addmm": "addmm", "aten::addmm.out": "addmm", "aten::mm.out": "mm"}
+_RECORDED = {name: name.removeprefix("aten::").removesuffix(".out") for name in sorted(PRODUCTS)}
 
 
 def write_product(step: steps.CallOperator, arguments: Sequence[str], scope: FunctionScope) -> bool:
     """Writes a call that takes what the shim's function takes, the result first. False: the product is of another kind."""
+    if scope.is_recorded:
+        recorded = _RECORDED[step.operator.extern.name]
+        scope.line(f"{recorded}({', '.join(('run', *arguments))});")
+        return True
     function = _FUNCTIONS.get(step.operator.extern.name)
     types = [a.value.type for a in step.arguments if isinstance(a.value, Value)]
     if function is None or not all(map(_is_plain, types)):

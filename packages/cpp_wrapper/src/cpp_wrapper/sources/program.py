@@ -73,10 +73,13 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     levels = levels_of(plan.kernels)
     units, texts = kernel_units(levels.values())
     blobs = place_constants(plan)
-    module = ProgramScope(plan, options.oldest_torch or torch_version(), options.python_operators)
+    module = ProgramScope(
+        plan, options.oldest_torch or torch_version(), options.python_operators, options.recordings
+    )
     launched = gpu_kernels(plan, module, options.archs)
     place_images(launched, blobs)
-    unused = () if module.gpu else ("driver.h", "driver.cpp", "gpu.cpp")
+    unused = set() if module.gpu else {"driver.h", "driver.cpp", "gpu.cpp"}
+    unused |= set() if module.recorded.numbers else {"graphs.h", "graphs.cpp", "gpu_products.cpp"}
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
     files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
     files["program.cpp"] = _program(module, levels, launched, blobs)
@@ -123,7 +126,7 @@ def _program(
     symbols = dict.fromkeys(member.symbol for one in levels.values() for member in one)
     lines = [
         *('#include "steps.h"', '#include "helpers.h"', '#include "symbols.h"'),
-        *(['#include "gpu.h"'] if module.gpu else []),
+        *([f'#include "{"graphs" if module.recorded.numbers else "gpu"}.h"'] if module.gpu else []),
         "",
         "using namespace wir;",
         "",
@@ -219,6 +222,8 @@ def _metadata(module: ProgramScope, instructions: list[str]) -> str:
         "bridges": module.bridges,
         "operators": [_operator(extern) for extern in module.operators.values()],
         "boxed": module.boxed,
+        "recorded": list(module.recorded.numbers),
+        "not_recorded": dict(module.recorded.refusals),
         "constants": [name for c in plan.program.constants for name in c.names or (c.value.name,)],
     }
     return json.dumps(facts, sort_keys=True)

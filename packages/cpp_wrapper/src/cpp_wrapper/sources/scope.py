@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cpp_wrapper.errors import EmitError
+from cpp_wrapper.sources.recording import find_recorded
 from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind, to_cpp
@@ -27,7 +28,10 @@ TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__)
 _DECLARED = re.compile(r"\b(?:struct|class|union|using|namespace|int64_t)\s+(\w+)|\b(\w+)\s*\(")
 _OWN_WORDS = frozenset(
     word
-    for text in (TEXTS["runtime.h"], TEXTS["steps.h"], TEXTS["gpu.h"], TEXTS["symbols.h"], CPP_HELPERS)
+    for text in (
+        *(TEXTS[name] for name in ("runtime.h", "steps.h", "gpu.h", "graphs.h", "symbols.h")),
+        CPP_HELPERS,
+    )
     for match in _DECLARED.finditer(text)
     for word in match.groups()
     if word
@@ -63,16 +67,21 @@ def dtype_text(dtype: DType) -> str:
 
 
 class ProgramScope:
-    """What is known of a whole program. `oldest_torch` and `python_operators` are as in `CppOptions`. `constants` has the places of constants and of their windows in the array of
+    """What is known of a whole program. `oldest_torch`, `python_operators` and `recordings` are as in
+    `CppOptions`. `constants` has the places of constants and of their windows in the array of
     handles, `kernels` the functions that launch kernels, by name."""
 
-    def __init__(self, plan: Plan, oldest_torch: tuple[int, int], python_operators: bool) -> None:
+    def __init__(
+        self, plan: Plan, oldest_torch: tuple[int, int], python_operators: bool, recordings: int
+    ) -> None:
         self.plan = plan
         self.oldest_torch = oldest_torch
         self.python_operators = python_operators
         target = plan.program.target.device
         self.gpu: Device | None = None if target == CPU else target
         """The one device besides the CPU."""
+        self.recordings = recordings
+        self.recorded = find_recorded(plan, recordings if self.gpu is not None else 0)
         self._names = cpp_names(_OWN_WORDS)
         self.constants: dict[Value, str] = {}
         self.windows: list[str] = []
@@ -243,9 +252,16 @@ class FunctionScope:
             )
         return True
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a recording may be made of what the function does."""
+        return self.plan.name in self.module.recorded.parts
+
     def place(self, device: Device) -> str:
         """The last argument of what is told where memory lies: nothing means on the host."""
-        return ", run.gpu" if self.on_gpu(device) else ""
+        if not self.on_gpu(device):
+            return ""
+        return ", run" if self.is_recorded else ", run.gpu"
 
     def layout(self, type: TensorType) -> str:
         """Sizes and strides of a tensor. Raises EmitError CPP503 for one on another device than the program's."""

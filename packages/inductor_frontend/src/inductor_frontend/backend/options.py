@@ -140,7 +140,9 @@ class BackendOptions:
         """The passes for a program that a GPU runs: the user's, after what makes functions to record."""
         if not self.recordings or "cuda-graphs" in self.passes:
             return self.passes
-        return f"cuda-graphs,{self.passes}" if self.passes else "cuda-graphs"
+        emitter = self.find_emitter()
+        first = emitter.recording_passes if isinstance(emitter, RecordingEmitter) else "cuda-graphs"
+        return f"{first},{self.passes}" if self.passes else first
 
     def choices(self) -> Choices:
         """What the user chose, as part of a cache key."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from wrapper_ir import ops
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.own_memory import foreign_memory
 from wrapper_ir.analysis.recordable import communicates, refusals
 from wrapper_ir.expr import Expr
 from wrapper_ir.program import Function, Ownership
@@ -34,11 +35,12 @@ _NO_WORK = (*_HOST, ops.View, ops.AllocStorage, ops.Slot)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionOptions:
     """`least`: how many ops that do work a region has at least. `collectives`: whether those are recorded. `unbacked`: whether
-    regions may depend on sizes that only a run knows."""
+    regions may depend on sizes that only a run knows. `own_memory`: whether operators that allocate stay out (`own_memory.py`)."""
 
     least: int = 2
     collectives: bool = False
     unbacked: bool = False
+    own_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,8 @@ class _Finder:
             return "it works on two devices"
         if not self.options.collectives and communicates(op, self.analyses):
             return "it communicates with other processes"
+        if self.options.own_memory and (why := foreign_memory(op, self.analyses)):
+            return why
         if isinstance(op, _HOST):
             return None
         return self._reason_in_callees(op, at) or self._unknown_sizes(op, at)

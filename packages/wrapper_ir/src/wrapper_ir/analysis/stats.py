@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.memory import MemoryUse, memory_use
+from wrapper_ir.analysis.own_memory import function_foreign_memory
 from wrapper_ir.analysis.regions import RegionOptions, find_regions
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.collection import paused_collection
@@ -36,6 +37,9 @@ class ProgramStats:
     """Number of functions that a device can record."""
     not_recorded: dict[str, int]
     """On a device that records: how many of the other ops of `main` each reason keeps out of such functions."""
+    foreign_memory: dict[str, str]
+    """For each function that a device can record and that allocates beside the program's own memory: the first reason. C++
+    libraries run it as it is."""
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """(name, value) for display."""
@@ -55,6 +59,8 @@ class ProgramStats:
             yield "recordable functions", str(self.recorded)
             for why, count in self.not_recorded.items():
                 yield f"  {count} ops not recorded", why
+            for name, why in self.foreign_memory.items():
+                yield f"  @{name} not recorded in C++", why
         if self.assumed:
             yield "symbols without hint", ", ".join(self.assumed)
 
@@ -79,6 +85,11 @@ def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> P
         assumed=tuple(sorted(sizes.assumed)),
         recorded=sum(f.recordable for f in program.functions),
         not_recorded=_not_recorded(program),
+        foreign_memory={
+            f.name: why
+            for f in program.functions
+            if f.recordable and (why := function_foreign_memory(f.name, analyses))
+        },
     )
 
 

@@ -30,8 +30,9 @@ class CudaGraphs(Pass):
 
     The symbols that a function captures, and its numbers, are what a recording is made for. `least` is how many ops that do
     work it has at least; `collectives` are recorded where the caller says that all processes replay alike; `unbacked` lets a
-    region depend on sizes that only a run knows, with a recording for each. Frees and drops are derived again. Run it before
-    `plan-memory`, which then gives each region pools of its own.
+    region depend on sizes that only a run knows, with a recording for each; `own_memory` leaves out operators that allocate,
+    which C++ libraries do not record. Frees and drops are derived again. Run it before `plan-memory`, which then gives each
+    region pools of its own.
     """
 
     name: ClassVar[str] = "cuda-graphs"
@@ -40,11 +41,12 @@ class CudaGraphs(Pass):
     least: int = 2
     collectives: bool = False
     unbacked: bool = False
+    own_memory: bool = False
 
     def transform(self, analyses: Analyses) -> Program:
         """The program with a recordable function for each region of main; log level INFO says why there are not fewer."""
         stripped = analyses.after(strip_frees(analyses.program))
-        options = RegionOptions(least=self.least, collectives=self.collectives, unbacked=self.unbacked)
+        options = RegionOptions(**dataclasses.asdict(self))
         found = find_regions(stripped, options)
         _report(found)
         if not found.regions:

@@ -218,6 +218,7 @@ void Container::synchronize() {
 
 /// `set` as `base` is (as the file is, where that is null), with changes.
 void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed) {
+  set.version = ++versions_;
   set.bytes.resize(wir_program.blobs);
   set.handles.resize(wir_program.handles);
   for (size_t i = 0; i < wir_program.blobs; ++i) {
@@ -273,11 +274,14 @@ void Container::run(Tensor* inputs, Tensor* outputs, Run& run) {
   const NoGrad no_grad;
   Entered device(device_.get(), run);
   device.enter();
-  if (wir_program.persistent == 0) return wir_program.run(use.set.handles.data(), inputs, outputs, run);
+  const bool records = wir_program.gpu != nullptr && wir_program.gpu->recordables != 0;
+  if (wir_program.persistent == 0 && !records) return wir_program.run(use.set.handles.data(), inputs, outputs, run);
   // a graph that records a call runs it again at any time, on any stream
   const bool is_recorded = device_ != nullptr && device_->is_recorded(run);
   std::unique_ptr<Persistent> set = is_recorded ? Spares::make(run) : spares_.take(run);
   run.persistent = set->handles.data();
+  run.constants = use.set.version;
+  run.graphs = is_recorded ? nullptr : set->graphs.get();
   wir_program.run(use.set.handles.data(), inputs, outputs, run);
   if (!is_recorded) spares_.give(std::move(set));
 }
@@ -325,6 +329,7 @@ void Container::update(const Named& values, bool is_inactive, bool is_full, bool
 void Container::update(const unsigned char* bytes) {
   const std::lock_guard<std::mutex> lock(updating_);
   Set& filled = unused();
+  filled.version = ++versions_;
   filled.bytes.resize(wir_program.blobs);
   filled.handles.resize(wir_program.handles);
   for (size_t i = 0; i < wir_program.blobs; ++i) {

@@ -94,6 +94,8 @@ class Device {
   virtual void synchronize() noexcept = 0;
   /// The bytes of a constant as the file has them; the caller frees the handle.
   virtual Bytes constant(const Blob& blob) = 0;
+  /// For the recordings of one call at a time; null where the program has nothing to record.
+  virtual std::shared_ptr<Graphs> graphs() const = 0;
   const Gpu gpu;
 };
 
@@ -102,16 +104,18 @@ struct Set {
   std::vector<Bytes> bytes;
   Handles handles, kept;
   std::atomic<int64_t> users{0};
+  uint64_t version = 0;  // a set that is filled anew is another one
   ~Set() { reset(); }
   void reset();
 };
 
-/// Tensors over memory that persists from call to call. Those that were made in inference mode may be written in that alone; on
-/// a device a call may still be queued that uses them, on their stream.
+/// Tensors over memory that persists from call to call, and what was recorded. Those that were made in inference mode may be
+/// written in that alone; on a device a call may still be queued that uses them, on their stream.
 struct Persistent {
   Handles handles;
   bool is_inference;
   void* stream;
+  std::shared_ptr<Graphs> graphs;
 };
 
 /// Sets of such tensors: each is one call's at a time, and none is waited for.
@@ -174,6 +178,7 @@ class Container {
   std::shared_ptr<const unsigned char> file_;
   std::shared_ptr<Device> device_;
   std::mutex updating_;
+  uint64_t versions_ = 0;
   std::vector<std::unique_ptr<Set>> sets_;
   std::atomic<Set*> active_{nullptr};
   Set* inactive_ = nullptr;

@@ -14,7 +14,9 @@ constexpr const char* kNames[] = {
     "cuInit", "cuGetErrorName", "cuGetErrorString", "cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
     "cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuCtxSynchronize", "cuModuleLoadData", "cuModuleUnload",
     "cuModuleGetFunction", "cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuLaunchKernel", "cuLaunchKernelEx",
-    "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamIsCapturing", "cuStreamWaitEvent", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
+    "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamIsCapturing", "cuStreamBeginCapture_v2",
+    "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy", "cuMemcpyDtoDAsync_v2",
+    "cuStreamWaitEvent", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
     "cuEventDestroy_v2", "cuDriverGetVersion", "cuTensorMapEncodeTiled"};
 constexpr size_t kFunctions = sizeof kNames / sizeof kNames[0];
 static_assert(sizeof(Driver) == sizeof kNames, "a name for each function, in order");

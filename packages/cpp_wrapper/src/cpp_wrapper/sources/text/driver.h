@@ -8,6 +8,8 @@ namespace wir {
 inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
 inline constexpr int kFunctionMaxShared = 8, kFunctionAnyCluster = 14, kPreferShared = 1;
 inline constexpr unsigned kDefaultShared = 48 * 1024, kPortableCluster = 8, kNonBlocking = 1, kWithoutTiming = 2;
+/// Other threads, and torch's allocator, may do during a capture what only then is forbidden.
+inline constexpr int kRelaxedCapture = 2;
 enum AttributeId { kCooperative = 2, kClusterDimension = 4, kClusterPolicy = 5, kDependent = 6 };
 inline constexpr int kPolicySpread = 1;
 
@@ -48,6 +50,13 @@ struct Driver {
   int (*StreamCreate)(void**, unsigned);
   int (*StreamDestroy)(void*);
   int (*StreamIsCapturing)(void*, int*);
+  int (*StreamBeginCapture)(void*, int);
+  int (*StreamEndCapture)(void*, void**);
+  int (*GraphInstantiate)(void**, void*, unsigned long long);
+  int (*GraphLaunch)(void*, void*);
+  int (*GraphExecDestroy)(void*);
+  int (*GraphDestroy)(void*);
+  int (*MemcpyDtoDAsync)(uint64_t, uint64_t, size_t, void*);
   int (*StreamWaitEvent)(void*, void*, unsigned);
   int (*EventCreate)(void**, unsigned);
   int (*EventRecord)(void*, void*);

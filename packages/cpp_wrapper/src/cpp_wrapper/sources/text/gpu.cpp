@@ -58,6 +58,7 @@ class CudaDevice : public Device {
   }
   void synchronize() noexcept override;
   Bytes constant(const Blob& blob) override;
+  std::shared_ptr<Graphs> graphs() const override { return program_.record == nullptr ? nullptr : program_.record(program_); }
   const Loaded& kernel(int number) const { return kernels_[static_cast<size_t>(number)]; }
 
  private:
@@ -65,6 +66,7 @@ class CudaDevice : public Device {
   void copy_constants(const unsigned char* file);
   void free() noexcept;
 
+  const GpuProgram& program_;
   void* context_ = nullptr;
   int arch_ = 0;
   std::vector<Loaded> kernels_;
@@ -91,7 +93,7 @@ void add_attribute(Loaded& kernel, int id, int number) {
   added.value.number = number;
 }
 
-CudaDevice::CudaDevice(const GpuProgram& program, Gpu gpu) : Device(gpu) {
+CudaDevice::CudaDevice(const GpuProgram& program, Gpu gpu) : Device(gpu), program_(program) {
   const Driver& api = driver();
   int device = 0, major = 0, minor = 0;
   check(api.DeviceGet(&device, gpu.index), "find the device");
@@ -244,6 +246,13 @@ std::shared_ptr<Device> open_cuda(const GpuProgram& program, int32_t index) {
   return found;
 }
 
+void align(Tensor& made, Tensor source, int64_t alignment, const Run& run) {
+  if (run.recorded != nullptr && reinterpret_cast<uintptr_t>(data(source)) % static_cast<uintptr_t>(alignment) != 0) {
+    fail("CPP595", "it copies a tensor that is not aligned");
+  }
+  align(made, source, alignment);
+}
+
 // --- launches
 
 void fail_multiple(const char* name) {
@@ -274,7 +283,7 @@ unsigned axis(Int size, int64_t most, const char* name) {
 /// Memory for the kernel's own use. It is freed once the launch is on its stream, and used again after it there.
 void* scratch(Tensor& made, const Scratch& wanted, int64_t blocks, const Run& run) {
   if (wanted.nbytes == 0) return nullptr;
-  allocate(made, {Int(wanted.nbytes) * Int(blocks)}, {1}, u8(), run.gpu);
+  allocate(made, {Int(wanted.nbytes) * Int(blocks)}, {1}, u8(), run);
   return data(made);
 }
 

@@ -22,13 +22,39 @@ struct GpuKernel {
   const Compiled* compiled;
   int count;
 };
-/// What a program for CUDA devices has besides: kernels, and streams beside the caller's own. `open` gives the device of an
-/// index, the same to all containers.
+/// A function that can be recorded. `inputs` has a letter for each tensor that it takes: `c` is copied to where recordings read
+/// it, `s` bound by address, `w` is written and bound, `p` is part of memory that is written and others may see, so that it is never
+/// copied. `results` has one for each of its own: `l` is lent to the rest of the call, `o` leaves it and is the caller's.
+struct Recordable {
+  const char *name, *inputs, *results;
+};
+/// What a program for CUDA devices has besides: kernels, streams beside the caller's own, and functions to record, with how many
+/// recordings each has at most. `open` gives the device of an index, the same to all containers; `record` is null where there is
+/// nothing to record.
 struct GpuProgram {
   const GpuKernel* kernel_table;
   int kernels, streams;
   std::shared_ptr<Device> (*open)(const GpuProgram& program, int32_t index);
+  const Recordable* recordable_table = nullptr;
+  int recordables = 0, recordings = 0;
+  std::shared_ptr<Graphs> (*record)(const GpuProgram& program) = nullptr;
 };
+/// Where a function that is being recorded gets its memory: of the recording, which others use once the function has ended.
+class RecordedMemory {
+ public:
+  virtual void allocate(Tensor& made, Ints sizes, Ints strides, int32_t dtype) = 0;
+
+ protected:
+  ~RecordedMemory() = default;
+};
+/// Memory for a function that may be recorded.
+inline void allocate(Tensor& made, Ints sizes, Ints strides, int32_t dtype, const Run& run) {
+  if (run.recorded != nullptr) return run.recorded->allocate(made, sizes, strides, dtype);
+  allocate(made, sizes, strides, dtype, run.gpu);
+}
+/// As `align`, in a function that may be recorded: fails with CPP595 where a recording would need a copy.
+void align(Tensor& made, Tensor source, int64_t alignment, const Run& run);
+
 std::shared_ptr<Device> open_cuda(const GpuProgram& program, int32_t index);
 
 // --- arguments of kernels

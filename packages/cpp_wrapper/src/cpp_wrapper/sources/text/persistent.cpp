@@ -32,8 +32,9 @@ std::unique_ptr<Persistent> Spares::find(bool is_inference, void* stream) {
 
 std::unique_ptr<Persistent> Spares::make(const Run& run) {
   std::unique_ptr<Persistent> made(
-      new Persistent{Handles(wir_program.persistent, nullptr), makes_inference_tensors(), run.stream});
-  wir_program.make_persistent(made->handles.data(), run);
+      new Persistent{Handles(wir_program.persistent, nullptr), makes_inference_tensors(), run.stream, nullptr});
+  if (run.device != nullptr) made->graphs = run.device->graphs();
+  if (wir_program.persistent != 0) wir_program.make_persistent(made->handles.data(), run);
   return made;
 }
 

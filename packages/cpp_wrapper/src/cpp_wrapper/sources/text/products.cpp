@@ -1,7 +1,7 @@
 // Products of matrices of float32 on a CPU: for small ones the call of BLAS that torch makes, without what torch does around it.
 #include "container.h"
+#include "matrices.h"
 
-#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -12,13 +12,6 @@ int32_t aoti_torch_cpu_mm_out(AtenTensorHandle out, AtenTensorHandle self, AtenT
 __attribute__((weak)) void sgemm_(const char* transa, const char* transb, const int64_t* m, const int64_t* n, const int64_t* k,
                                   const float* alpha, const float* a, const int64_t* lda, const float* b, const int64_t* ldb,
                                   const float* beta, float* c, const int64_t* ldc);
-}
-
-// torch's settings (ATen/Context.h), which the shim does not tell.
-extern "C" {
-__attribute__((weak)) const void* global_context() asm("_ZN2at13globalContextEv");
-__attribute__((weak)) int32_t float32_precision(const void* context, int32_t backend, int32_t op)
-    asm("_ZNK2at7Context16float32PrecisionENS_14Float32BackendENS_9Float32OpE");
 }
 
 namespace wir {
@@ -33,7 +26,7 @@ constexpr int64_t kTiny = 16 * 16 * 16;
 
 bool is_known() {
 #if defined(__x86_64__)
-  static const bool known = &sgemm_ != nullptr && &global_context != nullptr && &float32_precision != nullptr &&
+  static const bool known = &sgemm_ != nullptr && knows_precision() &&
                             aoti_torch_abi_version() >= kOldest && aoti_torch_abi_version() < kNewest;
   return known;
 #else
@@ -41,22 +34,12 @@ bool is_known() {
 #endif
 }
 
-/// `torch.backends.mkldnn.matmul.fp32_precision`.
 bool is_full_precision() {
-  enum Backend { kGeneric, kCuda, kMkldnn };
-  enum Operator { kAll, kConv, kRnn, kMatmul };
-  enum Precision { kNone, kIeee, kTf32, kBf16, kDefault };
-  const int32_t set = float32_precision(global_context(), kMkldnn, kMatmul);
-  return set == kNone || set == kIeee || set == kDefault;
+  const Precision set = product_precision(Backend::kMkldnn);
+  return set == Precision::kNone || set == Precision::kIeee || set == Precision::kDefault;
 }
 
-struct Matrix {
-  float* data;
-  int64_t rows, columns, row_stride, column_stride;
-  Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
-  /// Columns lie one after another, as BLAS has it.
-  bool is_by_columns(int64_t least) const { return row_stride == 1 && column_stride >= std::max<int64_t>(1, least); }
-};
+using Matrix = MatrixOf<float>;
 
 /// The layout of a tensor of two dimensions, or of a row where that will do.
 bool read_matrix(Tensor tensor, Matrix& made, bool may_be_row = false) {
@@ -87,18 +70,6 @@ bool fill(const Matrix& out, const Matrix& bias) {
   return true;
 }
 
-/// How BLAS is to read a factor: as it lies, or transposed.
-struct Factor {
-  char how = 0;
-  int64_t leading = 0;
-};
-Factor read_factor(const Matrix& factor) {
-  if (factor.is_by_columns(factor.rows)) return {'n', factor.columns == 1 ? factor.rows : factor.column_stride};
-  const Matrix other = factor.transposed();
-  if (other.is_by_columns(other.rows)) return {'t', other.columns == 1 ? other.rows : other.column_stride};
-  return {};
-}
-
 /// `out = beta * bias + alpha * first @ second`. False: torch has to do it.
 bool multiply(Tensor to, const Tensor* bias, Tensor mat1, Tensor mat2, float beta, float alpha) {
   Matrix out, first, second, added;
@@ -111,14 +82,13 @@ bool multiply(Tensor to, const Tensor* bias, Tensor mat1, Tensor mat2, float bet
   if (copies && !read_matrix(*bias, added, true)) return false;
   out.data = numbers_of(to), first.data = numbers_of(mat1), second.data = numbers_of(mat2);
   Matrix c = out, a = first, b = second;
-  const auto is_written = [](const Matrix& one) { return one.row_stride == 1 && (one.columns == 1 || one.is_by_columns(one.rows)); };
-  if (!is_written(c)) {
+  if (!c.is_written()) {
     c = out.transposed(), a = second.transposed(), b = first.transposed();
     std::swap(m, n);
   }
   const Factor how_a = read_factor(a), how_b = read_factor(b);
   const int64_t ldc = n == 1 ? m : c.column_stride;
-  if (!is_written(c) || how_a.how == 0 || how_b.how == 0 || std::max({how_a.leading, how_b.leading, ldc}) > INT_MAX) return false;
+  if (!c.is_written() || how_a.how == 0 || how_b.how == 0 || std::max({how_a.leading, how_b.leading, ldc}) > INT_MAX) return false;
   if (copies) added.data = numbers_of(*bias);
   if (copies && !fill(out, added)) return false;
   sgemm_(&how_a.how, &how_b.how, &m, &n, &k, &alpha, a.data, &how_a.leading, b.data, &how_b.leading, &beta, c.data, &ldc);

@@ -363,6 +363,9 @@ struct Convention {
 };
 
 class Device;
+class Graphs;
+class Products;
+class RecordedMemory;
 struct GpuProgram;
 struct CudaGuardOpaque;
 struct CudaStreamGuardOpaque;
@@ -378,6 +381,10 @@ struct Run {
   CudaGuardOpaque* guard = nullptr;
   CudaStreamGuardOpaque* stream_guard = nullptr;
   bool has_context = false;
+  uint64_t constants = 0;     // the state of the constants that the call reads
+  Graphs* graphs = nullptr;   // this call's recordings (graphs.h); null where recordable functions run as they are
+  RecordedMemory* recorded = nullptr;  // while a function is recorded
+  Products* products = nullptr;        // while a function is recorded, and in the calls before that
 };
 
 struct Program {

@@ -1,0 +1,113 @@
+"""Writes functions that are recorded as CUDA graphs (`text/graphs.cpp`): which ones, and what the runtime is to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.own_memory import function_foreign_memory
+from wrapper_ir.lowering import FunctionPlan, Plan
+from wrapper_ir.lowering.steps import Recording
+from wrapper_ir.ops import CallExtern, CallSubgraph
+from wrapper_ir.program import Function
+from wrapper_ir.quoting import cpp_string
+from wrapper_ir.structure import callees, operands
+from wrapper_ir.types import DType, StorageType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["RecordedFunctions", "find_recorded", "recordable_table"]
+
+_PRODUCT_TYPES = (DType.F32, DType.F16, DType.BF16)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFunctions:
+    """The functions of a program that it may record: `numbers` in the table of them, by name; `refusals` says why others that are
+    recordable run as they are; `parts` are all that run while one is recorded."""
+
+    numbers: Mapping[str, int]
+    refusals: Mapping[str, str]
+    parts: frozenset[str]
+
+
+def find_recorded(plan: Plan, limit: int) -> RecordedFunctions:
+    """Those of a program, where `limit` recordings of each may be made."""
+    analyses = plan.analyses
+    numbers: dict[str, int] = {}
+    refusals: dict[str, str] = {}
+    for function in plan.functions:
+        if function.recording is None:
+            continue
+        why = "recordings are switched off" if limit < 1 else _refusal(function, analyses)
+        if why:
+            refusals[function.name] = why
+        else:
+            numbers[function.name] = len(numbers)
+    return RecordedFunctions(numbers, refusals, frozenset(_with_callees(numbers, analyses)))
+
+
+def _with_callees(names: Mapping[str, int], analyses: Analyses) -> Iterator[str]:
+    waiting, seen = list(names), set(names)
+    while waiting:
+        name = waiting.pop()
+        yield name
+        inner = {c for op in analyses.functions[name].body for c in callees(op)} - seen
+        waiting += sorted(inner)
+        seen |= inner
+
+
+def _refusal(plan: FunctionPlan, analyses: Analyses) -> str:
+    """Why a recordable function is not recorded; "" where it is."""
+    if any(getattr(op, "stream", 0) for op in plan.function.body):  # ops that queue nothing have none
+        return "it is work of several streams"
+    return function_foreign_memory(plan.name, analyses) or _other_product(plan, analyses)
+
+
+def _other_product(plan: FunctionPlan, analyses: Analyses) -> str:
+    """A product of element types for which the runtime has none; "" where there is none."""
+    for name in _with_callees({plan.name: 0}, analyses):
+        for op in analyses.functions[name].body:
+            types = [v.type for v in operands(op) if isinstance(v.type, TensorType)]
+            if isinstance(op, CallExtern) and any(type.dtype not in _PRODUCT_TYPES for type in types):
+                return f"{op.target} is not a product of {', '.join(t.value for t in _PRODUCT_TYPES)}"
+    return ""
+
+
+def recordable_table(recorded: RecordedFunctions, plan: Plan) -> list[str]:
+    """The table of what the runtime knows: see `Recordable` in `text/gpu.h`."""
+    if not recorded.numbers:
+        return []
+    rows = []
+    for function in plan.functions:
+        if function.name in recorded.numbers and function.recording is not None:
+            letters = _inputs(function.function, function.recording), _results(function, plan)
+            rows.append(f"  {{{', '.join(map(cpp_string, (function.name, *letters)))}}},")
+    return ["const Recordable kRecordables[] = {", *rows, "};"]
+
+
+def _inputs(function: Function, facts: Recording) -> str:
+    letters = {(False, False): "c", (True, False): "s", (False, True): "w", (True, True): "p"}
+    return "".join(
+        letters[i in facts.static, i in facts.written]
+        for i, p in enumerate(function.params)
+        if isinstance(p.value.type, TensorType | StorageType)
+    )
+
+
+def _results(function: FunctionPlan, plan: Plan) -> str:
+    """Lent are results that nothing outlives the call of: main calls the function once, and returns no memory of theirs."""
+    analyses, main = plan.analyses, plan.program.main
+    own = function.function.returns.values
+    calls = [op for f in analyses.program.functions for op in f.body if function.name in callees(op)]
+    first = calls[0] if len(calls) == 1 and not plan.streams else None
+    if not isinstance(first, CallSubgraph) or first not in main.body:
+        return "o" * len(own)
+    aliasing = analyses.aliasing(main)
+    kept = set(aliasing.escaped)
+    for value in main.returns.values:
+        kept.update(aliasing.roots.get(value, NO_ROOTS) if isinstance(value, Value) else NO_ROOTS)
+    return "".join(
+        "l" if kept.isdisjoint(aliasing.roots.get(result, NO_ROOTS)) else "o" for result in first.results
+    )

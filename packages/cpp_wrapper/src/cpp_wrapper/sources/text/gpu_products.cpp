@@ -1,0 +1,295 @@
+// Products of matrices on a CUDA device by cuBLAS, which is opened by name, with a workspace of the library's own.
+//
+// torch's operators give cuBLAS a workspace that torch allocates for each of its handles and streams, and frees when it likes
+// (`torch._C._cuda_clearCublasWorkspaces`): a recording of them would go on writing there.
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "container.h"
+#include "graphs.h"
+#include "matrices.h"
+
+extern "C" {
+int32_t aoti_torch_cuda_mm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat2);
+int32_t aoti_torch_cuda_addmm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat1, AtenTensorHandle mat2, double beta, double alpha);
+int32_t aoti_torch_cuda_bmm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat2);
+int32_t aoti_torch_cuda_baddbmm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle batch1, AtenTensorHandle batch2, double beta, double alpha);
+}
+
+namespace wir {
+namespace {
+
+// What is used of cublasLt.h, as its public interface fixes it.
+enum DataType { kFloat = 0, kHalf = 2, kBrain = 14 };
+enum ComputeType { kComputeFloat = 68, kComputeTf32 = 77 };
+enum DescAttribute { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8 };
+enum LayoutAttribute { kBatchCount = 5, kBatchStride = 6 };
+enum PreferenceAttribute { kMaxWorkspace = 1, kReductions = 3, kAlignmentA = 5 };
+constexpr int kTranspose = 1, kEpilogueBias = 4;
+/// Sums are added up in the type that they are computed in, which is the most exact of what torch's settings allow.
+constexpr uint32_t kExactReductions = 2;
+/// What NVIDIA advises for Hopper; other devices need less.
+constexpr size_t kWorkspace = 32 << 20;
+
+struct Heuristic {
+  uint64_t algorithm[8];
+  size_t workspace;
+  int state;
+  float waves;
+  int reserved[4];
+};
+
+struct CublasLt {
+  int (*Create)(void**);
+  int (*Destroy)(void*);
+  int (*MatmulDescCreate)(void**, int, int);
+  int (*MatmulDescSetAttribute)(void*, int, const void*, size_t);
+  int (*MatmulDescDestroy)(void*);
+  int (*MatrixLayoutCreate)(void**, int, uint64_t, uint64_t, int64_t);
+  int (*MatrixLayoutSetAttribute)(void*, int, const void*, size_t);
+  int (*MatrixLayoutDestroy)(void*);
+  int (*MatmulPreferenceCreate)(void**);
+  int (*MatmulPreferenceSetAttribute)(void*, int, const void*, size_t);
+  int (*MatmulPreferenceDestroy)(void*);
+  int (*MatmulAlgoGetHeuristic)(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*, int*);
+  int (*Matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*, void*, void*, void*,
+                const void*, void*, size_t, void*);
+};
+constexpr const char* kNames[] = {
+    "Create", "Destroy", "MatmulDescCreate", "MatmulDescSetAttribute", "MatmulDescDestroy", "MatrixLayoutCreate",
+    "MatrixLayoutSetAttribute", "MatrixLayoutDestroy", "MatmulPreferenceCreate", "MatmulPreferenceSetAttribute",
+    "MatmulPreferenceDestroy", "MatmulAlgoGetHeuristic", "Matmul"};
+static_assert(sizeof(CublasLt) == sizeof kNames, "a name for each function, in order");
+
+/// Of the library that torch has loaded, or null where it has none of a version that is known.
+const CublasLt* open_library() {
+  void* library = nullptr;
+  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"}) {
+    if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+  }
+  if (library == nullptr) return nullptr;
+  void* functions[sizeof kNames / sizeof kNames[0]];
+  for (size_t i = 0; i < sizeof kNames / sizeof kNames[0]; ++i) {
+    functions[i] = dlsym(library, (std::string("cublasLt") + kNames[i]).c_str());
+    if (functions[i] == nullptr) return nullptr;
+  }
+  static CublasLt made;
+  std::memcpy(&made, functions, sizeof made);
+  return &made;
+}
+const CublasLt* cublas() {
+  static const CublasLt* const opened = open_library();
+  return opened;
+}
+void check_product(int status) {
+  if (status != 0) [[unlikely]] fail_text("CPP595", "cuBLAS cannot compute a product: status " + std::to_string(status));
+}
+
+// --- operands
+
+using Matrix = MatrixOf<void>;
+/// A matrix, or as many as `count`, each `step` elements after the one before.
+struct Batch {
+  Matrix matrix;
+  int64_t count = 1, step = 0;
+};
+
+/// Of a tensor of two dimensions, or three, whose first one counts matrices; of a row where `may_be_row`.
+bool read_batch(Tensor tensor, Batch& made, bool may_be_row = false) {
+  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  ok(aoti_torch_get_dim(tensor, &rank), "dim");
+  if (rank > 3 || rank < (may_be_row ? 1 : 2)) return false;
+  ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
+  ok(aoti_torch_get_strides(tensor, &strides), "strides");
+  const bool is_row = rank == 1;
+  made.matrix = {data(tensor), is_row ? 1 : sizes[rank - 2], sizes[rank - 1], is_row ? 0 : strides[rank - 2], strides[rank - 1]};
+  if (rank == 3) made.count = sizes[0], made.step = strides[0];
+  return true;
+}
+
+int data_type(int32_t dtype) { return dtype == f32() ? kFloat : dtype == f16() ? kHalf : dtype == bf16() ? kBrain : -1; }
+int32_t dtype_of(Tensor tensor) {
+  int32_t found = 0;
+  ok(aoti_torch_get_dtype(tensor, &found), "dtype");
+  return found;
+}
+/// `torch.backends.cuda.matmul.fp32_precision`, where torch tells; else products are in full precision.
+int compute_type(int type) {
+  const bool is_tf32 = type == kFloat && knows_precision() && product_precision(Backend::kCuda) == Precision::kTf32;
+  return is_tf32 ? kComputeTf32 : kComputeFloat;
+}
+
+// --- descriptions, which are freed where they are left
+
+class Layout {
+ public:
+  Layout(int type, const Batch& batch, int64_t leading) {
+    const auto rows = static_cast<uint64_t>(batch.matrix.rows), columns = static_cast<uint64_t>(batch.matrix.columns);
+    check_product(cublas()->MatrixLayoutCreate(&made_, type, rows, columns, leading));
+    if (batch.count == 1) return;
+    const auto count = static_cast<int32_t>(batch.count);
+    check_product(cublas()->MatrixLayoutSetAttribute(made_, kBatchCount, &count, sizeof count));
+    check_product(cublas()->MatrixLayoutSetAttribute(made_, kBatchStride, &batch.step, sizeof batch.step));
+  }
+  Layout(const Layout&) = delete;
+  ~Layout() { cublas()->MatrixLayoutDestroy(made_); }
+  void* get() const { return made_; }
+
+ private:
+  void* made_ = nullptr;
+};
+class Description {
+ public:
+  explicit Description(int compute) { check_product(cublas()->MatmulDescCreate(&made_, compute, kFloat)); }
+  Description(const Description&) = delete;
+  ~Description() { cublas()->MatmulDescDestroy(made_); }
+  template <class T> void set(int attribute, T value) {
+    check_product(cublas()->MatmulDescSetAttribute(made_, attribute, &value, sizeof value));
+  }
+  void* get() const { return made_; }
+
+ private:
+  void* made_ = nullptr;
+};
+class Preference {
+ public:
+  Preference() { check_product(cublas()->MatmulPreferenceCreate(&made_)); }
+  Preference(const Preference&) = delete;
+  ~Preference() { cublas()->MatmulPreferenceDestroy(made_); }
+  template <class T> void set(int attribute, T value) {
+    check_product(cublas()->MatmulPreferenceSetAttribute(made_, attribute, &value, sizeof value));
+  }
+  void* get() const { return made_; }
+
+ private:
+  void* made_ = nullptr;
+};
+
+/// The bytes that an address is a multiple of, up to what cuBLAS asks for.
+uint32_t alignment(const void* address) {
+  const auto lowest = reinterpret_cast<uintptr_t>(address) & -reinterpret_cast<uintptr_t>(address);
+  return lowest == 0 || lowest > 256 ? 256 : static_cast<uint32_t>(lowest);
+}
+
+/// Where a product finds what is added to it: a row for each of its rows, a matrix of its own layout, or nothing.
+struct Added {
+  const void *row = nullptr, *matrix = nullptr;
+  int64_t leading = 0, step = 0;
+};
+/// `out` is the result as it lies, `c` as BLAS writes it.
+bool read_added(const Batch& bias, const Batch& out, const Batch& c, bool is_transposed, float beta, Added& made) {
+  const Matrix& own = bias.matrix;
+  if (own.columns != out.matrix.columns || (own.column_stride != 1 && own.columns != 1)) return false;
+  const bool is_row = own.rows == 1 || own.row_stride == 0;
+  if (is_row && is_transposed && beta == 1 && out.count == 1 && (own.rows == 1 || own.rows == out.matrix.rows)) {
+    made.row = own.data;
+    return true;
+  }
+  const Matrix lying = is_transposed ? own.transposed() : own;
+  if (own.rows != out.matrix.rows || bias.count != out.count || !lying.is_written()) return false;
+  made = {nullptr, own.data, lying.columns == 1 ? lying.rows : lying.column_stride, bias.step};
+  return c.matrix.rows == lying.rows;
+}
+
+}  // namespace
+
+Products::~Products() {
+  drop(workspace_);
+  if (handle_ != nullptr) cublas()->Destroy(handle_);
+}
+
+bool Products::prepare(const Run& run) {
+  if (handle_ != nullptr) return true;
+  if (run.recorded != nullptr || cublas() == nullptr || cublas()->Create(&handle_) != 0) return false;
+  wir::allocate(workspace_, {Int(kWorkspace)}, {1}, u8(), run.gpu);
+  return true;
+}
+
+const char* Products::multiply(const Run& run, Tensor to, const Tensor* bias, Tensor mat1, Tensor mat2, float beta, float alpha) {
+  Batch out, first, second, added;
+  const int type = data_type(dtype_of(to));
+  if (type < 0 || data_type(dtype_of(mat1)) != type || data_type(dtype_of(mat2)) != type) return "a product of other types";
+  if (!read_batch(to, out) || !read_batch(mat1, first) || !read_batch(mat2, second)) return "a product of other shapes";
+  const bool adds = bias != nullptr && beta != 0;
+  if (adds && (!read_batch(*bias, added, true) || data_type(dtype_of(*bias)) != type)) return "a product to which something else is added";
+  const int64_t count = out.count, k = first.matrix.columns;
+  if (first.count != count || second.count != count || k == 0) return "a product of other shapes";
+  if (out.matrix.rows == 0 || out.matrix.columns == 0 || count == 0) return "";
+  if (!prepare(run)) return "a product, and torch has not loaded a cuBLAS that is known";
+  Batch c = out, a = first, b = second;
+  const bool is_transposed = out.matrix.column_stride == 1 && !(out.matrix.is_written() && out.matrix.columns != 1);
+  if (is_transposed) {
+    c.matrix = out.matrix.transposed();
+    a = second, b = first;
+    a.matrix = a.matrix.transposed(), b.matrix = b.matrix.transposed();
+  }
+  const Factor how_a = read_factor(a.matrix), how_b = read_factor(b.matrix);
+  if (!c.matrix.is_written() || how_a.how == 0 || how_b.how == 0) return "a product whose factors have to be copied";
+  Added more;
+  if (adds && !read_added(added, out, c, is_transposed, beta, more)) return "a product to which something else is added";
+
+  Description product(compute_type(type));
+  product.set(kTransposeA, int32_t{how_a.how == 't' ? kTranspose : 0});
+  product.set(kTransposeB, int32_t{how_b.how == 't' ? kTranspose : 0});
+  if (more.row != nullptr) {
+    product.set(kEpilogue, int32_t{kEpilogueBias});
+    product.set(kBiasPointer, more.row);
+  }
+  if (how_a.how == 't') a.matrix = a.matrix.transposed();
+  if (how_b.how == 't') b.matrix = b.matrix.transposed();
+  Batch source = c;
+  int64_t ldc = c.matrix.columns == 1 ? c.matrix.rows : c.matrix.column_stride, lds = ldc;
+  if (more.matrix != nullptr) source.step = more.step, lds = more.leading;
+  const void* from = more.matrix != nullptr ? more.matrix : c.matrix.data;
+  const Layout layout_a(type, a, how_a.leading), layout_b(type, b, how_b.leading), layout_c(type, source, lds), layout_d(type, c, ldc);
+  Preference preference;
+  preference.set(kMaxWorkspace, kWorkspace);
+  preference.set(kReductions, kExactReductions);
+  const void* const places[] = {a.matrix.data, b.matrix.data, from, c.matrix.data};
+  for (int i = 0; i < 4; ++i) preference.set(kAlignmentA + i, alignment(places[i]));
+  Heuristic chosen{};
+  int found = 0;
+  const int asked = cublas()->MatmulAlgoGetHeuristic(handle_, product.get(), layout_a.get(), layout_b.get(), layout_c.get(),
+                                                     layout_d.get(), preference.get(), 1, &chosen, &found);
+  if (asked != 0 || found == 0) return "a product that cuBLAS does not compute";
+  const float scale = more.matrix != nullptr ? beta : 0;
+  check_product(cublas()->Matmul(handle_, product.get(), &alpha, a.matrix.data, layout_a.get(), b.matrix.data, layout_b.get(), &scale,
+                                 from, layout_c.get(), c.matrix.data, layout_d.get(), &chosen.algorithm, data(workspace_), kWorkspace,
+                                 run.stream));
+  return "";
+}
+
+namespace {
+
+/// False: torch's operator does it, in a call that is not recorded.
+bool multiply(const Run& run, Tensor out, const Tensor* bias, Tensor mat1, Tensor mat2, double beta, double alpha) {
+  if (run.products == nullptr) return false;
+  try {
+    const char* why = run.products->multiply(run, out, bias, mat1, mat2, static_cast<float>(beta), static_cast<float>(alpha));
+    if (*why == '\0') return true;
+    if (run.recorded != nullptr) fail_text("CPP595", std::string("it has ") + why);
+  } catch (const Failure&) {
+    if (run.recorded != nullptr) throw;
+  }
+  return false;
+}
+
+}  // namespace
+
+void mm(const Run& run, Tensor out, Tensor mat1, Tensor mat2) {
+  if (!multiply(run, out, nullptr, mat1, mat2, 0, 1)) ok(aoti_torch_cuda_mm_out(out, mat1, mat2), "aten::mm.out");
+}
+void addmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha) {
+  if (multiply(run, out, &self, mat1, mat2, beta, alpha)) return;
+  ok(aoti_torch_cuda_addmm_out(out, self, mat1, mat2, beta, alpha), "aten::addmm.out");
+}
+void bmm(const Run& run, Tensor out, Tensor mat1, Tensor mat2) {
+  if (!multiply(run, out, nullptr, mat1, mat2, 0, 1)) ok(aoti_torch_cuda_bmm_out(out, mat1, mat2), "aten::bmm.out");
+}
+void baddbmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha) {
+  if (multiply(run, out, &self, mat1, mat2, beta, alpha)) return;
+  ok(aoti_torch_cuda_baddbmm_out(out, self, mat1, mat2, beta, alpha), "aten::baddbmm.out");
+}
+
+}  // namespace wir

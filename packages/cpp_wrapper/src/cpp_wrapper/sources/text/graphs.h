@@ -1,0 +1,51 @@
+// Functions that are recorded as CUDA graphs, and what they call.
+#pragma once
+#include "gpu.h"
+
+namespace wir {
+
+inline int64_t key(Int value) { return raw(value); }
+inline int64_t key(bool value) { return value ? 1 : 0; }
+inline int64_t key(double value) {
+  int64_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+/// Calls function `number` of the table of recordable ones: by a recording where there is one for this `key`, the numbers that the
+/// function is given. It takes over the handles of `inputs`, as the function does.
+using RecordedBody = void (*)(void* function, Tensor* inputs, Tensor* outputs);
+void call_recorded(Run& run, int number, std::initializer_list<int64_t> key, Tensor* inputs, Tensor* outputs, RecordedBody body,
+                   void* function);
+template <class Function>
+void recorded(Run& run, int number, std::initializer_list<int64_t> key, Tensor* inputs, Tensor* outputs, Function function) {
+  if (run.graphs == nullptr) return function(inputs, outputs);
+  const RecordedBody body = [](void* one, Tensor* given, Tensor* made) { (*static_cast<Function*>(one))(given, made); };
+  call_recorded(run, number, key, inputs, outputs, body, &function);
+}
+std::shared_ptr<Graphs> make_graphs(const GpuProgram& program);
+
+// --- products of matrices on the device: as torch's `out=` operators, but for their workspace
+
+void mm(const Run& run, Tensor out, Tensor mat1, Tensor mat2);
+void addmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
+void bmm(const Run& run, Tensor out, Tensor mat1, Tensor mat2);
+void baddbmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
+
+/// cuBLAS with a workspace of our own: torch's belongs to torch, which may free it while recordings still use it.
+class Products {
+ public:
+  Products() = default;
+  Products(const Products&) = delete;
+  ~Products();
+  /// `out = beta * bias + alpha * first @ second`, of batches where they have three dimensions. Gives why it cannot, or "".
+  const char* multiply(const Run& run, Tensor out, const Tensor* bias, Tensor first, Tensor second, float beta, float alpha);
+
+ private:
+  bool prepare(const Run& run);
+
+  void* handle_ = nullptr;
+  Tensor workspace_ = nullptr;
+};
+
+}  // namespace wir
