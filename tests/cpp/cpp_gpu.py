@@ -40,6 +40,7 @@ __all__ = [
     "DOUBLED",
     "KEPT",
     "MIXED",
+    "PRODUCTS",
     "TOUCHY",
     "FakeGpu",
     "artifact_for_gpu",
@@ -172,6 +173,33 @@ func @main(%x: f32[s0, s0]) {
 }
 """
 )
+PRODUCTS = """
+extern "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
+extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
+extern "aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
+extern "aten::baddbmm.out(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
+const %w : f32[6, 4]
+const %bias : f32[6]
+const %batches : f32[2, 6, 6]
+
+func @main(%x: f32[2, 5, 4]) {
+  %rows = view %x : f32[10, 4]
+  %wt = view %w : f32[4, 6]{1, 4}
+  %row = view %bias : f32[10, 6]{0, 1}
+  %a = alloc f32[10, 6]
+  call aten::addmm.out(%row, %rows, %wt, out=%a)
+  %b = alloc f32[10, 4]
+  call aten::mm.out(%a, %w, out=%b)
+  %ab = view %a : f32[2, 5, 6]
+  %c = alloc f32[2, 5, 6]
+  call aten::bmm.out(%ab, %batches, out=%c)
+  %d = alloc f32[2, 5, 6]
+  call aten::baddbmm.out(%c, %ab, %batches, beta=0.5, alpha=2, out=%d)
+  free %a.s
+  return %b, %c, %d
+}
+"""
+"""Products of all kinds, with constants."""
 _HOST = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_void_p))
 
 

@@ -17,7 +17,7 @@ from cpp_wrapper.emitter import CppEmitter
 from cpp_wrapper.library.python import LoadedProgram
 from inductor_frontend import capture
 from tests.cpp.cpp_case import FAST
-from tests.cpp.test_cpp_recording import PRODUCTS
+from tests.cpp.cpp_gpu import PRODUCTS
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.passes.pipeline import run_on_artifact
