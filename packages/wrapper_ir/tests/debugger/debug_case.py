@@ -10,7 +10,7 @@ from packages.wrapper_ir.tests.interp.list_machine import ListMachine
 from wrapper_ir.debugger.random_calls import Draw
 from wrapper_ir.debugger.subject import InputChoice, Subject
 
-__all__ = ["LOOP", "subject"]
+__all__ = ["BRANCH", "LOOP", "MEMORY", "subject"]
 
 
 def subject(text: str, *args: Any, draws: list[Draw] | None = None) -> Subject:
@@ -39,5 +39,45 @@ func @step(%a: f32[2]) {
   free %b
   free %l
   return %s
+}
+"""
+
+MEMORY = """
+func @main(%x: f32[2]) {
+  %pool = alloc_storage 128 pool
+  %a.s = slot %pool : 8
+  %a = view %a.s : f32[2]
+  copy %a, %x
+  %b = alloc f32[2]
+  call list::add.out(%a, %x, out=%b)
+  free %a.s
+  %c = reuse %b : f32[2]
+  launch @count_grid(%c) grid(3)
+  %next = call list::add(%c, %state) : f32[2]
+  copy %state, %next
+  free %next
+  %old = call list::neg(%state) : f32[2]
+  %v = view %old + 4 : f32[1]
+  free %pool
+  return %c, %v, %old, %state
+}
+"""
+BRANCH = """
+func @main(%p: bool[], %x: f32[2]) {
+  define s0 = size(%x, 0)
+  %r = cond %p then @negate else @same (%x) : f32[s0]
+  %t = call list::split(%r) : results
+  %one = unpack %t[1] : f32[2]
+  drop %t
+  free %r
+  return %one, s0
+}
+func @negate(%x: f32[2]) captures(s0) {
+  %y = call list::neg(%x) : f32[2]
+  return %y
+}
+func @same(%x: f32[2]) captures(s0) {
+  %y = call list::add(%x, %x) : f32[2]
+  return %y
 }
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from packages.wrapper_ir.tests.debugger.debug_case import LOOP, subject
+from packages.wrapper_ir.tests.debugger.debug_case import BRANCH, LOOP, MEMORY, subject
 from packages.wrapper_ir.tests.interp.list_machine import tensor
 
 from wrapper_ir.debugger.kept_states import KeptStates, StateLimits, can_keep
@@ -12,43 +12,6 @@ from wrapper_ir.errors import ExecutionError
 from wrapper_ir.ops import Unpack
 from wrapper_ir.types import DType
 
-MEMORY = """
-func @main(%x: f32[2]) {
-  %pool = alloc_storage 128 pool
-  %a.s = slot %pool : 8
-  %a = view %a.s : f32[2]
-  copy %a, %x
-  %b = alloc f32[2]
-  call list::add.out(%a, %x, out=%b)
-  free %a.s
-  %c = reuse %b : f32[2]
-  launch @count_grid(%c) grid(3)
-  call list::add.out(%c, %state, out=%state)
-  %old = call list::neg(%state) : f32[2]
-  %v = view %old + 4 : f32[1]
-  free %pool
-  return %c, %v, %old, %state
-}
-"""
-BRANCH = """
-func @main(%p: bool[], %x: f32[2]) {
-  define s0 = size(%x, 0)
-  %r = cond %p then @negate else @same (%x) : f32[s0]
-  %t = call list::split(%r) : results
-  %one = unpack %t[1] : f32[2]
-  drop %t
-  free %r
-  return %one, s0
-}
-func @negate(%x: f32[2]) captures(s0) {
-  %y = call list::neg(%x) : f32[2]
-  return %y
-}
-func @same(%x: f32[2]) captures(s0) {
-  %y = call list::add(%x, %x) : f32[2]
-  return %y
-}
-"""
 DRAWS = """
 func @main(%x: f32[2]) {
   %a = call list::draw(%x) : f32[2]

@@ -1,4 +1,4 @@
-"""Commands that find what is wrong with a program by running it: hunt, compare."""
+"""Commands that run programs under control: step, hunt, compare, replay."""
 
 from __future__ import annotations
 
@@ -99,4 +99,69 @@ def compare(first: str, second: str | None, **options: Any) -> None:
         sys.exit(1)
 
 
-COMMANDS: tuple[click.Command, ...] = (hunt, compare)
+@click.command()
+@click.argument("file")
+@click.option(
+    "-c", "--command", "commands", multiple=True, metavar="COMMAND", help="Run this first; repeatable."
+)
+@click.option(
+    "-x",
+    "--script",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Run the commands in a file first.",
+)
+@click.option("--batch", is_flag=True, help="End after `-c` and `-x`; exit status 1 where a command failed.")
+@click.option(
+    "--states", type=click.IntRange(min=1), default=8, help="How many states are kept to go back to."
+)
+@click.option("--poison", type=click.IntRange(0, 255), help="Fill memory that holds nothing with this byte.")
+@subject_options
+def step(
+    file: str,
+    commands: tuple[str, ...],
+    script: Path | None,
+    batch: bool,
+    states: int,
+    poison: int | None,
+    **choices: Unpack[SubjectChoices],
+) -> None:
+    """Step through a program, op by op: breakpoints, values, changes, and back. `help` lists the commands.
+
+    Commands come from `-c` and `-x`, then from standard input.
+    """
+    from wrapper_ir.cli.stepping import run_console
+    from wrapper_ir.debugger.console import Console
+    from wrapper_ir.debugger.controller import Controller
+    from wrapper_ir.debugger.kept_states import StateLimits
+
+    subject = make_subject(read_artifact(file), choices, poison=poison)
+    controller = Controller(subject, StateLimits(count=states))
+    console = Console(controller, sys.stdout, (Path(file).parent,))
+    lines = [*commands, *(script.read_text(encoding="utf-8").splitlines() if script else ())]
+    run_console(console, lines, batch=batch)
+    if batch and console.failed:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "--ops",
+    required=True,
+    metavar="RANGE",
+    help="`12`, `12..20`, `@body:0..3`, or `@body:0..3#2` for the second call.",
+)
+@click.option("-o", "--output", required=True, help="The .wir file to write.")
+@subject_options
+def replay(file: str, ops: str, output: str, **choices: Unpack[SubjectChoices]) -> None:
+    """Write some ops alone, with the inputs that they have in a run as constants: another machine runs the file."""
+    from wrapper_ir import save
+    from wrapper_ir.debugger.replay import parse_range, replay_piece
+
+    piece = replay_piece(make_subject(read_artifact(file), choices), parse_range(ops))
+    save(piece, output)
+    stored = sum(data.nbytes for data in piece.constants.values())
+    click.echo(f"{output}: {len(piece.program.main.body)} ops, {stored} bytes of constants")
+
+
+COMMANDS: tuple[click.Command, ...] = (step, hunt, compare, replay)

@@ -24,6 +24,11 @@ class Content:
     held: TensorView | Number
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is a tensor or a number, not a handle or a nested result."""
+        return isinstance(self.held, TensorView | bool | int | float)
+
+    @property
     def kind(self) -> str:
         """`f32[2, 3]` of a tensor, else the class of the number."""
         if isinstance(self.held, TensorView):

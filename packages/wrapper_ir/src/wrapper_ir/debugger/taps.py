@@ -12,13 +12,13 @@ from wrapper_ir.debugger.products import products
 from wrapper_ir.expr import Number, evaluate
 from wrapper_ir.interp.inputs import symbol_values
 from wrapper_ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ops import AllocStorage, Copy, Op, Return, View
+from wrapper_ir.ops import AllocStorage, Copy, Op, Provenance, Return, View
 from wrapper_ir.program import Program
 from wrapper_ir.structure import definitions
 from wrapper_ir.types import StorageType, TensorType
 from wrapper_ir.values import Value, is_tensor
 
-__all__ = ["Tap", "tap_windows", "tapped"]
+__all__ = ["Tap", "dense_copy", "tap_windows", "tapped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def tapped(artifact: Artifact, taps: Sequence[Tap]) -> Artifact:
             if not is_tensor(tap.value):
                 shown.append(tap.value)
                 continue
-            made, ops = _copy(tap.value, op, names)
+            made, ops = dense_copy(tap.value, f"{tap.value.name}.tap", op.prov, names)
             body += ops
             shown.append(made)
     changed = main.with_body(body)
@@ -86,17 +86,18 @@ def tapped(artifact: Artifact, taps: Sequence[Tap]) -> Artifact:
     return replace(artifact, program=program, signature=bare.signature)
 
 
-def _copy(value: Value[TensorType], op: Op, names: set[str]) -> tuple[Value[TensorType], list[Op]]:
-    """A contiguous copy of the value, and the ops that make it."""
+def dense_copy(
+    value: Value[TensorType], name: str, prov: Provenance, names: set[str]
+) -> tuple[Value[TensorType], list[Op]]:
+    """A contiguous copy of the value, and the ops that make it. Adds its names, `name` if that is free, to `names`."""
     dense = replace(value.type, strides=contiguous_strides(value.type.sizes))
-    name = f"{value.name}.tap"
     while name in names or f"{name}.s" in names:
         name += "_"
     names |= {name, f"{name}.s"}
     storage = Value(f"{name}.s", StorageType(extent_bytes(dense), dense.device))
     copy = Value(name, dense)
     return copy, [
-        AllocStorage(result=storage, prov=op.prov),
-        View(source=storage, result=copy, prov=op.prov),
-        Copy(dst=copy, src=value, prov=op.prov),
+        AllocStorage(result=storage, prov=prov),
+        View(source=storage, result=copy, prov=prov),
+        Copy(dst=copy, src=value, prov=prov),
     ]

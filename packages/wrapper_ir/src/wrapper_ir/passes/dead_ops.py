@@ -17,7 +17,7 @@ from wrapper_ir.program import Function, Ownership, Program
 from wrapper_ir.structure import callees, exprs, operands, results
 from wrapper_ir.values import Value
 
-__all__ = ["EliminateDeadOps"]
+__all__ = ["EliminateDeadOps", "without_unused_definitions"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +39,7 @@ class EliminateDeadOps(Pass):
             found.program.with_functions([_live_part(f, found) for f in found.program.functions])
         )
         if self.definitions:
-            found = found.after(_prune(found))
+            found = found.after(without_unused_definitions(found))
         return derive_frees(found.program, found)
 
 
@@ -102,7 +102,7 @@ def _live_part(function: Function, analyses: Analyses) -> Function:
     return function.with_body(kept[position] for position in sorted(kept))
 
 
-def _prune(analyses: Analyses) -> Program:
+def without_unused_definitions(analyses: Analyses) -> Program:
     """Without definitions that nothing refers to. Constants stay: their data is in the artifact."""
     program = analyses.program
     reached = {program.main.name: program.main} if program.functions else {}
