@@ -29,6 +29,9 @@ __all__ = ["JOBS", "SIDES", "SIZES"]
 _funcol: Any = _functional_collectives
 _ROUNDS, _CALLS = 9, 10
 _STEPS = 20
+_TOLERANCE = 3e-2
+PATIENCE = int(os.environ.get("BENCH_PATIENCE", "300"))
+"""Seconds after which a process that hears nothing from another one gives up."""
 _LOWERED = "lower-collectives,plan-memory"
 _OURS = {"backend": "wrapper_ir"}
 _GRAPHS = "cuda-graphs{collectives=true}"
@@ -46,7 +49,7 @@ SIDES: Mapping[str, Mapping[str, Any]] = {
     "ours, graphs": _ours(passes=_GRAPHS, recordings=4),
     "ours, lowered, graphs": _ours(passes=f"lower-collectives,{_GRAPHS},plan-memory", recordings=4),
 }
-SIZES = tuple(1 << n for n in range(10, 21, 2))
+SIZES = (1 << 10, 1 << 14, 1 << 17, 1 << 18, 1 << 20)
 """Bytes of the all-reduces whose latency is measured."""
 
 
@@ -64,9 +67,10 @@ class Rank:
             init_method=f"file://{folder}/store",
             rank=rank,
             world_size=world,
-            timeout=timedelta(seconds=120),
+            timeout=timedelta(seconds=PATIENCE),
         )
-        self.calm = dist.new_group(backend="gloo")
+        self.calm = dist.new_group(backend="gloo", timeout=timedelta(seconds=600))
+        """For keeping step: processes may wait long here, for the lock of another job."""
         self.dtype = torch.bfloat16 if self.on_gpu else torch.float32
 
     def wait(self) -> None:
@@ -141,12 +145,19 @@ def _inference(me: Rank, model: nn.Module, args: tuple[Tensor, ...]) -> Found:
         want = model(*args)
 
         def check(run: Callable[..., Any]) -> None:
-            for _ in range(4):
-                torch.testing.assert_close(run(*args), want, rtol=5e-2, atol=5e-2)
+            for _ in range(4):  # the first ones of a graph are not replays
+                _require_close(run(*args), want)
 
         found = _compiled(me, model, check)
         calls = {side: partial(run, *args) for side, run in found["runs"].items()}
         return {"failed": found["failed"], "times": _timed(me, calls)}
+
+
+def _require_close(got: Tensor, want: Tensor) -> None:
+    """In the mean over all elements: sums have another order, and bfloat16 has 8 bits."""
+    error = float((got.float() - want.float()).norm() / want.float().norm())
+    if not error <= _TOLERANCE:
+        raise AssertionError(f"the result is {error:.2g} away from eager mode's")
 
 
 def mlp(me: Rank) -> Found:
@@ -251,17 +262,12 @@ def latency(me: Rank) -> Found:
                 try:
                     run = torch.compile(_sum_of_more, fullgraph=True, dynamic=False, **SIDES[side])
                     for _ in range(3):
-                        torch.testing.assert_close(run(x), calls_first(calls)())
+                        _require_close(run(x), _by_torch(x))
                     calls[side] = partial(run, x)
                 except Exception as error:  # a side that fails must not end the run
                     failed[f"{side}, {nbytes}"] = _told(error)
             found[str(nbytes)] = _timed(me, calls)
     return {"failed": failed, "sizes": found}
-
-
-def calls_first(calls: Mapping[str, Callable[[], Any]]) -> Callable[[], Any]:
-    """The reference."""
-    return next(iter(calls.values()))
 
 
 def _sum_of_more(x: Tensor) -> Any:
@@ -310,12 +316,33 @@ def endurance(me: Rank) -> Found:
     return {"failed": {}, "rows": rows}
 
 
+def death(me: Rank) -> Found:
+    """Calls without end, of which the driver kills one process; the file `running` says that they have begun. What the other
+    one does then is the driver's to see."""
+    torch.manual_seed(me.rank)
+    model = ParallelMlp(2, 256, 1024, me.world).to(me.device, me.dtype).eval()
+    x = torch.randn(16, 256).to(me.device, me.dtype)
+    side = os.environ.get("BENCH_SIDES") or "ours"
+    with torch.no_grad():
+        run = torch.compile(model, fullgraph=True, **SIDES[side])
+        for _ in range(5):
+            run(x)
+        me.wait()
+        (me.folder / f"running{me.rank}").touch()
+        while True:
+            for _ in range(100):
+                run(x)
+            if me.on_gpu:
+                torch.cuda.synchronize()
+
+
 JOBS: Mapping[str, Callable[[Rank], Found]] = {
     "mlp": mlp,
     "gpt_inference": gpt_inference,
     "gpt_training": gpt_training,
     "latency": latency,
     "endurance": endurance,
+    "death": death,
 }
 
 

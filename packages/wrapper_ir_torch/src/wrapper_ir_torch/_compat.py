@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -92,6 +93,9 @@ def empty_symmetric(
 ) -> Tensor:
     """A tensor in memory that the processes of a group share; an id has the same memory in each call, and holds one tensor
     at a time."""
+    # torch makes a multicast object of each allocation unless told otherwise: no operator that programs call needs one, and one
+    # that is left over can keep the devices of a host from working
+    os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] = "1"
     allocate: Any = torch._C._distributed_c10d._SymmetricMemory.empty_strided_p2p
     made: Tensor = allocate(sizes, strides, dtype, device, group, id)
     return made

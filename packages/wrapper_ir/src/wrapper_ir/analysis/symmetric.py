@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from wrapper_ir.atoms import values_in
-from wrapper_ir.ops import CallExtern, CollectiveStart, Op
+from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Op
 from wrapper_ir.schemas import ExternInfo
 from wrapper_ir.symmetric_operators import waits_for_all
 from wrapper_ir.values import Value
 
-__all__ = ["lasting_arguments", "named_arguments"]
+__all__ = ["lasting_arguments", "named_arguments", "named_arguments_as_given"]
+
+
+def named_arguments_as_given(op: CallExtern | CollectiveStart, info: ExternInfo) -> Iterator[tuple[str, Arg]]:
+    """Each argument that a call gives, by its name."""
+    yield from zip((declared.name for declared in info.schema.args), op.args, strict=False)
+    yield from op.kwargs
 
 
 def named_arguments(op: CallExtern | CollectiveStart, info: ExternInfo) -> Iterator[tuple[str, list[Value]]]:
     """The values of each argument, by its name."""
-    for declared, arg in zip(info.schema.args, op.args, strict=False):
-        yield declared.name, values_in(arg, [])
-    for name, arg in op.kwargs:
+    for name, arg in named_arguments_as_given(op, info):
         yield name, values_in(arg, [])
 
 

@@ -170,6 +170,8 @@ _RULES = {
         "WIR206": "an operator is declared to need symmetric memory for what is not one of its tensor arguments, or twice for one",
         "WIR207": "an operator that is known to need symmetric memory for an argument is declared without",
         "WIR276": "bytes of symmetric memory are given on while an operator that does not wait for all processes may still be at work there",
+        "WIR277": "an operator of one group is given symmetric memory of another",
+        "WIR278": "an argument lies in symmetric memory at an offset that is not a number, and may differ between processes",
         "WIR208": "symmetric memory is resized, or given to an operator that takes new memory for it, hands it to another tensor, or leaves its reuse to the device's allocator",
     },
     "pools": {

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.places import slot_places
-from wrapper_ir.analysis.symmetric import lasting_arguments, named_arguments
+from wrapper_ir.analysis.places import slot_places, tensor_places
+from wrapper_ir.analysis.symmetric import lasting_arguments, named_arguments, named_arguments_as_given
 from wrapper_ir.expr import Int
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, EnterMemoryPool, ResizeStorage, Slot
 from wrapper_ir.schemas import ExternInfo
@@ -53,7 +53,7 @@ def _rules(analyses: Analyses) -> _Rules:
 
 
 class SymmetricArguments(Check):
-    """WIR205, WIR208, WIR276."""
+    """WIR205, WIR208, WIR276 to WIR278."""
 
     name = "symmetric"
 
@@ -81,12 +81,32 @@ class SymmetricArguments(Check):
                         f"argument {name!r} of {op.target} must be symmetric memory, %{value.name} is not"
                     )
                     self.report("WIR205", message, position)
+                if name in rule.needed:
+                    self.shared(position, op, value, name)
                 if name in rule.refused:
                     self.refuse(value, f"{op.target} gives up the storage of %{value.name}", position)
 
         for value in lasting_arguments(op, self.facts.analyses.extern_info):
             for root in self.facts.aliasing.roots_at(value, position):
                 self.lasting.append((*self.place(root), op.target))
+
+    def shared(self, position: int, op: CallExtern | CollectiveStart, value: Value, name: str) -> None:
+        """The processes that an operator works with are those that have the memory, and each finds its argument at one offset."""
+        given = dict(named_arguments_as_given(op, self.rules.by_target[op.target].info)).get("group_name")
+        for root in self.facts.aliasing.roots_at(value, position):
+            if not isinstance(root.type, StorageType) or not root.type.is_symmetric:
+                continue
+            group = root.type.space.group
+            if isinstance(given, str) and given != group:
+                message = f"argument {name!r} of {op.target} lies in memory of group {group!r}, the operator is one of group {given!r}"
+                self.report("WIR277", message, position)
+            places = self.facts.analyses.get_for(self.facts.function, tensor_places)
+            start = places.get(value, (root, Int(0)))[1]
+            slots = self.facts.analyses.get_for(self.facts.function, slot_places)
+            offset = slots.get(root, (root, Int(0)))[1] + start
+            if not isinstance(offset, Int):
+                message = f"argument {name!r} of {op.target} lies {offset} bytes after the begin of symmetric memory, which may differ between processes"
+                self.report("WIR278", message, position)
 
     def place(self, storage: Value) -> tuple[Type, Size, Size]:
         """The type of the allocation that a storage lies in, its first byte there, and the one after its last."""

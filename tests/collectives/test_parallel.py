@@ -1,0 +1,47 @@
+"""Several processes with gloo: collectives that are finished at once, programs that differ, and training of split models, whose curves
+are those of stock `torch.compile`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.collectives.parallel_worker import CASES
+from tests.collectives.processes import end, finish, outcome, start
+
+WORKER = Path(__file__).parent / "parallel_worker.py"
+TRAINING = ("tensor_parallel_gpt", "fully_sharded_gpt")
+
+
+def run_workers(folder: Path, world: int, *names: str) -> None:
+    """Runs the cases of these names on so many processes."""
+    workers = [start(rank, folder, WORKER, str(world), *names) for rank in range(world)]
+    try:
+        finish(workers)
+    finally:
+        for worker in workers:
+            end(worker)
+    for rank in range(world):
+        found = outcome(folder, rank)
+        log = (folder / f"rank{rank}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+        failures = [f"{name}: {case['failure']}" for name, case in found.items() if case["failure"]]
+        assert not failures, f"rank {rank}\n" + "\n".join(failures)
+        assert list(found) == [*names], f"rank {rank} stopped after {[*found][-1:]}\n{log}"
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_without_compiling(tmp_path: Path, world: int) -> None:
+    run_workers(tmp_path, world, *(name for name in CASES if name not in TRAINING))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINING)
+def test_training_on_two_processes(tmp_path: Path, name: str) -> None:
+    run_workers(tmp_path, 2, name)
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("name", TRAINING)
+def test_training_on_four_processes(tmp_path: Path, name: str) -> None:
+    run_workers(tmp_path, 4, name)

@@ -1,0 +1,290 @@
+"""Models split over several GPUs, and sums over all processes: eager mode, stock torch.compile and ours in one run.
+
+Usage: `python -m tools.bench.bench_collectives [--write] [--world N] [--limit SECONDS] [--job NAME ...] [--found FILE]`. Prints a table; `--write`
+also writes `docs/benchmarks/collectives.md`, prediction first. Each job is a group of processes of its own, all compile at the same
+time, and one measures at a time. Sides that fail or give other results are named. `--found` reads what an earlier run has written
+with `--save`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tools.bench.collective_rank import JOBS
+from tools.bench.pages import command_line, page, publish, table
+
+PREDICTION = """\
+Written before the first measurement. A functional all-reduce and its wait cost 25 us of the host, a call of the group 3 us, and on
+the current stream no events: the MLP of 8 layers, bound by the host, takes 0.75 of stock's call, through FX 0.85, lowered 0.6, since
+128 KiB in one kernel take less than NCCL's. As a graph it is bound by the GPU: 0.3. GPT-2 small: inference 0.75, training 0.9.
+An all-reduce of 1 KiB takes half of NCCL's time, of 1 MiB two-shot about as long."""
+
+OUTCOME = ""
+
+_SIDES_PAGE = (
+    "eager",
+    "torch.compile",
+    "ours",
+    "ours, FX",
+    "ours, lowered",
+    "ours, graphs",
+    "ours, lowered, graphs",
+)
+_MODELS = {
+    "mlp": "MLP, 8 layers of 1024, 64 rows",
+    "gpt_inference": "GPT-2 small, 128 tokens",
+    "gpt_training": "GPT-2 small, a step of SGD",
+}
+
+Found = dict[str, Any]  # Any: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The processes of one job."""
+
+    job: str
+    folder: Path
+    ranks: tuple[subprocess.Popen[bytes], ...]
+
+    def log(self, rank: int = 0) -> str:
+        path = self.folder / f"rank{rank}.log"
+        return path.read_text(encoding="utf-8", errors="replace")
+
+    def kill(self) -> None:
+        for process in self.ranks:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _start(job: str, label: str, world: int, folder: Path, **env: str) -> _Group:
+    own = folder / label
+    own.mkdir()
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "TORCHINDUCTOR_COMPILE_THREADS": "4",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_NVLS_ENABLE": "0",
+        "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+        "NVSHMEM_DISABLE_NVLS": "1",
+        **env,
+    }
+    ranks = []
+    for rank in range(world):
+        command = (
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "tools.bench.collective_rank",
+            job,
+            str(rank),
+            str(world),
+            str(own),
+        )
+        with (own / f"rank{rank}.log").open("wb") as log:
+            ranks.append(
+                subprocess.Popen(
+                    command, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+                )
+            )
+    return _Group(job, own, tuple(ranks))
+
+
+def _end(group: _Group, deadline: float) -> Found:
+    """What rank 0 has written, or why there is nothing."""
+    try:
+        for process in group.ranks:
+            process.wait(max(deadline - time.monotonic(), 0.1))
+    except subprocess.TimeoutExpired:
+        pass
+    group.kill()
+    path = group.folder / "found.json"
+    if path.exists():
+        found: Found = json.loads(path.read_text(encoding="utf-8"))
+        return found
+    return {"failed": {"all": " ".join(group.log()[-400:].split()) or "not within the time limit"}}
+
+
+def _death(side: str, world: int, folder: Path, deadline: float, patience: int = 12) -> Found:
+    """Kills the last process while all are at work: whether the first one ends by itself, with what, and after how long."""
+    label = f"death {side}".replace(" ", "_").replace(",", "")
+    group = _start("death", label, world, folder, BENCH_SIDES=side, BENCH_PATIENCE=str(patience))
+    try:
+        while not all((group.folder / f"running{rank}").exists() for rank in range(world)):
+            if time.monotonic() > deadline or any(p.poll() is not None for p in group.ranks):
+                return {"side": side, "ended": False, "why": "it did not begin: " + group.log()[-300:]}
+            time.sleep(0.1)
+        time.sleep(1)
+        os.killpg(group.ranks[-1].pid, signal.SIGKILL)
+        begin = time.monotonic()
+        while time.monotonic() < min(deadline, begin + 4 * patience):
+            if group.ranks[0].poll() is not None:
+                seconds, status = time.monotonic() - begin, group.ranks[0].returncode
+                return {
+                    "side": side,
+                    "ended": True,
+                    "seconds": seconds,
+                    "status": status,
+                    "why": group.log()[-1500:],
+                }
+            time.sleep(0.1)
+        return {"side": side, "ended": False, "why": f"still running; limit of a group {patience} s"}
+    finally:
+        group.kill()
+
+
+def _run(jobs: Sequence[str], world: int, limit: float) -> Found:
+    """All jobs at once; then the deaths."""
+    deadline = time.monotonic() + limit
+    found: Found = {"device": _device(), "world": world}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        groups = [_start(job, job, world, folder) for job in jobs if job != "death"]
+        for group in groups:
+            found[group.job] = _end(group, deadline)
+            print(group.job, json.dumps(_brief(found[group.job])), flush=True)
+        if "death" in jobs:
+            sides = ("ours", "ours, lowered") if torch.cuda.is_available() else ("ours",)
+            with ThreadPoolExecutor(len(sides)) as pool:
+                kills = [pool.submit(_death, side, world, folder, deadline) for side in sides]
+                found["death"] = [kill.result() for kill in kills]
+            print("death", json.dumps(found["death"]), flush=True)
+    return found
+
+
+def _brief(found: Found) -> Found:
+    times = found.get("times") or {}
+    best = {side: round(min(values) * 1e6) for side, values in times.items()}
+    return {"us": best, "failed": found.get("failed"), "rows": found.get("rows"), "held": found.get("held")}
+
+
+def _device() -> str:
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    return f"{name}, torch {torch.__version__}"
+
+
+def _ratio(times: Mapping[str, list[float]], side: str, against: str = "torch.compile") -> str:
+    if side not in times or against not in times:
+        return ""
+    return f"{statistics.median(a / b for a, b in zip(times[side], times[against], strict=True)):.2f}"
+
+
+def _models(found: Found) -> str:
+    rows = []
+    for job, title in _MODELS.items():
+        times = found.get(job, {}).get("times") or {}
+        cells = [
+            f"{min(times[side]) * 1e6:.0f} ({_ratio(times, side)})" if side in times else ""
+            for side in _SIDES_PAGE
+        ]
+        rows.append([title, *cells])
+    return table(("model", *_SIDES_PAGE), rows)
+
+
+def _latency(found: Found) -> str:
+    sizes: Mapping[str, Mapping[str, list[float]]] = found.get("latency", {}).get("sizes") or {}
+    sides = list(dict.fromkeys(side for times in sizes.values() for side in times))
+    rows = []
+    for nbytes, times in sizes.items():
+        rows.append([nbytes, *(f"{min(times[side]) * 1e6:.1f}" if side in times else "" for side in sides)])
+    return table(("bytes", *sides), rows) if rows else ""
+
+
+def _training(found: Found) -> str:
+    job = found.get("gpt_training", {})
+    curves, held = job.get("curves") or {}, job.get("held") or {}
+    if "torch.compile" not in curves:
+        return ""
+    stock = curves["torch.compile"]
+    rows = []
+    for side, curve in curves.items():
+        apart = max(abs(a - b) for a, b in zip(curve, stock, strict=True))
+        rows.append(
+            [side, f"{curve[0]:.4f}", f"{curve[-1]:.4f}", f"{apart:.4f}", f"{held[side] / 2**20:.1f}"]
+        )
+    return table(
+        ("side", "first loss", "last loss", "furthest from torch.compile's", "MiB held at most"), rows
+    )
+
+
+def _endurance(found: Found) -> str:
+    rows = found.get("endurance", {}).get("rows") or []
+    return table(("calls", "bytes allocated", "bytes free on the device"), rows) if rows else ""
+
+
+def _deaths(found: Found) -> str:
+    lines = []
+    for one in found.get("death") or []:
+        if one["ended"]:
+            lines.append(
+                f"- {one['side']}: rank 0 ended after {one['seconds']:.1f} s with status {one['status']}."
+            )
+        else:
+            lines.append(f"- {one['side']}: rank 0 did not end: {' '.join(one['why'].split())}")
+    return "\n".join(lines)
+
+
+def _failures(found: Found) -> str:
+    failed = [f"- {job}, {side}: {why}" for job in JOBS for side, why in (_failed(found, job)).items()]
+    return "\n".join(failed) or "All sides gave eager mode's results."
+
+
+def _failed(found: Found, job: str) -> dict[str, str]:
+    entry = found.get(job)
+    return dict(entry.get("failed") or {}) if isinstance(entry, dict) else {}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures and prints, or writes the page."""
+    parser = command_line(__doc__)
+    parser.add_argument("--world", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=600.0, metavar="SECONDS")
+    parser.add_argument(
+        "--job", action="append", choices=list(JOBS), help="only this one; can be given again"
+    )
+    parser.add_argument("--save", type=Path, help="also write what was found, as JSON")
+    parser.add_argument("--found", type=Path, help="measure nothing: the page of an earlier run")
+    args: argparse.Namespace = parser.parse_args(argv)
+    if args.found:
+        found: Found = json.loads(args.found.read_text(encoding="utf-8"))
+    else:
+        found = _run(args.job or list(JOBS), args.world, args.limit)
+    if args.save:
+        args.save.write_text(json.dumps(found), encoding="utf-8")
+    head = f"{found['world']} x {found['device']}. Microseconds until a call has finished on all processes, the best of 9 rounds; in brackets the median over the rounds of the share of `torch.compile`'s."
+    text = page(
+        "Collectives on several GPUs",
+        "python -m tools.bench.bench_collectives --write",
+        ("Prediction", PREDICTION),
+        ("Models", f"{head}\n\n{_models(found)}"),
+        ("An addition and an all-reduce", _latency(found)),
+        ("20 steps of training", _training(found)),
+        ("10,000 calls", _endurance(found)),
+        ("One process is killed", _deaths(found)),
+        ("Failures", _failures(found)),
+        ("Outcome", OUTCOME),
+    )
+    publish("collectives", text, args)
+
+
+if __name__ == "__main__":
+    main()
