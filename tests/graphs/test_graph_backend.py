@@ -37,8 +37,7 @@ def test_inference(device: FakeGraphs) -> None:
     eager = model()
     compiled = torch.compile(eager, backend="wrapper_ir", mode="reduce-overhead")
     with torch.no_grad():
-        for _ in range(4):
-            x = torch.randn(3, 8)
+        for x in torch.randn(4, 3, 8).unbind():
             torch.testing.assert_close(compiled(x), eager(x))
         assert (device.counts["recordings"], device.counts["replays"], device.counts["copies"]) == (1, 3, 3)
         linear = eager.get_submodule("0")
@@ -118,8 +117,8 @@ def test_dynamic_sizes_and_their_limit(device: FakeGraphs) -> None:
     eager = model()
     compiled = torch.compile(eager, backend="wrapper_ir", dynamic=True, options={**OPTIONS, "recordings": 3})
     with torch.no_grad():
-        for rows in [*range(2, 12)] * 4:
-            x = torch.randn(rows, 8)
+        inputs = [torch.randn(rows, 8) for rows in [*range(2, 12)] * 4]  # each lies elsewhere
+        for x in inputs:
             torch.testing.assert_close(compiled(x), eager(x))
     assert device.counts["recordings"] == 3
     assert device.counts["replays"] == 3 * 3

@@ -57,15 +57,17 @@ def call(device: FakeGraphs, request: pytest.FixtureRequest) -> CompiledProgram:
 
 
 class Case:
-    """Calls beside what they are to give."""
+    """Calls beside what they are to give. Each has an input of its own, unless it is given one."""
 
     def __init__(self, call: CompiledProgram) -> None:
         self.call = call
         self.w, self.state = torch.full((4,), 2.0), torch.zeros(4)
         self.want = torch.zeros(4)
+        self.inputs: list[torch.Tensor] = []
 
-    def __call__(self, rows: int = 8) -> tuple[torch.Tensor, ...]:
-        x = torch.randn(rows, 4)
+    def __call__(self, rows: int = 8, x: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
+        x = torch.randn(rows, 4) if x is None else x
+        self.inputs.append(x)  # such that the next one lies elsewhere
         y, z = self.call.boxed([x, self.w, self.state])
         self.want += self.w
         torch.testing.assert_close(y, x * self.w)
@@ -81,6 +83,22 @@ def test_the_second_call_records_and_the_others_replay(call: CompiledProgram, de
     assert (device.counts["recordings"], device.counts["replays"]) == (1, 4)
     assert device.counts["copies"] == 4  # of `x`: the others are weights and state
     assert not device.counts["owned"]
+
+
+def test_an_input_that_stays_is_not_copied(call: CompiledProgram, device: FakeGraphs) -> None:
+    """Callers that fill one buffer pay for no copy; from the first call with another one on, each input is copied."""
+    case, x = Case(call), torch.randn(8, 4)
+    for _ in range(5):
+        x.copy_(torch.randn(8, 4))
+        case(x=x)
+    assert (device.counts["recordings"], device.counts["replays"], device.counts["copies"]) == (1, 4, 0)
+    for _ in range(3):
+        case()
+    case(x=x)
+    assert (device.counts["recordings"], device.counts["replays"], device.counts["copies"]) == (2, 8, 4)
+    for _ in range(3):  # with other numbers, it is known by now that inputs move
+        case(4, torch.randn(4, 4))
+    assert (device.counts["recordings"], device.counts["copies"]) == (3, 6)
 
 
 def test_state_that_never_stays_is_copied_in_and_out(call: CompiledProgram, device: FakeGraphs) -> None:

@@ -89,6 +89,7 @@ SIDES: Mapping[str, Settings] = {
     "stock, reduce-overhead": {"mode": "reduce-overhead"},
     "ours": OURS,
     "ours, FX": {**OURS, "options": {"emitter": "fx"}},
+    "ours, planned memory": {**OURS, "options": {"passes": "plan-memory"}},
     "ours, kept buffers": {**OURS, "options": {"persistent_buffers": True}},
     "ours, reduce-overhead": {**OURS, "mode": "reduce-overhead"},
     "ours, FX, reduce-overhead": {**OURS, "options": {"emitter": "fx", "recordings": 16}},

@@ -84,9 +84,10 @@ class _NoProducts(PythonEmitter):
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
         """See `Emitter`."""
         program: Any = PythonEmitter(options=self.options).compile(artifact, guarded)
-        other = ModuleType("torch")
+        other, names = ModuleType("torch"), program.__globals__
         vars(other).update(vars(torch), **dict.fromkeys(_PRODUCTS, _nothing))
-        program.__globals__["torch"] = other  # the program looks its operators up when it is called
+        names["torch"] = other  # the program looks its operators up when it is called
+        names.update(dict.fromkeys(names.keys() & set(_PRODUCTS), _nothing))
         found: CompiledProgram = program
         return found
 

@@ -46,7 +46,7 @@ class Param:
 
     A `static` one is a tensor that lies at the same address in most calls (a model's weights, or what a recording
     returns): a recording of the function is bound to the address, and made anew where it changes for good. Arguments
-    for other parameters are copied to where the recording reads them. It is a promise about speed: whoever calls with
+    for other parameters are copied to where the recording reads them, once they have moved. It is a promise about speed: whoever calls with
     another address gets the same result.
     Text: `%x: f32[8]`, `%x: owned f32[8]`, `%w: static f32[8]`.
     """

@@ -22,6 +22,7 @@ from wrapper_ir_torch._compat import (
     stream_at,
     window_of_copy,
 )
+from wrapper_ir_torch.native_calls import address_check
 
 __all__ = ["TorchGraphs"]
 
@@ -55,8 +56,11 @@ class TorchGraphs:
         return [x.data_ptr() if i in wanted else None for i, x in enumerate(args)]
 
     def checker(self, args: Sequence[Any], positions: Sequence[int]) -> Callable[[list[Any]], bool]:
-        """Compares `data_ptr`s: 96 in 4 us, for which the function that torch has for it takes 13."""
+        """Native code compares 96 in less than 1 us, Python in 6, the function that torch has for it in 13."""
         found = [args[i].data_ptr() for i in positions]
+        native = address_check(positions, found)
+        if native is not None:
+            return native
         if len(positions) < 2:
             return lambda args: [args[i].data_ptr() for i in positions] == found
         pick, address = itemgetter(*positions), torch.Tensor.data_ptr

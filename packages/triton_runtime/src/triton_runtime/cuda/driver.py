@@ -77,6 +77,15 @@ class CudaDriver:
         """The launcher's module. Raises DriverError, as `load` does."""
         return self._open().extension
 
+    @property
+    def native(self) -> Extension | None:
+        """The launcher's module where it reads tensors without calling Python; None where it does not, or there is no driver."""
+        try:
+            session = self._open()
+        except DriverError:
+            return None
+        return session.extension if session.in_place else None
+
     def prepare(self) -> None:
         """Builds the launcher in the background where the wheel has none; whoever needs it first waits, and is told what is
         wrong."""

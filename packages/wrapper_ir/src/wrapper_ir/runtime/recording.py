@@ -140,6 +140,9 @@ class Recorded:
     that never stays is copied as well, and back where the function writes it. Of those that are called static and written there
     is no copy: others may see the same memory.
 
+    Other tensors are bound by address, too, until a call finds one elsewhere: callers fill one buffer again and again, and an
+    allocator gives the same memory to each call of a loop. A tensor that has moved once is copied from then on.
+
     Results are the caller's for as long as it likes: they are lent, over memory that the next replay overwrites, until a
     caller is seen to hold one while the next call begins. That call runs as it is, and from then on this result is copied;
     what the caller goes on holding is left to it, and the function recorded anew.
@@ -172,6 +175,8 @@ class Recorded:
         """Why nothing is recorded any more."""
         self.owned: frozenset[int] = frozenset()
         """Positions of the results of which callers get copies."""
+        self.moving: frozenset[int] = frozenset()
+        """Arguments, not static ones, that have lain at different addresses in calls with one key."""
         self._keys: dict[tuple[Any, ...], _Key] = {}
         self._ticks = 0
         self._key: tuple[Any, ...] | None = None
@@ -243,13 +248,14 @@ class Recorded:
     def _prepare(self, key: tuple[Any, ...], args: list[Any], numbers: tuple[Any, ...]) -> Replay | None:
         """A recording for these arguments, where it is time for one."""
         known = self._keys.get(key)
-        static = [i for i in self.tensors if i in self.static and (known is None or i not in known.copied)]
-        here = self.device.addresses(args, static)
+        copied = self.moving if known is None else self.moving | known.copied
+        here = self.device.addresses(args, [i for i in self.tensors if i not in copied])
         if known is None:
             self._remember(key, here)
             return None
         if known.refused:
             return None
+        self._note_moves(known, here)
         if not self._is_steady(known, here) or (known.replay is None and not self._make_room()):
             return None
         known.moves = 0
@@ -265,6 +271,13 @@ class Recorded:
         known.used = self._ticks
         self._key, self._replay = key, known.replay
         return known.replay
+
+    def _note_moves(self, known: _Key, here: list[int | None]) -> None:
+        """Takes out of `here` the arguments, not static ones, that a call has found elsewhere; they are copied from now on."""
+        last = known.seen if known.replay is None else known.replay.addresses
+        self.moving |= {i for i, at in enumerate(here) if at != last[i]} - self.static
+        for i in self.moving:
+            here[i] = known.seen[i] = None
 
     def _is_steady(self, known: _Key, here: list[int | None]) -> bool:
         """Whether a recording for these addresses will last: static arguments lie where they lay in the call before, or those
@@ -311,8 +324,9 @@ class Recorded:
 
     def _record(self, known: _Key, args: list[Any], numbers: tuple[Any, ...]) -> Replay:
         given, copied, bound = list(args), list[int](), list[int]()
+        copied_now = self.moving | known.copied
         for i in self.tensors:
-            buffer = None if i in self.static and i not in known.copied else self.device.buffer(args[i])
+            buffer = self.device.buffer(args[i]) if i in copied_now else None
             if buffer is None:
                 bound.append(i)
             else:
