@@ -51,7 +51,9 @@ from wrapper_ir.lowering.steps import (
     ResizeStorage,
     Return,
     Same,
+    SaveValue,
     SetStorage,
+    ShowLine,
     ShowValue,
     StartCollective,
     Step,
@@ -83,7 +85,7 @@ __all__ = ["EMITTER", "REFUSED", "TinyEmitter"]
 
 Refused = (
     Switch | Loop | Call | EnterDevice | RecordEvent | WaitEvent | SyncEvent | Barrier | EnterProfile | EnterPool | ExitScope
-    | CheckGroups | StartCollective | Wait | Align | ResizeStorage | SetStorage | ShowValue | Zero | ResizeBlock
+    | CheckGroups | StartCollective | Wait | Align | ResizeStorage | SetStorage | ShowLine | ShowValue | SaveValue | Zero | ResizeBlock
 )  # fmt: skip
 REFUSED: Mapping[type[Refused], str] = MappingProxyType(
     {
@@ -104,7 +106,7 @@ REFUSED: Mapping[type[Refused], str] = MappingProxyType(
         Align: "it copies nothing that no copy asks for",
         ResizeStorage: "storages are as torch made them",
         SetStorage: "storages are as torch made them",
-        ShowValue: "there is nobody to show values to",
+        **dict.fromkeys((ShowLine, ShowValue, SaveValue), "there is nobody to show values to"),
         Zero: "it fills nothing but what it allocates",
         ResizeBlock: "it keeps no tensors from call to call",
     }

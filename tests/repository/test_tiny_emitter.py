@@ -127,7 +127,9 @@ REFUSED = {
     "Align": "%z = ensure_aligned %x, 16",
     "ResizeStorage": "resize_storage %x, 64",
     "SetStorage": "set_storage %x, %y",
+    "ShowLine": "debug names %x",
     "ShowValue": "debug print %x",
+    "SaveValue": "debug save %x",
     "Zero": "%s = alloc_storage 64 zero(call)\n %a = view %s : f32[8]\n copy %x, %a\n free %s",
     "ResizeBlock": "%p = alloc_storage 64 pool\n %s = slot %p : 32\n %a = view %s : f32[8]\n copy %a, %x\n free %s\n free %p",
 }

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 RUNTIME = (
-    *("runtime.cpp", "products.cpp", "steps.cpp", "container.cpp"),
+    *("runtime.cpp", "products.cpp", "steps.cpp", "values.cpp", "container.cpp"),
     *("persistent.cpp", "interface.cpp", "python.cpp"),
 )
 """One unit: most of a compiler's time goes to the standard library's headers."""
@@ -35,6 +35,7 @@ COMMON_FLAGS = (
     "-w",
     "-ffunction-sections",
     "-fdata-sections",
+    "-ffp-contract=off",  # the same bits as Python's, and as eager mode's
 )
 FLAGS = (*COMMON_FLAGS, "-O1", "-fopenmp")
 PREBUILT = Path(__file__).with_name("runtime.o")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import sympy
 import torch
 from torch import Tensor, fx
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, is_fake
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
 from torch.fx.graph import magic_methods
@@ -33,6 +33,7 @@ __all__ = [
     "free_name",
     "free_size",
     "has_effect",
+    "has_elements",
     "is_composite",
     "is_impure",
     "name_of",
@@ -178,6 +179,11 @@ def operands_of(function: Any) -> int | None:  # Any: what nodes call
 def new_fake_mode() -> FakeTensorMode:
     """A mode with an environment of shapes of its own."""
     return FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+
+
+def has_elements(tensor: object) -> bool:
+    """Whether a tensor has elements in memory: those that a graph is traced with have none."""
+    return not is_fake(tensor)
 
 
 def fake_like(mode: FakeTensorMode, meta: Tensor, device: torch.device) -> FakeTensor:

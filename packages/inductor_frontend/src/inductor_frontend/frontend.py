@@ -35,7 +35,7 @@ from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.eager import EagerRun
 from wrapper_ir.errors import VerificationError
-from wrapper_ir.passes import rename_symbols
+from wrapper_ir.passes import rename_symbols, run_pipeline
 from wrapper_ir.program import Program, Target
 from wrapper_ir.verifier.signature import check_signature
 
@@ -107,6 +107,11 @@ def _capture(
     inputs = simplified.inputs
     names = tuple(inputs[p].name for p in built.positions)
     analyses = finish(rename_symbols(built.program, _free_names(built.program, exported.symbols)), options)
+    shown = options.debug_pass
+    if shown is not None:
+        analyses = analyses.after(
+            run_pipeline(analyses.program, (shown,), verify=options.verify, analyses=analyses)
+        )
     program = analyses.program
     artifact = Artifact(
         program=program,

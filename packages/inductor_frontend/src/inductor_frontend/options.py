@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from torch._inductor import config as inductor_config
 
 from inductor_frontend.gpu_properties import GpuProperties
+from inductor_frontend.settings import DebugLevelName, read_debug_settings
+
+if TYPE_CHECKING:
+    from wrapper_ir.passes import DebugValues
 
 __all__ = ["CaptureOptions", "PaddingOptions"]
 
@@ -84,6 +88,13 @@ class CaptureOptions:
     gpu: GpuProperties | None = None
     """The GPU to capture for, where the target's architecture is not in the table (`devices.DEVICES`) or another one
     of it is meant; None: the table's."""
+    debug_values: DebugLevelName = field(default_factory=lambda: read_debug_settings().level)
+    """What programs show of their values when they run, as the pass `debug-values` says, which runs last; `off` adds nothing. The
+    defaults of these three are what the environment and Inductor's configuration say (`inductor_frontend.settings`)."""
+    debug_filter: str = field(default_factory=lambda: read_debug_settings().filter)
+    """Names of kernels and operators to show, as shell patterns between commas; empty: all."""
+    debug_directory: str = field(default_factory=lambda: read_debug_settings().directory)
+    """Where `save` saves tensors; made when a program runs."""
     packed_weights: bool = False
     """Let Inductor pack weights for this machine's libraries. What is packed can neither be stored nor read: the
     program runs in the process that captured it, and saving it is refused."""
@@ -91,3 +102,14 @@ class CaptureOptions:
     """Wait for collectives as late as their data is needed (pass `sink-waits`), so that what comes before overlaps with them."""
     verify: bool = True
     """Verify the program before it is returned."""
+
+    @property
+    def debug_pass(self) -> DebugValues | None:
+        """The pass that shows values; None where nothing is shown."""
+        if self.debug_values == "off":
+            return None
+        from wrapper_ir.passes import DebugLevel, DebugValues  # passes are for those who ask for some
+
+        return DebugValues(
+            level=DebugLevel(self.debug_values), filter=self.debug_filter, directory=self.debug_directory
+        )

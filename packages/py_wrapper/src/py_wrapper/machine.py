@@ -249,10 +249,6 @@ class TorchMachine:
         raw = ctypes.string_at(dense.data_ptr(), dense.numel() * dense.element_size())
         return TensorData(_DTYPE_OF[tensor.dtype], memoryview(raw))
 
-    def describe(self, tensor: Tensor) -> str:
-        """See `Machine`."""
-        return repr(tensor.detach())
-
     @property
     def caller(self) -> CallerTensors[Tensor]:
         """See `Machine`."""

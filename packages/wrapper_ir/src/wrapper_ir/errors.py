@@ -13,6 +13,7 @@ __all__ = [
     "ArtifactError",
     "BuildError",
     "DebugError",
+    "DebugWarning",
     "Diagnostic",
     "DivisionError",
     "ExecutionError",
@@ -87,6 +88,15 @@ class StoreError(WirError):
 
 class StoreWarning(RuntimeWarning):
     """The cache on disk is not as it should be, and work goes on without a part of it (WIR25n): `code` is stable."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        self.message = message
+        super().__init__(f"[{code}] {message}")
+
+
+class DebugWarning(RuntimeWarning):
+    """Values are not shown as asked: a filter names nothing (WIR806), or a device records a function (WIR807). `code` is stable."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code

@@ -385,9 +385,6 @@ class Machine(Protocol[T]):
     def data(self, tensor: T) -> TensorData:
         """A contiguous copy of the tensor's elements, on the host."""
 
-    def describe(self, tensor: T) -> str:
-        """The tensor's elements as text, shortened."""
-
     @property
     def caller(self) -> CallerTensors[T]:
         """What a call of an artifact does with the caller's tensors."""

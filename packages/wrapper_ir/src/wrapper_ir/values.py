@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeGuard
 
 from wrapper_ir.errors import BuildError
-from wrapper_ir.types import Device, StorageType, TensorType, TupleType, Type
+from wrapper_ir.types import Device, ScalarType, StorageType, TensorType, TupleType, Type
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # type checkers know it without the package being installed
@@ -60,6 +60,11 @@ class Value(Generic[T_co]):
 def is_tensor(x: object) -> TypeGuard[Value[TensorType]]:
     """Whether `x` is a value whose type is a tensor's."""
     return isinstance(x, Value) and isinstance(x.type, TensorType)
+
+
+def is_scalar(x: object) -> TypeGuard[Value[ScalarType]]:
+    """Whether `x` is a value whose type is a number's."""
+    return isinstance(x, Value) and isinstance(x.type, ScalarType)
 
 
 def is_storage(x: object) -> TypeGuard[Value[StorageType]]:

@@ -243,6 +243,6 @@ SAMPLES: tuple[Op, ...] = (
     Wait(source=X, result=Z, prov=PROV),
     Comment(text="attention", prov=PROV),
     DebugValue(
-        values=(X, Y), mode=DebugMode.SAVE, phase=DebugPhase.BEFORE, kernel="k", label="after", prov=PROV
+        values=(X, Y), mode=DebugMode.SAVE, phase=DebugPhase.BEFORE, callee="k", numbers=(S0,), directory="d", label="after", prov=PROV
     ),
 )  # fmt: skip

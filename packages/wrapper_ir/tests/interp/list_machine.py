@@ -237,9 +237,6 @@ class ListMachine:
         dense = _map(lambda v: v, tensor)
         return TensorData(tensor.dtype, memoryview(bytes(dense.memory)))
 
-    def describe(self, tensor: Tensor) -> str:
-        return repr(tensor.tolist())
-
     @property
     def caller(self) -> ListCaller:
         return ListCaller()

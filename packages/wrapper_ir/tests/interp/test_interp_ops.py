@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from typing import Any
 
 import pytest
@@ -239,13 +241,13 @@ def test_debug_values_go_to_the_hook() -> None:
 def test_debug_values_of_a_kernel_go_to_the_hook() -> None:
     seen: list[tuple[DebugPhase, str, dict[str, Any]]] = []
     options = InterpOptions(
-        debug=lambda op, held: seen.append((op.phase, op.kernel, dict(held))), find_runtime=find_runtime
+        debug=lambda op, held: seen.append((op.phase, op.callee, dict(held))), find_runtime=find_runtime
     )
     body = """
     %y = alloc f32[2]
-    debug names before @double %y, %n
+    debug names before launch "double" %y, %n
     launch @double(%x, %y, 2)
-    debug names after @double %n
+    debug names after launch "double" %n
     return %y
     """
     execute(main(body, "%x: f32[2], %n: int"), tensor(X), 7, options=options)
@@ -254,31 +256,48 @@ def test_debug_values_of_a_kernel_go_to_the_hook() -> None:
     assert after == (DebugPhase.AFTER, "double", {"n": 7})
 
 
-def test_debug_values_of_a_kernel_are_shown(
-    capsys: pytest.CaptureFixture[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    body = 'debug save before @double %x, %n "here"\ndebug names after @double %x\nreturn'
-    execute(main(body, "%x: f32[2], %n: int"), tensor(X), 7)
+def test_debug_values_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    body = """
+    define s0 = size(%x, 0)
+    debug print inputs %x, %n numbers(2*s0)
+    debug print before launch "double" %x "here"
+    debug names before launch "double"
+    debug names %x "after attention"
+    return
+    """
+    execute(main(body, "%x: f32[s0], %n: int"), tensor(X), 7)
     assert capsys.readouterr().out.splitlines() == [
-        "here before double x f32[2] strides [1] -> debug_here_before_double_x_0.safetensors",
-        "here before double n",
-        "7",
-        "after double x f32[2] strides [1]",
+        "aoti_model_inputs - x",
+        "  f32[2] strides [1] on cpu",
+        "  [1, -2]",
+        "aoti_model_inputs - n",
+        "  int 7",
+        "aoti_model_inputs - 2*s0",
+        "  int 4",
+        "here - before_launch - double - x",
+        "  f32[2] strides [1] on cpu",
+        "  [1, -2]",
+        "[ before_launch: double ]",
+        "after attention - x",
     ]
 
 
-@pytest.mark.parametrize("mode", ["print", "names", "save"])
-def test_debug_values_are_shown(
-    mode: str, capsys: pytest.CaptureFixture[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    execute(main(f'debug {mode} %x "a label"\nreturn'), tensor(X))
-    text = capsys.readouterr().out
-    assert text.startswith("a label x f32[2] strides [1]")
-    assert ("[1.0, -2.0]" in text) == (mode == "print")
-    files = [p.name for p in tmp_path.iterdir()]
-    assert files == (["debug_a_label_x_0.safetensors"] if mode == "save" else [])
+def test_debug_values_are_saved(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "not yet" / "there"
+    body = f'debug save after launch "a::b" %x, %n to "{folder}"\n' * 2 + "return"
+    execute(main(body, "%x: f32[2], %n: int"), tensor(X), 7)
+    assert capsys.readouterr().out == ""
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "after_launch_a__b_x.safetensors",
+        "after_launch_a__b_x_1.safetensors",
+    ]
+    raw = (folder / "after_launch_a__b_x.safetensors").read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    assert json.loads(raw[8 : 8 + length]) == {
+        "__metadata__": {"phase": "after", "kernel": "a::b", "arg": "x", "dtype": "f32"},
+        "after_launch_a__b_x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+    }
+    assert struct.unpack("<2f", raw[8 + length :]) == tuple(X)
 
 
 def test_memory_is_counted() -> None:

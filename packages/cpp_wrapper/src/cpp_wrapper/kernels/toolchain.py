@@ -29,10 +29,9 @@ _LAYOUT = "1"
 """Part of every key: raise it when generated code or the form of cache entries changes."""
 
 # Floating point: values must be those of eager mode and of Inductor. So: no reassociation, no
-# contraction to FMA, NaN and infinity kept, errno kept (without it the compiler folds libm pairs in ways that lose
+# contraction to FMA (`COMMON_FLAGS`), NaN and infinity kept, errno kept (without it the compiler folds libm pairs in ways that lose
 # NaN). What is given up is only what nobody observes: traps and the sign of zero.
 _MATH = (
-    "-ffp-contract=off",
     "-fno-trapping-math",
     "-fno-signed-zeros",
     "-fmath-errno",

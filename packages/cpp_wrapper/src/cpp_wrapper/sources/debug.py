@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 from cpp_wrapper.sources.scope import FunctionScope
+from wrapper_ir.expr import Expr, SymKind
 from wrapper_ir.lowering import steps
-from wrapper_ir.ops import DebugMode
-from wrapper_ir.quoting import ascii_identifier, cpp_line_comment, cpp_string, printable
-from wrapper_ir.runtime.debug import place_text
+from wrapper_ir.quoting import cpp_line_comment, cpp_string
 from wrapper_ir.storage.safetensors import format_name
 from wrapper_ir.types import TensorType
 
-__all__ = ["comment", "show_value"]
+__all__ = ["comment", "save_value", "show_line", "show_value"]
 
 
 def comment(step: steps.Comment, scope: FunctionScope) -> None:
@@ -20,27 +17,28 @@ def comment(step: steps.Comment, scope: FunctionScope) -> None:
     scope.line(f"// {cpp_line_comment(step.text)}")
 
 
+def show_line(step: steps.ShowLine, scope: FunctionScope) -> None:
+    """A line of the runtime's."""
+    scope.line(f"show_line({cpp_string(step.text)});")
+
+
 def show_value(step: steps.ShowValue, scope: FunctionScope) -> None:
-    """The runtime prints the name, the layout and the content, or writes the content to a file."""
-    value = step.value
-    place = place_text(step.label, step.phase, step.kernel)
-    head = printable(" ".join(part for part in (place, value.name) if part))
-    if not isinstance(value.type, TensorType):
-        number = scope.numbers.get(value)
-        if number is None:
-            raise scope.error("CPP503", f"value %{value.name} is neither a tensor nor a number")
-        scope.line(f"show({number}, {cpp_string(head)}, {_flag(step.mode is not DebugMode.NAMES)});")
-        return
-    head += f" {value.type.dtype.value}"
-    if step.mode is not DebugMode.SAVE:
-        content = _flag(step.mode is DebugMode.PRINT)
-        scope.line(f"show({scope.handle(value)}, {cpp_string(head)}, {content});")
-        return
-    # File systems take names of some 255 bytes.
-    stem = "_".join(ascii_identifier(part)[:100] for part in (place, value.name) if part)
-    texts = (head, f"debug_{stem}", json.dumps(value.name)[1:-1], format_name(value.type.dtype))
-    scope.line(f"save({scope.handle(value)}, {', '.join(map(cpp_string, texts))});")
+    """The runtime prints the title and the value."""
+    title, value = cpp_string(step.title), step.value
+    if isinstance(value, Expr):
+        number = scope.number(value)
+        scope.line(f"show({title}, {f'Int({number})' if value.kind is SymKind.INT else number});")
+    elif isinstance(value.type, TensorType):
+        scope.line(f"show({title}, {scope.handle(value)}, {cpp_string(value.type.dtype.value)});")
+    elif value in scope.numbers:
+        scope.line(f"show({title}, {scope.numbers[value]});")
+    else:
+        raise scope.error("CPP503", f"value %{value.name} is neither a tensor nor a number")
 
 
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
+def save_value(step: steps.SaveValue, scope: FunctionScope) -> None:
+    """The runtime writes the content to a file."""
+    dtype = step.value.type.dtype
+    kind = format_name(dtype)
+    texts = ", ".join(map(cpp_string, (step.directory, step.name, step.metadata, kind)))
+    scope.line(f"save({scope.handle(step.value)}, {texts}, {dtype.itemsize if kind == 'U8' else 1});")

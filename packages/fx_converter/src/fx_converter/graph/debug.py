@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.lowering.steps import Comment, ShowValue
+from wrapper_ir.expr import Expr
+from wrapper_ir.lowering.steps import Comment, SaveValue, ShowLine, ShowValue
 from wrapper_ir.types import TensorType
 
-__all__ = ["comment", "show_value"]
+__all__ = ["comment", "save_value", "show_line", "show_value"]
 
 
 def comment(step: Comment, scope: FunctionScope) -> None:
@@ -15,10 +16,25 @@ def comment(step: Comment, scope: FunctionScope) -> None:
     scope.call(targets.comment, step.text)
 
 
+def show_line(step: ShowLine, scope: FunctionScope) -> None:
+    """A node for the line."""
+    scope.call(targets.show_line, step.text)
+
+
 def show_value(step: ShowValue, scope: FunctionScope) -> None:
     """A node for the value."""
     value = step.value
-    dtype = value.type.dtype.value if isinstance(value.type, TensorType) else ""
-    where = (step.phase.value, step.kernel) if step.kernel else ()
-    args = (value.name, step.mode.value, step.label, dtype, *where)
-    scope.call(targets.debug_value, scope.value(value), *args)
+    if isinstance(value, Expr):
+        scope.call(targets.show_number, step.title, scope.number(value), value.kind.value)
+    elif isinstance(value.type, TensorType):
+        scope.call(targets.show_tensor, step.title, scope.value(value), value.type.dtype.value)
+    else:
+        scope.call(targets.show_number, step.title, scope.value(value), value.type.kind.value)
+
+
+def save_value(step: SaveValue, scope: FunctionScope) -> None:
+    """A node for the file."""
+    value = scope.value(step.value)
+    scope.call(
+        targets.save_tensor, value, step.value.type.dtype.value, step.directory, step.name, step.metadata
+    )

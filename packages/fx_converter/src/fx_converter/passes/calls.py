@@ -29,7 +29,8 @@ _WINDOWS: frozenset[Any] = frozenset({FAST_VIEW, targets.window, _aten.as_stride
 _READERS: frozenset[Any] = frozenset(
     {
         targets.align, targets.assert_expr, targets.assert_finite, targets.assert_layout, targets.assert_alignment,
-        targets.check_agreement, targets.check_groups, targets.check_inputs, targets.comment, targets.debug_value, targets.follow, targets.free, targets.same, targets.unshared, operator.getitem,
+        targets.check_agreement, targets.check_groups, targets.check_inputs, targets.comment, targets.follow, targets.free, targets.same, targets.save_tensor,
+        targets.show_line, targets.show_number, targets.show_tensor, targets.unshared, operator.getitem,
     }
 )  # fmt: skip
 """Functions that write nothing, and whose results may live where their arguments do."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fx_converter._compat import has_effect, has_elements
+from wrapper_ir import runtime
+from wrapper_ir.runtime.debug import HostTensor
 
-from fx_converter._compat import has_effect
-from wrapper_ir.runtime import debug_value as show
-
-__all__ = ["comment", "debug_value"]
+__all__ = ["comment", "save_tensor", "show_line", "show_number", "show_tensor"]
 
 
 def comment(text: str) -> None:
@@ -15,14 +14,26 @@ def comment(text: str) -> None:
 
 
 @has_effect
-def debug_value(
-    value: Any,  # a tensor or a number
-    name: str,
-    mode: str,
-    label: str,
-    dtype: str,
-    phase: str = "here",
-    kernel: str = "",
-) -> None:
-    """Prints or saves a value, as the op says."""
-    show(name, value, mode, label, dtype, phase, kernel)
+def show_line(text: str) -> None:
+    """Prints a line."""
+    runtime.show_line(text)
+
+
+@has_effect
+def show_number(title: str, value: float, kind: str) -> None:
+    """Prints a number."""
+    runtime.show_number(title, value, kind)
+
+
+@has_effect
+def show_tensor(title: str, tensor: HostTensor, dtype: str) -> None:
+    """Prints a tensor; nothing while a graph is traced with tensors without elements."""
+    if has_elements(tensor):
+        runtime.show_tensor(title, tensor, dtype)
+
+
+@has_effect
+def save_tensor(tensor: HostTensor, dtype: str, directory: str, name: str, metadata: str) -> None:
+    """Writes a tensor to a file; nothing while a graph is traced."""
+    if has_elements(tensor):
+        runtime.save_tensor(tensor, dtype, directory, name, metadata)

@@ -70,7 +70,7 @@ def _output_strides(graph: RecordingGraph) -> list[tuple[Size, ...] | None]:
 
 def _artifact(built: GraphProgram, options: BackendOptions, static: Sequence[int]) -> Artifact:
     analyses = finish(built.program, options.capture)
-    program, passes = analyses.program, options.passes
+    program, passes = analyses.program, options.host_pipeline
     if options.records and program.target.device != CPU:
         weights = set(static)
         program = _with_static(program, {i for i, at in enumerate(built.positions) if at in weights})

@@ -15,6 +15,7 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend.backend.inductor_options import (
     RECORDINGS,
+    canonical_name,
     followed,
     inductor_settings,
     is_inductors,
@@ -24,7 +25,7 @@ from inductor_frontend.cache.keys import Choices
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.errors import BackendError, CaptureError
 from inductor_frontend.options import CaptureOptions
-from inductor_frontend.settings import OnUnsupported, on_unsupported, read_settings
+from inductor_frontend.settings import OnUnsupported, debug_level, on_unsupported, read_settings
 from wrapper_ir.errors import PassError, PluginError
 from wrapper_ir.protocols import Emitter, PersistentBufferEmitter, RecordingEmitter, TuningEmitter
 from wrapper_ir.registry import emitter
@@ -33,6 +34,11 @@ from wrapper_ir.store import Store, open_cache
 __all__ = ["BackendOptions"]
 
 # Any in this file: options as the user typed them, and the results of emitters.
+_PRINTER = {
+    "aot_inductor.debug_intermediate_value_printer": "debug_values",
+    "aot_inductor.filtered_kernel_names": "debug_filter",
+}
+"""Options of Inductor -> options of the backend with their values and meaning."""
 _OWN = (
     "cache",
     "emitter",
@@ -79,7 +85,7 @@ class BackendOptions:
     def parse(options: Mapping[str, Any] | None, mode: str | None = None) -> BackendOptions:
         """Options from torch.compile's dictionary, and those that its `mode` stands for; raises CaptureError FE103 for unknown
         names, modes and wrong values."""
-        given = {**mode_options(mode), **_with_recordings(options or {})}
+        given = {**mode_options(mode), **_with_debug_values(_with_recordings(options or {}))}
         own_names = {f.name for f in fields(CaptureOptions)}.union(_OWN)
         theirs = inductor_settings(
             {n: given.pop(n) for n in list(given) if n not in own_names and is_inductors(n)}
@@ -133,16 +139,22 @@ class BackendOptions:
     @property
     def records(self) -> bool:
         """Whether programs for a GPU get functions that it can record."""
-        return self.recordings > 0 or "cuda-graphs" in self.passes
+        return (self.recordings > 0 and self.capture.debug_pass is None) or "cuda-graphs" in self.passes
 
     @property
     def pipeline(self) -> str:
-        """The passes for a program that a GPU runs: the user's, after what makes functions to record."""
-        if not self.recordings or "cuda-graphs" in self.passes:
-            return self.passes
+        """The passes for a program that a GPU runs: those of any program, after what makes functions to record."""
+        if not self.records or "cuda-graphs" in self.passes:
+            return self.host_pipeline
         emitter = self.find_emitter()
         first = emitter.recording_passes if isinstance(emitter, RecordingEmitter) else "cuda-graphs"
-        return f"{first},{self.passes}" if self.passes else first
+        return ",".join(filter(None, (first, self.host_pipeline)))
+
+    @property
+    def host_pipeline(self) -> str:
+        """The passes for any program: the user's, then what shows values."""
+        shown = self.capture.debug_pass
+        return ",".join(filter(None, (self.passes, "" if shown is None else shown.spec)))
 
     def choices(self) -> Choices:
         """What the user chose, as part of a cache key."""
@@ -166,6 +178,14 @@ def _with_recordings(options: Mapping[str, Any]) -> dict[str, Any]:
     if "triton.cudagraphs" in given:
         found = RECORDINGS if _flag("triton.cudagraphs", given.pop("triton.cudagraphs")) else 0
         given.setdefault("recordings", found)
+    return given
+
+
+def _with_debug_values(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with the backend's own in place of Inductor's about its printer of values; a level by its word."""
+    given = {_PRINTER.get(canonical_name(name), name): value for name, value in options.items()}
+    if "debug_values" in given:
+        given["debug_values"] = debug_level(given["debug_values"], "option 'debug_values'")
     return given
 
 

@@ -1,31 +1,40 @@
-"""Writes what is for readers: comments, and calls that show values."""
+"""Writes what is for readers: comments, and calls that show or save values."""
 
 from __future__ import annotations
 
 from py_wrapper.emit.scope import FunctionScope
-from wrapper_ir.lowering.steps import Comment, ShowValue
+from wrapper_ir.expr import Expr
+from wrapper_ir.lowering import steps
 from wrapper_ir.quoting import python_string
 from wrapper_ir.types import TensorType
 
-__all__ = ["comment", "show_value"]
+__all__ = ["comment", "save_value", "show_line", "show_value"]
 
 
-def comment(step: Comment, scope: FunctionScope) -> None:
+def comment(step: steps.Comment, scope: FunctionScope) -> None:
     """A comment."""
     scope.out.comment(step.text)
 
 
-def show_value(step: ShowValue, scope: FunctionScope) -> None:
+def show_line(step: steps.ShowLine, scope: FunctionScope) -> None:
+    """A line of the runtime's."""
+    scope.out.line(f"{scope.module.runtime('show_line')}({python_string(step.text)})")
+
+
+def show_value(step: steps.ShowValue, scope: FunctionScope) -> None:
     """Values are shown by the runtime."""
-    show, value = scope.module.runtime("debug_value"), step.value
-    args = [
-        python_string(value.name),
-        scope.name(value),
-        python_string(step.mode.value),
-        python_string(step.label),
-    ]
-    if isinstance(value.type, TensorType):
-        args.append(python_string(value.type.dtype.value))
-    if step.kernel:
-        args += [f"phase={python_string(step.phase.value)}", f"kernel={python_string(step.kernel)}"]
-    scope.out.line(f"{show}({', '.join(args)})")
+    title, value = python_string(step.title), step.value
+    if isinstance(value, Expr):
+        text, show, kind = scope.expr(value), "show_number", value.kind.value
+    elif isinstance(value.type, TensorType):
+        text, show, kind = scope.name(value), "show_tensor", value.type.dtype.value
+    else:
+        text, show, kind = scope.name(value), "show_number", value.type.kind.value
+    scope.out.line(f"{scope.module.runtime(show)}({title}, {text}, {python_string(kind)})")
+
+
+def save_value(step: steps.SaveValue, scope: FunctionScope) -> None:
+    """Tensors are saved by the runtime."""
+    texts = (step.value.type.dtype.value, step.directory, step.name, step.metadata)
+    args = ", ".join((scope.name(step.value), *map(python_string, texts)))
+    scope.out.line(f"{scope.module.runtime('save_tensor')}({args})")

@@ -133,7 +133,7 @@ def _op(
 ) -> ExplainedOp:
     function, position = at
     op = function.body[position]
-    launched = op.kernel if isinstance(op, ops.Launch | ops.DebugValue) and op.kernel in kernels else ""
+    launched = op.kernel if isinstance(op, ops.Launch) and op.kernel in kernels else ""
     return ExplainedOp(
         index=index,
         function=function.name,

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from wrapper_ir.expr import Expr
+from wrapper_ir.interp.frame import Frame
+from wrapper_ir.lowering.rules.debug import debug_steps
+from wrapper_ir.lowering.steps import SaveValue, ShowLine, ShowValue
 from wrapper_ir.ops import DebugValue
-from wrapper_ir.protocols import Machine
-from wrapper_ir.runtime.debug import DebugRecord, place_text, report
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.runtime.debug import save_view, show_line, show_number, show_view
+from wrapper_ir.tensor_text import TensorView
+from wrapper_ir.types import ScalarType
+from wrapper_ir.values import Value, is_tensor
 
 __all__ = ["show_values"]
 
 
-# Any: the machine's tensors and numbers
-def show_values(op: DebugValue, held: Mapping[str, Any], machine: Machine[Any]) -> None:
-    """Prints or saves, as the op says."""
-    for value in op.values:
-        report(_record(value, held[value.name], machine), op.mode, place_text(op.label, op.phase, op.kernel))
+# Any: the machine's tensors
+def show_values(op: DebugValue, frame: Frame[Any]) -> None:
+    """Does what the op says, as emitted programs do it."""
+    for step in debug_steps(op):
+        match step:
+            case ShowLine(text=text):
+                show_line(text)
+            case ShowValue(title=title, value=Expr() as e):
+                show_number(title, frame.number(e), e.kind.value)
+            case ShowValue(title=title, value=Value(type=ScalarType(kind)) as value):
+                show_number(title, frame.value(value), kind.value)
+            case ShowValue(title=title, value=value):
+                show_view(title, _view(value, frame))
+            case SaveValue():
+                save_view(_view(step.value, frame), step.directory, step.name, step.metadata)
 
 
-def _record(value: Value, held: Any, machine: Machine[Any]) -> DebugRecord:
-    if not isinstance(value.type, TensorType) or not machine.is_tensor(held):
-        return DebugRecord(name=value.name, describe=lambda: repr(held))
-    return DebugRecord(
-        name=value.name,
+def _view(value: Value | Expr, frame: Frame[Any]) -> TensorView:
+    assert is_tensor(value)
+    machine, tensor = frame.machine, frame.value(value)
+    return TensorView(
         dtype=value.type.dtype,
-        sizes=tuple(machine.sizes(held)),
-        strides=tuple(machine.strides(held)),
-        describe=lambda: machine.describe(held),
-        data=lambda: machine.data(held),
+        sizes=tuple(machine.sizes(tensor)),
+        strides=tuple(machine.strides(tensor)),
+        device=str(machine.caller.facts(tensor).device),
+        data=machine.data(tensor).buffer,
     )

@@ -264,7 +264,7 @@ def _debug(op: ops.DebugValue, frame: AnyFrame) -> None:
     if hook is not None:
         hook(op, held)
     else:
-        show_values(op, held, frame.machine)
+        show_values(op, frame)
 
 
 # Control flow is in `engine`; a test compares both tables with OPS.

@@ -31,8 +31,8 @@ class InterpOptions:
     """`poison` fills uninitialised and freed storages with this byte (None: leaves them as they are).
 
     `max_ops` stops a run after so many ops (None: never) with ExecutionError WIR928. `find_runtime` finds the
-    runtimes of kernels. `debug` receives the values of `DebugValue` ops (None: prints, or saves to the working
-    directory), `profile` is called at both ends of `EnterProfile` scopes. `guarded` is not checked.
+    runtimes of kernels. `debug` receives the values of `DebugValue` ops (None: prints or saves, as emitted
+    programs do), `profile` is called at both ends of `EnterProfile` scopes. `guarded` is not checked.
     `call` stands between the program and library operators (None: they are just called).
     `operators` are the operators that a program may call (`NotSupportedError` WIR917). `handlers` run ops that are not the IR's own, by their classes.
     """

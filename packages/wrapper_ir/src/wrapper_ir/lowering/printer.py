@@ -18,7 +18,7 @@ from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.kernels import KernelParam
 from wrapper_ir.lowering.plan import ConstantWindow, Plan
 from wrapper_ir.lowering.steps import Argument, FunctionPlan, Given, SlotPlace, StepBase, Stream
-from wrapper_ir.ops import Complex, DebugPhase
+from wrapper_ir.ops import Complex
 from wrapper_ir.program import Program
 from wrapper_ir.quoting import quote, value_name
 from wrapper_ir.schemas import ExternInfo
@@ -30,7 +30,7 @@ from wrapper_ir.values import Value
 __all__ = ["print_plan", "print_step"]
 
 _PIECE = re.compile(r"<(?P<group>[^<>]*)>|\{(?P<name>\w+)(?::(?P<form>\w+))?\}|(?P<text>[^<>{}]+)")
-_EMPTY: tuple[object, ...] = (None, False, (), "", 0, Int(0), DebugPhase.HERE)
+_EMPTY: tuple[object, ...] = (None, False, (), "", 0, Int(0))
 """What a group that may be left out holds then."""
 
 

@@ -5,6 +5,7 @@ from wrapper_ir.passes.base import *
 from wrapper_ir.passes.choices import *
 from wrapper_ir.passes.collective_choices import *
 from wrapper_ir.passes.dead_ops import *
+from wrapper_ir.passes.debug_values import *
 from wrapper_ir.passes.derive_frees import *
 from wrapper_ir.passes.finite_checks import *
 from wrapper_ir.passes.insert_checks import *

@@ -18,7 +18,7 @@ __all__ = ["Pass", "option_name"]
 @dataclasses.dataclass(frozen=True)
 class Pass(ABC):
     """Base of all passes. Fields are the options; they are of type bool, int, str or an enum with str values, and
-    have defaults. The textual form is `name` or `name{option=value,flag=true}`."""
+    have defaults. The textual form is `name` or `name{option=value,flag=true}`; a text with commas is in double quotes."""
 
     name: ClassVar[str]
     repairs: ClassVar[frozenset[str]] = frozenset()
@@ -62,4 +62,6 @@ def option_name(field: str) -> str:
 def _text(value: object) -> str:
     if isinstance(value, enum.Enum):
         return str(value.value)
+    if isinstance(value, str) and "," in value:
+        return f'"{value}"'
     return str(value).lower() if isinstance(value, bool) else str(value)

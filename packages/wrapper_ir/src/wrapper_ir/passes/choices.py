@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from wrapper_ir.kernels import KernelDef, MultiKernel, TritonConfig, TritonKernel
-from wrapper_ir.ops import DebugValue, Launch, Op
+from wrapper_ir.ops import Launch, Op
 from wrapper_ir.passes.dead_ops import EliminateDeadOps
 from wrapper_ir.program import Program
 
@@ -36,13 +36,11 @@ def _fixed(kernel: KernelDef, configs: Mapping[str, TritonConfig]) -> KernelDef:
 
 
 def _chosen(op: Op, kernels: Mapping[str, KernelDef], variants: Mapping[str, int]) -> Op:
-    if not isinstance(op, Launch | DebugValue) or op.kernel not in variants:
+    if not isinstance(op, Launch) or op.kernel not in variants:
         return op
     multi = kernels[op.kernel]
     assert isinstance(multi, MultiKernel)
     variant = multi.variants[variants[op.kernel]]
-    if isinstance(op, DebugValue):
-        return dataclasses.replace(op, kernel=variant.kernel)
     tensors = [i for i, p in enumerate(multi.params) if p.kind.takes_tensor]
     extents = dict(zip(tensors, op.extents))
     return dataclasses.replace(

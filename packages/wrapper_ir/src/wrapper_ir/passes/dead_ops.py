@@ -111,7 +111,7 @@ def without_unused_definitions(analyses: Analyses) -> Program:
     targets: set[str] = set()
     while pending:
         for op in pending.pop().body:
-            if isinstance(op, ops.Launch | ops.DebugValue):
+            if isinstance(op, ops.Launch):
                 kernels.add(op.kernel)
             elif isinstance(op, ops.CallExtern | ops.CollectiveStart):
                 targets.add(op.target)

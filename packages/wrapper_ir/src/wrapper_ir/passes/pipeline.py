@@ -14,6 +14,7 @@ from wrapper_ir.errors import PassError, VerificationError
 from wrapper_ir.passes.base import Pass, option_name
 from wrapper_ir.passes.cuda_graphs import CudaGraphs
 from wrapper_ir.passes.dead_ops import EliminateDeadOps
+from wrapper_ir.passes.debug_values import DebugValues
 from wrapper_ir.passes.derive_frees import DeriveFrees
 from wrapper_ir.passes.finite_checks import InsertFiniteChecks
 from wrapper_ir.passes.insert_checks import InsertChecks
@@ -43,6 +44,7 @@ __all__ = [
 
 _CLASSES: tuple[type[Pass], ...] = (
     CudaGraphs,
+    DebugValues,
     DeriveFrees,
     EliminateDeadOps,
     InsertChecks,
@@ -70,6 +72,8 @@ MEMORY_PASSES = (
 """All passes that lower what is held, in the order in which each helps those after it."""
 
 _ITEM = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
+_OPTION = re.compile(r'(?:[^,"]|"[^"]*")+')
+"""An option: a comma in quotes does not end it."""
 
 
 def parse_pipeline(text: str) -> tuple[Pass, ...]:
@@ -163,7 +167,7 @@ def _make(name: str, options: str) -> Pass:
         raise PassError("WIR802", f"unknown pass {name!r}", hint=f"one of {', '.join(PASSES)}")
     fields = {option_name(f.name): f for f in dataclasses.fields(cls)}
     values: dict[str, object] = {}
-    for item in filter(None, (part.strip() for part in options.split(","))):
+    for item in filter(None, (part.strip() for part in _OPTION.findall(options))):
         key, eq, text = (part.strip() for part in item.partition("="))
         field = fields.get(key.replace("_", "-"))
         if field is None or not eq:
@@ -180,6 +184,10 @@ def _value(name: str, key: str, text: str, default: object) -> object:
             return {"true": True, "false": False}[text]
         if default is None or isinstance(default, int):
             return int(text)
-        return type(default)(text) if isinstance(default, enum.Enum) else text
+        return (
+            type(default)(text)
+            if isinstance(default, enum.Enum)
+            else text.removeprefix('"').removesuffix('"')
+        )
     except (KeyError, ValueError) as error:
         raise PassError("WIR803", f"pass {name}: bad value {text!r} for option {key}") from error

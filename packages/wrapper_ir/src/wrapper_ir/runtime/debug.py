@@ -1,72 +1,22 @@
-"""`debug` ops at run time: values printed, or saved as safetensors files in the working directory."""
+"""Debug values at run time: lines on standard output, and safetensors files.
+
+The file of a tensor holds it under the file's own name, with its sizes. Complex numbers and element types that the format lacks are
+stored as bytes, which are a last dimension then; the metadata say the element type.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
-from wrapper_ir.artifact import TensorData
-from wrapper_ir.ops import DebugMode, DebugPhase
-from wrapper_ir.quoting import ascii_identifier, printable
+from wrapper_ir.tensor_text import TensorView, scalar_text, tensor_lines
 from wrapper_ir.types import DType
 
-__all__ = ["DebugRecord", "debug_value", "place_text", "report"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DebugRecord:
-    """One value: its layout if it is a tensor, and functions that read its content."""
-
-    name: str
-    describe: Callable[[], str]
-    dtype: DType | None = None
-    sizes: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
-    data: Callable[[], TensorData] | None = None
-
-    @property
-    def layout(self) -> str:
-        """Dtype, sizes and strides, '' for a value that is not a tensor."""
-        if self.dtype is None:
-            return ""
-        return f"{self.dtype.value}{list(self.sizes)} strides {list(self.strides)}"
-
-
-def place_text(label: str, phase: DebugPhase, kernel: str) -> str:
-    """The prefix of the names of values: `label before kernel`."""
-    where = () if phase is DebugPhase.HERE else (phase.value, kernel)
-    return " ".join(part for part in (label, *where) if part)
-
-
-def report(record: DebugRecord, mode: DebugMode, place: str) -> None:
-    """Prints a value, prints its name and layout only, or saves it to a new file `debug_<place>_<name>_<n>`."""
-    head = printable(" ".join(part for part in (place, record.name, record.layout) if part))
-    match mode:
-        case DebugMode.NAMES:
-            print(head)
-        case DebugMode.PRINT:
-            print(f"{head}\n{record.describe()}")
-        case DebugMode.SAVE if record.data is None:
-            print(f"{head}\n{record.describe()}")
-        case DebugMode.SAVE:
-            print(f"{head} -> {_save(record, record.data(), place)}")
-
-
-def _save(record: DebugRecord, data: TensorData, place: str) -> Path:
-    from wrapper_ir.storage.safetensors import write_safetensors  # only who saves needs the file formats
-
-    parts = (place, record.name)
-    # File systems take names of some 255 bytes.
-    stem = "_".join(ascii_identifier(part)[:100] for part in parts if part)
-    number = 0
-    while (path := Path(f"debug_{stem}_{number}.safetensors")).exists():
-        number += 1
-    _, chunks = write_safetensors({record.name: data})
-    path.write_bytes(b"".join(chunks))
-    return path
+__all__ = ["save_tensor", "show_line", "show_number", "show_tensor"]
 
 
 class HostTensor(Protocol):
@@ -76,8 +26,18 @@ class HostTensor(Protocol):
     def shape(self) -> Sequence[int]:
         """Sizes in elements."""
 
+    @property
+    def device(self) -> object:
+        """Where it lies; its text is `cpu` or `cuda:0`."""
+
     def stride(self) -> Sequence[int]:
         """Strides in elements."""
+
+    def resolve_conj(self) -> HostTensor:
+        """The tensor with conjugated elements in memory."""
+
+    def resolve_neg(self) -> HostTensor:
+        """The tensor with negated elements in memory."""
 
     def cpu(self) -> HostTensor:
         """The tensor in host memory."""
@@ -92,33 +52,67 @@ class HostTensor(Protocol):
         """Number of elements."""
 
 
-def debug_value(
-    name: str,
-    value: HostTensor | object,
-    mode: str,
-    label: str,
-    dtype: str = "",
-    phase: str = DebugPhase.HERE.value,
-    kernel: str = "",
-) -> None:
-    """The `debug` op of emitted programs; `dtype` is '' for a value that is not a tensor."""
-    place = place_text(label, DebugPhase(phase), kernel)
-    if not dtype:
-        report(DebugRecord(name=name, describe=lambda: repr(value)), DebugMode(mode), place)
-        return
-    # cast: the emitter knows from the value's type that it is a tensor
-    tensor, kind = cast(HostTensor, value), DType(dtype)
-    record = DebugRecord(
-        name=name,
-        dtype=kind,
-        sizes=tuple(tensor.shape),
-        strides=tuple(tensor.stride()),
-        describe=lambda: repr(tensor),
-        data=lambda: _host_data(tensor, kind),
+def show_line(text: str) -> None:
+    """Prints a line, at once: other languages write to the same output."""
+    print(text, flush=True)
+
+
+def show_number(title: str, value: float, kind: str) -> None:
+    """The title, then a number of kind `int`, `float` or `bool`."""
+    number = {"int": int, "float": float, "bool": bool}[kind](value)
+    show_line(f"{title}\n  {scalar_text(number)}")
+
+
+def show_tensor(title: str, tensor: HostTensor, dtype: str) -> None:
+    """The title, then a tensor of this element type."""
+    show_view(title, _view(tensor, DType(dtype)))
+
+
+def show_view(title: str, view: TensorView) -> None:
+    """The title, then a tensor that is on the host."""
+    show_line("\n".join((title, *(f"  {line}" for line in tensor_lines(view)))))
+
+
+def save_tensor(tensor: HostTensor, dtype: str, directory: str, name: str, metadata: str) -> None:
+    """Writes a tensor to a new file of `directory`, which is made; `metadata` is a JSON object of texts."""
+    save_view(_view(tensor, DType(dtype)), directory, name, metadata)
+
+
+def save_view(view: TensorView, directory: str, name: str, metadata: str) -> None:
+    """`save_tensor` for a tensor that is on the host. A name that is there gets a number: no file is replaced."""
+    from wrapper_ir.storage.safetensors import format_name  # only who saves needs the file formats
+
+    kind = format_name(view.dtype)
+    wide = view.dtype.itemsize if kind == "U8" else 1
+    sizes = [*view.sizes, *([wide] if wide > 1 else [])]
+    size = view.data.nbytes
+    entry = f'{{"dtype":"{kind}","shape":{_compact(sizes)},"data_offsets":[0,{size}]}}'
+    text = f'{{"__metadata__":{metadata},{json.dumps(name)}:{entry}}}'.encode()
+    text += b" " * (-len(text) % 8)
+    os.makedirs(directory, exist_ok=True)
+    with _new_file(directory, name).open("wb") as file:
+        file.writelines((len(text).to_bytes(8, "little"), text, view.data))
+
+
+def _new_file(directory: str, name: str) -> Path:
+    number = 0
+    while True:
+        path = Path(directory, f"{name}_{number}.safetensors" if number else f"{name}.safetensors")
+        try:
+            path.touch(exist_ok=False)
+            return path
+        except FileExistsError:
+            number += 1
+
+
+def _compact(numbers: Sequence[int]) -> str:
+    return f"[{','.join(map(str, numbers))}]"
+
+
+def _view(tensor: HostTensor, dtype: DType) -> TensorView:
+    dense = tensor.resolve_conj().resolve_neg().cpu().contiguous()
+    data = ctypes.string_at(dense.data_ptr(), dense.numel() * dtype.itemsize)
+    sizes, strides = tuple(map(int, tensor.shape)), tuple(map(int, tensor.stride()))
+    return TensorView(
+        dtype=dtype, sizes=sizes, strides=strides, device=str(tensor.device), data=memoryview(data)
     )
-    report(record, DebugMode(mode), place)
-
-
-def _host_data(tensor: HostTensor, dtype: DType) -> TensorData:
-    dense = tensor.cpu().contiguous()
-    return TensorData(dtype, memoryview(ctypes.string_at(dense.data_ptr(), dense.numel() * dtype.itemsize)))

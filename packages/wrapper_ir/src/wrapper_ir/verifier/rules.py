@@ -103,7 +103,7 @@ _RULES = {
     "kernels": {
         "WIR028": "kernels that one is chosen from do not fit together",
         "WIR039": "two launches of one kernel with the same numbers state different extents, so one of them is wrong",
-        "WIR082": "a launched kernel does not exist, or one whose arguments are shown; or shown values are before or after a kernel that they do not name, or name one and are neither",
+        "WIR082": "a launched kernel does not exist; or shown values are before or after a launch that they do not name, or name one and are neither",
         "WIR083": "a launch has another number of arguments than the kernel has parameters",
         "WIR084": "a pointer parameter is given a number, or a scalar parameter a tensor",
         "WIR085": "a pointer parameter is given a tensor of another dtype",

@@ -1,7 +1,6 @@
 // The functions of steps.h.
 #include "steps.h"
 
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -105,97 +104,6 @@ void check_finite(Tensor tensor, const char* name, const char* message) {
     release(found, 2);
     throw;
   }
-}
-
-namespace {
-
-std::string sizes_text(Tensor tensor, bool strides) {
-  int64_t rank = 0, *values = nullptr;
-  ok(aoti_torch_get_dim(tensor, &rank), "dim");
-  ok(strides ? aoti_torch_get_strides(tensor, &values) : aoti_torch_get_sizes(tensor, &values), "a layout");
-  std::string text = "[";
-  for (int64_t i = 0; i < rank; ++i) text += (i != 0 ? ", " : "") + std::to_string(values[i]);
-  return text + "]";
-}
-
-void show_line(const char* place, const std::string& text) {
-  std::printf("%s%s\n", place, text.c_str());
-  std::fflush(stdout);
-}
-
-/// Moves a tensor of a device to the host, and waits.
-void move_to_host(Tensor& tensor) {
-  int32_t device = 0, dtype = 0;
-  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
-  ok(aoti_torch_get_device_type(tensor, &device), "device");
-  if (device == aoti_torch_device_type_cpu()) return;
-  ok(aoti_torch_get_dtype(tensor, &dtype), "dtype");
-  ok(aoti_torch_get_dim(tensor, &rank), "dim");
-  ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
-  ok(aoti_torch_get_strides(tensor, &strides), "strides");
-  Tensor host = nullptr;
-  ok(aoti_torch_empty_strided(rank, sizes, strides, dtype, aoti_torch_device_type_cpu(), 0, &host), "allocation");
-  const int32_t failed = aoti_torch_copy_(host, tensor, 0);
-  std::swap(host, tensor);
-  drop(host);
-  ok(failed, "copy_");
-}
-
-struct Open {
-  std::FILE* file;
-  ~Open() {
-    if (file != nullptr) std::fclose(file);
-  }
-};
-
-}  // namespace
-
-void show(Tensor tensor, const char* place, bool content) {
-  show_line(place, sizes_text(tensor, false) + " strides " + sizes_text(tensor, true));
-  if (content) aoti_torch_print_tensor_handle(tensor, place);
-}
-void show(Int value, const char* place, bool content) {
-  show_line(place, content ? "\n" + std::to_string(raw(value)) : "");
-}
-void show(double value, const char* place, bool content) {
-  char text[32];
-  std::snprintf(text, sizeof text, "\n%.17g", value);
-  show_line(place, content ? text : "");
-}
-void show(bool value, const char* place, bool content) {
-  show_line(place, !content ? "" : value ? "\nTrue" : "\nFalse");
-}
-
-void save(Tensor tensor, const char* place, const char* file, const char* name, const char* dtype) {
-  Tensor dense = nullptr;
-  call("aten::contiguous", "", {wir::tensor(tensor), code(aoti_torch_memory_format_contiguous_format())}, &dense, 1);
-  struct Held {
-    Tensor* handle;
-    ~Held() { release(handle, 1); }
-  } const held{&dense};
-  move_to_host(dense);
-  int64_t count = 0;
-  int32_t element = 0;
-  ok(aoti_torch_get_numel(dense, &count), "numel");
-  ok(aoti_torch_get_dtype(dense, &element), "dtype");
-  const size_t nbytes = static_cast<size_t>(count) * aoti_torch_dtype_element_size(element);
-  const bool bytes = std::string(dtype) == "U8";
-  std::string head = std::string("{\"") + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":[" +
-                     std::to_string(bytes ? nbytes : static_cast<size_t>(count)) + "],\"data_offsets\":[0," +
-                     std::to_string(nbytes) + "]}}";
-  head.resize((head.size() + 7) / 8 * 8, ' ');
-  std::string path;
-  Open out{nullptr};
-  for (int number = 0; out.file == nullptr && number < 100000; ++number) {
-    path = std::string(file) + "_" + std::to_string(number) + ".safetensors";
-    out.file = std::fopen(path.c_str(), "wbx");
-  }
-  const uint64_t length = head.size();
-  const bool whole = out.file != nullptr && std::fwrite(&length, sizeof length, 1, out.file) == 1 &&
-                     std::fwrite(head.data(), head.size(), 1, out.file) == 1 &&
-                     (nbytes == 0 || std::fwrite(data(dense), nbytes, 1, out.file) == 1);
-  if (!whole) fail("WIR927", ("a value cannot be saved to " + path).c_str());
-  show_line(place, sizes_text(tensor, false) + " strides " + sizes_text(tensor, true) + " -> " + path);
 }
 
 void enter_profile(Tensor& scope, const char* name, size_t length, const char* details, size_t details_length) {

@@ -4,10 +4,6 @@
 
 #include <vector>
 
-extern "C" {
-void aoti_torch_print_tensor_handle(AtenTensorHandle self, const char* msg);
-}
-
 namespace wir {
 
 /// A number as a tensor without dimensions, converted as torch converts.
@@ -54,13 +50,16 @@ class Trips {
 void expect_apart(Tensor tensor, Tensor other, const char* name, const char* other_name);
 /// Fails with WIR922 where a tensor of floating point holds a NaN or an infinity.
 void check_finite(Tensor tensor, const char* name, const char* message);
-/// The name and layout of a tensor to standard output; with `content` its elements, too.
-void show(Tensor tensor, const char* place, bool content);
-void show(Int value, const char* place, bool content);
-void show(double value, const char* place, bool content);
-void show(bool value, const char* place, bool content);
-/// Writes a tensor to a new file `FILE_N.safetensors` of the working directory, and says so. `dtype` is the format's name.
-void save(Tensor tensor, const char* place, const char* file, const char* name, const char* dtype);
+/// A line to standard output.
+void show_line(const char* text);
+/// The title, then a number, or a tensor of this element type, as `wrapper_ir.tensor_text` writes them.
+void show(const char* title, Int value);
+void show(const char* title, double value);
+void show(const char* title, bool value);
+void show(const char* title, Tensor tensor, const char* dtype);
+/// Writes a tensor to a new file `name` in `directory`, which is made. `metadata` is JSON; `kind` is what the format calls the element
+/// type, and an element of a type that it lacks is stored as `wide` bytes.
+void save(Tensor tensor, const char* directory, const char* name, const char* metadata, const char* kind, int64_t wide);
 
 // --- profiler scopes: the scope ends with its handle
 

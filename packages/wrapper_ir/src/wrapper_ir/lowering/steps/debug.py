@@ -5,25 +5,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from wrapper_ir.expr import Expr
 from wrapper_ir.lowering.steps.base import StepBase
-from wrapper_ir.ops import DebugMode, DebugPhase
 from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["Comment", "DebugStep", "ShowValue"]
+__all__ = ["Comment", "DebugStep", "SaveValue", "ShowLine", "ShowValue"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowLine(StepBase):
+    """Prints a line. Text: `show "[ before_launch: relu ]"`."""
+
+    syntax: ClassVar[str] = "show {text}"
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowValue(StepBase):
-    """Shows or saves one value. Text: `show print %x "after attention"`."""
+    """Prints a line that names a value, then the value as `wrapper_ir.tensor_text` writes it.
+    Text: `show "before_launch - relu - x" %x`."""
 
-    syntax: ClassVar[str] = "show {mode} {value}< {phase}>< {kernel}>< {label}>"
+    syntax: ClassVar[str] = "show {title} {value}"
 
-    value: Value[TensorType | ScalarType]
-    mode: DebugMode
-    phase: DebugPhase = DebugPhase.HERE
-    kernel: str = ""
-    label: str = ""
+    title: str
+    value: Value[TensorType | ScalarType] | Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveValue(StepBase):
+    """Writes a tensor to a new safetensors file `name` in `directory`, as `wrapper_ir.runtime.debug` says; `metadata` is JSON.
+    Text: `save %x to "values" "before_launch_relu_x"`."""
+
+    syntax: ClassVar[str] = "save {value} to {directory} {name}"
+
+    value: Value[TensorType]
+    directory: str
+    name: str
+    metadata: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,4 +55,4 @@ class Comment(StepBase):
     text: str
 
 
-DebugStep = ShowValue | Comment
+DebugStep = ShowLine | ShowValue | SaveValue | Comment

@@ -18,7 +18,7 @@ from wrapper_ir.kernels import (
     TritonKernel,
 )
 from wrapper_ir.layout import is_layout_extent
-from wrapper_ir.ops import DebugPhase, DebugValue, Launch
+from wrapper_ir.ops import DebugValue, Launch
 from wrapper_ir.types import Device, ScalarType, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
@@ -43,12 +43,10 @@ class Kernels(Check):
         return {Launch: self.launch, DebugValue: self.debug}
 
     def debug(self, position: int, op: DebugValue) -> None:
-        if (op.phase is DebugPhase.HERE) != (not op.kernel):
+        if op.phase.is_launch != bool(op.callee):
             self.report(
-                "WIR082", "shown values are before or after a kernel that is named, or neither", position
+                "WIR082", "shown values are before or after the launch of what is named, or neither", position
             )
-        elif op.kernel and op.kernel not in self.kernels:
-            self.report("WIR082", f"there is no kernel @{op.kernel}", position)
 
     def launch(self, position: int, op: Launch) -> None:
         kernel = self.kernels.get(op.kernel)

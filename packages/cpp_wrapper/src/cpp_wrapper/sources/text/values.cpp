@@ -1,0 +1,418 @@
+// Values for readers: lines as `wrapper_ir.tensor_text` writes them, digit by digit, and safetensors files. No streams and no
+// locale: numbers are written by snprintf, and its decimal point replaced.
+#include "steps.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace wir {
+
+namespace {
+
+constexpr int64_t kWhole = 64;    // tensors of up to this many elements are shown whole
+constexpr int64_t kBlock = 4096;  // numbers that are summed together
+
+// --- elements
+
+enum class NumberKind { kBool, kSigned, kUnsigned, kSingle, kDouble };
+
+double infinity() { return std::numeric_limits<double>::infinity(); }
+double not_a_number() { return std::numeric_limits<double>::quiet_NaN(); }
+
+/// A binary number of a sign, an exponent and `bits` of mantissa in `code`.
+double small_float(uint32_t code, int width, int bits, int bias) {
+  const uint32_t sign = code >> (width - 1), low = code & ((1u << (width - 1)) - 1);
+  const uint32_t exponent = low >> bits, mantissa = low & ((1u << bits) - 1);
+  const double magnitude = exponent == 0 ? std::ldexp(mantissa, 1 - bias - bits)
+                                         : std::ldexp(mantissa + (1u << bits), static_cast<int>(exponent) - bias - bits);
+  return sign != 0 ? -magnitude : magnitude;
+}
+
+/// The same, where the largest exponent stands for infinities and NaN.
+double ieee_float(uint32_t code, int width, int bits, int bias) {
+  const uint32_t low = code & ((1u << (width - 1)) - 1), top = ((1u << (width - 1)) - 1) >> bits << bits;
+  if (low > top) return not_a_number();
+  if (low == top) return code >> (width - 1) != 0 ? -infinity() : infinity();
+  return small_float(code, width, bits, bias);
+}
+
+template <class T> T load(const unsigned char* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+double from_f64(const unsigned char* at) { return load<double>(at); }
+double from_f32(const unsigned char* at) { return load<float>(at); }
+double from_f16(const unsigned char* at) { return ieee_float(load<uint16_t>(at), 16, 10, 15); }
+double from_bf16(const unsigned char* at) {
+  const uint32_t wide = static_cast<uint32_t>(load<uint16_t>(at)) << 16;
+  return load<float>(reinterpret_cast<const unsigned char*>(&wide));
+}
+double from_f8e4m3fn(const unsigned char* at) { return (*at & 127) == 127 ? not_a_number() : small_float(*at, 8, 3, 7); }
+double from_f8e5m2(const unsigned char* at) { return ieee_float(*at, 8, 2, 15); }
+double from_f8e4m3fnuz(const unsigned char* at) { return *at == 128 ? not_a_number() : small_float(*at, 8, 3, 8); }
+double from_f8e5m2fnuz(const unsigned char* at) { return *at == 128 ? not_a_number() : small_float(*at, 8, 2, 16); }
+double from_f8e8m0fnu(const unsigned char* at) { return *at == 255 ? not_a_number() : std::ldexp(1.0, *at - 127); }
+template <class T> double from_whole(const unsigned char* at) { return static_cast<double>(load<T>(at)); }
+double from_bool(const unsigned char* at) { return *at != 0 ? 1.0 : 0.0; }
+
+struct NumberType {
+  const char* name;
+  NumberKind kind;
+  int64_t size;  // bytes of a number
+  int parts;     // numbers of an element: 2 for complex ones
+  double (*read)(const unsigned char*);
+};
+
+constexpr NumberType kTypes[] = {
+    {"f64", NumberKind::kDouble, 8, 1, from_f64},
+    {"f32", NumberKind::kSingle, 4, 1, from_f32},
+    {"f16", NumberKind::kSingle, 2, 1, from_f16},
+    {"bf16", NumberKind::kSingle, 2, 1, from_bf16},
+    {"f8e4m3fn", NumberKind::kSingle, 1, 1, from_f8e4m3fn},
+    {"f8e5m2", NumberKind::kSingle, 1, 1, from_f8e5m2},
+    {"f8e4m3fnuz", NumberKind::kSingle, 1, 1, from_f8e4m3fnuz},
+    {"f8e5m2fnuz", NumberKind::kSingle, 1, 1, from_f8e5m2fnuz},
+    {"f8e8m0fnu", NumberKind::kSingle, 1, 1, from_f8e8m0fnu},
+    {"f4e2m1fnx2", NumberKind::kSingle, 1, 1, from_f8e8m0fnu},  // unpacked before it is read
+    {"i64", NumberKind::kSigned, 8, 1, from_whole<int64_t>},
+    {"i32", NumberKind::kSigned, 4, 1, from_whole<int32_t>},
+    {"i16", NumberKind::kSigned, 2, 1, from_whole<int16_t>},
+    {"i8", NumberKind::kSigned, 1, 1, from_whole<int8_t>},
+    {"u64", NumberKind::kUnsigned, 8, 1, from_whole<uint64_t>},
+    {"u32", NumberKind::kUnsigned, 4, 1, from_whole<uint32_t>},
+    {"u16", NumberKind::kUnsigned, 2, 1, from_whole<uint16_t>},
+    {"u8", NumberKind::kUnsigned, 1, 1, from_whole<uint8_t>},
+    {"bool", NumberKind::kBool, 1, 1, from_bool},
+    {"c32", NumberKind::kSingle, 2, 2, from_f16},
+    {"c64", NumberKind::kSingle, 4, 2, from_f32},
+    {"c128", NumberKind::kDouble, 8, 2, from_f64},
+};
+
+/// The numbers of a tensor in row-major order.
+struct Numbers {
+  const NumberType* type;
+  const unsigned char* data;
+  int64_t count;
+  std::vector<double> unpacked;  // those that are halves of a byte
+
+  const unsigned char* at(int64_t i) const { return data + i * type->size * type->parts; }
+  double real(int64_t i) const { return unpacked.empty() ? type->read(at(i)) : unpacked[i]; }
+  double imaginary(int64_t i) const { return type->parts == 1 ? 0.0 : type->read(at(i) + type->size); }
+  bool is_nan(int64_t i) const { return std::isnan(real(i)) || std::isnan(imaginary(i)); }
+  bool is_finite(int64_t i) const { return std::isfinite(real(i)) && std::isfinite(imaginary(i)); }
+  int64_t whole(int64_t i) const {
+    int64_t value = 0;
+    std::memcpy(&value, at(i), type->size);
+    const int unused = static_cast<int>(64 - 8 * type->size);
+    const auto shifted = static_cast<uint64_t>(value) << unused;
+    return type->kind == NumberKind::kSigned ? static_cast<int64_t>(shifted) >> unused : value;
+  }
+  double absolute(int64_t i) const {
+    const double first = real(i), second = imaginary(i);
+    return std::sqrt(first * first + second * second);
+  }
+  bool less(int64_t i, int64_t j) const {
+    if (type->parts == 2) return absolute(i) < absolute(j);
+    if (type->kind == NumberKind::kSigned) return whole(i) < whole(j);
+    if (type->kind == NumberKind::kUnsigned) return static_cast<uint64_t>(whole(i)) < static_cast<uint64_t>(whole(j));
+    return real(i) < real(j);
+  }
+};
+
+// --- text
+
+/// What snprintf wrote, with a point wherever it put something else into a number.
+std::string with_point(const char* text) {
+  std::string found;
+  for (; *text != '\0'; ++text) {
+    if (std::strchr("0123456789+-e", *text) != nullptr) {
+      found += *text;
+    } else if (found.empty() || found.back() != '.') {
+      found += '.';
+    }
+  }
+  return found;
+}
+
+/// A float in the fewest of `digits` that read back as the same number of that width; the last of them where none do.
+std::string float_text(double value, NumberKind kind, int first, int last) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  char text[64];
+  for (int digits = first; digits <= last; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, value);
+    const double read = std::strtod(text, nullptr);
+    if ((kind == NumberKind::kDouble ? read : static_cast<double>(static_cast<float>(read))) == value) break;
+  }
+  return with_point(text);
+}
+std::string element_text(double value, NumberKind kind) {
+  return kind == NumberKind::kDouble ? float_text(value, kind, 15, 17) : float_text(value, kind, 6, 9);
+}
+std::string statistic_text(double value) { return float_text(value, NumberKind::kDouble, 6, 6); }
+
+std::string complex_text(const std::string& real, const std::string& imaginary) {
+  return real + (imaginary[0] == '-' ? "" : "+") + imaginary + "j";
+}
+
+std::string text_of(const Numbers& numbers, int64_t i) {
+  const NumberKind kind = numbers.type->kind;
+  if (kind == NumberKind::kBool) return numbers.real(i) != 0 ? "True" : "False";
+  if (kind == NumberKind::kSigned) return std::to_string(numbers.whole(i));
+  if (kind == NumberKind::kUnsigned) return std::to_string(static_cast<uint64_t>(numbers.whole(i)));
+  const std::string real = element_text(numbers.real(i), kind);
+  return numbers.type->parts == 1 ? real : complex_text(real, element_text(numbers.imaginary(i), kind));
+}
+
+/// Nested lists in lines, as `_rows` of `wrapper_ir.tensor_text.lines`.
+std::vector<std::string> rows(const int64_t* sizes, int64_t rank, const std::string*& next) {
+  if (rank == 0) return {*next++};
+  int64_t count = 1;
+  for (int64_t d = 0; d < rank; ++d) count *= sizes[d];
+  if (count == 0) return {"[]"};
+  if (rank == 1) {
+    std::string line = "[";
+    for (int64_t i = 0; i < sizes[0]; ++i) line += (i != 0 ? ", " : "") + *next++;
+    return {line + "]"};
+  }
+  std::vector<std::string> lines;
+  for (int64_t i = 0; i < sizes[0]; ++i) {
+    std::vector<std::string> inner = rows(sizes + 1, rank - 1, next);
+    for (size_t n = 0; n < inner.size(); ++n) inner[n] = (i == 0 && n == 0 ? "[" : " ") + inner[n];
+    inner.back() += i == sizes[0] - 1 ? "]" : ",";
+    lines.insert(lines.end(), inner.begin(), inner.end());
+  }
+  return lines;
+}
+
+// --- statistics, in the order that `wrapper_ir.tensor_text.summary` states
+
+/// The sum of a block: halves are added until one number is left.
+double block_sum(std::vector<double>& part) {
+  part.resize(kBlock, 0.0);
+  for (int64_t half = kBlock / 2; half > 0; half /= 2) {
+    for (int64_t i = 0; i < half; ++i) part[i] = part[i] + part[i + half];
+  }
+  return part[0];
+}
+
+/// The sum over all numbers of what `term` makes of each finite one, 0 of the others.
+template <class Term> double sum(const Numbers& numbers, Term term) {
+  double total = 0;
+  std::vector<double> part;
+  for (int64_t begin = 0; begin < numbers.count; begin += kBlock) {
+    part.clear();
+    for (int64_t i = begin; i < numbers.count && i < begin + kBlock; ++i) {
+      part.push_back(numbers.is_finite(i) ? term(i) : 0.0);
+    }
+    total += block_sum(part);
+  }
+  return total;
+}
+
+std::string summary(const Numbers& numbers) {
+  int64_t nan = 0, inf = 0, low = -1, high = -1;
+  for (int64_t i = 0; i < numbers.count; ++i) {
+    if (numbers.is_nan(i)) {
+      ++nan;
+    } else if (!numbers.is_finite(i)) {
+      ++inf;
+    } else {
+      if (low < 0 || numbers.less(i, low)) low = i;
+      if (high < 0 || numbers.less(high, i)) high = i;
+    }
+  }
+  const std::string counts = "nan " + std::to_string(nan) + ", inf " + std::to_string(inf);
+  const int64_t finite = numbers.count - nan - inf;
+  if (finite == 0) return counts;
+  const bool is_complex = numbers.type->parts == 2;
+  const auto divisor = static_cast<double>(finite);
+  const double real = sum(numbers, [&](int64_t i) { return numbers.real(i); }) / divisor;
+  const double imaginary = is_complex ? sum(numbers, [&](int64_t i) { return numbers.imaginary(i); }) / divisor : 0.0;
+  const double squares = sum(numbers, [&](int64_t i) {
+    const double first = numbers.real(i) - real, second = numbers.imaginary(i) - imaginary;
+    return is_complex ? first * first + second * second : first * first;
+  });
+  const double deviation = finite > 1 ? std::sqrt(squares / static_cast<double>(finite - 1)) : not_a_number();
+  const bool is_float = numbers.type->kind == NumberKind::kSingle || numbers.type->kind == NumberKind::kDouble;
+  const auto extreme = [&](int64_t i) {
+    if (is_complex) return "abs " + statistic_text(numbers.absolute(i));
+    return is_float ? statistic_text(numbers.real(i)) : text_of(numbers, i);
+  };
+  const std::string mean = statistic_text(real);
+  return "mean " + (is_complex ? complex_text(mean, statistic_text(imaginary)) : mean) + ", min " + extreme(low) +
+         ", max " + extreme(high) + ", std " + statistic_text(deviation) + ", " + counts;
+}
+
+// --- tensors
+
+/// A handle that is released where it ends.
+struct HeldTensor {
+  Tensor tensor = nullptr;
+  HeldTensor() = default;
+  HeldTensor(const HeldTensor&) = delete;
+  HeldTensor& operator=(const HeldTensor&) = delete;
+  ~HeldTensor() { release(&tensor, 1); }
+};
+
+/// Elements on the host in row-major order, with conjugates and negatives in memory.
+void to_host(HeldTensor& made, Tensor source) {
+  HeldTensor resolved, positive;
+  call("aten::resolve_conj", "", {tensor(source)}, &resolved.tensor, 1);
+  call("aten::resolve_neg", "", {tensor(resolved.tensor)}, &positive.tensor, 1);
+  call("aten::contiguous", "", {tensor(positive.tensor), code(aoti_torch_memory_format_contiguous_format())},
+       &made.tensor, 1);
+  int32_t device = 0, dtype = 0;
+  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  ok(aoti_torch_get_device_type(made.tensor, &device), "device");
+  if (device == aoti_torch_device_type_cpu()) return;
+  ok(aoti_torch_get_dtype(made.tensor, &dtype), "dtype");
+  ok(aoti_torch_get_dim(made.tensor, &rank), "dim");
+  ok(aoti_torch_get_sizes(made.tensor, &sizes), "sizes");
+  ok(aoti_torch_get_strides(made.tensor, &strides), "strides");
+  HeldTensor host;
+  ok(aoti_torch_empty_strided(rank, sizes, strides, dtype, aoti_torch_device_type_cpu(), 0, &host.tensor), "allocation");
+  ok(aoti_torch_copy_(host.tensor, made.tensor, 0), "copy_");
+  std::swap(host.tensor, made.tensor);
+}
+
+std::vector<int64_t> layout(Tensor tensor, int32_t (*read)(Tensor, int64_t**)) {
+  int64_t rank = 0, *values = nullptr;
+  ok(aoti_torch_get_dim(tensor, &rank), "dim");
+  ok(read(tensor, &values), "a layout");
+  return {values, values + rank};
+}
+
+std::string list_text(const std::vector<int64_t>& values, const char* between) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i) text += (i != 0 ? between : "") + std::to_string(values[i]);
+  return text + "]";
+}
+
+std::string device_text(Tensor tensor) {
+  int32_t type = 0, index = 0;
+  ok(aoti_torch_get_device_type(tensor, &type), "device");
+  if (type == aoti_torch_device_type_cpu()) return "cpu";
+  ok(aoti_torch_get_device_index(tensor, &index), "device");
+  return "cuda:" + std::to_string(index);
+}
+
+/// The numbers of a tensor on the host; those of `f4e2m1fnx2` are two a byte, the lower half first.
+Numbers numbers_of(Tensor dense, int64_t count, const char* dtype) {
+  const NumberType* type = kTypes;
+  while (std::strcmp(type->name, dtype) != 0) ++type;
+  Numbers found{type, static_cast<const unsigned char*>(data(dense)), count, {}};
+  if (std::strcmp(dtype, "f4e2m1fnx2") != 0) return found;
+  for (int64_t i = 0; i < count; ++i) {
+    for (const int half : {found.data[i] & 15, found.data[i] >> 4}) found.unpacked.push_back(small_float(half, 4, 1, 1));
+  }
+  found.count = 2 * count;
+  return found;
+}
+
+/// The text of each element, which may be two numbers.
+std::vector<std::string> texts_of(const Numbers& numbers) {
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < numbers.count; ++i) {
+    texts.push_back(text_of(numbers, i));
+    if (numbers.unpacked.empty() || i % 2 == 0) continue;
+    const std::string second = std::move(texts.back());
+    texts.pop_back();
+    texts.back() = "(" + texts.back() + ", " + second + ")";
+  }
+  return texts;
+}
+
+void write_out(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fputc('\n', stdout);
+  std::fflush(stdout);
+}
+
+void make_folders(const std::string& path) {
+  for (size_t end = 0; end != std::string::npos;) {
+    end = path.find('/', end + 1);
+    const std::string part = path.substr(0, end);
+    if (mkdir(part.c_str(), 0777) != 0 && errno != EEXIST && errno != EISDIR) {
+      fail("WIR927", ("a value cannot be saved: folder " + part + ": " + std::strerror(errno)).c_str());
+    }
+  }
+}
+
+struct NewFile {
+  std::FILE* handle = nullptr;
+  NewFile() = default;
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile() {
+    if (handle != nullptr) std::fclose(handle);
+  }
+  bool write(const void* bytes, size_t count) { return count == 0 || std::fwrite(bytes, count, 1, handle) == 1; }
+};
+
+}  // namespace
+
+void show_line(const char* text) { write_out(text); }
+void show(const char* title, Int value) { write_out(std::string(title) + "\n  int " + std::to_string(raw(value))); }
+void show(const char* title, double value) {
+  write_out(std::string(title) + "\n  float " + element_text(value, NumberKind::kDouble));
+}
+void show(const char* title, bool value) { write_out(std::string(title) + (value ? "\n  bool True" : "\n  bool False")); }
+
+void show(const char* title, Tensor tensor, const char* dtype) {
+  const std::vector<int64_t> sizes = layout(tensor, aoti_torch_get_sizes);
+  const std::vector<int64_t> strides = layout(tensor, aoti_torch_get_strides);
+  std::string text = std::string(title) + "\n  " + dtype + list_text(sizes, ", ") + " strides " +
+                     list_text(strides, ", ") + " on " + device_text(tensor);
+  int64_t count = 0;
+  ok(aoti_torch_get_numel(tensor, &count), "numel");
+  HeldTensor dense;
+  to_host(dense, tensor);
+  const Numbers numbers = numbers_of(dense.tensor, count, dtype);
+  if (count > kWhole) return write_out(text + ", " + std::to_string(count) + " elements\n  " + summary(numbers));
+  const std::vector<std::string> texts = texts_of(numbers);
+  const std::string* next = texts.data();
+  for (const std::string& line : rows(sizes.data(), static_cast<int64_t>(sizes.size()), next)) text += "\n  " + line;
+  write_out(text);
+}
+
+void save(Tensor tensor, const char* directory, const char* name, const char* metadata, const char* kind, int64_t wide) {
+  std::vector<int64_t> sizes = layout(tensor, aoti_torch_get_sizes);
+  HeldTensor dense;
+  to_host(dense, tensor);
+  int64_t count = 0;
+  int32_t element = 0;
+  ok(aoti_torch_get_numel(dense.tensor, &count), "numel");
+  ok(aoti_torch_get_dtype(dense.tensor, &element), "dtype");
+  const size_t nbytes = static_cast<size_t>(count) * aoti_torch_dtype_element_size(element);
+  if (wide > 1) sizes.push_back(wide);
+  std::string head = std::string("{\"__metadata__\":") + metadata + ",\"" + name + "\":{\"dtype\":\"" + kind +
+                     "\",\"shape\":" + list_text(sizes, ",") + ",\"data_offsets\":[0," + std::to_string(nbytes) + "]}}";
+  head.resize((head.size() + 7) / 8 * 8, ' ');
+  make_folders(directory);
+  NewFile out;
+  std::string path;
+  for (int number = 0; out.handle == nullptr; ++number) {
+    path = std::string(directory) + "/" + name + (number != 0 ? "_" + std::to_string(number) : "") + ".safetensors";
+    out.handle = std::fopen(path.c_str(), "wbx");
+    if (out.handle == nullptr && errno != EEXIST) break;
+  }
+  const uint64_t length = head.size();
+  if (out.handle == nullptr || !out.write(&length, sizeof length) || !out.write(head.data(), head.size()) ||
+      !out.write(nbytes != 0 ? data(dense.tensor) : nullptr, nbytes)) {
+    fail("WIR927", ("a value cannot be saved to " + path + ": " + std::strerror(errno)).c_str());
+  }
+}
+
+}  // namespace wir
