@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from wrapper_ir.cli import cache, debugging, execute, explain, inspection, kernels, memory, transform
+from wrapper_ir.cli import cache, debugging, execute, explain, inspection, kernels, memory, transform, view
 from wrapper_ir.errors import WirError
 
 __all__ = ["main"]
@@ -90,6 +90,7 @@ COMMANDS = (
     *inspection.COMMANDS,
     *explain.COMMANDS,
     *memory.COMMANDS,
+    *view.COMMANDS,
     *transform.COMMANDS,
     *kernels.COMMANDS,
     *execute.COMMANDS,

@@ -30,7 +30,14 @@ from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import callees, results
 from wrapper_ir.text import print_op
 
-__all__ = ["SOURCES", "ExplainOptions", "explain_program", "explained_file", "source_texts"]
+__all__ = [
+    "SOURCES",
+    "ExplainOptions",
+    "explain_program",
+    "explained_file",
+    "program_sources",
+    "source_texts",
+]
 
 SOURCES = "sources.json"
 """The extension of an artifact that has the text of source lines: an object from `file:line` to text."""
@@ -95,7 +102,7 @@ def source_texts(artifact: Artifact) -> Mapping[str, str]:
 
 
 def _ops(program: Program, saved: Mapping[str, tuple[str, ...]]) -> Iterator[ExplainedOp]:
-    found = _sources(program, saved)
+    found = program_sources(program, saved)
     kernels = {k.name for k in program.kernels}
     index = 0
     for number, function in enumerate(program.functions):
@@ -104,7 +111,7 @@ def _ops(program: Program, saved: Mapping[str, tuple[str, ...]]) -> Iterator[Exp
             index += 1
 
 
-def _sources(program: Program, saved: Mapping[str, tuple[str, ...]]) -> list[list[SourceOf]]:
+def program_sources(program: Program, saved: Mapping[str, tuple[str, ...]]) -> list[list[SourceOf]]:
     """The sources of all ops, function by function; callees are worked out before their callers."""
     inside: dict[str, tuple[str, ...]] = {}
     found: dict[int, list[SourceOf]] = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import get_args
 
 from wrapper_ir.ops import UNKNOWN, AllocStorage, Op, Provenance
@@ -14,7 +15,15 @@ from wrapper_ir.text.syntax import compile_syntax, syntax_of
 from wrapper_ir.types import TensorType, Type
 from wrapper_ir.versions import TEXT
 
-__all__ = ["print_excerpt", "print_function", "print_op", "print_program", "type_printer"]
+__all__ = [
+    "PrintedLine",
+    "print_excerpt",
+    "print_function",
+    "print_lines",
+    "print_op",
+    "print_program",
+    "type_printer",
+]
 
 _WIDTH = 110
 _Marks = dict[Provenance, int]
@@ -39,6 +48,26 @@ def print_program(program: Program) -> str:
 def print_function(function: Function, program: Program) -> str:
     """One function as text, without provenance; `program` gives the target."""
     return "\n".join(_function_lines(function, type_printer(program), None))
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedLine:
+    """A line of a function's text, and the ops that it stands for: those from `first` up to before `stop`, none for a line of
+    the header or the brace that closes the function."""
+
+    text: str
+    first: int
+    stop: int
+
+
+def print_lines(function: Function, program: Program) -> tuple[PrintedLine, ...]:
+    """The lines of `print_function`, each with its ops."""
+    types, body = type_printer(program), function.body
+    return (
+        *(PrintedLine(text, 0, 0) for text in _header(function, types).split("\n")),
+        *(PrintedLine(f"  {text}", first, stop) for first, stop, text in _op_lines(body, types)),
+        PrintedLine("}", len(body), len(body)),
+    )
 
 
 def print_op(op: Op, program: Program | None = None) -> str:
@@ -76,9 +105,20 @@ def _text(record: object, types: TypePrinter) -> str:
 def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None) -> list[str]:
     lines = [_header(function, types)]
     body = function.body
+    for first, _, text in _op_lines(body, types):
+        prov = body[first].prov
+        if marks is not None and prov is not UNKNOWN and prov != UNKNOWN:
+            text += f"  #{marks.setdefault(prov, len(marks) + 1)}"
+        lines.append(f"  {text}")
+    lines.append("}")
+    return lines
+
+
+def _op_lines(body: tuple[Op, ...], types: TypePrinter) -> Iterator[tuple[int, int, str]]:
+    """Each line without its mark, with the position of its first op and the one after its last."""
     position = 0
     while position < len(body):
-        op, text = body[position], None
+        first, op, text = position, body[position], None
         if type(op) is AllocStorage and position + 1 < len(body):
             text = alloc_text(op, body[position + 1], types)
         if text is None:
@@ -86,11 +126,7 @@ def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None
             position += 1
         else:
             position += 2
-        if marks is not None and op.prov is not UNKNOWN and op.prov != UNKNOWN:
-            text += f"  #{marks.setdefault(op.prov, len(marks) + 1)}"
-        lines.append(f"  {text}")
-    lines.append("}")
-    return lines
+        yield first, position, text
 
 
 def _header(function: Function, types: TypePrinter) -> str:

@@ -1,0 +1,138 @@
+"""A page in headless Chromium, driven as a person drives it: keys, clicks, and what is to be seen."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+__all__ = ["BROWSER", "Page", "opened_browser", "why_no_browser"]
+
+BROWSER = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
+DRIVER = shutil.which("chromedriver")
+T = TypeVar("T")
+
+
+def why_no_browser() -> str:
+    """What is missing on this machine; empty where nothing is."""
+    if BROWSER is None or DRIVER is None:
+        return "needs chromium and chromium-driver"
+    try:
+        import selenium  # noqa: F401
+    except ImportError:
+        return "needs selenium"
+    return ""
+
+
+@contextmanager
+def opened_browser(folder: Path, *flags: str) -> Iterator[Chrome]:
+    """A browser of its own, with its files in `folder`."""
+    if reason := why_no_browser():
+        pytest.skip(reason)
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+    options = ChromeOptions()
+    options.binary_location = BROWSER or ""
+    usual = (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1500,1000",
+    )
+    for flag in (*usual, f"--user-data-dir={folder / 'profile'}", *flags):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = Chrome(options=options, service=ChromeService(DRIVER))
+    browser.set_script_timeout(120)
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+class Page:
+    """An open page. Everything that is asked waits until it is so, for some seconds."""
+
+    def __init__(self, browser: Chrome, html: str, folder: Path) -> None:
+        self.browser = browser
+        self.path = folder / "page.html"
+        self.path.write_text(html, encoding="utf-8")
+        self.open()
+
+    def open(self, place: str = "") -> None:
+        """The page anew, at a place."""
+        self.browser.get("about:blank")
+        self._log()
+        self.browser.get(f"{self.path.as_uri()}{place}")
+        self.focus("#program")
+
+    def js(self, script: str, *args: object) -> Any:  # Any: what a script gives
+        """What a script returns."""
+        return self.browser.execute_script(script, *args)
+
+    def focus(self, selector: str) -> None:
+        """Puts the keyboard there."""
+        self.js("document.querySelector(arguments[0]).focus()", selector)
+
+    def keys(self, *keys: str) -> None:
+        """Presses keys, wherever the keyboard is."""
+        from selenium.webdriver import ActionChains
+
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def click(self, selector: str, text: str = "") -> None:
+        """Clicks the first element of a selector, with this text in it."""
+        script = "return [...document.querySelectorAll(arguments[0])].find(e => e.textContent.includes(arguments[1]))"
+        element = self.until(lambda: self.js(script, selector, text), bool)
+        element.click()
+
+    def go(self, text: str) -> None:
+        """Selects the first line with this text by a click."""
+        self.click("#program .row .what", text)
+        assert text in self.until(lambda: self.selected, lambda found: text in found)
+
+    def texts(self, selector: str) -> list[str]:
+        """The texts of all such elements."""
+        found: list[str] = self.js(
+            "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent.trim())", selector
+        )
+        return found
+
+    def until(self, ask: Callable[[], T], holds: Callable[[T], object]) -> T:
+        """What `ask` gives, once it holds; the last of it after ten seconds."""
+        end = time.monotonic() + 10
+        while True:
+            found = ask()
+            if holds(found) or time.monotonic() > end:
+                return found
+            time.sleep(0.05)
+
+    def expect(self, selector: str, *texts: str) -> None:
+        """Fails unless the elements of a selector get these texts."""
+        assert self.until(lambda: self.texts(selector), lambda found: found == list(texts)) == list(texts)
+
+    @property
+    def selected(self) -> str:
+        """The text of the line that is selected."""
+        return " | ".join(self.texts("#program .row.selected .what"))
+
+    def expect_selected(self, text: str) -> None:
+        """Fails unless the selected line gets this text."""
+        assert self.until(lambda: self.selected, lambda found: found == text) == text
+
+    def errors(self) -> list[str]:
+        """What the browser complained about since the page was opened."""
+        return [entry["message"] for entry in self._log()]
+
+    def _log(self) -> list[dict[str, str]]:
+        ask: Callable[[str], list[dict[str, str]]] = self.browser.get_log  # which selenium gives no types
+        return ask("browser")
