@@ -98,16 +98,22 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
 @hint
 @as_json
 def stats(file: str, hints: tuple[tuple[str, int], ...], as_json: bool) -> None:
-    """Count ops and kernels; bytes allocated, held and live at the worst moment, and the bound of plans."""
+    """Count ops and kernels; bytes allocated, held and live at the worst moment, and the bound of plans; what `lower-collectives` makes
+    of each collective, and why."""
+    from wrapper_ir.analyses import Analyses
     from wrapper_ir.analysis import program_stats
+    from wrapper_ir.passes import LowerCollectives
 
     program = read_program(file)
     found = program_stats(program, hints_of(program, hints))
+    choices = [str(choice) for choice in LowerCollectives().choices(Analyses(program))]
     if as_json:
-        click.echo(json.dumps(dataclasses.asdict(found), indent=2))
+        click.echo(json.dumps({**dataclasses.asdict(found), "collectives": choices}, indent=2))
         return
     for name, value in found.rows():
         click.echo(f"{name:<30}{value}")
+    for choice in choices:
+        click.echo(f"{'collective':<30}{choice}")
 
 
 @click.command()
