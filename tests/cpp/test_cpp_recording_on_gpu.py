@@ -68,11 +68,16 @@ def same(found: Any, want: Any) -> None:
     torch.testing.assert_close(found, want, rtol=TOLERANCE, atol=TOLERANCE)
 
 
-def graph_launches(run: Callable[[], object]) -> int:
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        run()
-        torch.cuda.synchronize()
-    return sum(event.count for event in profile.key_averages() if "GraphLaunch" in event.key)
+def allocations(run: Callable[[], object]) -> int:
+    """How often a call allocates: a replay its results alone, any other call intermediate memory, too."""
+
+    def count() -> int:
+        found: int = torch.cuda.memory_stats()["allocation.all.allocated"]
+        return found
+
+    before = count()
+    run()
+    return count() - before
 
 
 def test_replays_equal_eager(
@@ -82,6 +87,8 @@ def test_replays_equal_eager(
     model, f = program
     held = []
     with torch.no_grad():
+        first = torch.randn(8, 64, device="cuda")
+        assert allocations(lambda: f(first)) > 1
         for step in range(8):
             x = torch.randn(8, 64, device="cuda")
             held.append((f(x), model(x)))
@@ -91,7 +98,7 @@ def test_replays_equal_eager(
     for found, want in held:
         same(found, want)
     assert "CPP595" not in capfd.readouterr().err
-    assert graph_launches(lambda: f(x)) == 1
+    assert allocations(lambda: f(x)) == 1
 
 
 def test_sizes_come_and_go(program: tuple[nn.Module, LoadedProgram]) -> None:
@@ -174,7 +181,7 @@ def test_products(dtype: str, tmp_path: Path, capfd: pytest.CaptureFixture[str])
         ):
             torch.testing.assert_close(found, want, rtol=tolerance, atol=20 * tolerance)
     assert "CPP595" not in capfd.readouterr().err
-    assert graph_launches(lambda: f(w, bias, batches, x)) == 1
+    assert allocations(lambda: f(w, bias, batches, x)) == 3
 
 
 def test_reduce_overhead_in_cpp(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -187,7 +194,7 @@ def test_reduce_overhead_in_cpp(tmp_path: Path, capfd: pytest.CaptureFixture[str
         for _ in range(6):
             x = torch.randn(8, 64, device="cuda")
             same(compiled(x), model(x))
-        assert graph_launches(lambda: compiled(x)) >= 1
+        assert allocations(lambda: compiled(x)) == 1
     for _ in range(6):
         x = torch.randn(8, 64, device="cuda")
         gradients = []
