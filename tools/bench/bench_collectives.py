@@ -121,7 +121,7 @@ def _end(group: _Group, deadline: float) -> Found:
     if path.exists():
         found: Found = json.loads(path.read_text(encoding="utf-8"))
         return found
-    return {"failed": {"all": " ".join(group.log()[-400:].split()) or "not within the time limit"}}
+    return {"failed": {"all": " ".join(group.log()[-2000:].split()) or "not within the time limit"}}
 
 
 def _death(side: str, world: int, folder: Path, deadline: float, patience: int = 12) -> Found:
