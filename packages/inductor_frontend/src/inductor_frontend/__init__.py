@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from wrapper_ir.lazy import loaded_on_use
 
 if TYPE_CHECKING:
+    from inductor_frontend.backend.dumping import dump_compilation
+    from inductor_frontend.backend.explaining import ModelExplanation, explain
     from inductor_frontend.backend.standalone import CompiledPiece, load_piece, standalone_compile
     from inductor_frontend.cache import load_cache_artifacts, save_cache_artifacts
     from inductor_frontend.errors import BackendError, CaptureError, ConversionError, HookError
@@ -25,8 +27,11 @@ __all__ = [
     "ConversionError",
     "HookError",
     "InductorFrontend",
+    "ModelExplanation",
     "PaddingOptions",
     "capture",
+    "dump_compilation",
+    "explain",
     "load_cache_artifacts",
     "load_piece",
     "save_cache_artifacts",
@@ -42,8 +47,11 @@ _HOME = {
     "ConversionError": "errors",
     "HookError": "errors",
     "InductorFrontend": "frontend",
+    "ModelExplanation": "backend.explaining",
     "PaddingOptions": "options",
     "capture": "frontend",
+    "dump_compilation": "backend.dumping",
+    "explain": "backend.explaining",
     "load_cache_artifacts": "cache",
     "load_piece": "backend.standalone",
     "save_cache_artifacts": "cache",

@@ -31,6 +31,7 @@
 | FE401 | no emitter of this name, or the emitter failed |
 | FE402 | a backward graph that could not be compiled is called again |
 | FE403 | compiled autograd wants the graph of a backward function that came out of the cache |
+| FE404 | a compilation cannot be written to the folder that was asked for |
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from inductor_frontend.guards.trace_guards import guards_of
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.lowering import LoweringRequest, recorded
 from inductor_frontend.session import capture_session
+from inductor_frontend.translate.explained import explaining_extensions
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
 from wrapper_ir.analysis.random import random_devices
@@ -121,6 +122,7 @@ def _capture(
         constants={name: tensor_data(name, t) for name, t in built.constants.items() if not is_packed(t)},
         handles={name: tensor for name, tensor in built.constants.items() if is_packed(tensor)},
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
+        extensions=MappingProxyType(explaining_extensions(program, built.sources, options)),
     )
     found = check_signature(artifact, analyses) if options.verify else ()
     if found:

@@ -7,6 +7,7 @@
 | `WRAPPER_IR_DEBUG_FILTER` | names of kernels and operators that are shown, as shell patterns between commas | Inductor's `AOT_INDUCTOR_FILTERED_KERNELS_TO_PRINT` |
 | `WRAPPER_IR_DEBUG_DIR` | the folder of saved tensors | `debug_values` |
 | `WRAPPER_IR_ON_UNSUPPORTED` | `error`: what the backend cannot compile is an error; `inductor`: Inductor compiles it | `inductor` |
+| `WRAPPER_IR_DUMP_COMPILATION` | a folder: all that the backend compiles is written there (see `dump_compilation`) | none |
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
 from torch._inductor import config as inductor_config
@@ -24,11 +26,13 @@ from wrapper_ir.store import CacheSettings
 from wrapper_ir.store import read_settings as read_cache_settings
 
 __all__ = [
+    "DUMP_FOLDER",
     "DebugLevelName",
     "DebugSettings",
     "OnUnsupported",
     "Settings",
     "debug_level",
+    "dump_folder",
     "on_unsupported",
     "read_debug_settings",
     "read_settings",
@@ -36,6 +40,8 @@ __all__ = [
 
 DebugLevelName = Literal["off", "save", "print", "names"]
 """Levels of the pass `debug-values`, in the order of Inductor's digits."""
+
+DUMP_FOLDER = "WRAPPER_IR_DUMP_COMPILATION"
 
 OnUnsupported = Literal["error", "inductor"]
 
@@ -98,6 +104,15 @@ def debug_level(value: object, name: str) -> DebugLevelName:
             known: DebugLevelName = word
             return known
     raise CaptureError("FE103", f"{name} is {value!r}", hint="off, save, print, names, or 0 to 3")
+
+
+def dump_folder(env: Mapping[str, str] | None = None) -> Path | None:
+    """Where to write what is compiled; None for nowhere. Each process of a distributed run has a folder of its own in it."""
+    source = os.environ if env is None else env
+    folder, rank = source.get(DUMP_FOLDER), source.get("RANK")
+    if not folder:
+        return None
+    return Path(folder) / f"rank_{rank}" if rank else Path(folder)
 
 
 def on_unsupported(value: object, name: str) -> OnUnsupported:

@@ -9,6 +9,7 @@ from py_wrapper.emit.program import EmittedModule, emit_module
 from py_wrapper.errors import CacheError
 from py_wrapper.load import load_module, write_files
 from py_wrapper.options import PyOptions
+from py_wrapper.relocate import relocate
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.emitted import EmittedText
@@ -20,7 +21,7 @@ from wrapper_ir.registry import tuning_runtime
 from wrapper_ir.runtime.kernel_files import write_binaries
 from wrapper_ir.runtime.parts import CONSTANTS
 
-__all__ = ["EMITTER", "PythonEmitter", "compile", "emit", "write"]
+__all__ = ["EMITTER", "PythonEmitter", "compile", "emit", "relocate", "write"]
 
 
 def emit(
@@ -97,9 +98,13 @@ class PythonEmitter:
         return compile(artifact, replace(self.options, guarded=self.options.guarded | guarded))
 
     def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
-        """See `wrapper_ir.protocols.LineEmitter`."""
+        """See `wrapper_ir.emitted.LineEmitter`."""
         emitted = self.emit(artifact)
         return (EmittedText(name=f"{emitted.name}.py", text=emitted.source, origins=tuple(emitted.origins)),)
+
+    def relocate(self, program: CompiledProgram, folder: Path) -> tuple[Path, ...]:
+        """`relocate`."""
+        return relocate(program, folder)
 
     def with_operators(self, policy: OperatorPolicy) -> PythonEmitter:
         """See `wrapper_ir.protocols.OperatorEmitter`."""

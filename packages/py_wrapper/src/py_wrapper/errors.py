@@ -30,4 +30,4 @@ class EmitError(PyWrapperError):
 
 
 class CacheError(PyWrapperError):
-    """Files cannot be written: a module that is not text (PY201), or into an output folder (PY202)."""
+    """Files cannot be written: a module that is not text (PY201), into an output folder (PY202), or moved to another one (PY203)."""

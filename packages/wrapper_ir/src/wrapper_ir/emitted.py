@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.program import Function, Program
 
-__all__ = ["EmittedText", "LineOrigin", "OpOrigins"]
+__all__ = ["EmittedText", "LineEmitter", "LineOrigin", "OpOrigins"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,14 @@ class EmittedText:
     name: str
     text: str
     origins: tuple[LineOrigin | None, ...]
+
+
+@runtime_checkable
+class LineEmitter(Protocol):
+    """What an `Emitter` offers besides where it knows which op each line is written for; `wir explain` asks for it."""
+
+    def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
+        """The text that `emit` gives, file by file, with the origin of each line."""
 
 
 class OpOrigins:

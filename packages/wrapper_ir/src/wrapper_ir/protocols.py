@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from wrapper_ir.artifact import Artifact, TensorData
-from wrapper_ir.emitted import EmittedText
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.inputs import TensorFacts
 from wrapper_ir.kernels import KernelBinary, KernelDef
@@ -30,13 +29,13 @@ __all__ = [
     "Frontend",
     "KernelRuntime",
     "KernelTuner",
-    "LineEmitter",
     "LoadedKernel",
     "Machine",
     "OperatorEmitter",
     "PersistentBufferEmitter",
     "PreparingRuntime",
     "RecordingEmitter",
+    "RelocatingEmitter",
     "TuningEmitter",
     "TuningRuntime",
 ]
@@ -135,11 +134,13 @@ class TuningEmitter(Protocol):
 
 
 @runtime_checkable
-class LineEmitter(Protocol):
-    """What an `Emitter` offers besides where it knows which op each line is written for; `wir explain` asks for it."""
+class RelocatingEmitter(Protocol):
+    """What an `Emitter` offers besides where its callables can run from files in a folder of the caller's choice;
+    `inductor_frontend.dump_compilation` asks for it."""
 
-    def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
-        """The text that `emit` gives, file by file, with the origin of each line."""
+    def relocate(self, program: CompiledProgram, folder: Path) -> tuple[Path, ...]:
+        """Writes the code of a callable that this emitter compiled into `folder`, and lets it run from there: breakpoints in the
+        files are hit. Returns the files, the main one first."""
 
 
 class KernelRuntime(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import torch
@@ -12,6 +13,8 @@ from torch._inductor.output_code import OutputCode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.backend.between_streams import between_streams
+from inductor_frontend.backend.observing import observe
+from inductor_frontend.backend.records import FunctionRecord, GraphRecord
 from inductor_frontend.backend.visible import log_code, profiled
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
@@ -22,7 +25,7 @@ from wrapper_ir.operators import ALL_OPERATORS
 from wrapper_ir.protocols import Emitter, OperatorEmitter
 from wrapper_ir.types import TensorType
 
-__all__ = ["Boxed", "boxed", "deferred", "marked"]
+__all__ = ["Boxed", "CallFacts", "boxed", "deferred", "marked"]
 
 # Any in this file: tensors and numbers of any graph.
 Boxed = Callable[[list[Any]], Sequence[Any]]
@@ -36,6 +39,18 @@ class _OwnCode(OutputCode):
         raise BypassAOTAutogradCache("code of the wrapper_ir backend is in its own cache")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFacts:
+    """What is known of a graph's calls: whether Dynamo checks what it is called with, its kind (`forward`, `backward`,
+    `inference`), torch's number of it, the function that it is part of, and whether it came out of the cache."""
+
+    is_guarded: bool = False
+    kind: str = "inference"
+    graph_id: object = None
+    function: FunctionRecord = field(default_factory=FunctionRecord)
+    from_cache: bool = False
+
+
 def marked(call: Boxed) -> Boxed:
     """`call`, a function, with the marks that torch looks for."""
     call._boxed_call = True  # type: ignore[attr-defined]  # torch's mark of this convention
@@ -43,17 +58,10 @@ def marked(call: Boxed) -> Boxed:
     return call
 
 
-def boxed(
-    graph: CompiledGraph,
-    emitter: Emitter[Any],
-    *,
-    is_guarded: bool = False,
-    is_backward: bool = False,
-    graph_id: object = None,
-) -> Boxed:
-    """The emitted callable of a graph, called with the graph's inputs, which Dynamo checks where `is_guarded`; `graph_id` is
-    torch's number of it. Raises BackendError FE401."""
-    guarded = Guarded.all_inputs(graph.artifact.program) if is_guarded else NOT_GUARDED
+def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None = None) -> Boxed:
+    """The emitted callable of a graph, called with the graph's inputs; who watches compilations is told of it. Raises BackendError FE401."""
+    facts = facts or CallFacts()
+    guarded = Guarded.all_inputs(graph.artifact.program) if facts.is_guarded else NOT_GUARDED
     if isinstance(emitter, OperatorEmitter):  # the model is the process's own, and so is what it calls
         emitter = emitter.with_operators(ALL_OPERATORS)
     try:
@@ -65,14 +73,26 @@ def boxed(
         raise BackendError(
             "FE401", f"emitter {emitter.name!r} cannot compile the program: {error}"
         ) from error
+    record = GraphRecord(
+        function=facts.function,
+        kind=facts.kind,
+        artifact=graph.artifact,
+        emitter=emitter,
+        program=compiled,
+        from_cache=facts.from_cache,
+    )
+    with _disable_current_modes():
+        observe(record)
     ordered: Boxed = compiled.boxed
     if graph.positions != tuple(range(graph.inputs)):
         ordered = _picking(ordered, graph.positions)
     if graph.outer != OuterStreams():
         ordered = between_streams(ordered, graph.outer)
-    if is_backward and _takes_complex(graph):
+    if facts.kind == "backward" and _takes_complex(graph):
         ordered = _resolving(ordered)
-    return marked(profiled(ordered, graph.artifact, graph_id))
+    call = marked(profiled(ordered, graph.artifact, facts.graph_id))
+    call.record = record  # type: ignore[attr-defined]  # which lives as long as the code
+    return call
 
 
 def _picking(run: Boxed, positions: Sequence[int]) -> Boxed:

@@ -14,10 +14,11 @@ from torch._inductor import config as inductor_config
 from torch._inductor.compile_fx import compile_fx
 from torch.fx import GraphModule
 
-from inductor_frontend.backend.calling import Boxed, boxed, deferred
+from inductor_frontend.backend.calling import Boxed, CallFacts, boxed, deferred
 from inductor_frontend.backend.fallback import Fallback, counting_faults
 from inductor_frontend.backend.graph import compile_graph
 from inductor_frontend.backend.options import BackendOptions
+from inductor_frontend.backend.records import FunctionRecord
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.cache.canonical import NoCanonicalForm
 from inductor_frontend.cache.function_entry import RuntimeFacts, facts_record, store_function
@@ -57,7 +58,14 @@ class Compilation:
     ignores_shape_env = False
     """Whether sizes are those of the example inputs, whatever symbols the graph has."""
 
-    def __init__(self, options: BackendOptions, emitter: Emitter[Any], store: Store | None) -> None:
+    def __init__(
+        self,
+        options: BackendOptions,
+        emitter: Emitter[Any],
+        store: Store | None,
+        function: FunctionRecord | None = None,
+    ) -> None:
+        self.function = function or FunctionRecord()
         self.options = options
         self.emitter = emitter
         self.store = store
@@ -103,23 +111,28 @@ class Compilation:
     def captured(self, request: GraphRequest) -> tuple[Boxed, str]:
         """The same, always by way of a program."""
         graph, key = compile_graph(request, self.options, self.store)
-        call = boxed(
-            graph,
-            self.emitter,
+        facts = CallFacts(
             is_guarded=self.is_guarded and not request.is_backward,
-            is_backward=request.is_backward,
+            kind=request.kind,
             graph_id=request.facts.get("graph_id"),
+            function=self.function,
+            from_cache=graph.is_from_cache,
         )
-        return call, key
+        return boxed(graph, self.emitter, facts), key
 
 
 class ToldCompilation(Compilation):
     """A compilation after which torch tells what surrounds the graphs."""
 
     def __init__(
-        self, options: BackendOptions, emitter: Emitter[Any], store: Store | None, symbols: SymbolState
+        self,
+        options: BackendOptions,
+        emitter: Emitter[Any],
+        store: Store | None,
+        symbols: SymbolState,
+        function: FunctionRecord | None = None,
     ) -> None:
-        super().__init__(options, emitter, store)
+        super().__init__(options, emitter, store, function)
         self.symbols = symbols
         self._guards = 0
 
@@ -147,9 +160,15 @@ class KeptCompilation(ToldCompilation):
     """A compilation that is stored as a whole in the end: after the backward graph, if there is one."""
 
     def __init__(
-        self, options: BackendOptions, emitter: Emitter[Any], store: Store, key: str, symbols: SymbolState
+        self,
+        options: BackendOptions,
+        emitter: Emitter[Any],
+        store: Store,
+        key: str,
+        symbols: SymbolState,
+        function: FunctionRecord | None = None,
     ) -> None:
-        super().__init__(options, emitter, store, symbols)
+        super().__init__(options, emitter, store, symbols, function)
         self.kept_in = store
         self.key = key
         self.forward: str = ""

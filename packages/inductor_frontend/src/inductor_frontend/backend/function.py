@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.fx import GraphModule
 
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.preparing import prepare_kernels
+from inductor_frontend.backend.records import FunctionRecord, GraphRecord, record_function
 from inductor_frontend.backend.restored import restore
 from inductor_frontend.cache.canonical import NoCanonicalForm
 from inductor_frontend.cache.function_entry import find_function
@@ -26,19 +28,26 @@ __all__ = ["compile_function"]
 # Any in this file: tensors and numbers of any graph.
 
 
-def compile_function(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -> Callable[..., Any]:
-    """The compiled function. Raises CaptureError, HookError, ConversionError and BackendError; where Inductor takes over,
+def compile_function(
+    gm: GraphModule,
+    inputs: Sequence[Any],
+    options: BackendOptions,
+    observers: tuple[Callable[[GraphRecord], object], ...] = (),
+) -> Callable[..., Any]:
+    """The compiled function; `observers` are told of each of its graphs when that is compiled. Raises CaptureError, HookError, ConversionError and BackendError; where Inductor takes over,
     what it raises."""
     with inductor_config.patch(dict(options.inductor)):
-        return _compiled(gm, inputs, options)
+        return _compiled(gm, inputs, options, record_function(gm, observers))
 
 
-def _compiled(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -> Callable[..., Any]:
+def _compiled(
+    gm: GraphModule, inputs: Sequence[Any], options: BackendOptions, function: FunctionRecord
+) -> Callable[..., Any]:
     emitter, store = options.find_emitter(), options.store()
     if torch.compiler.config.force_disable_caches:
         store = None
     if store is None or options.memory_report is not None:  # which is written graph by graph
-        return _compiled_plainly(gm, inputs, options, emitter, store)
+        return _compiled_plainly(gm, inputs, options, emitter, store, function)
     context = TracingContext.try_get()
     symbols = SymbolState(getattr(getattr(context, "fake_mode", None), "shape_env", None))
     try:
@@ -46,16 +55,16 @@ def _compiled(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -
         key = function_key(gm, inputs, symbols, options.choices())
     except NoCanonicalForm as error:
         count_bypass(f"function: {error}")
-        return _compiled_plainly(gm, inputs, options, emitter, store)
+        return _compiled_plainly(gm, inputs, options, emitter, store, function)
     found = find_function(store, key, symbols)
     if found is not None:
         symbols.add(found.facts.guards)
-        return restore(found, gm, inputs, emitter)
+        return restore(found, gm, inputs, emitter, replace(function, from_cache=True))
     prepare_kernels(inputs)
     # Imported here and below: a function out of the cache needs nothing of what compiles, which is most of Inductor.
     from inductor_frontend.backend.compilation import KeptCompilation
 
-    return KeptCompilation(options, emitter, store, key, symbols).run(gm, inputs)
+    return KeptCompilation(options, emitter, store, key, symbols, function).run(gm, inputs)
 
 
 def _compiled_plainly(
@@ -64,12 +73,13 @@ def _compiled_plainly(
     options: BackendOptions,
     emitter: Emitter[Any],
     store: Store | None,
+    function: FunctionRecord,
 ) -> Callable[..., Any]:
     """The function compiled anew, its graphs out of the cache where they are in there."""
     prepare_kernels(inputs)
     from inductor_frontend.backend.compilation import Compilation
 
-    return Compilation(options, emitter, store).run(gm, inputs)
+    return Compilation(options, emitter, store, function).run(gm, inputs)
 
 
 def _require_plain_context(context: TracingContext | None) -> None:

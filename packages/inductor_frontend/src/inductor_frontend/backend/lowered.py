@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence, Set
 from dataclasses import replace
+from types import MappingProxyType
 
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from inductor_frontend.backend.options import BackendOptions
+from inductor_frontend.backend.records import graph_text
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.cache.metrics import Watch
@@ -19,6 +21,7 @@ from inductor_frontend.functionalize.packed_linear import join_packed_linear
 from inductor_frontend.guards.trace_guards import TraceGuards
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.lowering import LoweringRequest, recorded
+from inductor_frontend.translate.explained import PIPELINE, explaining_extensions, stage_extensions
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
 from wrapper_ir.artifact import Artifact, bare_artifact
@@ -33,6 +36,7 @@ __all__ = ["compile_anew"]
 def compile_anew(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:
     """Lowers and translates a graph, inside a capture session. Raises CaptureError, HookError, ConversionError."""
     facts, watch = request.facts, Watch()
+    aot_graph = graph_text(request.gm)
     join_packed_linear(request.gm)
     lowering = LoweringRequest(
         gm=request.gm,
@@ -49,7 +53,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         strides = _output_strides(recording)
         built = build_program(recording, context)
     return CompiledGraph(
-        artifact=_artifact(built, options, lowering.static_inputs),
+        artifact=_artifact(built, options, lowering.static_inputs, aot_graph),
         inputs=len(request.inputs),
         positions=built.positions,
         strides=tuple(strides),
@@ -68,7 +72,9 @@ def _output_strides(graph: RecordingGraph) -> list[tuple[Size, ...] | None]:
     return strides
 
 
-def _artifact(built: GraphProgram, options: BackendOptions, static: Sequence[int]) -> Artifact:
+def _artifact(
+    built: GraphProgram, options: BackendOptions, static: Sequence[int], aot_graph: str
+) -> Artifact:
     analyses = finish(built.program, options.capture)
     program, passes = analyses.program, options.host_pipeline
     if options.records and program.target.device != CPU:
@@ -78,7 +84,14 @@ def _artifact(built: GraphProgram, options: BackendOptions, static: Sequence[int
     if passes:
         program = run_pipeline(program, passes, analyses=analyses)
     constants = {name: tensor_data(name, t) for name, t in built.constants.items()}
-    return bare_artifact(program, constants, analyses)
+    artifact = bare_artifact(program, constants, analyses)
+    extensions = explaining_extensions(program, built.sources, options.capture)
+    extensions |= stage_extensions(aot_graph, built.program)
+    return replace(
+        artifact,
+        extensions=MappingProxyType(extensions),
+        metadata=MappingProxyType({**artifact.metadata, PIPELINE: passes}),
+    )
 
 
 def _with_static(program: Program, positions: Set[int]) -> Program:

@@ -21,13 +21,10 @@ def write_memory_report(program: Program, request: GraphRequest, folder: Path) -
     number of the graph in this process. Sizes are those that the graph was compiled with; where one has no value then, there
     is a warning and no page. Raises CaptureError FE103 where the folder cannot be written to."""
     number = request.facts.get("graph_id")
-    kind = (
-        "backward" if request.is_backward else "inference" if request.facts.get("is_inference") else "forward"
-    )
     try:
         report = memory_report(program)
         folder.mkdir(parents=True, exist_ok=True)
-        write_report(report, folder / f"graph_{0 if number is None else number}_{kind}.html")
+        write_report(report, folder / f"graph_{0 if number is None else number}_{request.kind}.html")
     except ExpressionError as error:
         _LOG.warning("no memory report of graph %s: %s", number, error)
     except OSError as error:

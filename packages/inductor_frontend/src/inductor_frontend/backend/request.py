@@ -34,6 +34,13 @@ class GraphRequest:
         return bool(self.facts.get("is_backward", False))
 
     @property
+    def kind(self) -> str:
+        """`backward`, `inference` or `forward`."""
+        if self.is_backward:
+            return "backward"
+        return "inference" if self.facts.get("is_inference") else "forward"
+
+    @property
     def shape_env(self) -> Any:  # Any: torch's ShapeEnv, untyped
         """The ShapeEnv of the graph's sizes; None where all are fixed."""
         env = getattr(self.gm, "shape_env", None)  # autograd leaves it there

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
 
 import torch
@@ -19,7 +19,8 @@ from torch._functorch.aot_autograd import prepare_aot_module_simplified
 from torch._guards import TracingContext, tracing
 from torch.fx import GraphModule
 
-from inductor_frontend.backend.calling import Boxed, boxed, deferred
+from inductor_frontend.backend.calling import Boxed, CallFacts, boxed, deferred
+from inductor_frontend.backend.records import FunctionRecord
 from inductor_frontend.cache.function_entry import CompiledFunction
 from inductor_frontend.errors import BackendError
 from wrapper_ir.protocols import Emitter
@@ -73,11 +74,16 @@ def restore(
     gm: GraphModule,
     inputs: Sequence[Any],
     emitter: Emitter[Any],
+    function: FunctionRecord | None = None,
     *,
     is_guarded: bool = True,
 ) -> Callable[..., Any]:
     """The callable that torch's autograd would have made around the graphs of `found`, whose inputs Dynamo checks where
-    `is_guarded`. Raises BackendError."""
+    `is_guarded`; `function` is the record of what they are part of. Raises BackendError."""
+    kind = "inference" if found.backward is None else "forward"
+    facts = CallFacts(
+        is_guarded=is_guarded, kind=kind, function=function or FunctionRecord(), from_cache=True
+    )
     with ExitStack() as stack:
         context = TracingContext.try_get()
         assert context is not None  # functions are cached under Dynamo only
@@ -85,7 +91,7 @@ def restore(
         stack.enter_context(compiled_autograd._disable())
         prepared = prepare_aot_module_simplified(gm, inputs, **_preparation())
         parameters, fake_inputs, config = prepared[1], prepared[4], prepared[6]
-        run = _result(found, emitter, is_guarded).wrap_post_compile(fake_inputs, config, {})
+        run = _result(found, emitter, facts).wrap_post_compile(fake_inputs, config, {})
 
     def call(*args: Any) -> Any:
         return run([*parameters, *args])
@@ -115,20 +121,20 @@ def _preparation() -> dict[str, Any]:
 
 
 def _result(
-    found: CompiledFunction, emitter: Emitter[Any], is_guarded: bool
+    found: CompiledFunction, emitter: Emitter[Any], call: CallFacts
 ) -> GenericAOTAutogradResult[Any, Any]:
     """Torch's record of a compiled function; what it keeps for its logs is left empty."""
     facts = found.facts
     backward = None
     if found.backward is not None:
-        kept = found.backward
+        kept, later = found.backward, replace(call, is_guarded=False, kind="backward")
         backward = _ReadyBackward(
-            call=deferred(lambda keep: (boxed(kept.graph, emitter, is_backward=True), kept.overwrites)),
+            call=deferred(lambda keep: (boxed(kept.graph, emitter, later), kept.overwrites)),
             backward_state_indices=[],
             num_symints_saved_for_bw_=facts.saved_sizes,
         )
     known: dict[str, Any] = {
-        "compiled_fw": _Ready(boxed(found.forward, emitter, is_guarded=is_guarded)),
+        "compiled_fw": _Ready(boxed(found.forward, emitter, call)),
         "compiled_bw": backward,
         "runtime_metadata": facts.metadata,
         "dispatch_wrappers": [],

@@ -41,6 +41,11 @@ class CompiledGraph:
     outer: OuterStreams = field(default_factory=OuterStreams)
     counts: Counts = field(default_factory=Counts)
 
+    @property
+    def is_from_cache(self) -> bool:
+        """Whether it was read out of an entry."""
+        return _FACTS in self.artifact.metadata
+
 
 def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:
     """Keeps a graph under its key. Raises NoCanonicalForm, StoreError."""

@@ -13,7 +13,7 @@ from wrapper_ir.ops import UNKNOWN, Provenance
 
 __all__ = ["ProvenanceReader"]
 
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in [^\n]*\n +(?P<text>\S[^\n]*))?')
 _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
@@ -27,9 +27,11 @@ def _short(path: str, root: str) -> str:
 
 class ProvenanceReader:
     """Reads provenance of FX nodes, each node once. `root` is the folder that paths are shown relative to, `graph` the
-    graph whose nodes are named: Inductor counts what calls a subgraph among the origins of all that is in it."""
+    graph whose nodes are named: Inductor counts what calls a subgraph among the origins of all that is in it. `texts` has
+    the text of each source line that was read, by `file:line`."""
 
-    def __init__(self, root: str, graph: fx.Graph | None = None) -> None:
+    def __init__(self, root: str, graph: fx.Graph | None = None, texts: dict[str, str] | None = None) -> None:
+        self.texts: dict[str, str] = {} if texts is None else texts
         self._root = root
         self._graph = graph
         self._known: dict[fx.Node, tuple[str, str, str]] = {}
@@ -37,7 +39,7 @@ class ProvenanceReader:
     def within(self, graph: object) -> ProvenanceReader:
         """A reader that names the nodes of this graph only."""
         assert isinstance(graph, fx.Graph)
-        return ProvenanceReader(self._root, graph)
+        return ProvenanceReader(self._root, graph, self.texts)
 
     def read(self, origins: Iterable[fx.Node], name: str) -> Provenance:
         """The joint provenance of several source nodes, in their graph's order of creation; `name` is Inductor's."""
@@ -66,12 +68,15 @@ class ProvenanceReader:
     def location(self, trace: str) -> str:
         """The innermost place in a stack trace that is not torch's own, as file:line; '' for none."""
         # "<...>" are the functions of generated graphs, whose numbers differ from run to run
-        frames = [(m["file"], m["line"]) for m in _FRAME.finditer(trace) if not m["file"].startswith("<")]
+        frames = [m for m in _FRAME.finditer(trace) if not m["file"].startswith("<")]
         if not frames:
             return ""
-        own = [f for f in frames if not f[0].startswith(_TORCH_DIR)]
-        file, line = (own or frames)[-1]
-        return f"{_short(file, self._root)}:{line}"
+        own = [m for m in frames if not m["file"].startswith(_TORCH_DIR)]
+        frame = (own or frames)[-1]
+        place = f"{_short(frame['file'], self._root)}:{frame['line']}"
+        if frame["text"]:
+            self.texts[place] = frame["text"].strip()
+        return place
 
 
 def _is_subgraph(node: fx.Node) -> bool:

@@ -43,13 +43,14 @@ __all__ = ["GraphProgram", "build_program"]
 class GraphProgram:
     """A program and what belongs to it: its constants' tensors by `Constant.data_name`, for each parameter of `main` the position of
     the graph input that it is, and for each result the parameter (by its position) whose storage it shares; `outer` are
-    the streams around it."""
+    the streams around it, `sources` the text of source lines by `file:line`."""
 
     program: Program
     constants: Mapping[str, torch.Tensor]
     positions: tuple[int, ...]
     shared: tuple[int | None, ...]
     outer: OuterStreams
+    sources: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,14 @@ class _Builder:
         params = {p.value: i for i, p in enumerate(program.main.params)}
         roots = (self.scope.root(x) if isinstance(x, Value) else None for x in results)
         shared = tuple(None if r is None else params.get(r) for r in roots)
-        return GraphProgram(program, self.constants.tensors, positions, shared, self.scope.streams.outer)
+        return GraphProgram(
+            program,
+            self.constants.tensors,
+            positions,
+            shared,
+            self.scope.streams.outer,
+            self.scope.provenance.texts,
+        )
 
     def _results(self) -> tuple[Arg, ...]:
         """What the graph returns. Two views of one layout are two tensors to the caller, as in Inductor's own code."""

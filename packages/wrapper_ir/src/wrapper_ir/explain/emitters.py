@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.emitted import EmittedText
+from wrapper_ir.emitted import EmittedText, LineEmitter
 from wrapper_ir.errors import WirError
 from wrapper_ir.explain.model import Explanation
 from wrapper_ir.explain.program import ExplainOptions, explain_program
 from wrapper_ir.operators import ALL_OPERATORS
-from wrapper_ir.protocols import LineEmitter, OperatorEmitter
+from wrapper_ir.protocols import OperatorEmitter
 from wrapper_ir.registry import emitter
 
 __all__ = ["emitted_texts", "explain_artifact"]

@@ -1,0 +1,171 @@
+"""Writes what torch.compile made into a folder: graphs, programs, code, guards, graph breaks.
+
+One folder for each compiled version of a function, called after torch's number of it (`0_0` for `0/0`), so that paths are the same
+in each run of a program; in it one for each graph. Code runs from there: breakpoints in its files are hit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from inductor_frontend.backend.dynamo_state import compiled_codes, graph_breaks
+from inductor_frontend.backend.graph_explanation import explain_graph
+from inductor_frontend.backend.program_stages import program_stages
+from inductor_frontend.backend.records import GraphRecord, live_records
+from inductor_frontend.backend.stock_code import write_stock_code
+from inductor_frontend.errors import BackendError
+from inductor_frontend.settings import DUMP_FOLDER, dump_folder
+from inductor_frontend.translate.explained import AOT_GRAPH
+from wrapper_ir.errors import WirError
+from wrapper_ir.explain import explanation_json, explanation_text
+from wrapper_ir.protocols import RelocatingEmitter
+from wrapper_ir.storage import save
+from wrapper_ir.text import print_program
+
+__all__ = ["dump_compilation", "write_graph"]
+
+_NOTES = "graph.json"
+_OUTSIDE = "outside_dynamo"
+"""The folder of graphs that were compiled without Dynamo."""
+
+
+@contextmanager
+def dump_compilation(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Writes all that torch.compile makes into `folder`: of what is compiled in the block when it is compiled, and of what was
+    compiled before, or comes out of a cache, as much as there is.
+
+    `torch.compile(model, backend="wrapper_ir")` writes for each graph: Dynamo's graph, autograd's (AOT) graph, the program
+    before and after each pass, the emitted code with its kernels, the artifact, and where all of it comes from. When the block
+    ends, guards, the bytecode that Dynamo runs and graph breaks follow, and the code of graphs that Inductor compiled itself, out of its caches
+    too. Emitted Python runs from the folder from then on, where breakpoints are hit.
+
+    The block sets the environment variable `WRAPPER_IR_DUMP_COMPILATION`, which does the same for a whole process. Gives the folder
+    that this process writes to. Raises BackendError FE404 where it cannot be written.
+    """
+    before = os.environ.get(DUMP_FOLDER)
+    os.environ[DUMP_FOLDER] = str(Path(folder).absolute())
+    own = dump_folder()
+    assert own is not None  # it was just set
+    try:
+        for record in _records_in_use():
+            write_graph(record, own)
+        yield own
+    finally:
+        if before is None:
+            os.environ.pop(DUMP_FOLDER, None)
+        else:
+            os.environ[DUMP_FOLDER] = before
+    _write_rest(own)
+
+
+def write_graph(record: GraphRecord, folder: Path) -> Path:
+    """Writes all of one graph, and lets its code run from there; returns its folder. Raises BackendError FE404."""
+    try:
+        own = _folder_of(record, folder)
+        function = own.parent
+        own.mkdir(parents=True, exist_ok=True)
+        if record.function.graph:
+            _write(function / "dynamo_graph.py", record.function.graph)
+        artifact = record.artifact
+        aot = artifact.extensions.get(AOT_GRAPH, "")
+        if aot:
+            _write(own / "aot_graph.py", aot)
+        for number, (name, program) in enumerate(program_stages(artifact)):
+            _write(own / "programs" / f"{number:02}_{name}.txt", print_program(program))
+        _write(own / "program.txt", print_program(artifact.program))
+        lacks = _save(record, own)
+        code = _write_code(record, own / "code")
+        _write_explanation(record, own)
+        notes = {
+            "made": record.made,
+            "process": os.getpid(),
+            "compile_id": record.function.compile_id,
+            "kind": record.kind,
+            "emitter": record.emitter.name,
+            "from_cache": record.from_cache,
+            "code": [str(path.relative_to(own)) for path in code],
+            "runs_from_here": isinstance(record.emitter, RelocatingEmitter),
+            "lacks": lacks,
+        }
+        _write(own / _NOTES, json.dumps(notes, indent=2) + "\n")
+    except OSError as error:
+        raise BackendError(
+            "FE404",
+            f"{folder} cannot be written: {error}",
+            hint=f"a folder to write to; {DUMP_FOLDER} names it",
+        ) from error
+    return own
+
+
+def _records_in_use() -> list[GraphRecord]:
+    """The graphs that Dynamo would still run, and those that it does not know of: a reset leaves code alive that nothing calls."""
+    used = {name for code in compiled_codes() for name in code.backend_ids}
+    return [r for r in live_records() if not r.function.backend_id or r.function.backend_id in used]
+
+
+def _folder_of(record: GraphRecord, folder: Path) -> Path:
+    """The graph's folder: its own from before, or a new one beside those of other graphs of this process that are in use."""
+    function = folder / (record.function.compile_id.replace("/", "_") or _OUTSIDE)
+    same = [r for r in live_records() if r.function.backend_id == record.function.backend_id]
+    taken = {r.made for r in (*_records_in_use(), *same) if r is not record}
+    number = 0
+    while True:
+        path = function / (f"{record.kind}_{number}" if number else record.kind)
+        try:
+            notes = json.loads((path / _NOTES).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return path
+        if notes.get("process") != os.getpid() or notes.get("made") not in taken:
+            return path
+        number += 1
+
+
+def _save(record: GraphRecord, own: Path) -> list[str]:
+    """Writes the artifact; in words why there is none."""
+    try:
+        save(record.artifact, own / "graph.wir")
+    except WirError as error:
+        return [f"graph.wir: {error}"]
+    return []
+
+
+def _write_code(record: GraphRecord, folder: Path) -> tuple[Path, ...]:
+    """The code that runs, which then runs from there; where the emitter cannot do that, what it writes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(record.emitter, RelocatingEmitter):
+        return record.emitter.relocate(record.program, folder)
+    try:
+        return record.emitter.write(record.artifact, folder)
+    except WirError as error:
+        path = folder / "not_written.txt"
+        _write(path, f"{error}\n")
+        return (path,)
+
+
+def _write_explanation(record: GraphRecord, own: Path) -> None:
+    explanation = explain_graph(record, (record.emitter.name,))
+    _write(own / "explanation.txt", explanation_text(explanation))
+    _write(own / "explanation.json", explanation_json(explanation))
+
+
+def _write_rest(folder: Path) -> None:
+    """What is known when all is compiled."""
+    for code in compiled_codes():
+        own = folder / code.compile_id.replace("/", "_")
+        head = f"# {code.name}, {code.file}:{code.line}\n"
+        _write(own / "guards.txt", head + code.guards)
+        _write(own / "bytecode.txt", head + code.bytecode)
+    breaks = [
+        "\n".join([b.reason, *(f"  at {place}" for place in reversed(b.stack)), ""]) for b in graph_breaks()
+    ]
+    _write(folder / "graph_breaks.txt", "\n".join(breaks))
+    write_stock_code(folder / "inductor")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")

@@ -1,0 +1,52 @@
+"""The programs that a graph's program was made from: as captured, and after each pass.
+
+An artifact of the backend carries the first one as text, and the pipeline. Passes are functions of a program alone, so the others are made
+again when somebody asks, also where the artifact came out of the cache.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from inductor_frontend.translate.early_memory import early_memory
+from inductor_frontend.translate.explained import CAPTURED, PIPELINE
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import WirError
+from wrapper_ir.passes import MoveArguments, Pass, parse_pipeline
+from wrapper_ir.program import Program
+from wrapper_ir.text import parse_program
+
+__all__ = ["program_stages"]
+
+
+def program_stages(artifact: Artifact) -> Iterator[tuple[str, Program]]:
+    """(name, program) of each stage; only the last one where the artifact does not carry the first."""
+    text = artifact.extensions.get(CAPTURED, "")
+    if not text:
+        yield "final", artifact.program
+        return
+    program = dataclasses.replace(parse_program(text), kernels=artifact.program.kernels)
+    yield "captured", program
+    program = early_memory(Analyses(program))
+    for step in (MoveArguments(), *_passes(artifact)):
+        program = step.run(program)
+        yield step.name, program
+        if isinstance(step, MoveArguments):
+            program = _with_static(program, artifact.program)
+
+
+def _passes(artifact: Artifact) -> tuple[Pass, ...]:
+    try:
+        return parse_pipeline(artifact.metadata.get(PIPELINE, ""))
+    except WirError:  # of a version that had other passes
+        return ()
+
+
+def _with_static(program: Program, final: Program) -> Program:
+    """The program with the parameters static that are so in the end."""
+    static = {p.value.name for p in final.main.params if p.static}
+    params = [dataclasses.replace(p, static=p.static or p.value.name in static) for p in program.main.params]
+    main = dataclasses.replace(program.main, params=tuple(params))
+    return program.with_functions((main, *program.functions[1:]))

@@ -1,0 +1,59 @@
+"""What an artifact carries for explanations: the text of source lines, and choices that the capture's options made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from inductor_frontend.options import CaptureOptions
+from wrapper_ir.explain.choices import CHOICES, choices_json
+from wrapper_ir.explain.model import Candidate, Choice
+from wrapper_ir.explain.program import SOURCES
+from wrapper_ir.program import Program
+from wrapper_ir.text import print_program
+
+__all__ = ["AOT_GRAPH", "CAPTURED", "PIPELINE", "explaining_extensions", "stage_extensions"]
+
+AOT_GRAPH = "aot_graph.py"
+"""The extension with the graph that autograd gave to the compiler, as Python."""
+CAPTURED = "captured.txt"
+"""The extension with the program as captured, without its kernels."""
+PIPELINE = "inductor_frontend.passes"
+"""The metadata with the pipeline of passes that was run."""
+
+_WITH_TEMPLATES = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution"})
+"""Operators that Inductor has Triton templates for."""
+
+
+def explaining_extensions(
+    program: Program, sources: Mapping[str, str], options: CaptureOptions
+) -> dict[str, str]:
+    """The artifact's extensions by name; one that would be empty is left out."""
+    found: dict[str, str] = {}
+    if sources:
+        found[SOURCES] = json.dumps(dict(sorted(sources.items())), ensure_ascii=False)
+    products = sorted(e.name for e in program.externs if e.name.partition(".")[0] in _WITH_TEMPLATES)
+    if products:
+        found[CHOICES] = choices_json([(_products(options, program.target.device.type), products)])
+    return found
+
+
+def stage_extensions(aot_graph: str, captured: Program) -> dict[str, str]:
+    """What the final program was made from, for those who look at a compilation."""
+    return {AOT_GRAPH: aot_graph, CAPTURED: print_program(replace(captured, kernels=()))}
+
+
+def _products(options: CaptureOptions, device: str) -> Choice:
+    operator = Candidate(name="the library's operator", chosen=True)
+    if device == "cpu" and options.cpu_kernels == "cpp":
+        why = "matrix products and convolutions on a CPU are the library's operators: nothing else is offered"
+        return Choice(subject="matrix products and convolutions", why=why, candidates=(operator,))
+    template = Candidate(
+        name="a Triton template", detail="offered with products='templates' or products='candidates'"
+    )
+    if options.products == "extern":
+        why = "the capture's option products='extern': operators, without measuring"
+    else:
+        why = f"products={options.products!r}: Inductor has no template that fits these calls"
+    return Choice(subject="matrix products and convolutions", why=why, candidates=(operator, template))

@@ -1,0 +1,27 @@
+"""A small model with a graph break, in a file of its own, whose lines explanations and dumps name."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["BREAK_LINE", "FIRST_LINE", "TwoParts"]
+
+FIRST_LINE, BREAK_LINE = 23, 24
+
+
+class TwoParts(nn.Module):
+    """Two graphs: Dynamo ends the first one where a branch depends on data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 4)
+        self.norm = nn.BatchNorm1d(16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shapes: (N, 16) to (N, 4)."""
+        y = torch.relu(self.norm(self.first(x)))
+        if y.sum() > 1e9:
+            y = y + 1
+        probabilities: Tensor = self.second(y).softmax(-1)
+        return probabilities

@@ -1,0 +1,47 @@
+"""Lets a compiled module run from a file in another folder, where breakpoints in that file are hit."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from py_wrapper.errors import CacheError
+from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.runtime.kernel_files import TABLE
+from wrapper_ir.runtime.relocation import relocate_functions
+
+__all__ = ["relocate"]
+
+
+def relocate(program: CompiledProgram, folder: str | Path) -> tuple[Path, ...]:
+    """Copies the module of a callable that `compile` returned, with its kernels, into `folder`, and lets it run from there;
+    returns the files, the module first. Raises CacheError PY203 where the module's file is gone or `folder` cannot be
+    written.
+    """
+    scope = getattr(program, "__globals__", {})  # `forward` is a function of the module
+    old = Path(scope.get("__file__", ""))
+    target = Path(folder)
+    try:
+        source = old.read_text(encoding="utf-8")
+        new = target / old.name
+        files = [new]
+        if new != old:
+            files += _copied(old, target)
+    except OSError as error:
+        raise CacheError("PY203", f"the module {old} cannot be moved to {target}: {error}") from error
+    relocate_functions(scope, source, str(old), str(new))
+    scope["__file__"] = str(new)  # by which errors find the line that they were raised at
+    return tuple(files)
+
+
+def _copied(module: Path, target: Path) -> Iterator[Path]:
+    """Copies the module and the kernels below its folder; yields the files but the module's."""
+    target.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(module, target / module.name)
+    for path in (module.parent / TABLE, *sorted(module.parent.glob("kernels/*"))):
+        if path.is_file():
+            new = target / path.relative_to(module.parent)
+            new.parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, new)
+            yield new
