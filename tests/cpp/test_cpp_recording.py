@@ -215,6 +215,27 @@ def test_what_is_written_is_state(gpu: FakeGpu, tmp_path: Path) -> None:
     assert counts(gpu)["replay"] >= 3
 
 
+def test_arguments_of_any_layout_are_copied(gpu: FakeGpu, tmp_path: Path) -> None:
+    """With elements that share bytes, and with bytes of none between them."""
+    text = """
+func @main(%x: f32[4, 8]{0, 1}, %y: f32[8, 8]{16, 1}) {
+  %a = alloc f32[4, 8]
+  copy %a, %x
+  %b = alloc f32[8, 8]
+  copy %b, %y
+  return %a, %b
+}
+"""
+    program = built(gpu, recorded(text), tmp_path)
+    for _ in range(5):
+        x, y = torch.randn(8).expand(4, 8), torch.randn(8, 16)[:, :8]
+        a, b = program(x, y)
+        assert torch.equal(a, x)
+        assert torch.equal(b, y)
+    seen = counts(gpu)
+    assert (seen["begin_capture"], seen["replay"]) == (1, 4)
+
+
 def test_updated_constants_are_recorded_anew(gpu: FakeGpu, tmp_path: Path) -> None:
     k = torch.randn(64)
     program, cache, x = built(gpu, recorded(STATE, {"k": k}), tmp_path), torch.zeros(64), torch.randn(64)

@@ -43,11 +43,9 @@ As predicted, and better: each plan holds the bound. It allocates less often tha
 allocates two or three times, since all lies in one pool, and holds more for it.
 
 Measured is what the plan says, and what operators return that nothing takes (the sums of logarithms of attention, last states of
-`lstm`), whose sizes the program does not have: up to 8 % on `lstm`, above 64 MiB at most 0.3 %, on four models. No model holds more
-than with Inductor's reuse or its pool planner, workspaces counted or not, but for `bert-256`: 0.3 % more than with reuse. Its worst
-moment is six times 5,242,880 bytes, in the wide layers. The last pool, of five, is there in the last attention too, which needs four
-and a half and its result: as much as at the worst moment by what the program says, and one sum of logarithms, 40 x 4 x 128 numbers or
-81,920 bytes, comes on top, which is the difference to the byte. Reuse holds five and a half then. Training steps hold the bound of
+`lstm`), whose sizes the program does not have: up to 8 % on `lstm`, above 64 MiB at most 0.3 %. No model holds more
+than with Inductor's reuse or its pool planner, workspaces counted or not. Of two plans that hold the same, `plan-memory` takes the one
+that holds less while such an operator runs: `bert-256` held one sum of logarithms more than Inductor's reuse before. Training steps hold the bound of
 each graph, and no more than Inductor's."""
 
 

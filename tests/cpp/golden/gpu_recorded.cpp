@@ -59,7 +59,7 @@ struct Graph_0Frame {
 
 // recorded as a CUDA graph for each of its keys, 16 at a time
 void run_graph_0(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run, Int s0) {
-  recorded(run, 0, {key(s0)}, inputs, outputs, [&](Tensor* inputs, Tensor* outputs) {
+  recorded(run, 0, {recording_key(s0)}, inputs, outputs, [&](Tensor* inputs, Tensor* outputs) {
     Graph_0Frame call{c, inputs, outputs, run, s0};
     call.part_0();
   });

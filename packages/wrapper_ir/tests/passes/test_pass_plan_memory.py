@@ -20,6 +20,7 @@ symbol s0 : int backed [2, 64] hint 8
 symbol s1 : int backed [2, 64] hint 8
 
 extern "aten::relu(Tensor self) -> Tensor"
+extern "demo::parts(Tensor self) -> (Tensor, Tensor)"
 
 kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
 
@@ -46,6 +47,23 @@ def _chain(sizes: list[str], *, given: str = "%x: f32[64]", last: str = "f32[16]
         lines.append(f"  launch @k({source}, %b{number}) extents(4, 4)")
         source = f"%b{number}"
     return "\n".join([*lines, f"  return {source}"])
+
+
+@pytest.mark.parametrize(
+    ("call", "allocations"),
+    [
+        ("%r = call aten::relu(%b1) : f32[16]", 4),
+        ("%t = call demo::parts(%b1) : results\n  %r = unpack %t[0] : f32[16]", 5),
+    ],
+)
+def test_less_is_held_beside_results_of_unknown_sizes(call: str, allocations: int) -> None:
+    """What an operator with several results makes beside `%r` comes on top: bytes that are idle then, and would make it as
+    much as at the worst moment, are given back before."""
+    stages = _chain(["f32[64]", "f32[32]", "f32[96]", "f32[16]"], last="f32[1]")
+    before, after = stages.split("  %b2 = alloc", 1)
+    after = after.replace("launch @k(%b1", "launch @k(%r", 1)
+    text = _planned(f"{before}  {call}\n  %b2 = alloc{after}", "plan-memory{slack=0}")
+    assert text.count("= alloc") == allocations, text
 
 
 @pytest.mark.parametrize(("layout", "pooled"), [("[s0 - 2, 3]{8, 1}", False), ("[s0 - 2, 3]", True)])

@@ -137,7 +137,7 @@ def _body(scope: FunctionScope, made: str, parts: Sequence[str]) -> list[str]:
     lines = [f"// not recorded as a CUDA graph: {why}"] if why else []
     if name not in recorded.numbers:
         return [*lines, f"{declaration(scope)} {{", f"  {made}", *(f"  {part}" for part in parts), "}"]
-    key = ", ".join(f"key({given})" for given, _ in scope.given)
+    key = ", ".join(f"recording_key({given})" for given, _ in scope.given)
     return [
         f"// recorded as a CUDA graph for each of its keys, {scope.module.recordings} at a time",
         f"{declaration(scope)} {{",

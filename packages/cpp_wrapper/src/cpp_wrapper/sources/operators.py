@@ -53,6 +53,8 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     operator = step.operator.extern
     scope.module.operators[operator.name] = operator
     if not (_by_shim(step, scope) or write_exactly(step, scope)):
+        if scope.is_recorded:
+            raise scope.error("CPP505", f"operator {operator.name} is called otherwise than a recording can")
         in_python = ExternTag.PYTHON_ONLY in operator.tags
         if in_python and (operator.name.startswith(_HIGHER_ORDER) or not scope.module.python_operators):
             hint = "register the operator in C++, or emit the program with py_wrapper or fx_converter"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
 from functools import partial
 from typing import ClassVar
@@ -25,6 +25,7 @@ from wrapper_ir.passes.shared_pools import share_pools
 from wrapper_ir.planner import Algorithm, Packer, Pool, SearchBudget, held_bytes, pack, plan_pools
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import definitions, map_values, operands, results
+from wrapper_ir.types import TupleType
 from wrapper_ir.values import Value
 
 __all__ = ["PlanMemory"]
@@ -168,7 +169,7 @@ class _Planner:
         ]
         fixed = [b for b in buffers if self._is_held(storages[b.name])]
         planned = {s.op.result for s in storages.values()}
-        outside = held_outside(self.function, self.analyses, self.sizes, planned)
+        outside = self._outside(planned)
         kinds = {name: s.kind for name, s in storages.items()}
         held = plan_pools(fixed, outside, kinds, None, self.packer)
         outside = held_bytes(held, outside)
@@ -181,6 +182,14 @@ class _Planner:
         limit = max(held_bytes(others, outside), default=0) * (1 + self.options.most_slack)
         groups = share_pools(pools, storages, units, self.ranges, outside, limit)
         return [*([pool] for pool in held), *groups]
+
+    def _outside(self, planned: Set[Value]) -> list[int]:
+        """Bytes held beside what is planned, while each op runs. An operator with several results may make some that nothing
+        takes, whose sizes the program does not have: they count as a byte, so that of two plans that hold the same the one
+        that holds less there is taken."""
+        held = held_outside(self.function, self.analyses, self.sizes, planned)
+        makes_more = (any(isinstance(v.type, TupleType) for v in results(op)) for op in self.function.body)
+        return [bytes + more for bytes, more in zip(held, makes_more, strict=True)]
 
     def _is_held(self, storage: PlannableStorage) -> bool:
         """Whether its memory is held from call to call."""

@@ -4,9 +4,9 @@
 
 namespace wir {
 
-inline int64_t key(Int value) { return raw(value); }
-inline int64_t key(bool value) { return value ? 1 : 0; }
-inline int64_t key(double value) {
+inline int64_t recording_key(Int value) { return raw(value); }
+inline int64_t recording_key(bool value) { return value ? 1 : 0; }
+inline int64_t recording_key(double value) {
   int64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof bits);
   return bits;

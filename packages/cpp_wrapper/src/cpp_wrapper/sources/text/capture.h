@@ -1,0 +1,178 @@
+// What a recording is made with: memory of its own, and a stream that the driver captures.
+#pragma once
+#include <algorithm>
+
+#include "container.h"
+#include "driver.h"
+#include "gpu.h"
+
+extern "C" {
+int32_t aoti_torch_create_cuda_stream_guard(void* stream, int32_t device_index, wir::CudaStreamGuardOpaque** ret_guard);
+int32_t aoti_torch_delete_cuda_stream_guard(wir::CudaStreamGuardOpaque* guard);
+}
+
+namespace wir {
+namespace {  // of the one file that includes this
+
+void use_stream(void* stream, int32_t index, CudaStreamGuardOpaque** guard) {
+  ok(aoti_torch_create_cuda_stream_guard(stream, index, guard), "making a stream current");
+}
+
+// --- layouts
+
+/// The bytes from the first element of a tensor to its last one, and whether each of them is of exactly one element.
+struct Extent {
+  size_t nbytes = 0;
+  bool is_dense = false, overlaps = false;
+};
+
+Extent extent(size_t element, int64_t rank, const int64_t* sizes, const int64_t* strides) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+  int64_t count = 1, last = 0;
+  for (int64_t i = 0; i < rank; ++i) {
+    count = raw(Int(count) * Int(sizes[i]));
+    if (sizes[i] > 1) dims.emplace_back(strides[i], sizes[i]);
+    if (sizes[i] > 1) last = raw(Int(last) + Int(sizes[i] - 1) * Int(strides[i]));
+  }
+  if (count == 0) return {0, true, false};
+  std::sort(dims.begin(), dims.end());
+  bool overlaps = false;
+  int64_t covered = 1;  // elements up to the end of the dimensions before
+  for (const auto& [stride, size] : dims) {
+    overlaps = overlaps || stride < covered;
+    covered = raw(Int(size - 1) * Int(stride) + Int(covered));
+  }
+  return {static_cast<size_t>(raw(Int(last + 1) * Int(element))), !overlaps && last + 1 == count, overlaps};
+}
+
+struct Layout {
+  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  int32_t dtype = 0;
+  explicit Layout(Tensor tensor) {
+    ok(aoti_torch_get_dim(tensor, &rank), "dim");
+    ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
+    ok(aoti_torch_get_strides(tensor, &strides), "strides");
+    ok(aoti_torch_get_dtype(tensor, &dtype), "dtype");
+  }
+  Extent extent() const { return wir::extent(aoti_torch_dtype_element_size(dtype), rank, sizes, strides); }
+};
+uint64_t address(Tensor tensor) { return reinterpret_cast<uint64_t>(data(tensor)); }
+
+// --- memory
+
+/// Bytes of the device that recordings write in each replay.
+struct Block {
+  Tensor handle = nullptr;
+  uint64_t begin = 0;
+  size_t nbytes = 0;
+  Block(size_t nbytes, Gpu gpu) : nbytes(nbytes) {
+    wir::allocate(handle, {Int(nbytes)}, {1}, u8(), gpu);
+    begin = address(handle);
+  }
+  Block(const Block&) = delete;
+  ~Block() { drop(handle); }
+  bool has(uint64_t at) const { return at >= begin && at < begin + nbytes; }
+};
+using Blocks = std::vector<std::shared_ptr<Block>>;
+
+/// What a function allocates while it is recorded. Blocks of `shared` may be used by other recordings, too: they hold nothing from
+/// one replay to the next. The allocations whose numbers are in `apart` get blocks of their own.
+class Memory final : public RecordedMemory {
+ public:
+  Memory(const Run& run, void* stream, const Blocks& shared, const std::vector<size_t>& apart)
+      : run_(run), stream_(stream), free_(shared), apart_(apart) {}
+  void allocate(Tensor& made, Ints sizes, Ints strides, int32_t dtype) override {
+    const auto rank = static_cast<int64_t>(sizes.size());
+    const size_t nbytes = std::max<size_t>(extent(aoti_torch_dtype_element_size(dtype), rank, ints(sizes), ints(strides)).nbytes, 1);
+    used.push_back(block(nbytes));
+    byte_window(made, used.back()->handle, dtype, sizes, strides, 0);
+  }
+  /// The number of the allocation that a result lies in; those of `used` for none.
+  size_t find(uint64_t at) const {
+    size_t number = 0;
+    while (number < used.size() && !used[number]->has(at)) ++number;
+    return number;
+  }
+  Blocks used;
+
+ private:
+  std::shared_ptr<Block> block(size_t nbytes) {
+    auto best = free_.end();
+    const bool is_apart = std::find(apart_.begin(), apart_.end(), used.size()) != apart_.end();
+    for (auto one = free_.begin(); one != free_.end() && !is_apart; ++one) {
+      if ((*one)->nbytes >= nbytes && (best == free_.end() || (*one)->nbytes < (*best)->nbytes)) best = one;
+    }
+    if (best != free_.end()) {
+      std::shared_ptr<Block> found = *best;
+      free_.erase(best);
+      return found;
+    }
+    // of the stream that replays are queued on: torch's allocator gives freed memory to that again, in order
+    CudaStreamGuardOpaque* guard = nullptr;
+    use_stream(stream_, run_.gpu.index, &guard);
+    struct Back {
+      CudaStreamGuardOpaque* guard;
+      ~Back() { aoti_torch_delete_cuda_stream_guard(guard); }
+    } const back{guard};
+    return std::make_shared<Block>(nbytes, run_.gpu);
+  }
+
+  const Run& run_;
+  void* stream_;
+  Blocks free_;
+  const std::vector<size_t>& apart_;
+};
+
+// --- recording
+
+/// While this lives what the run queues is recorded, on a stream of its own.
+class Capture {
+ public:
+  Capture(Run& run, Memory& memory, Products& products) : run_(run), before_(run.stream) {
+    check(driver().StreamCreate(&stream_, kNonBlocking), "make a stream");
+    try {
+      use_stream(stream_, run.gpu.index, &guard_);
+      check(driver().StreamBeginCapture(stream_, kRelaxedCapture), "begin to record");
+    } catch (...) {
+      leave();
+      throw;
+    }
+    run.stream = stream_;
+    run.recorded = &memory;
+    run.products = &products;
+    is_open_ = true;
+  }
+  Capture(const Capture&) = delete;
+  ~Capture() {
+    void* graph = nullptr;
+    if (is_open_ && driver().StreamEndCapture(stream_, &graph) == 0 && graph != nullptr) driver().GraphDestroy(graph);
+    leave();
+  }
+  /// What was recorded, to be replayed.
+  void* end() {
+    void *graph = nullptr, *made = nullptr;
+    is_open_ = false;
+    check(driver().StreamEndCapture(stream_, &graph), "record");
+    const int status = driver().GraphInstantiate(&made, graph, 0);
+    driver().GraphDestroy(graph);
+    check(status, "make a graph of what was recorded");
+    return made;
+  }
+
+ private:
+  void leave() noexcept {
+    run_.stream = before_;
+    run_.recorded = nullptr;
+    run_.products = nullptr;
+    if (guard_ != nullptr) aoti_torch_delete_cuda_stream_guard(guard_);
+    if (stream_ != nullptr) driver().StreamDestroy(stream_);
+  }
+
+  Run& run_;
+  void *before_, *stream_ = nullptr;
+  CudaStreamGuardOpaque* guard_ = nullptr;
+  bool is_open_ = false;
+};
+
+}  // namespace
+}  // namespace wir
