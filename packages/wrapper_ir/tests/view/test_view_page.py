@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,8 +27,10 @@ VALUES = (
         kernel="k",
         value="b",
         summary="f32[64]: mean 1",
-        phase="after_launch",
+        phase="after",
     ),
+    SavedValue(file="in.safetensors", kernel="", value="x", summary="f32[64]: mean 3", phase="inputs"),
+    SavedValue(file="out.safetensors", kernel="", value="e", summary="f32[16]: mean 4", phase="outputs"),
     SavedValue(
         file="exact.safetensors",
         kernel="twice",
@@ -294,7 +295,7 @@ def test_times_and_values_of_a_run(page: Page) -> None:
     assert "time6.00 \u00b5s, 60.0 % of the run" in facts
     assert page.texts(".saved td") == [
         "%b",
-        "after_launch",
+        "after",
         "f32[64]: mean 1",
         "after_launch_k_b.safetensors",
     ]
@@ -314,25 +315,46 @@ def test_times_and_values_of_a_run(page: Page) -> None:
     )
 
 
+def test_saved_arguments_and_results_of_the_program(page: Page) -> None:
+    page.go("func @main")
+    assert "f32[64]: mean 3" in page.until(lambda: page.texts(".saved td"), bool)
+    page.go("return %e")
+    assert "f32[16]: mean 4" in page.until(
+        lambda: page.texts(".saved td"), lambda found: "f32[16]: mean 4" in found
+    )
+
+
+LIGHT, DARK = "rgb(255, 255, 255)", "rgb(20, 23, 27)"
+
+
+def _expect_color(page: Page, color: str) -> None:
+    script = "return getComputedStyle(document.body).backgroundColor"
+    assert page.until(lambda: page.js(script), lambda found: found == color) == color
+
+
 def test_themes(page: Page) -> None:
-    back = "return getComputedStyle(document.body).backgroundColor"
-    assert page.js(back) == "rgb(255, 255, 255)"
+    _expect_color(page, LIGHT)
     page.keys("t")
     page.expect("#theme", "Theme: light")
     page.click("#theme")
     page.expect("#theme", "Theme: dark")
-    assert page.js(back) == "rgb(20, 23, 27)"
+    _expect_color(page, DARK)
     page.open()  # which is remembered
     page.expect("#theme", "Theme: dark")
+    _expect_color(page, DARK)
     page.keys("t")
     page.expect("#theme", "Theme: system")
+    _expect_color(page, LIGHT)
 
 
 def test_the_system_may_be_dark(browser: Chrome, page: Page) -> None:
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-    )
-    assert page.js("return getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+    _expect_color(page, DARK)
+    page.keys("t")  # light, whatever the system says
+    _expect_color(page, LIGHT)
+    page.keys("t", "t")
+    _expect_color(page, DARK)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
@@ -371,8 +393,3 @@ def test_what_the_program_says_of_itself(page: Page) -> None:
     facts = page.until(lambda: page.texts(".facts tr"), bool)
     assert "kernels3" in facts
     assert "symbol n : int backed [2, 64] hint 8" in page.texts("#panel pre")[0]
-
-
-def test_the_data_is_what_the_page_holds(page: Page) -> None:
-    held = page.js("return document.getElementById('data').textContent")
-    assert json.loads(held)["programs"][0]["title"] == "sample.wir"

@@ -48,7 +48,7 @@ def _save(path: Path, dtype: str, sizes: list[int], data: bytes, said: dict[str,
 
 
 def test_saved_values(tmp_path: Path) -> None:
-    said = {"phase": "after_launch", "kernel": "k", "arg": "a b", "dtype": "f32"}
+    said = {"phase": "after", "kernel": "k", "arg": "a b", "dtype": "f32"}
     _save(
         tmp_path / "after_launch_k_a.safetensors",
         "F32",
@@ -64,12 +64,19 @@ def test_saved_values(tmp_path: Path) -> None:
         struct.pack("<4f", 1, 2, 3, 4),
         said | {"dtype": "c64", "arg": "c"},
     )
-    first, second, third = read_saved_values(tmp_path)
-    assert (first.kernel, first.value, first.phase, first.op) == ("k", '"a b"', "after_launch", -1)
+    second, third, first = read_saved_values(tmp_path)  # of different names: the shorter first
+    assert (first.kernel, first.value, first.phase, first.op) == ("k", '"a b"', "after", -1)
     assert first.summary == "f32[2, 2] [[1, 2], [3, nan]]"
     assert (second.kernel, second.value) == ("", "b")
     assert second.summary.startswith("f32[100]: mean 49.5, min 0, max 99, ")
     assert third.summary.startswith("c64[2] ")
+
+
+def test_values_of_one_name_in_their_order(tmp_path: Path) -> None:
+    for name in ("k_a_10", "k_a_2", "k_a", "k_a_1"):
+        _save(tmp_path / f"{name}.safetensors", "F32", [1], struct.pack("<f", 1), {"kernel": "k", "arg": "a"})
+    files = [v.file.removesuffix(".safetensors") for v in read_saved_values(tmp_path)]
+    assert files == ["k_a", "k_a_1", "k_a_2", "k_a_10"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff" * 8, b"\x02\0\0\0\0\0\0\0[]", b"\x40\0\0\0\0\0\0\0" + b'{"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}  '])  # fmt: skip

@@ -167,8 +167,9 @@ class OpTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedValue:
-    """A value that a run saved: of which kernel's launch, which argument, and what it is in words. `op` is -1 where the file
-    does not say of which launch."""
+    """A value that a run saved: of which kernel's launch, which argument, and what it is in words. Without a kernel it is an
+    argument or a result of the program, as `phase` says (`inputs`, `outputs`). `op` is -1 where the file does not say of which
+    launch."""
 
     file: str
     kernel: str

@@ -61,13 +61,14 @@ def _facts(op: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def read_saved_values(folder: Path) -> tuple[SavedValue, ...]:
-    """The tensors in the safetensors files of a folder, with their statistics, in order of the files' names. Raises ReportError
-    WIR273 where there is no such folder, or a file is damaged."""
+    """The tensors in the safetensors files of a folder, with their statistics, those of one name in the order in which they were
+    saved. Raises ReportError WIR273 where there is no such folder, or a file is damaged."""
     if not folder.is_dir():
         raise ReportError(
             "WIR273", f"no folder {str(folder)!r}", hint="give the folder that debug values saved into"
         )
-    return tuple(v for path in sorted(folder.glob("*.safetensors")) for v in _values(path))
+    paths = sorted(folder.glob("*.safetensors"), key=lambda path: (len(path.name), path.name))  # a, a_1, a_10
+    return tuple(v for path in paths for v in _values(path))
 
 
 def _values(path: Path) -> Iterator[SavedValue]:

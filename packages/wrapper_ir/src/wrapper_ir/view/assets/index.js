@@ -57,11 +57,23 @@ class ProgramIndex {
   }
 
   addValues(values) {
+    const groups = new Map();
     for (const value of values) {
       const exact = value.op >= 0 ? this.rowAt(value.function || this.functions[0].name, value.op) : undefined;
-      const places = exact ? [exact] : (this.launches.get(value.kernel) || []).map(number => this.rows[number]).filter(row => row.values.some(([name]) => name === value.value));
-      for (const row of places) row.saved.push(value);
+      if (exact) exact.saved.push(value); else addTo(groups, `${value.phase}\n${value.kernel}\n${value.value}`, value);
     }
+    for (const found of groups.values()) {
+      const rows = this.rowsOf(found[0]);
+      // as many as there are launches: the first is of the first one; else which is whose is not known
+      rows.forEach((row, n) => row.saved.push(...(rows.length === found.length ? [found[n]] : found)));
+    }
+  }
+
+  // The rows that a saved value may be of: launches with it, or where the program gets or returns it.
+  rowsOf({kernel, phase, value}) {
+    const holds = row => row.values.some(([name]) => name === value), [main] = this.functions;
+    if (kernel) return (this.launches.get(kernel) || []).map(number => this.rows[number]).filter(holds);
+    return main.rows.filter(row => holds(row) && (phase === "inputs" ? row.first < 0 : row.op === "Return"));
   }
 
   rowAt(name, op) {
