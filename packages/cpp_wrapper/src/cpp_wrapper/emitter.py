@@ -20,6 +20,7 @@ from cpp_wrapper.library.project import write_project
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.program import Sources, emit_sources
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.emitted import EmittedText
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.store import Store, open_cache
@@ -63,6 +64,12 @@ class CppEmitter:
     def emit(self, artifact: Artifact) -> Sources:
         """`cpp_wrapper.emit`."""
         return emit_sources(artifact, None, self._elsewhere)
+
+    def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
+        """See `wrapper_ir.emitted.LineEmitter`; the program's own file, without what all libraries have in common."""
+        sources = emit_sources(artifact, None, self._elsewhere)
+        text = sources.files["program.cpp"]
+        return (EmittedText(name="program.cpp", text=text, origins=sources.origins),)
 
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
         """A CMake project; its program first."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.ops import AssertLayout
 from wrapper_ir.program import Function, Program
 
 __all__ = ["EmittedText", "LineEmitter", "LineOrigin", "OpOrigins"]
@@ -54,21 +55,26 @@ class OpOrigins:
         }
 
     def of(self, function: str, position: int) -> LineOrigin:
-        """The origin of the op at `position` of the lowered function; for an op that lowering added, that of the next op which
-        it did not."""
+        """The origin of the op at `position` of the lowered function; for an op that lowering added, that of the op
+        which it was added for: a neighbour."""
         found = self._found.get(function, ())
         return found[position] if position < len(found) else LineOrigin(note=f"function @{function}")
 
 
 def _origins(given: Function, lowered: Function) -> list[LineOrigin]:
     positions = {id(op): at for at, op in enumerate(given.body)}
+    known = [positions.get(id(op)) for op in lowered.body]
+    after = list(known)
+    for at in range(len(after) - 2, -1, -1):
+        after[at] = after[at + 1] if after[at] is None else after[at]
     found: list[LineOrigin] = []
-    next_one = max(len(given.body) - 1, 0)
-    for op in reversed(lowered.body):
-        at = positions.get(id(op))
-        if at is not None:
-            next_one = at
-        note = "" if at is not None else "added by lowering, before this op"
-        found.append(LineOrigin(function=given.name, position=next_one, note=note))
-    found.reverse()
+    before: int | None = None
+    for at, op in enumerate(lowered.body):
+        before = before if known[at] is None else known[at]
+        note, position = "", known[at]
+        if position is None and isinstance(op, AssertLayout) and op.sizes and before is not None:
+            note, position = "added by lowering, after this op", before  # a check of what it returned
+        elif position is None:
+            note, position = "added by lowering, before this op", after[at]
+        found.append(LineOrigin(function=given.name, position=position or 0, note=note))
     return found

@@ -38,6 +38,8 @@ def write_function(scope: FunctionScope) -> list[str]:
     all_steps = scope.plan.steps
     for number, step in enumerate(all_steps):
         scope.step = step
+        if step.at.op is not None:
+            scope.origin = scope.module.origins.of(scope.plan.name, step.at.position)
         text = source_text(_origin(all_steps, number))
         scope.break_part(_PART)
         if text != at and (text or at == _ELSEWHERE):
@@ -123,7 +125,7 @@ def _struct(scope: FunctionScope) -> list[str]:
     lines += [f"  Event {name};" for name in scope.events.values()]
     lines += [f"  Tensor t[{count}] = {{}};", f"  ~{struct}() {{ release(t, {count}); }}"]
     for number, part in enumerate(scope.parts):
-        lines += ["", f"  void part_{number}() {{", *(f"    {text}" for text in part), "  }"]
+        lines += ["", f"  void part_{number}() {{", *(line.indented() for line in part), "  }"]
     members += [name for name, _ in (*scope.given, *scope.results)]
     lines += ["};", ""]
     parts = [f"call.part_{n}();" for n in range(len(scope.parts))]

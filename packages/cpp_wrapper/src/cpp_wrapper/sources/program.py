@@ -29,11 +29,13 @@ from cpp_wrapper.sources.kernels import (
     kernel_units,
     levels_of,
 )
+from cpp_wrapper.sources.lines import line_origins
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ProgramScope
 from cpp_wrapper.sources.version import METADATA_VERSION
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.emitted import LineOrigin, OpOrigins
 from wrapper_ir.expr import CPP_HELPERS, Expr
 from wrapper_ir.json import signature_to_json
 from wrapper_ir.lowering import LoweringOptions, Plan, lower
@@ -58,6 +60,8 @@ class Sources:
     units: tuple[KernelUnit, ...]
     constants: tuple[Blob, ...]
     metadata: str
+    origins: tuple[LineOrigin | None, ...] = ()
+    """What each line of `program.cpp` is written for."""
 
     def __str__(self) -> str:
         return self.files["program.cpp"]
@@ -68,13 +72,18 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
     lowering = LoweringOptions(persistent_buffers=options.persistent_buffers, keep_windows=True)
-    plan = lower(with_code(artifact, options.archs), lowering, analyses)
+    coded = with_code(artifact, options.archs)
+    plan = lower(coded, lowering, analyses)
     _check_parameters(plan)
     levels = levels_of(plan.kernels)
     units, texts = kernel_units(levels.values())
     blobs = place_constants(plan)
     module = ProgramScope(
-        plan, options.oldest_torch or torch_version(), options.python_operators, options.recordings
+        plan,
+        options.oldest_torch or torch_version(),
+        options.python_operators,
+        options.recordings,
+        OpOrigins(coded.program, plan.program),
     )
     launched = gpu_kernels(plan, module, options.archs)
     place_images(launched, blobs)
@@ -84,12 +93,14 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     )
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
     files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
-    files["program.cpp"] = _program(module, levels, launched, blobs)
+    lines = _program(module, levels, launched, blobs)
+    files["program.cpp"] = "\n".join(lines) + "\n"
     return Sources(
         files=files | texts,
         units=units,
         constants=tuple(blobs.values()),
         metadata=_metadata(module, instruction_rows(levels)),
+        origins=tuple(line_origins(lines)),
     )
 
 
@@ -115,7 +126,7 @@ def _program(
     levels: Mapping[str, Levels],
     launched: Mapping[str, GpuKernel],
     blobs: Mapping[str, Blob],
-) -> str:
+) -> list[str]:
     load, handles = write_load(module, dict(blobs))
     make, persistent = write_persistent(module)
     module.kernels = {name: module.names(name) for name in levels}
@@ -126,7 +137,7 @@ def _program(
     kernels += write_kernels(launched, blobs, module)
     heads, functions = _functions(module)
     symbols = dict.fromkeys(member.symbol for one in levels.values() for member in one)
-    lines = [
+    return [
         *('#include "steps.h"', '#include "helpers.h"', '#include "symbols.h"'),
         *([f'#include "{"graphs" if module.recorded.numbers else "gpu"}.h"'] if module.gpu else []),
         "",
@@ -153,7 +164,6 @@ def _program(
         "",
         *_description(module, handles, len(blobs), persistent),
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _functions(module: ProgramScope) -> tuple[list[str], list[str]]:

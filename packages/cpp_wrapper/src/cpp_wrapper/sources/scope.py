@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cpp_wrapper.errors import EmitError
+from cpp_wrapper.sources.lines import SourceLine
 from cpp_wrapper.sources.recording import find_recorded
 from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.emitted import LineOrigin, OpOrigins
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind, to_cpp
 from wrapper_ir.lowering import FunctionPlan, Plan
@@ -72,9 +74,16 @@ class ProgramScope:
     handles, `kernels` the functions that launch kernels, by name."""
 
     def __init__(
-        self, plan: Plan, oldest_torch: tuple[int, int], python_operators: bool, recordings: int
+        self,
+        plan: Plan,
+        oldest_torch: tuple[int, int],
+        python_operators: bool,
+        recordings: int,
+        origins: OpOrigins,
     ) -> None:
         self.plan = plan
+        self.origins = origins
+        """Of the plan's ops, in the program that it was lowered from."""
         self.oldest_torch = oldest_torch
         self.python_operators = python_operators
         target = plan.program.target.device
@@ -117,7 +126,9 @@ class FunctionScope:
     def __init__(self, module: ProgramScope, plan: FunctionPlan) -> None:
         self.module = module
         self.plan = plan
-        self.parts: list[list[str]] = [[]]
+        self.origin = LineOrigin(note=f"arguments of @{plan.name}")
+        """What the lines to come are written for."""
+        self.parts: list[list[SourceLine]] = [[]]
         self.slots: list[str] = []
         """The names of slots for handles, in order; '' for one that continues the slots before it."""
         self.symbols: list[tuple[str, SymKind]] = []
@@ -152,7 +163,7 @@ class FunctionScope:
 
     def line(self, text: str) -> None:
         """Adds a line to the part."""
-        self.parts[-1].append("  " * self._depth + text)
+        self.parts[-1].append(SourceLine("  " * self._depth + text, self.origin))
 
     @contextmanager
     def indented(self) -> Iterator[None]:
