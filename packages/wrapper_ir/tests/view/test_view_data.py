@@ -141,6 +141,20 @@ def test_kernels_and_launches() -> None:
     assert next(row for row in view.functions[0].rows if row.first == 11).calls == ("branch", "branch")
 
 
+def test_declarations_of_all_kinds_of_kernels() -> None:
+    kinds = set()
+    for seed in range(8):
+        program = random_program(random.Random(seed), size=40)
+        text = print_program(program)
+        for kernel in view_program(program, ViewOptions(sources=NO_SOURCE)).kernels:
+            kinds.add(kernel.kind)
+            assert f"\n{kernel.declaration}" in text
+            assert "{{{" not in kernel.declaration.splitlines()[-1]
+            assert kernel.source in text
+            assert len(kernel.params) == len(program.kernel(kernel.name).params)
+    assert {"cpp", "triton"} <= kinds
+
+
 def test_memory_is_that_of_the_report() -> None:
     report = memory_report(sample_program())
     for mine, theirs in zip(view_program(sample_program()).functions, report.functions, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from packages.wrapper_ir.tests.view.view_browser import Page, opened_browser
 from packages.wrapper_ir.tests.view.view_samples import layers
 
@@ -38,6 +39,7 @@ def _seconds(browser: Chrome) -> float:
     return float(next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
 
 
+@pytest.mark.slow
 def test_ten_thousand_ops_stay_fluid(tmp_path: Path) -> None:
     program = layers(STEPS)
     assert len(program.main.body) > 10_000

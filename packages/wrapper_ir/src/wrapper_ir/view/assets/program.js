@@ -28,7 +28,7 @@ function GroupLine({group, number, folded, chosen, top, lines, act, id}) {
   const count = group.kind === "equal" ? "" : `${commas(group.stop - group.start)} lines`;
   return html`<div id=${id} role="treeitem" aria-level=${group.depth + 1} aria-expanded=${!folded} aria-selected=${chosen} class=${`row group ${group.kind}${chosen ? " selected" : ""}`} style=${{top: `${top}px`}}
     onClick=${() => { act.select(-1 - number); act.fold(number); }}>
-    <span class="gutter"></span><span class="what" style=${{paddingLeft: `${group.depth * 2}ch`}}><span class="arrow">${folded ? "\u25b8" : "\u25be"}</span> ${group.name} <span class="note">${count}${seconds ? `, ${timeText(seconds)}` : ""}</span></span></div>`;
+    <span class="gutter"></span>${lines.indexes.some(i => i.timed) && lines.indexes.length === 1 ? html`<span class="no-time"></span>` : ""}<span class="what" style=${{paddingLeft: `${group.depth * 2}ch`}}><span class="arrow">${folded ? "\u25b8" : "\u25be"}</span> ${group.name} <span class="note">${count}${seconds ? `, ${timeText(seconds)}` : ""}</span></span></div>`;
 }
 
 function ProgramLine({item, line, top, state, act, pairs, slowest, hit, uses, depth}) {
@@ -37,7 +37,7 @@ function ProgramLine({item, line, top, state, act, pairs, slowest, hit, uses, de
   return html`<div id=${`line${item}`} role="treeitem" aria-level=${depth + 1} aria-selected=${selected} class=${`row${selected ? " selected" : ""}${hit ? " hit" : ""}${same}`} style=${{top: `${top}px`}}>
     ${line.rows.map((row, side) => html`<div class=${`half${selected && pairs && side === state.side ? " active" : ""}${row ? "" : " none"}`} onClick=${() => act.select(item, row ? side : 1 - side)}>
       ${row && html`<span class="gutter">${row.saved.length ? html`<span class="dot" title="saved values"></span>` : ""}${row.first >= 0 ? row.first : ""}</span>
-        <span class=${`what${side === state.side && uses.has(row.number) ? " use" : ""}`} style=${{paddingLeft: `${depth * 2}ch`}}>${named(row.text.slice(0, 400), side === state.side ? state.value : null, (name, event) => { event.stopPropagation(); act.value(item, side, name); })}</span>
-        ${row.seconds ? html`<span class="time" title=${timeText(row.seconds)}><span style=${{width: `${100 * row.seconds / slowest[side]}%`}}></span></span>` : ""}`}
+        ${slowest[side] ? html`<span class=${row.seconds ? "time" : "no-time"} title=${row.seconds ? timeText(row.seconds) : ""}>${row.seconds ? html`<span style=${{width: `${100 * row.seconds / slowest[side]}%`}}></span>` : ""}</span>` : ""}
+        <span class=${`what${side === state.side && uses.has(row.number) ? " use" : ""}`} style=${{paddingLeft: `${depth * 2}ch`}}>${named(row.text.slice(0, 400), side === state.side ? state.value : null, (name, event) => { event.stopPropagation(); act.value(item, side, name); })}</span>`}
     </div>`)}</div>`;
 }
