@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from packages.wrapper_ir.tests.debugger.debug_case import LOOP, subject
+from packages.wrapper_ir.tests.debugger.wrong_emitter import Wrong
 from packages.wrapper_ir.tests.interp.interp_case import OPTIONS, artifact
 from packages.wrapper_ir.tests.interp.list_machine import ListMachine, tensor
 
-from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.artifact import TensorData
 from wrapper_ir.debugger.compare import Comparison, compare_constants, compare_runs
 from wrapper_ir.debugger.contents import Content
 from wrapper_ir.debugger.engines import engine_samples
@@ -22,9 +21,8 @@ from wrapper_ir.debugger.samples import samples
 from wrapper_ir.debugger.subject import InputChoice, Subject
 from wrapper_ir.debugger.taps import tap_windows, tapped
 from wrapper_ir.debugger.tolerances import Tolerance, compare_contents
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.interp import Interpreter
-from wrapper_ir.ops import CallExtern, Copy
+from wrapper_ir.ops import Copy
 from wrapper_ir.tensor_text import TensorView
 from wrapper_ir.types import DType
 from wrapper_ir.verifier import verify
@@ -194,39 +192,6 @@ def test_other_kinds() -> None:
 
 
 # --- other engines, through programs that return what they compute
-
-
-class Compiled:
-    def __init__(self, program: Artifact) -> None:
-        self.boxed = Interpreter(program, ListMachine(), OPTIONS).boxed
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError
-
-
-class Wrong:
-    """An emitter that spells negations as logarithms."""
-
-    name = "wrong"
-
-    def __init__(self) -> None:
-        self.compiled = 0
-
-    def emit(self, artifact: Artifact) -> Artifact:
-        raise NotImplementedError
-
-    def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        raise NotImplementedError
-
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> Compiled:
-        self.compiled += 1
-        main = artifact.program.main
-        body = [
-            replace(op, target="list::log") if isinstance(op, CallExtern) and op.target == "list::neg" else op
-            for op in main.body
-        ]
-        program = artifact.program.with_functions((main.with_body(body), *artifact.program.functions[1:]))
-        return Compiled(replace(artifact, program=program))
 
 
 def test_taps_keep_the_program_valid() -> None:

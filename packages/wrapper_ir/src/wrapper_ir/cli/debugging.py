@@ -1,4 +1,4 @@
-"""Commands that run programs under control: step, hunt, compare, replay."""
+"""Commands that run programs under control: step, hunt, compare, replay, minify."""
 
 from __future__ import annotations
 
@@ -164,4 +164,39 @@ def replay(file: str, ops: str, output: str, **choices: Unpack[SubjectChoices]) 
     click.echo(f"{output}: {len(piece.program.main.body)} ops, {stored} bytes of constants")
 
 
-COMMANDS: tuple[click.Command, ...] = (step, hunt, compare, replay)
+@click.command()
+@click.argument("file")
+@click.option(
+    "--check",
+    metavar="COMMAND",
+    help="A shell command that fails on the file, `{}` in it, with the same status and code.",
+)
+@click.option(
+    "--compare",
+    "engine",
+    metavar="NAME",
+    help="An installed emitter whose engine differs from the interpreter.",
+)
+@click.option("--nan", is_flag=True, help="An op makes a NaN from finite values.")
+@click.option(
+    "-o", "--output", default="-", help="A .wir file, or a Python test; `-`: the test to standard output."
+)
+@subject_options
+def minify(
+    file: str,
+    check: str | None,
+    engine: str | None,
+    nan: bool,
+    output: str,
+    **choices: Unpack[SubjectChoices],
+) -> None:
+    """Shrink a failing program to a few ops with the inputs that they had, and print it as a test."""
+    from wrapper_ir.cli.minifying import MinifyChoices, minified
+
+    chosen = sum((check is not None, engine is not None, nan))
+    if chosen != 1:
+        raise click.UsageError("give one of --check, --compare and --nan")
+    minified(read_artifact(file), MinifyChoices(command=check, engine=engine, output=output), choices)
+
+
+COMMANDS: tuple[click.Command, ...] = (step, hunt, compare, replay, minify)

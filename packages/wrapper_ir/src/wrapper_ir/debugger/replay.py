@@ -20,6 +20,7 @@ from wrapper_ir.debugger.taps import dense_copy
 from wrapper_ir.errors import DebugError
 from wrapper_ir.expr import Bool, Expr, Float, Int
 from wrapper_ir.interp import Step
+from wrapper_ir.kernel_hash import content_hash
 from wrapper_ir.layout import type_symbols
 from wrapper_ir.ops import Arg, Op
 from wrapper_ir.passes.dead_ops import without_unused_definitions
@@ -196,7 +197,7 @@ class _Piece:
         program = self._program(self._snapshot, self._results)
         data = _needed_data(program, self._subject.artifact.constants, {**self._snapshot.data, **self._state})
         bare = bare_artifact(program, data)
-        kernels = {k.name for k in program.kernels}
+        kernels = set(map(content_hash, program.kernels))
         source = self._subject.artifact
         made = replace(
             source,

@@ -1,0 +1,7 @@
+"""Shrinks a program that fails to the few ops that it takes, with the inputs that they had."""
+
+from wrapper_ir.debugger.minify.checks import Check, command_check, engine_check, finite_check
+from wrapper_ir.debugger.minify.minifier import Minified, minify
+from wrapper_ir.debugger.minify.module_text import module_text
+
+__all__ = ["Check", "Minified", "command_check", "engine_check", "finite_check", "minify", "module_text"]

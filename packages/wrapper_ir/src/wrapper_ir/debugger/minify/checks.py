@@ -1,0 +1,84 @@
+"""What a program that is being shrunk has to go on doing wrong."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.debugger.compare import compare_runs
+from wrapper_ir.debugger.engines import engine_samples
+from wrapper_ir.debugger.hunt import HuntOptions, hunt
+from wrapper_ir.debugger.samples import samples
+from wrapper_ir.debugger.subject import InputChoice, Subject
+from wrapper_ir.debugger.tolerances import Tolerance
+from wrapper_ir.interp import InterpOptions
+from wrapper_ir.protocols import Emitter, Machine
+from wrapper_ir.storage import save
+
+__all__ = ["Check", "command_check", "engine_check", "finite_check"]
+
+# Any in this file: the machine's tensors, the emitter's code
+_CODE = re.compile(r"\[([A-Z]+\d{3})\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Whether an artifact, which takes no inputs, still fails; `text` says how, for the test that comes out."""
+
+    fails: Callable[[Artifact], bool]
+    text: str
+
+
+def finite_check(machine: Machine[Any], options: HuntOptions, interp: InterpOptions) -> Check:
+    """An op makes a bad value from good ones."""
+
+    def fails(artifact: Artifact) -> bool:
+        found = hunt(Subject(artifact, machine, options=interp), options)
+        return found is not None and found.function is not None
+
+    return Check(fails, "an op makes a NaN or an infinity")
+
+
+def engine_check(
+    emitter: Emitter[Any], machine: Machine[Any], interp: InterpOptions, tolerance: Tolerance | None = None
+) -> Check:
+    """The emitter's engine computes something else than the interpreter, or fails where that does not."""
+
+    def fails(artifact: Artifact) -> bool:
+        subject = Subject(artifact, machine, options=interp)
+        second = engine_samples(artifact, emitter, machine, InputChoice())
+        found = compare_runs(samples(subject), second, tolerance)
+        return found.mismatch is not None or found.failed == 2
+
+    return Check(fails, f"the engine {emitter.name!r} differs from the interpreter")
+
+
+def command_check(command: str, artifact: Artifact, timeout: float = 600) -> Check:
+    """A shell command on the file (in place of `{}`, else as last argument) fails as it does for `artifact`: with the same exit
+    status and, where it prints one, the same code."""
+    first = _outcome(command, artifact, timeout)
+
+    def fails(candidate: Artifact) -> bool:
+        return first[0] != 0 and _outcome(command, candidate, timeout) == first
+
+    return Check(fails, f"`{command}` fails with status {first[0]}")
+
+
+def _outcome(command: str, artifact: Artifact, timeout: float) -> tuple[int, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "candidate.wir"
+        save(artifact, path)
+        file = shlex.quote(str(path))
+        line = command.replace("{}", file) if "{}" in command else f"{command} {file}"
+        done = subprocess.run(
+            line, shell=True, capture_output=True, text=True, check=False, timeout=timeout
+        )  # the user's own command
+    found = _CODE.search(done.stderr) or _CODE.search(done.stdout)
+    return done.returncode, found[1] if found else ""
