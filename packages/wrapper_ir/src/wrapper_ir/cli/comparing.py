@@ -21,7 +21,9 @@ from wrapper_ir.debugger.subject import InputChoice, Subject
 from wrapper_ir.debugger.tolerances import Tolerance, compare_contents
 from wrapper_ir.eager import EagerFrontend
 from wrapper_ir.errors import DebugError
+from wrapper_ir.ops import CallExtern
 from wrapper_ir.registry import frontend
+from wrapper_ir.schemas import ExternTag
 
 __all__ = ["CompareChoices", "compared"]
 
@@ -88,9 +90,18 @@ def _unsteady(subject: Subject, mismatch: Mismatch | None, choices: CompareChoic
         return (
             f"{mismatch.first.name} is not deterministic: the first run gives other values when it is repeated",
         )
-    if choices.engine not in (None, "interpreter") and subject.draws:
-        return ("the program draws random numbers, which each engine draws itself",)
+    if choices.engine not in (None, "interpreter") and _draws(subject, mismatch.first):
+        return (
+            f"{mismatch.first.name} is of an operator that may draw random numbers, and each engine draws its own",
+        )
     return ()
+
+
+def _draws(subject: Subject, sample: Sample) -> bool:
+    """Whether the op that computed a value is random."""
+    op = None if sample.function is None else sample.function.body[sample.position]
+    info = subject.analyses.extern_info.get(op.target) if isinstance(op, CallExtern) else None
+    return info is not None and ExternTag.RANDOM in info.extern.tags
 
 
 def _with_eager(

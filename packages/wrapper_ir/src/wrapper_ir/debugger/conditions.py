@@ -36,7 +36,7 @@ STATISTICS: Mapping[str, Callable[[TensorSummary], float | None]] = {
 
 
 class Statistic(ValueAtom):
-    """A number about a tensor. Text: `max(%x)`."""
+    """A number about a tensor, such as `max(%x)`."""
 
     __slots__ = ("name",)
     __match_args__ = ("value", "name")
@@ -53,7 +53,7 @@ class Statistic(ValueAtom):
 
 
 class Element(ValueAtom):
-    """One element. Text: `at(%x, 0, 3)`."""
+    """One element, such as `at(%x, 0, 3)`."""
 
     __slots__ = ("index",)
     __match_args__ = ("value", "index")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from wrapper_ir.artifact import TensorData
 from wrapper_ir.protocols import Machine
 from wrapper_ir.tensor_text import TensorView, scalar_text, summarize, summary_text, tensor_lines
 from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, device_of
 
 __all__ = ["Content", "content_of", "is_bad"]
 
@@ -51,13 +50,12 @@ def content_of(value: Value, held: Any, machine: Machine[T]) -> Content:
     """The content of a tensor or a number; the tensor's bytes are copied."""
     if not machine.is_tensor(held):
         return Content(held)
-    assert isinstance(value.type, TensorType)
-    data: TensorData = machine.data(held)
+    data = machine.data(held)
     view = TensorView(
-        dtype=value.type.dtype,
+        dtype=data.dtype,  # the tensor's own: the program may be wrong about it
         sizes=tuple(machine.sizes(held)),
         strides=tuple(machine.strides(held)),
-        device=str(value.type.device),
+        device=str(device_of(value)),
         data=data.buffer,
     )
     return Content(view)

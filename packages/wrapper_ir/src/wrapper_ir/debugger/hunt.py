@@ -15,7 +15,7 @@ from typing import Any
 from wrapper_ir.debugger.contents import content_of, is_bad
 from wrapper_ir.debugger.events import Event, events
 from wrapper_ir.debugger.kept_states import KeptStates, StateLimits, can_keep
-from wrapper_ir.debugger.products import computed_at
+from wrapper_ir.debugger.products import computed_at, computing_position
 from wrapper_ir.debugger.subject import Kept, Subject
 from wrapper_ir.interp import Step
 from wrapper_ir.program import Function
@@ -178,7 +178,7 @@ class _Hunt:
             names=tuple(v.name for v, _ in wrong),
             texts=tuple(self._text(v, x) for v, x in wrong),
             function=event.function,
-            position=event.position,
+            position=computing_position(event.function, event.position),
             operands=tuple(
                 self._text(v, held[v]) for v in used if v in held and self.subject.machine.is_tensor(held[v])
             ),

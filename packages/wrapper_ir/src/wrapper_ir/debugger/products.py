@@ -12,7 +12,7 @@ from wrapper_ir.structure import results
 from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value, is_tensor
 
-__all__ = ["computed_at", "products"]
+__all__ = ["computed_at", "computing_position", "products"]
 
 _NO_CONTENT = (ops.AllocStorage, ops.Slot, ops.View, ops.RecordEvent, ops.Free, ops.Drop, ops.Return)
 """Ops that compute nothing: memory without content, other names for content, ends."""
@@ -26,6 +26,14 @@ def products(function: Function, position: int, analyses: Analyses) -> tuple[Val
     written = analyses.aliasing(function).effects[position].writes
     found = dict.fromkeys((*results(op), *written))
     return tuple(v for v in found if isinstance(v.type, TensorType | ScalarType))
+
+
+def computing_position(function: Function, position: int) -> int:
+    """The op that has computed what the op at `position` gives: where that takes a value out of a nested result, the call."""
+    op = function.body[position]
+    if not isinstance(op, ops.Unpack):
+        return position
+    return next((p for p in range(position) if op.source in results(function.body[p])), position)
 
 
 def computed_at(function: Function, analyses: Analyses) -> Mapping[Value, int]:

@@ -12,7 +12,7 @@ from wrapper_ir.debugger.products import products
 from wrapper_ir.debugger.samples import Sample
 from wrapper_ir.debugger.subject import Subject
 from wrapper_ir.program import Function
-from wrapper_ir.structure import operands
+from wrapper_ir.structure import definitions, operands
 from wrapper_ir.values import Value
 
 __all__ = ["AGREES", "Suspects", "Verdict"]
@@ -44,11 +44,6 @@ class Suspects:
         self._subject = subject
         self._suspects: list[_Suspect] = []
 
-    @property
-    def first(self) -> Mismatch | None:
-        """The first that nothing has cleared."""
-        return self._suspects[0].mismatch if self._suspects else None
-
     def add(self, sample: Sample, verdicts: Sequence[Verdict]) -> Mismatch | None:
         """Takes up what one op computed; the first suspect, if that is confirmed now."""
         function = sample.function
@@ -67,11 +62,10 @@ class Suspects:
                     suspect.roots |= written
             else:
                 suspect.roots -= written
+        values = {f"%{v.name}": v for v in definitions(function)} if wrong else {}
         for mismatch in wrong:
-            values = [
-                v for v in self._written(function, sample.position) if f"%{v.name}" == mismatch.first.name
-            ]
-            roots = {r for v in values for r in self._root(function, v)}
+            value = values.get(mismatch.first.name)
+            roots = set() if value is None else set(self._root(function, value))
             self._suspects.append(_Suspect(mismatch, function, roots))
         return None
 

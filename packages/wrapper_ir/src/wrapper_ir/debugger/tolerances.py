@@ -96,7 +96,8 @@ def _compare_elements(a: TensorView, b: TensorView, tolerance: Tolerance) -> Dif
     total = math.prod(a.sizes)
     return Difference(
         text=f"{len(wrong)} of {total} elements, the first at {list(index)}: {x:.6g} against {y:.6g}, "
-        f"at most {largest:.3g} apart (allowed: {tolerance.absolute:g} + {tolerance.relative:g}*|b|)",
+        + ("" if math.isnan(largest) else f"at most {largest:.3g} apart ")
+        + f"(allowed: {tolerance.absolute:g} + {tolerance.relative:g}*|b|)",
         count=len(wrong),
         total=total,
         index=index,

@@ -1,0 +1,246 @@
+"""Ten faults, each planted in the program of a captured model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from wrapper_ir import ops
+from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.expr import Int
+from wrapper_ir.kernels import CppKernel
+from wrapper_ir.ops import CallExtern, Launch, Op
+from wrapper_ir.schemas import ExternDef
+from wrapper_ir.types import DType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["FAULTS", "Fault"]
+
+Plant = Callable[[Artifact], Artifact]
+Body = tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault: what it is, the model (of `fault_models`; `mlp_gpu` is captured for a GPU), how it is planted, the commands that
+    find it (`bad.wir` is the program), and what the last one has to print."""
+
+    name: str
+    model: str
+    plant: Plant
+    commands: tuple[str, ...]
+    found: tuple[str, ...]
+
+
+def _with_body(artifact: Artifact, body: Body) -> Artifact:
+    program = artifact.program
+    main = program.main.with_body(body)
+    return replace(artifact, program=program.with_functions((main, *program.functions[1:])))
+
+
+def _where(artifact: Artifact, wanted: Callable[[Op], bool]) -> list[int]:
+    return [i for i, op in enumerate(artifact.program.main.body) if wanted(op)]
+
+
+def _changed(artifact: Artifact, position: int, *new: Op) -> Artifact:
+    body = artifact.program.main.body
+    return _with_body(artifact, (*body[:position], *new, *body[position + 1 :]))
+
+
+def _kernel_text(artifact: Artifact, name: str, old: str, new: str) -> Artifact:
+    """Replaces text in the source of the first kernel whose name has `name` in it."""
+    program = artifact.program
+    wanted = next(k for k in program.kernels if name in k.name)
+    assert isinstance(wanted, CppKernel)
+    assert old in wanted.source
+    changed = replace(wanted, source=wanted.source.replace(old, new))
+    kernels = tuple(changed if k is wanted else k for k in program.kernels)
+    return replace(artifact, program=replace(program, kernels=kernels))
+
+
+def kernel_constant(artifact: Artifact) -> Artifact:
+    """GELU with 0.44715 in place of 0.044715."""
+    return _kernel_text(artifact, "tanh", "0.044715", "0.44715")
+
+
+def reduction_size(artifact: Artifact) -> Artifact:
+    """The variance of layer norm divided by 16 elements, not 32."""
+    return _kernel_text(artifact, "native_layer_norm", "static_cast<float>(32.0)", "static_cast<float>(16.0)")
+
+
+def missing_copy(artifact: Artifact) -> Artifact:
+    """The kernel that joins the states of both directions is not launched."""
+    (position,) = _where(
+        artifact, lambda op: isinstance(op, Launch) and op.kernel.startswith("cpp_fused_cat_")
+    )[:1]
+    return _changed(artifact, position)
+
+
+def nan_in_third_layer(artifact: Artifact) -> Artifact:
+    """The third activation is a logarithm, also of what is negative."""
+    position = _where(artifact, lambda op: isinstance(op, Launch))[2]
+    op = artifact.program.main.body[position]
+    log = ExternDef(schema="aten::log_(Tensor(a!) self) -> Tensor(a!)")
+    changed = _changed(artifact, position, CallExtern(target=log.name, args=op.args, prov=op.prov))  # type: ignore[union-attr]  # a launch
+    return replace(changed, program=replace(changed.program, externs=(*changed.program.externs, log)))
+
+
+def wrong_stride(artifact: Artifact) -> Artifact:
+    """The second layer's weight is not transposed."""
+    old, position = next(
+        (op.result, i)
+        for i, op in enumerate(artifact.program.main.body)
+        if isinstance(op, ops.View) and op.result.name == "2.weight.v"
+    )
+    op = artifact.program.main.body[position]
+    assert isinstance(op, ops.View)
+    new = Value(old.name, replace(old.type, strides=(Int(64), Int(1))))
+    return _renamed(_changed(artifact, position, replace(op, result=new)), old, new)
+
+
+def _renamed(artifact: Artifact, old: Value[TensorType], new: Value[TensorType]) -> Artifact:
+    from wrapper_ir.structure import map_values
+
+    body = artifact.program.main.body
+    return _with_body(artifact, tuple(map_values(op, lambda v: new if v == old else v) for op in body))
+
+
+def race(artifact: Artifact) -> Artifact:
+    """The second product runs on another stream, which nothing waits for."""
+    position = _where(artifact, lambda op: isinstance(op, CallExtern))[1]
+    op = artifact.program.main.body[position]
+    assert isinstance(op, CallExtern)
+    return _changed(artifact, position, replace(op, stream=1))
+
+
+def bad_in_place(artifact: Artifact) -> Artifact:
+    """Layer norm writes over the sum that the residual connection needs later."""
+    body = list(artifact.program.main.body)
+    view = next(i for i, op in enumerate(body) if isinstance(op, ops.View) and op.result.name == "buf19")
+    storage = next(
+        op.result for op in body if isinstance(op, ops.AllocStorage) and op.result.name == "buf19.s"
+    )
+    source = next(op.result for op in body if isinstance(op, ops.View) and op.result.name == "buf15")
+    old = body[view]
+    assert isinstance(old, ops.View)
+    body[view] = replace(old, source=source)
+    ended = [
+        op
+        for op in body
+        if not (isinstance(op, ops.AllocStorage) and op.result == storage)
+        and not (isinstance(op, ops.Free) and op.storage == storage)
+    ]
+    return _with_body(artifact, tuple(ended))
+
+
+def wrong_dtype(artifact: Artifact) -> Artifact:
+    """A sum of positions in 32 bits, which kernels read as 64."""
+    (position,) = _where(artifact, lambda op: isinstance(op, CallExtern) and op.target == "aten::cumsum")
+    op = artifact.program.main.body[position]
+    assert isinstance(op, CallExtern)
+    kwargs = tuple((k, DType.I32 if k == "dtype" else v) for k, v in op.kwargs)
+    return _changed(artifact, position, replace(op, kwargs=kwargs))
+
+
+def stale_constant(artifact: Artifact) -> Artifact:
+    """A bias of before the last training step."""
+    name = "2.bias"
+    data = artifact.constants[name]
+    raw = bytearray(data.buffer.cast("B"))
+    raw[3] ^= 0x80  # the sign of the first element
+    stale = TensorData(data.dtype, memoryview(bytes(raw)))
+    constants = tuple(
+        replace(c, data_hash=stale.sha256()) if c.value.name == name else c
+        for c in artifact.program.constants
+    )
+    program = replace(artifact.program, constants=constants)
+    return replace(artifact, program=program, constants={**artifact.constants, name: stale})
+
+
+def swapped_arguments(artifact: Artifact) -> Artifact:
+    """Attention takes keys for queries and queries for keys."""
+    position = _where(artifact, lambda op: isinstance(op, CallExtern) and "scaled_dot_product" in op.target)[
+        1
+    ]
+    op = artifact.program.main.body[position]
+    assert isinstance(op, CallExtern)
+    query, key, *rest = op.args
+    return _changed(artifact, position, replace(op, args=(key, query, *rest)))
+
+
+EAGER = "wir compare bad.wir --with eager"
+FAULTS = (
+    Fault(
+        "a wrong kernel constant",
+        "gpt2",
+        kernel_constant,
+        (EAGER,),
+        ("launch @cpp_fused_add_mul_pow_tanh_view_", "nodes mul_"),
+    ),
+    Fault(
+        "a missing copy",
+        "lstm",
+        missing_copy,
+        ("wir compare good.wir bad.wir",),
+        ("only the first computed %buf14, by op",),
+    ),
+    Fault(
+        "NaN in the third layer",
+        "mlp",
+        nan_in_third_layer,
+        ("wir hunt bad.wir",),
+        ("call aten::log_(%buf5)", "nodes relu_2"),
+    ),
+    Fault(
+        "a wrong stride",
+        "mlp",
+        wrong_stride,
+        (EAGER,),
+        ("call aten::addmm.out(%2.bias, %buf1, %2.weight.v", "module 2"),
+    ),
+    Fault(
+        "a race between streams",
+        "mlp_gpu",
+        race,
+        ("wir verify bad.wir",),
+        ("[WIR045]", "%buf1 is still used on stream 0 of cuda:0"),
+    ),
+    Fault(
+        "a bad in-place",
+        "gpt2",
+        bad_in_place,
+        (
+            EAGER,
+            "wir step bad.wir --batch -c 'break %buf15' -c continue -c next -c 'watch %buf15' -c continue -c 'back' -c print",
+        ),
+        ("%buf15 has changed", "launch @cpp_fused_add_arange_embedding_native_layer_norm_unsqueeze_view_"),
+    ),
+    Fault(
+        "a wrong reduction size",
+        "gpt2",
+        reduction_size,
+        (EAGER,),
+        ("native_layer_norm", "launch @cpp_fused_add_arange_embedding_native_layer_norm_"),
+    ),
+    Fault(
+        "a wrong dtype",
+        "gpt2",
+        wrong_dtype,
+        (EAGER,),
+        ("%buf5: i32[3, 8], declared as i64", "call aten::cumsum"),
+    ),
+    Fault(
+        "a stale constant",
+        "mlp",
+        stale_constant,
+        (EAGER,),
+        ("constant %2.bias differs from the model's 2.bias",),
+    ),
+    Fault(
+        "swapped arguments",
+        "gpt2",
+        swapped_arguments,
+        (EAGER,),
+        ("call aten::_scaled_dot_product_flash_attention_for_cpu(%buf28.v_1, %buf28.v,",),
+    ),
+)

@@ -1,0 +1,54 @@
+"""Ten faults, planted in captured models, are each found in at most three commands; the page shows the same commands and finds."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from tests.debugger.faults import FAULTS, Fault
+from tests.debugger.transcript import BEGIN, END, PAGE, capture_model, find
+from wrapper_ir.artifact import Artifact
+
+
+@functools.lru_cache(maxsize=4)
+def good(name: str) -> Artifact:
+    return capture_model(name)
+
+
+def shown(fault: Fault) -> str:
+    """What the page says about a fault."""
+    text = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    title = f"### {fault.name[0].upper()}{fault.name[1:]}\n"
+    assert title in text
+    return text.partition(title)[2].partition("### ")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name.replace(" ", "-"))
+def test_fault(fault: Fault) -> None:
+    assert len(fault.commands) <= 3
+    printed = find(fault, good(fault.model))
+    last = printed[-1][1]
+    for text in fault.found:
+        assert text in last, last
+    page = shown(fault)
+    for command in fault.commands:
+        assert f"$ {command}\n" in page
+    for text in fault.found:
+        assert text[:60] in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mlp", "gpt2"])
+def test_a_good_program_shows_no_fault(name: str) -> None:
+    same = Fault(
+        name,
+        name,
+        lambda artifact: artifact,
+        ("wir compare bad.wir --with eager", "wir hunt bad.wir --nan"),
+        (),
+    )
+    (_, compared), (_, hunted) = find(same, good(name))
+    assert compared.startswith("no difference: ")
+    assert hunted.startswith("nothing is bad")
