@@ -249,6 +249,18 @@ class TorchMachine:
         raw = ctypes.string_at(dense.data_ptr(), dense.numel() * dense.element_size())
         return TensorData(_DTYPE_OF[tensor.dtype], memoryview(raw))
 
+    def mark(self, device: Device) -> torch.cuda.Event:
+        """See `wrapper_ir.profile.TimingMachine`."""
+        with torch.cuda.device(torch_device(device)):
+            event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch leaves it so
+            event.record()
+        return event
+
+    def seconds_between(self, begin: torch.cuda.Event, end: torch.cuda.Event) -> float:
+        """See `wrapper_ir.profile.TimingMachine`."""
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / 1e3
+
     @property
     def caller(self) -> CallerTensors[Tensor]:
         """See `Machine`."""

@@ -14,7 +14,18 @@ from typing import Any, NoReturn
 
 import click
 
-from wrapper_ir.cli import cache, debugging, execute, explain, inspection, kernels, memory, transform, view
+from wrapper_ir.cli import (
+    cache,
+    debugging,
+    execute,
+    explain,
+    inspection,
+    kernels,
+    memory,
+    profile,
+    transform,
+    view,
+)
 from wrapper_ir.errors import WirError
 
 __all__ = ["main"]
@@ -94,6 +105,7 @@ COMMANDS = (
     *transform.COMMANDS,
     *kernels.COMMANDS,
     *execute.COMMANDS,
+    *profile.COMMANDS,
     *debugging.COMMANDS,
     *cache.COMMANDS,
 )

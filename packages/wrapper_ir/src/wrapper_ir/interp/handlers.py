@@ -104,7 +104,11 @@ def _launch(op: ops.Launch, frame: AnyFrame) -> None:
     args = [frame.argument(arg) for arg in op.args]
     _check_extents(op, kernel, args, frame)
     grid = tuple(frame.ints(op.grid))
-    frame.machine.launch(frame.session.kernels[op.kernel], args, grid)
+    loaded, hook = frame.session.kernels[op.kernel], frame.session.options.launch
+    if hook is None:
+        frame.machine.launch(loaded, args, grid)
+    else:
+        hook(op.kernel, lambda: frame.machine.launch(loaded, args, grid))
 
 
 def _check_extents(op: ops.Launch, kernel: KernelDef, args: list[Any], frame: AnyFrame) -> None:

@@ -13,7 +13,7 @@ from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime.kernels import FindRuntime
 from wrapper_ir.schemas import ExternDef
 
-__all__ = ["CallHook", "DebugHook", "Handler", "InterpOptions", "MemoryReport", "ProfileHook"]
+__all__ = ["CallHook", "DebugHook", "Handler", "InterpOptions", "LaunchHook", "MemoryReport", "ProfileHook"]
 
 # Any: the machine's tensors and numbers, by value name
 DebugHook = Callable[[DebugValue, dict[str, Any]], None]
@@ -22,6 +22,8 @@ ProfileHook = Callable[[EnterProfile, bool], None]
 CallHook = Callable[[ExternDef, Sequence[Any], Mapping[str, Any], Callable[[], Any]], Any]
 """Called in place of a library operator, with its positional and keyword arguments and a function that calls it; returns its
 result."""
+LaunchHook = Callable[[str, Callable[[], None]], None]
+"""Called in place of a launch, with the kernel's name and a function that launches it."""
 Handler = Callable[..., None]
 """Called with an op of the class that is its key, and with the frame."""
 
@@ -33,7 +35,7 @@ class InterpOptions:
     `max_ops` stops a run after so many ops (None: never) with ExecutionError WIR928. `find_runtime` finds the
     runtimes of kernels. `debug` receives the values of `DebugValue` ops (None: prints or saves, as emitted
     programs do), `profile` is called at both ends of `EnterProfile` scopes. `guarded` is not checked.
-    `call` stands between the program and library operators (None: they are just called).
+    `call` stands between the program and library operators, `launch` between it and kernels (None: they are just called).
     `operators` are the operators that a program may call (`NotSupportedError` WIR917). `handlers` run ops that are not the IR's own, by their classes.
     """
 
@@ -43,6 +45,7 @@ class InterpOptions:
     debug: DebugHook | None = None
     profile: ProfileHook | None = None
     call: CallHook | None = None
+    launch: LaunchHook | None = None
     guarded: Guarded = NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS
     handlers: Mapping[type[OpBase], Handler] = field(default_factory=dict)

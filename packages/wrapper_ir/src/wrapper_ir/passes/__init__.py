@@ -14,6 +14,7 @@ from wrapper_ir.passes.move_arguments import *
 from wrapper_ir.passes.move_device import *
 from wrapper_ir.passes.pipeline import *
 from wrapper_ir.passes.plan_memory import *
+from wrapper_ir.passes.profile_ranges import *
 from wrapper_ir.passes.rename_groups import *
 from wrapper_ir.passes.rename_symbols import *
 from wrapper_ir.passes.reorder_for_memory import *
