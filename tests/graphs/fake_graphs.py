@@ -74,7 +74,6 @@ class FakeGraphs:
         self.forbidden = ""
         self.exhausted = False
         self.fault: Exception | None = None
-        self._memory: list[tuple[Sequence[Tensor], list[Any]]] = []
 
     def stream(self) -> Hashable | None:
         return self.current
@@ -121,15 +120,17 @@ class FakeGraphs:
         return replay, results
 
     def storages(self, results: Sequence[Tensor]) -> Sequence[Any]:
-        memory = [r.detach().numpy() for r in results]
-        self._memory.append((results, memory))
+        plain = [r.detach().view(torch.int16) if r.dtype is torch.bfloat16 else r.detach() for r in results]
+        memory = [r.numpy() for r in plain]  # which has no such numbers
+        for result, each in zip(results, memory):
+            result.memory = each  # type: ignore[attr-defined]  # it lives as long as the recording
         return memory
 
     def holders(self, storages: Sequence[Any]) -> Sequence[int]:
         return [sys.getrefcount(s) for s in storages]
 
     def giver(self, results: tuple[Tensor, ...], owned: Set[int]) -> Callable[[], tuple[Tensor, ...]]:
-        memory = next(m for kept, m in self._memory if kept is results)
+        memory: list[Any] = [r.memory for r in results]  # type: ignore[attr-defined]  # as `storages` left it
 
         def give() -> tuple[Tensor, ...]:
             self.counts["owned"] += len(owned)

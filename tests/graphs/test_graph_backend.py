@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,7 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from inductor_frontend.backend import lowered
+from py_wrapper import PythonEmitter
 from tests.graphs.fake_graphs import FakeGraphs, RerunGraphs, fake_device, let_the_cpu_record
+from tests.graphs.training import LOOPS, train_beside_eager
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.text import print_program
 from wrapper_ir.types import Device
 
 
@@ -99,6 +106,14 @@ def test_gradients_that_accumulate(device: FakeGraphs) -> None:
     assert device.counts["replays"]
 
 
+@pytest.mark.parametrize("name", LOOPS)
+def test_training_loops(device: FakeGraphs, name: str) -> None:
+    """Losses and weights are eager's; forward and backward are replayed, and a compiled update is."""
+    train_beside_eager(LOOPS[name], {"backend": "wrapper_ir", "options": OPTIONS})
+    assert device.counts["recordings"] >= 2
+    assert device.counts["replays"] >= 6
+
+
 def test_two_forwards_before_their_backwards(device: FakeGraphs) -> None:
     eager = model()
     twin = copy.deepcopy(eager)
@@ -122,3 +137,31 @@ def test_dynamic_sizes_and_their_limit(device: FakeGraphs) -> None:
             torch.testing.assert_close(compiled(x), eager(x))
     assert device.counts["recordings"] == 3
     assert device.counts["replays"] == 3 * 3
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_memory_without_graphs_is_planned(monkeypatch: pytest.MonkeyPatch, planned: bool) -> None:
+    """A program for a GPU, for which the CPU is taken, allocates its intermediate results at once."""
+    monkeypatch.setattr(lowered, "_PLANNED", frozenset({"cpu"}))
+    torch._dynamo.reset()
+    programs: list[str] = []
+
+    class Keeping(PythonEmitter):
+        def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+            programs.append(print_program(artifact.program))
+            return super().compile(artifact, guarded)
+
+    sizes = (8, 64, 32, 64, 16, 4)
+    eager = nn.Sequential(*[m for pair in pairwise(sizes) for m in (nn.Linear(*pair), nn.ReLU())])
+    options: dict[str, Any] = {
+        "emitter": Keeping(),
+        "planned_memory": planned,
+        "cache": False,
+        "on_unsupported": "error",
+    }
+    compiled = torch.compile(eager, backend="wrapper_ir", options=options)
+    with torch.no_grad():
+        x = torch.randn(3, 8)
+        torch.testing.assert_close(compiled(x), eager(x))
+    (text,) = programs
+    assert ("pool" in text) == planned

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.passes import derive_frees
 from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.runtime import Recorded
 
 PROGRAM = """wir 0.3
 target cpu
@@ -175,6 +178,28 @@ def test_sizes_are_keys_and_recordings_are_bounded(call: CompiledProgram, device
         case(rows)
     assert device.counts["recordings"] == 4
     assert device.counts["replays"] > replays
+
+
+def test_ten_thousand_calls_leave_nothing(call: CompiledProgram, device: FakeGraphs) -> None:
+    """Batches of 1 to 64 in any order: no more recordings than the limit, and no more objects after thousands of calls."""
+    w, state = torch.ones(4), torch.zeros(4)
+    inputs = [torch.randn(rows, 4) for rows in range(1, 65)]
+    order = random.Random(0)
+    counts: list[int] = []
+    for number in range(10_000):
+        x = order.choice(inputs)
+        y, _ = call.boxed([x, w, state])
+        if number % 100 == 0:
+            assert torch.equal(y, x)
+        if number in (5_000, 9_999):
+            del x, y, _
+            gc.collect()
+            counts.append(len(gc.get_objects()))
+    assert counts[1] <= counts[0] + 20
+    functions = [x for x in gc.get_objects() if type(x) is Recorded and x.device is device]
+    assert functions
+    assert all(sum(known.replay is not None for known in f._keys.values()) <= 2 for f in functions)
+    assert device.counts["replays"] > 100
 
 
 def test_what_cannot_be_recorded_runs_as_it_is(

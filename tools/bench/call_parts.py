@@ -84,10 +84,9 @@ class _NoProducts(PythonEmitter):
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
         """See `Emitter`."""
         program: Any = PythonEmitter(options=self.options).compile(artifact, guarded)
-        other, names = ModuleType("torch"), program.__globals__
+        other = ModuleType("torch")
         vars(other).update(vars(torch), **dict.fromkeys(_PRODUCTS, _nothing))
-        names["torch"] = other  # the program looks its operators up when it is called
-        names.update(dict.fromkeys(names.keys() & set(_PRODUCTS), _nothing))
+        program.__globals__["torch"] = other  # the program looks its operators up when it is called
         found: CompiledProgram = program
         return found
 

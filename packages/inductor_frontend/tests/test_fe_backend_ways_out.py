@@ -85,6 +85,19 @@ def test_each_emitter_says_what_it_records() -> None:
     }
 
 
+def test_memory_of_programs_for_a_gpu_is_planned() -> None:
+    """Unless another option says what memory is."""
+    others = (
+        {"planned_memory": False},
+        {"persistent_buffers": True},
+        {"passes": "strip-debug"},
+        {"recordings": 4},
+    )
+    assert BackendOptions.parse({}).pipeline == "plan-memory"
+    assert [BackendOptions.parse(o).pipeline for o in others] == ["", "", "strip-debug", "cuda-graphs"]
+    refused({"planned_memory": 1}, "'planned_memory' is 1", "True or False")
+
+
 def test_every_mode_of_inductor_is_known() -> None:
     assert set(torch._inductor.list_mode_options()) - {"lite"} == set(inductor_options._MODES)
 

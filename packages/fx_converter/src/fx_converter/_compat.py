@@ -18,8 +18,7 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
 
-from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS, PRODUCTS
-from wrapper_ir_torch import product
+from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 
 __all__ = [
     "DEVICE_GUARDS",
@@ -99,14 +98,11 @@ def is_watched() -> bool:
     return torch._C._len_torch_dispatch_stack() > 0
 
 
-def raw_call(target: Callable[..., Any], device_type: str) -> Callable[..., Any]:
-    """The fastest way to call the same in a program for such a device: torch's plain function, native code that calls what that
-    calls, or an operator's own entry into the dispatcher."""
+def raw_call(target: Callable[..., Any]) -> Callable[..., Any]:
+    """The fastest way to call the same: torch's plain function, or an operator's own entry into the dispatcher."""
     if not isinstance(target, torch._ops.OpOverload):
         return target
     plain = PLAIN_FUNCTIONS.get(target.name())  # type: ignore[no-untyped-call]  # torch leaves it so
-    if device_type == "cuda" and plain in PRODUCTS and target._overloadname == "out":
-        return product(plain)
     return getattr(torch, plain) if plain is not None else target._op  # functions are found by name
 
 

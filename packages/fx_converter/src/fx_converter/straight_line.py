@@ -48,12 +48,6 @@ def _is_same(arg: object, default: object) -> bool:
     )
 
 
-def _device_type(node: object) -> str:
-    """The type of the device of a node's tensor; "" where that is not known."""
-    value = node.meta.get("val") if isinstance(node, fx.Node) else None
-    return value.device.type if isinstance(value, torch.Tensor) else ""
-
-
 class StraightLine:
     """The text of a graph's nodes. Whoever makes a function of it says where attributes are, and which nodes need no
     line because their values are there already."""
@@ -182,8 +176,7 @@ class StraightLine:
             return self.object(target.launch, target.name)
         if "self" in node.kwargs:  # which plain functions call otherwise
             return self.object(target, "function")
-        call = raw_call(target, _device_type(node.kwargs.get("out")))
-        return self.object(call, getattr(target, "__name__", "function"))
+        return self.object(raw_call(target), getattr(target, "__name__", "function"))
 
     def repr(self, arg: Any) -> str:
         """The text for an argument."""

@@ -12,7 +12,8 @@ from triton_runtime.choose import ChoiceOptions, MetricsTable
 from triton_runtime.compile.ahead import compiled_ahead
 from triton_runtime.compile.forking import Forker
 from triton_runtime.compile.service import INDUCTORS_MODULES, CompileStats
-from triton_runtime.cuda import CudaDriver, calls
+from triton_runtime.cuda import CudaDriver
+from triton_runtime.cuda.address_check import address_check
 from triton_runtime.cuda.extension import Extension
 from triton_runtime.errors import CompileError, KernelError, LaunchError
 from triton_runtime.loading import Compiler, Loader, Loading, launchable
@@ -116,17 +117,12 @@ class TritonRuntime:
         if self.options.driver is None:
             world.cuda.prepare()
 
-    def product(self, name: str, device_type: str) -> Callable[..., Any] | None:
-        """See `wrapper_ir.protocols.NativeCalls`."""
-        extension = self._extension() if device_type == "cuda" else None
-        return None if extension is None else calls.product(extension, name, device_type)
-
     def address_check(
         self, positions: Sequence[int], addresses: Sequence[int]
     ) -> Callable[[list[Any]], bool] | None:
-        """See `wrapper_ir.protocols.NativeCalls`."""
+        """See `wrapper_ir.protocols.AddressComparer`."""
         extension = self._extension()
-        return None if extension is None else calls.address_check(extension, positions, addresses)
+        return None if extension is None else address_check(extension, positions, addresses)
 
     def _extension(self) -> Extension | None:
         """The launcher's module; None where no driver of CUDA is there, or options name another one."""

@@ -168,18 +168,14 @@ class PreparingRuntime(Protocol):
 
 
 @runtime_checkable
-class NativeCalls(Protocol):
-    """What a `KernelRuntime` offers besides where native code of its reads the tensors of emitted programs. None in place of a
-    function: the program does it by itself."""
+class AddressComparer(Protocol):
+    """What a `KernelRuntime` offers besides where native code of its reads the tensors of emitted programs."""
 
-    # Any: the library's functions and tensors
-    def product(self, name: str, device_type: str) -> Callable[..., Any] | None:
-        """The library's matrix product of this name (`mm`, `addmm`, `bmm`, `baddbmm`), called with less in between."""
-
+    # Any: the library's tensors
     def address_check(
         self, positions: Sequence[int], addresses: Sequence[int]
     ) -> Callable[[list[Any]], bool] | None:
-        """What says of a list whether its tensors at these positions lie at these addresses."""
+        """What says of a list whether its tensors at these positions lie at these addresses; None where the runtime cannot."""
 
 
 @runtime_checkable

@@ -14,7 +14,6 @@ from wrapper_ir_torch._compat import (
 from wrapper_ir_torch.agreement import TorchGroupStore, agreement
 from wrapper_ir_torch.collectives import FINISHED, finished_collective
 from wrapper_ir_torch.graphs import TorchGraphs
-from wrapper_ir_torch.native_calls import product
 from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, resolve
 from wrapper_ir_torch.symmetric import SYMMETRIC_MEMORY, SymmetricMemory
 from wrapper_ir_torch.types import DTYPE_OF, DTYPES, LAYOUTS, MEMORY_FORMATS, torch_device
@@ -39,7 +38,6 @@ __all__ = [
     "finished_collective",
     "has_dispatch_modes",
     "is_overload",
-    "product",
     "registered_symmetric",
     "resolve",
     "storage_key",

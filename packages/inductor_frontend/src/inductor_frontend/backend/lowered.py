@@ -32,6 +32,9 @@ from wrapper_ir.values import is_tensor
 
 __all__ = ["compile_anew"]
 
+_PLANNED = frozenset({"cuda"})
+"""Types of devices for whose programs the backend plans memory by itself."""
+
 
 def compile_anew(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:
     """Lowers and translates a graph, inside a capture session. Raises CaptureError, HookError, ConversionError."""
@@ -77,10 +80,12 @@ def _artifact(
 ) -> Artifact:
     analyses = finish(built.program, options.capture)
     program, passes = analyses.program, options.host_pipeline
-    if options.records and program.target.device != CPU:
+    device = program.target.device
+    if device.type in _PLANNED or (options.records and device != CPU):
+        passes = options.pipeline
+    if options.records and device != CPU:
         weights = set(static)
         program = _with_static(program, {i for i, at in enumerate(built.positions) if at in weights})
-        passes = options.pipeline
     if passes:
         program = run_pipeline(program, passes, analyses=analyses)
     constants = {name: tensor_data(name, t) for name, t in built.constants.items()}

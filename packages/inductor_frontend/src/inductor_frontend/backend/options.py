@@ -46,6 +46,7 @@ _OWN = (
     "on_unsupported",
     "passes",
     "persistent_buffers",
+    "planned_memory",
     "recordings",
     "tune",
 )
@@ -59,6 +60,8 @@ class BackendOptions:
     `emitter`: the name of an installed emitter, or an emitter (one made with options of its own).
     `persistent_buffers`: whether calls hold the memory of intermediate results from one to the next, as the emitter's
     own option of that name does.
+    `planned_memory`: whether intermediate results of a program for a GPU lie in one pool, which each call allocates once (the pass
+    `plan-memory`); not where `passes`, `recordings` or `persistent_buffers` are given, which say themselves what memory is.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
     `recordings`: how many CUDA graphs are held for each stretch of a program that a GPU can record, one for each of its sizes
     (see `wrapper_ir.passes.CudaGraphs`); 0 records none.
@@ -72,6 +75,7 @@ class BackendOptions:
 
     emitter: str | Emitter[Any] = "python"
     persistent_buffers: bool = False
+    planned_memory: bool = True
     passes: str = ""
     recordings: int = 0
     tune: bool = False
@@ -103,6 +107,7 @@ class BackendOptions:
         return BackendOptions(
             emitter=_emitter(own.get("emitter", "python")),
             persistent_buffers=_flag("persistent_buffers", own.get("persistent_buffers", False)),
+            planned_memory=_flag("planned_memory", own.get("planned_memory", True)),
             passes=_passes(own.get("passes", "")),
             recordings=_count("recordings", own.get("recordings", 0)),
             tune=_flag("tune", own.get("tune", False)),
@@ -143,7 +148,10 @@ class BackendOptions:
 
     @property
     def pipeline(self) -> str:
-        """The passes for a program that a GPU runs: those of any program, after what makes functions to record."""
+        """The passes for a program that a GPU runs: those of any program, after what makes functions to record; where there are
+        none of either, a plan of its memory."""
+        if not self.records and not self.host_pipeline:
+            return "plan-memory" if self.planned_memory and not self.persistent_buffers else ""
         if not self.records or "cuda-graphs" in self.passes:
             return self.host_pipeline
         emitter = self.find_emitter()

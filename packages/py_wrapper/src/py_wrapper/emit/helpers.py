@@ -33,7 +33,6 @@ class Helper(enum.Enum):
     STREAM_KEY = "stream_key"
     GRAPHS = "TorchGraphs"
     FINISHED = "finished_collective"
-    PRODUCT = "product"
 
 
 _WINDOW = '''
@@ -141,6 +140,5 @@ HELPERS: Mapping[Helper, str] = {
     Helper.STREAM_KEY: _STREAM_KEY,
     Helper.FINISHED: "from wrapper_ir_torch import finished_collective",
     Helper.GRAPHS: "from wrapper_ir_torch import TorchGraphs",
-    Helper.PRODUCT: "from wrapper_ir_torch import product",
 }
 """The text that defines each helper: one line, or a function."""

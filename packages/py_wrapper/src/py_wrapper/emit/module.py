@@ -7,10 +7,9 @@ from py_wrapper.emit.names import namer
 from py_wrapper.native import short_overload
 from py_wrapper.options import PyOptions
 from wrapper_ir import runtime
-from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS, PRODUCTS
+from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.emitted import OpOrigins
 from wrapper_ir.lowering import FunctionPlan, Plan
-from wrapper_ir.quoting import python_string
 from wrapper_ir.runtime.kernel_files import short_name
 from wrapper_ir.signature import TreeSpec
 from wrapper_ir.values import Value
@@ -67,8 +66,6 @@ class ModuleScope:
 
     def _extern_name(self, name: str) -> str:
         plain = PLAIN_FUNCTIONS.get(name)
-        if plain in PRODUCTS and name.endswith(".out") and self.program.target.device.type == "cuda":
-            return self.lookup(plain, f"{self.helper(Helper.PRODUCT)}({python_string(plain)})")
         if plain is not None:
             return f"torch.{plain}"
         found = self.extern_globals[name] = self.names(short_overload(name))

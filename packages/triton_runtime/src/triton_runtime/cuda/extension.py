@@ -68,11 +68,6 @@ class Extension(Protocol):
     def addresses(self, positions: bytes, wanted: bytes) -> Callable[[list[Any]], bool]:
         """Whether tensors of a list lie at these addresses."""
 
-    def product(
-        self, address: int, plain: Callable[..., Any], watchers: tuple[Callable[[], Any], ...], *facts: int
-    ) -> Callable[..., Any]:
-        """A matrix product by its C function: `facts` are operands, device type, and whether it adds one of them."""
-
 
 def load_extension(settings: Settings) -> Extension:
     """Imports the extension; builds it where neither the wheel nor the cache has one.

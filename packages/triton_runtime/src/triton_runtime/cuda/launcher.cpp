@@ -18,7 +18,6 @@
 
 // Vectorcall is of the stable ABI from 3.12 on; 3.11, which changes no more, has it in the same form.
 extern "C" PyObject* PyVectorcall_Call(PyObject*, PyObject*, PyObject*);
-extern "C" PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, std::size_t, PyObject*);
 
 namespace {
 
@@ -1046,7 +1045,7 @@ bool add_stream(Kernel& k, unsigned long long address, PyObject* function) {
 }
 
 // Made when the module is.
-PyTypeObject *kernel_type, *hooks_type, *sequence_type, *addresses_type, *product_type;
+PyTypeObject *kernel_type, *hooks_type, *sequence_type, *addresses_type;
 
 // load(driver, image, symbol, name, explain, (ordinal, device type, device index, check),
 //      (threads, ctas, shared, cooperative, dependent), ((bytes, align) scratch, (bytes, align) profile),
@@ -1386,119 +1385,6 @@ PyObject* addresses(PyObject*, PyObject* args) {
   return self;
 }
 
-// --- matrix products ----------------------------------------------------------------------------------------------
-
-// A product of torch's, called by its stable C function: what Python's argument parser and the dispatcher do is left out.
-struct Product {
-  PyObject_HEAD
-  Vectorcall call;
-  void* function;
-  PyObject* plain;     // torch's Python function: for all else, and to say what is wrong
-  PyObject* watchers;  // functions that say whether someone sees each operator
-  std::int32_t operands, device_type;
-  bool is_sum;  // beta and alpha are passed, both 1
-};
-
-constexpr Py_ssize_t kMaxOperands = 3;
-// As torch numbers them: float16, float32, float64, bfloat16. Numbers of other types may be conjugated lazily.
-constexpr unsigned kProductTypes = 1U << 5 | 1U << 6 | 1U << 7 | 1U << 15;
-
-bool takes(const Product& p, PyObject* o) {
-  std::int32_t dtype = 0, device_type = 0;
-  return is_plain_tensor(o) && torch.dtype(handle_of(o), &dtype) == 0 && dtype >= 0 && dtype < 32 &&
-         (kProductTypes >> dtype & 1U) != 0 && torch.device_type(handle_of(o), &device_type) == 0 &&
-         device_type == p.device_type;
-}
-
-// Gives false with an exception set where a watcher raises.
-bool is_watched(const Product& p, bool* watched) {
-  *watched = false;
-  const Py_ssize_t count = PyTuple_Size(p.watchers);
-  for (Py_ssize_t i = 0; i < count && !*watched; ++i) {
-    PyObject* answer = PyObject_CallNoArgs(PyTuple_GetItem(p.watchers, i));
-    const int yes = answer == nullptr ? -1 : PyObject_IsTrue(answer);
-    Py_XDECREF(answer);
-    if (yes < 0) {
-      return false;
-    }
-    *watched = yes != 0;
-  }
-  return true;
-}
-
-// The only keyword is `out`, whose name the compiler of Python has made one object in most cases.
-bool only_out(PyObject* kwnames) {
-  return kwnames != nullptr && PyTuple_Size(kwnames) == 1 &&
-         PyUnicode_CompareWithASCIIString(PyTuple_GetItem(kwnames, 0), "out") == 0;
-}
-
-std::int32_t multiply(const Product& p, void* out, void* const* of) {
-  using Two = std::int32_t (*)(void*, void*, void*);
-  using Three = std::int32_t (*)(void*, void*, void*, void*, double, double);
-  return p.is_sum ? reinterpret_cast<Three>(p.function)(out, of[0], of[1], of[2], 1.0, 1.0)
-                  : reinterpret_cast<Two>(p.function)(out, of[0], of[1]);
-}
-
-PyObject* product_call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* kwnames) {
-  const Product& p = *reinterpret_cast<Product*>(self);
-  bool direct = count_of(flags) == p.operands && only_out(kwnames);
-  for (Py_ssize_t i = 0; direct && i <= p.operands; ++i) {
-    direct = takes(p, args[i]);
-  }
-  bool watched = false;
-  if (direct && !is_watched(p, &watched)) {
-    return nullptr;
-  }
-  if (direct && !watched) [[likely]] {
-    void* of[kMaxOperands];
-    for (std::int32_t i = 0; i < p.operands; ++i) {
-      of[i] = handle_of(args[i]);
-    }
-    PyObject* out = args[p.operands];
-    std::int32_t status = 0;
-    Py_BEGIN_ALLOW_THREADS
-    status = multiply(p, handle_of(out), of);
-    Py_END_ALLOW_THREADS
-    if (status == 0) [[likely]] {
-      return Py_NewRef(out);
-    }
-  }
-  return PyObject_Vectorcall(p.plain, args, flags, kwnames);
-}
-
-void product_dealloc(PyObject* self) {
-  Product* p = reinterpret_cast<Product*>(self);
-  Py_XDECREF(p->plain);
-  Py_XDECREF(p->watchers);
-  free_object(self);
-}
-
-// product(function's address, torch's function, watchers, operands, device type, whether it adds) -> callable
-PyObject* product(PyObject*, PyObject* args) {
-  unsigned long long address;
-  PyObject *plain, *watchers;
-  int operands, device_type, is_sum;
-  if (!PyArg_ParseTuple(args, "KOO!iip", &address, &plain, &PyTuple_Type, &watchers, &operands, &device_type, &is_sum)) {
-    return nullptr;
-  }
-  if (operands != (is_sum != 0 ? 3 : 2)) {
-    return PyErr_Format(PyExc_ValueError, "a product has two operands, a sum with one three");
-  }
-  PyObject* self = PyType_GenericAlloc(product_type, 0);
-  if (self == nullptr) {
-    return nullptr;
-  }
-  Product& p = *reinterpret_cast<Product*>(self);
-  p.call = product_call;
-  p.function = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-  p.plain = Py_NewRef(plain);
-  p.watchers = Py_NewRef(watchers);
-  p.operands = operands;
-  p.device_type = device_type;
-  p.is_sum = is_sum != 0;
-  return self;
-}
-
 // --- the module ---------------------------------------------------------------------------------------------------
 
 void hooks_dealloc(PyObject* self) {
@@ -1530,11 +1416,6 @@ PyMemberDef kSequenceMembers[] = {
 
 PyMemberDef kAddressesMembers[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Addresses, call), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr},
-};
-
-PyMemberDef kProductMembers[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Product, call), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 
@@ -1579,21 +1460,12 @@ PyType_Slot kAddressesSlots[] = {
     {0, nullptr},
 };
 
-PyType_Slot kProductSlots[] = {
-    {Py_tp_doc, const_cast<char*>("A matrix product of torch's.")},
-    {Py_tp_dealloc, slot_of(product_dealloc)},
-    {Py_tp_call, slot_of(PyVectorcall_Call)},
-    {Py_tp_members, kProductMembers},
-    {0, nullptr},
-};
-
 constexpr unsigned kCallable = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | kHaveVectorcall;
 
 PyType_Spec kHooksSpec = {"triton_runtime.Hooks", sizeof(Hooks), 0, Py_TPFLAGS_DEFAULT, kHooksSlots};
 PyType_Spec kKernelSpec = {"triton_runtime.Kernel", sizeof(Kernel), 0, kCallable, kKernelSlots};
 PyType_Spec kSequenceSpec = {"triton_runtime.Sequence", sizeof(Sequence), 0, kCallable, kSequenceSlots};
 PyType_Spec kAddressesSpec = {"triton_runtime.Addresses", sizeof(Addresses), 0, kCallable, kAddressesSlots};
-PyType_Spec kProductSpec = {"triton_runtime.Product", sizeof(Product), 0, kCallable, kProductSlots};
 
 bool make_type(PyType_Spec& spec, PyTypeObject** type) {
   *type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
@@ -1607,7 +1479,6 @@ PyMethodDef kMethods[] = {
     {"load", load, METH_VARARGS, "Loads a kernel onto a device."},
     {"sequence", sequence, METH_VARARGS, "Several launches in one call."},
     {"addresses", addresses, METH_VARARGS, "Compares the addresses of many tensors."},
-    {"product", product, METH_VARARGS, "A matrix product, called by its C function."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -1617,8 +1488,7 @@ PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "wrapper_ir_cuda_launcher", nullpt
 
 PyMODINIT_FUNC PyInit_wrapper_ir_cuda_launcher() {
   if (!make_type(kKernelSpec, &kernel_type) || !make_type(kHooksSpec, &hooks_type) ||
-      !make_type(kSequenceSpec, &sequence_type) || !make_type(kAddressesSpec, &addresses_type) ||
-      !make_type(kProductSpec, &product_type)) {
+      !make_type(kSequenceSpec, &sequence_type) || !make_type(kAddressesSpec, &addresses_type)) {
     return nullptr;
   }
   PyObject* module = PyModule_Create(&kModule);

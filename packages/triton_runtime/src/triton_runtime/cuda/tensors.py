@@ -12,17 +12,15 @@ from triton_runtime.cuda.functions import STREAM_FUNCTION, TENSOR_FUNCTIONS, add
 from wrapper_ir.types import Device, DType
 
 __all__ = [
-    "DEVICE_TYPES",
     "current_device",
     "device_number",
     "dtype_number",
-    "library_path",
     "make_allocator",
     "set_up_tensors",
     "stream_source",
 ]
 
-DEVICE_TYPES = {"cpu": 0, "cuda": 1}
+_DEVICE_TYPES = {"cpu": 0, "cuda": 1}
 """Of torch's numbers of device types, those whose tensors kernels of this driver can take."""
 
 
@@ -46,7 +44,7 @@ def set_up_tensors(extension: Extension) -> bool:
 
 def _functions_of_torch() -> bytes | None:
     try:
-        return addresses(library_path("torch_cpu"), TENSOR_FUNCTIONS)
+        return addresses(_library("torch_cpu"), TENSOR_FUNCTIONS)
     except OSError:
         return None
 
@@ -64,7 +62,7 @@ def dtype_number(extension: Extension, in_place: bool) -> Callable[[DType], int]
 
 def device_number(device: Device) -> tuple[int, int]:
     """torch's numbers of a device: type and index (-1 where the type has one device)."""
-    return DEVICE_TYPES[device.type], -1 if device.index is None else device.index
+    return _DEVICE_TYPES[device.type], -1 if device.index is None else device.index
 
 
 def current_device(device: Device) -> Device:
@@ -84,7 +82,7 @@ def stream_source(device: Device) -> tuple[int, Callable[[int], int] | None]:
     import torch
 
     try:
-        [address] = struct.unpack("=Q", addresses(library_path("torch_cuda"), STREAM_FUNCTION))
+        [address] = struct.unpack("=Q", addresses(_library("torch_cuda"), STREAM_FUNCTION))
     except OSError:
         address = 0
     # torch publishes no types for this one
@@ -106,8 +104,7 @@ def make_allocator(device: Device) -> Callable[[int, int, int], Any]:  # Any: a 
     return allocate
 
 
-def library_path(name: str) -> str:
-    """The path of one of torch's libraries."""
+def _library(name: str) -> str:
     import torch
 
     return str(Path(torch.__file__).parent / "lib" / f"lib{name}.so")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["PLAIN_FUNCTIONS", "PRODUCTS"]
+__all__ = ["PLAIN_FUNCTIONS"]
 
 PLAIN_FUNCTIONS: Mapping[str, str] = {
     "aten::_scaled_dot_product_efficient_attention": "_scaled_dot_product_efficient_attention",
@@ -28,6 +28,3 @@ PLAIN_FUNCTIONS: Mapping[str, str] = {
     "aten::topk": "topk",
 }
 """The function's name in `torch`, by the operator's."""
-
-PRODUCTS = frozenset({"addmm", "baddbmm", "bmm", "mm"})
-"""Of these functions the matrix products, which a kernel runtime may call faster still (`wrapper_ir.protocols.NativeCalls`)."""
