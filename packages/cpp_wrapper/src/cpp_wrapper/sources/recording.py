@@ -10,7 +10,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.own_memory import function_foreign_memory
 from wrapper_ir.lowering import FunctionPlan, Plan
 from wrapper_ir.lowering.steps import Recording
-from wrapper_ir.ops import CallExtern, CallSubgraph
+from wrapper_ir.ops import CallExtern, CallSubgraph, ResizeStorage
 from wrapper_ir.program import Function
 from wrapper_ir.quoting import cpp_string
 from wrapper_ir.structure import callees, operands
@@ -97,7 +97,8 @@ def _inputs(function: Function, facts: Recording) -> str:
 
 
 def _results(function: FunctionPlan, plan: Plan) -> str:
-    """Lent are results that nothing outlives the call of: main calls the function once, and returns no memory of theirs."""
+    """Lent are results that nothing outlives the call of: main calls the function once, and returns no memory of theirs. It does
+    not resize it either."""
     analyses, main = plan.analyses, plan.program.main
     own = function.function.returns.values
     calls = [op for f in analyses.program.functions for op in f.body if function.name in callees(op)]
@@ -106,7 +107,8 @@ def _results(function: FunctionPlan, plan: Plan) -> str:
         return "o" * len(own)
     aliasing = analyses.aliasing(main)
     kept = set(aliasing.escaped)
-    for value in main.returns.values:
+    resized = [op.target for op in main.body if isinstance(op, ResizeStorage)]
+    for value in (*main.returns.values, *resized):
         kept.update(aliasing.roots.get(value, NO_ROOTS) if isinstance(value, Value) else NO_ROOTS)
     return "".join(
         "l" if kept.isdisjoint(aliasing.roots.get(result, NO_ROOTS)) else "o" for result in first.results
