@@ -150,10 +150,20 @@ def _step(model: nn.Module, settings: Settings | None) -> Callable[[], Tensor]:
     return step
 
 
-def _training(runs: dict[str, Model], failed: dict[str, str]) -> None:
+def _reserved() -> int:
+    """Bytes that torch's allocator holds on the device, without what it only keeps for later."""
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved()
+
+
+def _training(runs: dict[str, Model], failed: dict[str, str]) -> dict[str, int]:
+    """Makes the sides; gives the bytes that each takes: weights, the optimizer's state, recordings, and what a step needs."""
     model = gpt2_small()
     want: list[float] = []
+    memory: dict[str, int] = {}
     for side in ("eager", *STEPS):
+        before = _reserved()
         step = _step(model, None if side == "eager" else SIDES[side])
         try:
             losses = [step().item() for _ in range(5)]
@@ -162,16 +172,21 @@ def _training(runs: dict[str, Model], failed: dict[str, str]) -> None:
                 torch.tensor(losses), torch.tensor(want), rtol=_TOLERANCE, atol=_TOLERANCE
             )
             runs[side] = step
+            _reserved()
+            step()
+            memory[side] = torch.cuda.memory_reserved() - before
         except Exception as error:  # as above
             failed[side] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return memory
 
 
 def _one(name: str, lock: Path) -> dict[str, Any]:
     """What a process prints: microseconds of each side until finished and until returned, by round."""
     runs: dict[str, Model] = {}
     failed: dict[str, str] = {}
+    memory: dict[str, int] = {}
     if name == TRAINING:
-        _training(runs, failed)
+        memory = _training(runs, failed)
     else:
         with torch.no_grad():
             _calls(name, runs, failed)
@@ -180,7 +195,7 @@ def _one(name: str, lock: Path) -> dict[str, Any]:
         found = alternate(
             {side: partial(call_seconds, run, (), calls) for side, run in runs.items()}, _ROUNDS
         )
-    return {"name": name, "failed": failed, "times": found}
+    return {"name": name, "failed": failed, "times": found, "memory": memory}
 
 
 def _measure_calls(limit: float) -> str:
@@ -211,13 +226,17 @@ def _measure_calls(limit: float) -> str:
 
 def _calls_table(found: Mapping[str, Any]) -> str:
     times: Mapping[str, list[tuple[float, float]]] = found["times"]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for side, each in times.items():
         stock = times.get("stock")
         ratio = "" if stock is None else f"{statistics.median(a[0] / b[0] for a, b in zip(each, stock)):.2f}"
         whole, host = (min(column) * 1e6 for column in zip(*each))
         rows.append((side, f"{whole:.0f}", f"{host:.0f}", ratio))
-    text = table(("side", "until finished, us", "until returned, us", "of stock"), rows)
+    heads = ["side", "until finished, us", "until returned, us", "of stock"]
+    if found["memory"]:
+        heads.append("memory, MiB")
+        rows = [(*row, f"{found['memory'][row[0]] / 2**20:.0f}") for row in rows]
+    text = table(heads, rows)
     told = "".join(f"\n\n{side}: {why}" for side, why in found["failed"].items())
     return f"### {found['name']}\n\n{text}{told}"
 
