@@ -48,7 +48,7 @@ def calls_of(function: Function, analyses: Analyses, operators: bool) -> Iterato
     """In order of the program; those of operators if they are asked for."""
     aliasing = analyses.aliasing(function)
     empty: set[Value] = set()
-    """Roots that nothing has written yet."""
+    """Roots that nothing has written yet: operators that write in place may be given them (`copy_`)."""
     for position, op in enumerate(function.body):
         effects = aliasing.effects[position]
         if isinstance(op, AllocStorage | Slot) and op.zero is ZeroMode.NONE:
