@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir_torch._compat import empty_symmetric, find_group
-from wrapper_ir_torch.watch import watch_group
+from wrapper_ir_torch.watch import GROUP_WATCHES
 
 __all__ = ["SYMMETRIC_MEMORY", "SymmetricMemory"]
 
@@ -38,8 +38,6 @@ class SymmetricMemory:
 
     def __init__(self) -> None:
         self._held: dict[_Key, _Held] = {}
-        self._watched: dict[str, weakref.ref[Any]] = {}
-        """Groups of which a thread looks whether all processes live, by name."""
 
     def tensor(
         self,
@@ -55,7 +53,7 @@ class SymmetricMemory:
         key, layout = (group, id, device), (tuple(sizes), tuple(strides), dtype)
         held, owner = self._held.get(key), find_group(group)
         if held is None or held.group() is not owner:
-            self._watch(group, owner, device)
+            GROUP_WATCHES.begin(group, owner, device)
             made = empty_symmetric(sizes, strides, dtype, device, group, id)
             held = self._held[key] = _Held(owner, made)
             held.tensors[layout] = made
@@ -63,12 +61,6 @@ class SymmetricMemory:
         if found is None:
             found = held.tensors[layout] = _window(held.memory, layout, id)
         return found
-
-    def _watch(self, group: str, owner: Any, device: torch.device) -> None:
-        watched = self._watched.get(group)
-        if watched is None or watched() is not owner:
-            self._watched[group] = weakref.ref(owner)
-            watch_group(group, device)
 
 
 def _window(memory: Tensor, layout: _Layout, id: int) -> Tensor:

@@ -41,6 +41,21 @@ _TRUE_SCHEMAS: Mapping[str, str] = MappingProxyType(
 )
 
 
+_MAY_BE_UNDEFINED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "aten::_scaled_dot_product_cudnn_attention_backward": ("attn_bias", "cum_seq_q", "cum_seq_k"),
+        "aten::_scaled_dot_product_efficient_attention_backward": ("attn_bias",),
+        "aten::_scaled_dot_product_flash_attention_backward": ("cum_seq_q", "cum_seq_k"),
+        "aten::_scaled_dot_product_fused_attention_overrideable_backward": (
+            "attn_bias",
+            "cum_seq_q",
+            "cum_seq_k",
+        ),
+    }
+)
+"""Arguments that are tensors by the schema, and that a GPU's attention is called without: its forward returned none."""
+
+
 def overload_of(node: ir.ExternKernel) -> OpOverload:
     """The operator that an extern node calls; raises ConversionError FE301."""
     overload = node.op_overload
@@ -98,6 +113,8 @@ def extern_def(overload: OpOverload) -> ExternDef:
         tags.append(ExternTag.UNRECORDABLE)
     true = _TRUE_SCHEMAS.get(schema.name)
     text = str(schema) if true is None else schema.name + true
+    for name in _MAY_BE_UNDEFINED.get(schema.name, ()):
+        text = text.replace(f"Tensor {name},", f"Tensor? {name},")
     return ExternDef(schema=text, tags=tuple(tags), symmetric=_symmetric(overload, text))
 
 
