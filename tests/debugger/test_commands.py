@@ -39,6 +39,16 @@ func @main(%x: f32[s0, 2]) {
   return %l
 }
 """
+STEADY = """wir 0.3
+target cpu
+extern "aten::neg(Tensor self) -> Tensor"
+func @main(%x: f32[4]) {
+  %a = call aten::neg(%x) : f32[4]
+  %b = call aten::neg(%a) : f32[4]
+  free %a
+  return %b
+}
+"""
 GPU = """wir 0.3
 target cuda:0
 func @main(%x: f32[2]) {
@@ -51,6 +61,7 @@ func @main(%x: f32[2]) {
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with `m.wir`, which is the working directory."""
     save(bare_artifact(parse_program(PROGRAM)), tmp_path / "m.wir")
+    save(bare_artifact(parse_program(STEADY)), tmp_path / "steady.wir")
     save(bare_artifact(parse_program(GPU)), tmp_path / "gpu.wir")
     save_file({"x": torch.full((3, 2), 0.25)}, str(tmp_path / "x.safetensors"))
     save_file({"y": torch.zeros(1)}, str(tmp_path / "y.safetensors"))
@@ -91,6 +102,21 @@ def test_compare(files: Path) -> None:
     assert "%l: " in wir("compare", "m.wir", "--other-seed", "1", "--atol", "1e9", status=1)
     assert wir("compare", "m.wir", "--other-inputs", "x.safetensors", "--hint", "s0=3", status=1)
     assert wir("compare", "m.wir", "--streams", "late").startswith("no difference: ")
+
+
+def test_compare_two_engines(files: Path) -> None:
+    printed = wir("compare", "steady.wir", "--with", "fx", "--first-with", "python")
+    assert printed == "no difference: 2 values agree\n"
+
+
+def test_what_is_not_deterministic(files: Path) -> None:
+    """An operator that draws, although the program does not say so."""
+    text = PROGRAM.replace(" tags(random)", "")
+    save(bare_artifact(parse_program(text)), "unsteady.wir")
+    printed = wir("compare", "unsteady.wir", status=1)
+    assert printed.startswith(
+        "%r is not deterministic: the first run gives other values when it is repeated\n"
+    )
 
 
 def test_replay(files: Path) -> None:

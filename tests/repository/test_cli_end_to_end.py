@@ -42,6 +42,7 @@ def test_capture_to_run(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(MODEL)
     assert "ops" in wir("capture", "net:make", "-o", "m.wir", cwd=tmp_path)
     assert wir("verify", "m.wir", cwd=tmp_path).startswith("ok: ")
+    assert wir("compare", "m.wir", "--with", "eager", cwd=tmp_path).startswith("no difference: ")
     text = wir("print", "m.wir", cwd=tmp_path)
     (tmp_path / "m.txt").write_text(text)
     assert wir("diff", "m.wir", "m.txt", cwd=tmp_path) == ""

@@ -33,6 +33,7 @@ class CompareChoices:
     """The options of `wir compare` beside those of its subjects."""
 
     engine: str | None = None
+    first_engine: str | None = None
     model: str | None = None
     frontend: str = "inductor"
     streams: str | None = None
@@ -57,7 +58,8 @@ def compared(
         return _with_eager(one, choices, run)
     subject = make_subject(one, run)
     notes = compare_constants(one, two) if one is not two else ()
-    first, second = samples(subject), _second(subject, two, choices, run)
+    first = _samples(subject, choices.first_engine, run)
+    second = _second(subject, two, choices, run)
     found = compare_runs(first, second, choices.tolerance)
     return (*notes, *_unsteady(subject, found.mismatch, choices)), found
 
@@ -74,16 +76,20 @@ def _second(
     other: SubjectChoices = {**run, **changed}  # type: ignore[typeddict-item]  # keys of the same TypedDict
     if choices.streams is not None:
         two = replace(two, program=other_stream_order(two.program, StreamOrder(choices.streams)))
-    again = make_subject(two, other, draws=subject.draws)
-    if choices.engine in (None, "interpreter"):
-        return samples(again)
-    emitter = checked_emitter(str(choices.engine), two, run["operators"])
-    return engine_samples(two, emitter, again.machine, again.inputs)
+    return _samples(make_subject(two, other, draws=subject.draws), choices.engine, run)
+
+
+def _samples(subject: Subject, engine: str | None, run: SubjectChoices) -> Iterator[Sample]:
+    """A run in an engine: of an emitter, or the interpreter."""
+    if engine in (None, "interpreter"):
+        return samples(subject)
+    emitter = checked_emitter(str(engine), subject.artifact, run["operators"])
+    return engine_samples(subject.artifact, emitter, subject.machine, subject.inputs)
 
 
 def _unsteady(subject: Subject, mismatch: Mismatch | None, choices: CompareChoices) -> tuple[str, ...]:
     """A line where the first run itself computes something else when it is repeated."""
-    if mismatch is None:
+    if mismatch is None or choices.first_engine not in (None, "interpreter"):
         return ()
     again = next((s for s in samples(subject) if s.key == mismatch.first.key), None)
     if again is not None and compare_contents(again.content, mismatch.first.content) is not None:

@@ -61,6 +61,9 @@ def hunt(
     help="What runs the second program: `eager`, or an installed emitter; else the interpreter.",
 )
 @click.option(
+    "--first-with", "first_engine", metavar="NAME", help="What runs the first program; else the interpreter."
+)
+@click.option(
     "--model", metavar="MODULE:FUNCTION", help="For `eager`: what makes the model, as `wir capture` takes it."
 )
 @click.option("--frontend", default="inductor", help="For `eager`: an installed frontend.")
@@ -81,7 +84,7 @@ def hunt(
 def compare(first: str, second: str | None, **options: Any) -> None:
     """Run two programs, or one program twice, and name the first op that differs; exit status 1 where one does.
 
-    With one FILE, `--with` says what the interpreter is compared with. Without it, FILE runs twice, which shows ops that
+    With one FILE, `--with` says what the interpreter, or the engine of `--first-with`, is compared with. Without it, FILE runs twice, which shows ops that
     are not deterministic; `--other-seed` and `--other-inputs` give the second run other inputs.
     """
     from wrapper_ir.cli.comparing import CompareChoices, compared
