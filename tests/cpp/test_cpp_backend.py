@@ -142,6 +142,19 @@ def test_operators_of_python_are_refused_elsewhere() -> None:
     assert "cpp_backend::checked" in str(cpp_wrapper.emit(artifact, options=IN_PYTHON))
 
 
+def test_recordings_on_a_cpu_change_nothing() -> None:
+    """There is no device to record; on one, `test_cpp_recording_on_gpu.py` says what happens."""
+    torch._dynamo.reset()
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    options: dict[str, Any] = {"emitter": cpp_wrapper.CppEmitter(options=IN_PYTHON), "recordings": 4}
+    compiled = torch.compile(
+        model, backend="wrapper_ir", options={**options, "cache": False, "on_unsupported": "error"}
+    )
+    for _ in range(3):
+        x = torch.randn(3, 4)
+        torch.testing.assert_close(_trained(model, compiled, x), _trained(model, model, x))
+
+
 def test_programs_built_together_are_found() -> None:
     alpha = random.random()  # no cache has them
     functions = [partial(torch.addmm, alpha=alpha), partial(torch.addmm, beta=alpha)]

@@ -188,8 +188,9 @@ def test_reduce_overhead_in_cpp(tmp_path: Path, capfd: pytest.CaptureFixture[str
     """Inference and training through torch.compile."""
     torch.manual_seed(0)
     model = Model().cuda()
-    options: dict[str, Any] = {"emitter": "cpp", "cache": str(tmp_path), "on_unsupported": "error"}
-    compiled = torch.compile(model, backend="wrapper_ir", mode="reduce-overhead", options=options)
+    options: dict[str, Any] = {"emitter": "cpp", "recordings": 4, "cache": str(tmp_path)}
+    options["on_unsupported"] = "error"
+    compiled = torch.compile(model, backend="wrapper_ir", options=options)
     with torch.no_grad():
         for _ in range(6):
             x = torch.randn(8, 64, device="cuda")
