@@ -12,6 +12,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
+import pytest
 from packages.wrapper_ir.tests.view.view_browser import Page, opened_browser
 from packages.wrapper_ir.tests.view.view_samples import HOSTILE, hostile_program, sample_program
 
@@ -85,6 +86,7 @@ def test_hostile_text_stays_text() -> None:
         assert HOSTILE in json.dumps(json.loads(page.scripts[0]), ensure_ascii=False).replace('\\"', '"')
 
 
+@pytest.mark.slow
 def test_hostile_text_in_a_browser(tmp_path: Path) -> None:
     program = hostile_program()
     view = view_program(program, _options())
@@ -92,10 +94,7 @@ def test_hostile_text_in_a_browser(tmp_path: Path) -> None:
         for text in (view_html(view), diff_html((program, view), (program, view))):
             page = Page(browser, text, tmp_path)
             for tab in "123456":
-                page.keys(tab)
-                for _ in range(22):
-                    page.keys("j")
-                page.keys("v", "n", "f", "?", "\ue00c", "\ue011")
+                page.keys(tab, *"j" * 22, "v", "n", "f", "?", "\ue00c", "\ue011")
             title = page.js("return document.title")
             assert HOSTILE in title  # text that was set as text
             assert title != "taken"
