@@ -53,7 +53,7 @@ class ViewChoices(TypedDict):
 @click.option(
     "--profile",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Times of a run, as `wir profile FILE --json` wrote them.",
+    help="Times of a run, as `wir profile FILE -o times.json` writes them.",
 )
 @click.option(
     "--values",

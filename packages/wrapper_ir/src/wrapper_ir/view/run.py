@@ -27,7 +27,7 @@ _FORMATS = {"F8_E4M3": DType.F8E4M3FN, "F8_E5M2": DType.F8E5M2}
 
 
 def read_profile(path: Path) -> tuple[OpTime, ...]:
-    """The times in a file of `wir profile --json`. Raises ReportError WIR273 for another file."""
+    """The times in a file that `wir profile -o` wrote. Raises ReportError WIR273 for another file."""
     try:
         ops = json.loads(path.read_text(encoding="utf-8"))["ops"]
         return tuple(_time(op) for op in ops)
@@ -35,7 +35,7 @@ def read_profile(path: Path) -> tuple[OpTime, ...]:
         raise ReportError(
             "WIR273",
             f"cannot read the profile {str(path)!r}: {type(error).__name__}: {error}",
-            hint="write it with wir profile FILE --json",
+            hint="write it with wir profile FILE -o times.json",
         ) from error
 
 
