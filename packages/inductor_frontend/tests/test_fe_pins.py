@@ -61,7 +61,6 @@ CHANGED: dict[str, object] = {
     "profiler_mark_wrapper_call": True,
     "profile_bandwidth": True,
     "fx_graph_cache": True,
-    "aot_inductor.debug_intermediate_value_printer": "3",
     "cpp.enable_kernel_context_guard": True,
     "cpp.enable_kernel_profile": True,
     "cpp.weight_prepack": True,
