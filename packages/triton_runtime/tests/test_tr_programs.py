@@ -29,6 +29,7 @@ from triton_runtime.tune import (
 from wrapper_ir import load, parse_program, print_program, save, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.cli.main import main
+from wrapper_ir.explain import explain_program
 from wrapper_ir.interp import example_inputs, run
 from wrapper_ir.kernel_hash import content_hash, multi_hash
 from wrapper_ir.kernels import ImageKind, KernelBinary, LaunchFacts, MultiKernel, TritonKernel
@@ -169,6 +170,26 @@ def test_what_a_record_says() -> None:
         {"BLOCK": 32},
     ]
     assert "launch @second(%a, %at, %b, s0)" in print_program(chosen.program)
+
+
+def test_choices_are_explained_with_their_times() -> None:
+    chosen = replay_artifact(artifact(), entries())
+    found = {c.subject: c for c in explain_program(chosen).choices}
+    assert sorted(found) == ["@either", "@first", "@second"]
+    first, either = found["@first"], found["@either"]
+    assert first.why == "measured on some device: the fastest of 2"
+    assert [(c.name, c.microseconds, c.chosen) for c in first.candidates] == [
+        ("BLOCK=32 warps=2 stages=1", 1.0, True),
+        ("BLOCK=64 warps=4 stages=1", 2.0, False),
+    ]
+    assert [(c.name, c.microseconds, c.chosen) for c in either.candidates] == [
+        ("@second", 1.0, True),
+        ("@first", 2.0, False),
+    ]
+    launched = {op.index: op.kernel for op in explain_program(chosen).ops if op.kind == "Launch"}
+    assert [launched[n] for n in either.ops] == ["second"]
+    again = replay_artifact(chosen, entries())
+    assert again.extensions == chosen.extensions
 
 
 def test_what_the_options_call_noise_decides_nothing() -> None:

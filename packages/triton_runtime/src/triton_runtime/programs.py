@@ -10,6 +10,7 @@ from typing import Any
 
 from triton_runtime.choose.multi import variant_keys
 from triton_runtime.errors import TritonRuntimeError, TuningError
+from triton_runtime.explained_choices import choice_of, with_explained
 from triton_runtime.tune import (
     NOISE,
     DeviceKey,
@@ -22,6 +23,7 @@ from triton_runtime.tune import (
 )
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import WirError
+from wrapper_ir.explain.model import Choice as ExplainedChoice
 from wrapper_ir.interp import InterpOptions, Interpreter, example_inputs, run
 from wrapper_ir.kernel_hash import content_hash, multi_hash
 from wrapper_ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, TritonConfig, TritonKernel
@@ -144,7 +146,8 @@ def replay_artifact(
     choices = _Choices(artifact, record, device, noise or Noise(), tuning_programs(artifact.program, given))
     program = with_choices(artifact.program, choices.configs(), choices.variants())
     binaries = _still_wanted(artifact, program)
-    return with_record(dataclasses.replace(artifact, program=program, binaries=binaries), record)
+    explained = with_explained(artifact, program, choices.explained())
+    return with_record(dataclasses.replace(explained, program=program, binaries=binaries), record)
 
 
 def _still_wanted(artifact: Artifact, program: Program) -> tuple[KernelBinary, ...]:
@@ -189,10 +192,10 @@ class _Choices:
         for kernel in self.artifact.program.kernels:
             if not isinstance(kernel, TritonKernel):
                 continue
-            weighed = [self._weighed(entry, one) for one, entry in self._entries(kernel)]
-            if not weighed:
+            entry = self._deciding(kernel)
+            if entry is None:
                 continue
-            _, winner = max(weighed, key=lambda pair: pair[0])  # the first of equals
+            winner = entry.decision(self.noise.configs).winner
             config = config_of(kernel, winner)
             if config is None:
                 raise TuningError(
@@ -208,11 +211,37 @@ class _Choices:
         kernels: dict[str, KernelDef] = {k.name: k for k in self.artifact.program.kernels}
         found: dict[str, int] = {}
         for kernel in kernels.values():
-            if isinstance(kernel, MultiKernel) and kernel.choice is Choice.MEASURE:
-                entry = self.record.find(self._key(multi_hash(kernel, kernels)))
-                if entry is not None and entry.order == variant_keys(kernel) and any(entry.times.values()):
-                    found[kernel.name] = int(entry.decision(self.noise.kernels).winner)
+            entry = self._entry_of_variants(kernel, kernels)
+            if entry is not None:
+                found[kernel.name] = int(entry.decision(self.noise.kernels).winner)
         return found
+
+    def explained(self) -> dict[str, ExplainedChoice]:
+        """Each choice with its candidates and their times, by kernel."""
+        kernels: dict[str, KernelDef] = {k.name: k for k in self.artifact.program.kernels}
+        found: dict[str, ExplainedChoice] = {}
+        for kernel in kernels.values():
+            one = self._deciding(kernel) if isinstance(kernel, TritonKernel) else None
+            noise = self.noise.configs
+            if one is None:
+                one, noise = self._entry_of_variants(kernel, kernels), self.noise.kernels
+            if one is not None:
+                decision = one.decision(noise)
+                found[kernel.name] = choice_of(kernel, one, decision, self.device.model)
+        return found
+
+    def _entry_of_variants(self, kernel: KernelDef, kernels: Mapping[str, KernelDef]) -> Entry | None:
+        """The times of the kernels that a multi-kernel, chosen by measurement, stands for."""
+        if not isinstance(kernel, MultiKernel) or kernel.choice is not Choice.MEASURE:
+            return None
+        entry = self.record.find(self._key(multi_hash(kernel, kernels)))
+        known = entry is not None and entry.order == variant_keys(kernel) and any(entry.times.values())
+        return entry if known else None
+
+    def _deciding(self, kernel: TritonKernel) -> Entry | None:
+        """The times that decide the config: of the launch that takes the longest in all, the first of equals."""
+        found = [(self._weight(entry, one), entry) for one, entry in self._entries(kernel)]
+        return max(found, key=lambda pair: pair[0])[1] if found else None
 
     def _entries(self, kernel: TritonKernel) -> Iterator[tuple[TuningProgram, Entry]]:
         for one in self.programs:
@@ -222,9 +251,9 @@ class _Choices:
                 if entry is not None and any(entry.times.values()):
                     yield one, entry
 
-    def _weighed(self, entry: Entry, one: TuningProgram) -> tuple[float, str]:
+    def _weight(self, entry: Entry, one: TuningProgram) -> float:
         decision = entry.decision(self.noise.configs)
-        return one.count * decision.means[decision.best], decision.winner
+        return one.count * decision.means[decision.best]
 
     def _key(self, kernel: str, numbers: Sequence[float] = ()) -> TuningKey:
         return TuningKey(kernel, self.device.model, self.device.compiler, tuple(numbers))

@@ -1,0 +1,85 @@
+"""What a tuned artifact says of its choices: all candidates with their times, for explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from triton_runtime.tune import Entry
+from triton_runtime.tune.decide import Decision
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.explain.choices import CHOICES, choices_json
+from wrapper_ir.explain.model import Candidate, Choice
+from wrapper_ir.kernels import KernelDef, MultiKernel, OperatorKernel, TritonKernel
+from wrapper_ir.program import Program
+
+__all__ = ["choice_of", "with_explained"]
+
+_MICRO = 1e6
+
+
+def choice_of(kernel: KernelDef, entry: Entry, decision: Decision, device: str) -> Choice:
+    """Why a kernel is what it is: the decision, with what was measured of each candidate on `device`."""
+    shown = _variant if isinstance(kernel, MultiKernel) else _same
+    ranked = sorted(
+        entry.order, key=lambda key: (key != decision.winner, decision.means.get(key, float("inf")))
+    )
+    if decision.inside_noise:
+        how = f"the first of {len(decision.tied)} that the times do not tell apart"
+    else:
+        how = "the fastest"
+    return Choice(
+        subject=f"@{kernel.name}",
+        why=f"measured on {device}: {how} of {len(entry.order)}",
+        candidates=tuple(
+            Candidate(
+                name=shown(kernel, key),
+                microseconds=round(decision.means[key] * _MICRO, 3) if key in decision.means else None,
+                chosen=key == decision.winner,
+                detail=entry.failed.get(key, ""),
+            )
+            for key in ranked
+        ),
+    )
+
+
+def _same(kernel: KernelDef, key: str) -> str:
+    return key
+
+
+def _variant(kernel: KernelDef, key: str) -> str:
+    assert isinstance(kernel, MultiKernel)
+    return f"@{kernel.variants[int(key)].kernel}"
+
+
+def with_explained(artifact: Artifact, program: Program, choices: Mapping[str, Choice]) -> Artifact:
+    """The artifact with these choices, by kernel, among those that `program` was made by: explanations show them."""
+    kernels: dict[str, KernelDef] = {k.name: k for k in artifact.program.kernels}
+    found = []
+    for name, choice in choices.items():
+        subjects = [name]
+        kernel = kernels[name]
+        if isinstance(kernel, MultiKernel):  # its launches are launches of the chosen kernel now
+            chosen = next(c.name for c in choice.candidates if c.chosen).removeprefix("@")
+            subjects = [chosen]
+            variants = [
+                replace(c, detail=c.detail or _kind(kernels.get(c.name.removeprefix("@"))))
+                for c in choice.candidates
+            ]
+            choice = replace(choice, candidates=tuple(variants))
+        if any(k.name in subjects for k in program.kernels):
+            found.append((choice, subjects))
+    if not found:
+        return artifact
+    text = choices_json(found, artifact.extensions.get(CHOICES, ""))
+    return replace(artifact, extensions={**artifact.extensions, CHOICES: text})
+
+
+def _kind(kernel: KernelDef | None) -> str:
+    match kernel:
+        case OperatorKernel():
+            return f"operator {kernel.schema.partition('(')[0]}"
+        case TritonKernel(heuristic=heuristic) if heuristic:
+            return f"Triton, {heuristic}"
+        case _:
+            return ""
