@@ -45,8 +45,9 @@ Not as predicted: a step of training was not measured. Stock and eager ran; ours
 attention is called with no tensor where its schema wants one. That is mended since, and has not run on two GPUs.
 
 Of a killed process: the program over symmetric memory ended with WIR935 after 26 s, twice the group's time-out. Those over NCCL, stock's
-among them, were still running after four times the time-out. Since then every program on GPUs that communicates is watched, and the
-time is the time-out; that has been tested on a table in the place of the store, and not on two GPUs."""
+among them, were still running after four times the time-out. Since then a collective that Python and
+FX graphs start and finish in one call is watched, and the time is the time-out; that has been tested on a table in the place of the
+store, and not on two GPUs. Asynchronous collectives and those of C++ libraries are not watched."""
 
 _SIDES_PAGE = (
     "eager",
