@@ -43,7 +43,7 @@ As predicted, and better: each plan holds the bound. It allocates less often tha
 allocates two or three times, since all lies in one pool, and holds more for it.
 
 Measured is what the plan says, and what operators return that nothing takes (the sums of logarithms of attention, last states of
-`lstm`), whose sizes the program does not have: up to 8 % on `lstm`, above 64 MiB at most 0.3 %. No model holds more
+`lstm`), whose sizes the program does not have: up to 8 % on `lstm`, above 64 MiB none. No model holds more
 than with Inductor's reuse or its pool planner, workspaces counted or not. Of two plans that hold the same, `plan-memory` takes the one
 that holds less while such an operator runs: `bert-256` held one sum of logarithms more than Inductor's reuse before. Training steps hold the bound of
 each graph, and no more than Inductor's."""
