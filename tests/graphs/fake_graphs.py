@@ -74,6 +74,7 @@ class FakeGraphs:
         self.forbidden = ""
         self.exhausted = False
         self.fault: Exception | None = None
+        self.elsewhere: Tensor | None = None
 
     def stream(self) -> Hashable | None:
         return self.current
@@ -87,6 +88,9 @@ class FakeGraphs:
     def checker(self, args: Sequence[Any], positions: Sequence[int]) -> Callable[[list[Any]], bool]:
         there = self.addresses(args, positions)
         return lambda args: self.addresses(args, positions) == there
+
+    def is_here(self, args: Sequence[Any], positions: Sequence[int]) -> bool:
+        return all(args[i] is not self.elsewhere for i in positions)
 
     def buffer(self, arg: Tensor) -> Tensor | None:
         made = torch.empty_strided(arg.size(), arg.stride(), dtype=arg.dtype)

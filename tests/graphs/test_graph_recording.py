@@ -17,7 +17,9 @@ from fx_converter import FxOptions, targets
 from py_wrapper import PyOptions
 from tests.graphs.fake_graphs import FakeGraphs, fake_device
 from wrapper_ir import parse_program
+from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.inputs import TensorInput
 from wrapper_ir.passes import derive_frees
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.runtime import Recorded
@@ -202,6 +204,21 @@ def test_ten_thousand_calls_leave_nothing(call: CompiledProgram, device: FakeGra
     assert device.counts["replays"] > 100
 
 
+def test_nothing_is_recorded_with_a_tensor_of_another_device(
+    call: CompiledProgram, device: FakeGraphs
+) -> None:
+    """Seeds of attention operators lie on the CPU as long as forward runs as it is."""
+    case = Case(call)
+    device.elsewhere = case.w
+    for _ in range(4):
+        case()
+    before = device.counts["recordings"]
+    device.elsewhere = None
+    for _ in range(3):
+        case()
+    assert (before, device.counts["recordings"]) == (0, 1)
+
+
 def test_what_cannot_be_recorded_runs_as_it_is(
     call: CompiledProgram, device: FakeGraphs, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -288,3 +305,34 @@ def test_a_graph_that_is_saved(device: FakeGraphs, tmp_path: Path) -> None:
     for run in (lambda args: module(*args), boxed, boxed, boxed):
         torch.testing.assert_close(run([x, w, state])[0], x * w)
     assert (device.counts["recordings"], device.counts["replays"]) == (1, 2)
+
+
+SEEDS_IN_A_REGION = """wir 0.3
+target cuda
+
+extern "aten::neg(Tensor self) -> Tensor"
+
+kernel cpp @k entry "k" (read i64* x) {{{
+extern "C" void k(const long* x) {}
+}}}
+
+func @main(%seed: i64[], %seen: i64[], %idle: i64[]) {
+  %a, %b = call_subgraph @graph(%seed, %seen, %idle) : i64[], i64[]
+  drop %seed
+  drop %seen
+  drop %idle
+  return %a, %b
+}
+
+func @graph(%s: static i64[], %t: static i64[], %u: static i64[]) recordable {
+  %a = call aten::neg(%s) : i64[]
+  %b = call aten::neg(%t) : i64[]
+  launch @k(%t)
+  return %a, %b
+}
+"""
+
+
+def test_numbers_that_only_operators_of_a_region_take_may_lie_on_the_cpu() -> None:
+    wanted = [want for _, want in input_checks(parse_program(SEEDS_IN_A_REGION)).entry]
+    assert [want.or_cpu for want in wanted if isinstance(want, TensorInput)] == [True, False, False]

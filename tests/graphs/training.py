@@ -16,18 +16,22 @@ __all__ = ["LOOPS", "Loop", "train_beside_eager"]
 
 
 class Blocks(nn.Module):
-    """Blocks whose inner values are kept for backward, or computed again there."""
+    """Blocks whose inner values are kept for backward, or computed again there; with attention between them, or without."""
 
-    def __init__(self, again: bool) -> None:
+    def __init__(self, again: bool, attention: bool) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(
             nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 8)) for _ in range(2)
         )
         self.again = again
+        self.attention = attention
 
     def forward(self, x: Tensor) -> Tensor:
         """The blocks in turn."""
         for block in self.blocks:
+            if self.attention:
+                rows = x[None, None]
+                x = x + nn.functional.scaled_dot_product_attention(rows, rows, rows, is_causal=True)[0, 0]
             x = x + (checkpoint(block, x, use_reentrant=False) if self.again else block(x))
         return x
 
@@ -66,19 +70,28 @@ def _accumulated(
 
 
 class Loop:
-    """A kind of training: its step, whether values are computed again in backward, whether the update is compiled, too."""
+    """A kind of training: its step, whether values are computed again in backward, whether blocks attend, whether the
+    update is compiled, too."""
 
     def __init__(
-        self, step: Step, *, again: bool = False, compiled_update: bool = False, tolerance: float = 1e-4
+        self,
+        step: Step,
+        *,
+        again: bool = False,
+        attention: bool = False,
+        compiled_update: bool = False,
+        tolerance: float = 1e-4,
     ) -> None:
         self.step = step
         self.again = again
+        self.attention = attention
         self.compiled_update = compiled_update
         self.tolerance = tolerance
 
 
 LOOPS: Mapping[str, Loop] = {
     "plain": Loop(_plain),
+    "attention": Loop(_plain, attention=True, tolerance=1e-3),
     "mixed precision": Loop(_mixed, tolerance=2e-2),
     "checkpoints": Loop(_plain, again=True),
     "accumulation": Loop(_accumulated),
@@ -89,7 +102,7 @@ LOOPS: Mapping[str, Loop] = {
 def train_beside_eager(loop: Loop, settings: Mapping[str, Any], device: str = "cpu", steps: int = 8) -> None:
     """Trains compiled and eager copies; raises AssertionError where losses, or the weights in the end, differ."""
     torch.manual_seed(0)
-    nets = [Blocks(loop.again).to(device)]
+    nets = [Blocks(loop.again, loop.attention).to(device)]
     nets.append(copy.deepcopy(nets[0]))
     optimizers = [torch.optim.Adam(net.parameters(), 1e-2) for net in nets]
     updates: list[Any] = [optimizer.step for optimizer in optimizers]

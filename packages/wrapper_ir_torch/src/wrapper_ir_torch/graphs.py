@@ -78,6 +78,10 @@ class TorchGraphs:
         pick, address = itemgetter(*positions), torch.Tensor.data_ptr
         return lambda args: [*map(address, pick(args))] == found
 
+    def is_here(self, args: Sequence[Any], positions: Sequence[int]) -> bool:
+        """Whether all are tensors of a CUDA device."""
+        return all(args[i].is_cuda for i in positions)
+
     def buffer(self, arg: Tensor) -> Tensor | None:
         """Of the same layout; torch copies to no tensor whose elements share bytes."""
         made = torch.empty_strided(arg.size(), arg.stride(), dtype=arg.dtype, device=arg.device)

@@ -13,7 +13,7 @@ from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.layout import is_contiguous
 from wrapper_ir.ops.check import asserted_layouts
-from wrapper_ir.program import Program
+from wrapper_ir.program import Function, Program
 from wrapper_ir.signature import Signature
 from wrapper_ir.structure import is_used, operands
 from wrapper_ir.types import ScalarType, TensorType
@@ -60,7 +60,7 @@ def input_checks(
         if value.name in guarded.params:
             covered.update((position, value) for position in own)
             continue
-        made = _input(value, _name(number, value, signature), body)
+        made = _input(value, _name(number, value, signature), program)
         if made is not None:
             entry.append((value, made))
         if not isinstance(value.type, TensorType):
@@ -127,7 +127,7 @@ def _name(number: int, value: Value, signature: Signature | None) -> str:
     return signature.names[leaf] if 0 <= leaf < len(signature.names) else value.name
 
 
-def _input(value: Value, name: str, body: Sequence[ops.Op]) -> Input | None:
+def _input(value: Value, name: str, program: Program) -> Input | None:
     match value.type:
         case TensorType(dtype=dtype, sizes=sizes, strides=strides, device=device):
             return TensorInput(
@@ -137,7 +137,9 @@ def _input(value: Value, name: str, body: Sequence[ops.Op]) -> Input | None:
                 device=str(device),
                 sizes=_known(sizes),
                 strides=_known(strides),
-                or_cpu=not sizes and device.type != "cpu" and _only_operators_take(value, body),
+                or_cpu=not sizes
+                and device.type != "cpu"
+                and _only_operators_take(value, program.main, program),
             )
         case ScalarType(kind=kind):
             return NumberInput(name=name, kind=kind.value)
@@ -145,14 +147,23 @@ def _input(value: Value, name: str, body: Sequence[ops.Op]) -> Input | None:
             return None
 
 
-def _only_operators_take(value: Value, body: Sequence[ops.Op]) -> bool:
+def _only_operators_take(value: Value, function: Function, program: Program) -> bool:
     """Operators take a number in the CPU's memory with tensors anywhere, and some make it there: the seed and offset of an
     attention operator lie on the CPU, except in a CUDA graph, while the operator's meta function says that they are on the
     device. Kernels take addresses, which have to be the device's."""
-    takers = [op for op in body if value in operands(op)]
-    return any(isinstance(op, ops.CallExtern) for op in takers) and all(
-        isinstance(op, _SAFE) for op in takers
-    )
+    found = False
+    for op in function.body:
+        if value not in operands(op):
+            continue
+        if isinstance(op, ops.CallSubgraph):
+            callee = program.function(op.function)
+            inside = [p.value for p, arg in zip(callee.params, op.args, strict=True) if arg is value]
+            if not all(_only_operators_take(v, callee, program) for v in inside):
+                return False
+        elif not isinstance(op, _SAFE):
+            return False
+        found = found or isinstance(op, ops.CallExtern | ops.CallSubgraph)
+    return found
 
 
 def _known(exprs: Sequence[Expr]) -> tuple[int | None, ...]:

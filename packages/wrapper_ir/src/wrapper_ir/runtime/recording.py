@@ -65,6 +65,9 @@ class GraphDevice(Protocol):
     def checker(self, args: Sequence[Any], positions: Sequence[int]) -> Callable[[list[Any]], bool]:
         """What says of arguments whether those at these positions lie where those of `args` do."""
 
+    def is_here(self, args: Sequence[Any], positions: Sequence[int]) -> bool:
+        """Whether all tensors at these positions lie on this device."""
+
     def buffer(self, arg: Any) -> Any | None:
         """A tensor that an argument can be copied to; None where its elements share bytes."""
 
@@ -254,6 +257,10 @@ class Recorded:
             self._remember(key, here)
             return None
         if known.refused:
+            return None
+        if not self.device.is_here(
+            args, self.tensors
+        ):  # a seed that an operator makes on the CPU, which a recording would keep
             return None
         self._note_moves(known, here)
         if not self._is_steady(known, here) or (known.replay is None and not self._make_room()):
