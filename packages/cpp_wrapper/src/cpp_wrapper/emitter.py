@@ -66,8 +66,9 @@ class CppEmitter:
         return emit_sources(artifact, None, self._elsewhere)
 
     def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
-        """See `wrapper_ir.emitted.LineEmitter`; the program's own file, without what all libraries have in common."""
-        sources = emit_sources(artifact, None, self._elsewhere)
+        """See `wrapper_ir.emitted.LineEmitter`; the program's own file as `compile` builds it, without what all libraries have in
+        common."""
+        sources = emit_sources(artifact, None, self.options)
         text = sources.files["program.cpp"]
         return (EmittedText(name="program.cpp", text=text, origins=sources.origins),)
 

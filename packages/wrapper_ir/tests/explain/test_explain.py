@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from packages.wrapper_ir.tests.explain.explained_programs import HEAD, LAYER, artifact_of, explained
 
 from wrapper_ir import parse_program, save
-from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.cli.main import main
 from wrapper_ir.emitted import EmittedText, LineOrigin, OpOrigins
 from wrapper_ir.errors import ReportError
@@ -23,6 +23,7 @@ from wrapper_ir.explain import (
     ExplainOptions,
     Explanation,
     Lead,
+    explain_artifact,
     explain_program,
     explanation_json,
     explanation_text,
@@ -221,6 +222,20 @@ def test_origins_of_ops_that_lowering_adds() -> None:
 
 
 # --- forms and the command
+
+
+class _Refusing:
+    """An emitter with errors of its own."""
+
+    def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
+        raise RuntimeError(f"no way to write {len(artifact.program.main.body)} ops")
+
+
+def test_what_an_emitter_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wrapper_ir.explain.emitters.emitter", lambda name: _Refusing())
+    found = explain_artifact(artifact_of(LAYER), ("odd",))
+    assert found.lacks == ("lines of emitter odd: no way to write 10 ops",)
+    assert len(found.ops) == 10
 
 
 def test_text() -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.emitted import EmittedText, LineEmitter
-from wrapper_ir.errors import WirError
 from wrapper_ir.explain.model import Explanation
 from wrapper_ir.explain.program import ExplainOptions, explain_program
 from wrapper_ir.operators import ALL_OPERATORS
@@ -32,7 +31,9 @@ def emitted_texts(
                 found[name] = one.emitted_texts(artifact)
             else:
                 lacks.append(f"lines of emitter {name}: it does not say which op a line is written for")
-        except WirError as error:
+        except (
+            Exception
+        ) as error:  # of a plug-in, whose classes of errors are its own: the rest is explained all the same
             lacks.append(f"lines of emitter {name}: {error}")
     return found, tuple(lacks)
 
