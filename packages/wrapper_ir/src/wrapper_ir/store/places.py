@@ -103,7 +103,9 @@ class Places:
         """Whether others could have put files into the root, or a folder above it, below one that everybody may write."""
         if self._above is None:
             return False
-        return not (all(map(_is_trusted, self._above)) and (level.is_private() or not level.path.is_dir()))
+        # in this order: another thread may make the folder in between, and it is private then
+        is_ours = not level.path.is_dir() or level.is_private()
+        return not (all(map(_is_trusted, self._above)) and is_ours)
 
     def _of_this_process(self) -> Level:
         with self._lock:
