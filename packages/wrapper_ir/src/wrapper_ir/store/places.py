@@ -104,8 +104,8 @@ class Places:
         if self._above is None:
             return False
         # in this order: another thread may make the folder in between, and it is private then
-        is_ours = not level.path.is_dir() or level.is_private()
-        return not (all(map(_is_trusted, self._above)) and is_ours)
+        is_private_or_absent = not level.path.is_dir() or level.is_private()
+        return not (all(map(_is_trusted, self._above)) and is_private_or_absent)
 
     def _of_this_process(self) -> Level:
         with self._lock:
