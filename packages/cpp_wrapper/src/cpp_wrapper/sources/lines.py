@@ -27,7 +27,7 @@ class SourceLine(str):
 
 
 def line_origins(lines: Iterable[str]) -> Iterator[LineOrigin | None]:
-    """The origin of each line of the file that `lines` are joined to; None for what is no code."""
+    """The origin of each line of the file that `lines` are joined to; None for what is not code."""
     around = LineOrigin(note="what a library has around its program")
     for line in lines:
         origin = line.origin if isinstance(line, SourceLine) else around

@@ -27,7 +27,7 @@ def targets(names: Sequence[str]) -> str:
 
 
 class Writer:
-    """Collects lines. `origin` is what the lines to come are written for; None for what is no code."""
+    """Collects lines. `origin` is what the lines to come are written for; None for what is not code."""
 
     def __init__(self) -> None:
         self.origin: LineOrigin | None = None
