@@ -145,19 +145,17 @@ def test_graphs_of_one_function_have_folders_of_their_own(tmp_path: Path) -> Non
 
 def test_code_that_inductor_compiled_runs_from_the_folder(tmp_path: Path) -> None:
     torch._dynamo.reset()
-    function = torch.compile(lambda x: x.cos() + 1, backend="inductor")
+    function = torch.compile(lambda x: x.cos() + 1.171875, backend="inductor")  # of no other test
     function(torch.ones(5))
     with dump_compilation(tmp_path) as folder:
         pass
-    (path,) = [
-        p for p in (folder / "inductor").iterdir() if "_fused_add_cos" in p.read_text(encoding="utf-8")
-    ]
+    (path,) = [p for p in (folder / "inductor").iterdir() if "1.171875" in p.read_text(encoding="utf-8")]
     lines = path.read_text(encoding="utf-8").splitlines()
     line = next(n for n, text in enumerate(lines, 1) if text.strip().startswith("return (buf"))
     debugger = _Stops({path: line})
     result = debugger.runcall(function, torch.ones(5))
     assert debugger.stops == {(str(path), line)}
-    torch.testing.assert_close(result, torch.ones(5).cos() + 1)
+    torch.testing.assert_close(result, torch.ones(5).cos() + 1.171875)
 
 
 def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
