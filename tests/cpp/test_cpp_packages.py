@@ -11,18 +11,22 @@ import sys
 import weakref
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
 import torch._inductor
 from torch import Tensor
 from torch._C._aoti import AOTIModelPackageLoader
+from transformers.modeling_outputs import BaseModelOutput
 
 import cpp_wrapper
 from cpp_wrapper import CacheError
 from cpp_wrapper.library.package import find_image
 from inductor_frontend import capture
 from tests.cpp.cpp_case import FAST
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.runtime import Convention
 
 
 class Tied(torch.nn.Module):
@@ -107,6 +111,37 @@ def test_calls_are_arranged_as_those_of_the_model(package: Path, model: Tied) ->
     )
     with pytest.raises(Exception, match="WIR92"):
         program((x[0], [negated]), **KWARGS)
+
+
+class Pair(NamedTuple):
+    first: Tensor
+    rest: object
+
+
+def _classes(x: Tensor) -> object:
+    """A named tuple with a list of a class that is registered as a structure, and None."""
+    return Pair(x + 1, [BaseModelOutput(last_hidden_state=x * 2, hidden_states=(x, x)), None])
+
+
+def test_outputs_of_other_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(3)
+    package = cpp_wrapper.build(capture(_classes, (x,)), tmp_path / "classes.pt2", FAST)
+    program = cpp_wrapper.load(package)
+    want = _classes(x)
+    assert repr(program(x)) == repr(want)  # arranged in Python: the guard has seen no argument before
+    with monkeypatch.context() as patch:
+        patch.setattr(Convention, "finish", None)  # the library makes them itself
+        found = program(x)
+    assert repr(found) == repr(want)
+    assert isinstance(found, Pair) and isinstance(found.rest, list)
+    assert found.rest[0].hidden_states[1] is x
+    monkeypatch.delattr(
+        sys.modules[__name__], "Pair"
+    )  # a call says what is missing; loading and boxed calls work
+    program = cpp_wrapper.load(package)
+    with pytest.raises(ExecutionError, match=r"WIR926\].*Pair' of the signature cannot be imported"):
+        program(x)
+    torch.testing.assert_close(program.boxed([x])[0], x + 1)
 
 
 def test_a_program_that_is_deleted_leaves_no_constants(package: Path, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from cpp_wrapper.errors import (
 from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.ops import Arg
+from wrapper_ir.protocols import Containers
 from wrapper_ir.runtime import (
     Convention,
     InputGuard,
@@ -36,7 +37,7 @@ from wrapper_ir.runtime import (
     gradient_leaves,
     literal,
 )
-from wrapper_ir.runtime.trees import flatten, tree_keys
+from wrapper_ir.runtime.trees import container_maker, flatten, tree_keys
 from wrapper_ir.signature import ConstantOutput, InputOutput, ResultOutput, Signature, TreeKind, TreeSpec
 
 __all__ = ["LoadedProgram", "error_of"]
@@ -60,6 +61,7 @@ _BY_CODE: Mapping[str, type[CppError]] = {
     "CPP610": OutputError,
 }
 _KINDS = {TreeKind.LEAF: 0, TreeKind.TUPLE: 1, TreeKind.LIST: 2, TreeKind.DICT: 3}
+_OTHER = 4
 _VALUES = {"int": "i", "float": "f", "bool": "b", "none": "n"}
 
 
@@ -250,7 +252,7 @@ def _record(
 ) -> tuple[Any, ...]:
     """In the order in which `wir_python` reads it."""
     caller = TorchCaller(torch)
-    is_plain, is_built = _is_plain(signature), _is_built(signature)
+    is_plain, built = _is_plain(signature), _built(signature, caller.containers)
     positional, keywords = signature.inputs.children if is_plain else (TreeSpec(kind=TreeKind.TUPLE),) * 2
     trees = (*positional.children, *keywords.children)
     statics = tuple((s.leaf, literal(s.value, caller.native)) for s in signature.statics)
@@ -258,7 +260,7 @@ def _record(
     _, _, index = program.metadata["device"].partition(":")
     return (
         *(int(index or -1), tensor_offset(), wrap_function(), _without_owner(program._slow)),
-        *(None if is_built else program._convention.finish, guard, "match", error_of),
+        *(None if built else program._convention.finish, guard, "match", error_of),
         *(torch._C._is_any_autocast_enabled, "requires_grad", int, float, bool, tuple, list, None),
         *(
             is_plain,
@@ -272,8 +274,8 @@ def _record(
         tuple(leaf for leaf in gradient_leaves(signature) if leaf in tensors),
         tuple(ord(_VALUES[i.kind]) if isinstance(i, NumberInput) else ord("t") for i in inputs),
         tuple(ord(_VALUES.get(kind, "t")) for kind in results),
-        _tree(signature.outputs) if is_built else (0, (), ()),
-        tuple(_binding(b, caller.native) for b in signature.bindings) if is_built else (),
+        built or (0, (), (), None),
+        tuple(_binding(b, caller.native) for b in signature.bindings) if built else (),
     )
 
 
@@ -304,14 +306,19 @@ def _is_plain(signature: Signature) -> bool:
     return is_call and not changes and not any(apart_leaves(signature)) and _is_known(signature.inputs)
 
 
-def _is_built(signature: Signature) -> bool:
-    """Whether the library itself may make the output."""
+def _built(signature: Signature, containers: Containers) -> tuple[Any, ...] | None:
+    """The tree of outputs where the library itself may make them. None where it may not, or where a class is missing: a call
+    says so then, and boxed calls go on."""
     outputs, simple = (ResultOutput, InputOutput), (int, float, bool, str, type(None))
-    return _is_known(signature.outputs) and all(
+    is_plain = all(
         isinstance(b, outputs)
         or (isinstance(b, ConstantOutput) and isinstance(_plain_value(b.value), simple))
         for b in signature.bindings
     )
+    try:
+        return _tree(signature.outputs, containers) if is_plain else None
+    except ExecutionError:
+        return None
 
 
 def _plain_value(value: Arg) -> object:
@@ -325,9 +332,16 @@ def _is_known(tree: TreeSpec) -> bool:
     return tree.kind in _KINDS and all(map(_is_known, tree.children))
 
 
-def _tree(tree: TreeSpec) -> tuple[Any, ...]:
+def _tree(tree: TreeSpec, containers: Containers | None = None) -> tuple[Any, ...]:
+    """Kind, children, keys, and what makes a container of another class than those of `_KINDS`."""
     keys = tuple(tree_keys(tree)) if tree.kind is TreeKind.DICT else ()
-    return _KINDS[tree.kind], tuple(map(_tree, tree.children)), keys
+    make = None if tree.kind in _KINDS else container_maker(tree, containers)
+    return (
+        _KINDS.get(tree.kind, _OTHER),
+        tuple(_tree(child, containers) for child in tree.children),
+        keys,
+        make,
+    )
 
 
 def _binding(binding: object, native: Callable[[Arg], Any]) -> tuple[Any, ...]:

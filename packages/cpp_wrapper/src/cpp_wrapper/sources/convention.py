@@ -7,6 +7,7 @@ import json
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.lowering import Plan
 from wrapper_ir.quoting import cpp_string
+from wrapper_ir.runtime.trees import tree_keys
 from wrapper_ir.signature import (
     ConstantOutput,
     InputOutput,
@@ -97,7 +98,6 @@ def _spec(spec: TreeSpec) -> dict[str, object]:
     if spec.kind is TreeKind.CUSTOM:
         children = [_spec(child) for child in spec.children]
         return {"type": spec.type_name.replace(":", "."), "context": spec.context, "children_spec": children}
-    keys = [json.loads(key) for key in spec.keys]
-    context = json.dumps(keys if spec.kind is TreeKind.DICT else None)
+    context = json.dumps(tree_keys(spec) if spec.kind is TreeKind.DICT else None)
     children = [_spec(child) for child in spec.children]
     return {"type": _CONTAINERS[spec.kind], "context": context, "children_spec": children}

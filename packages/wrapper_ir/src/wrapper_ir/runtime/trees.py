@@ -15,6 +15,7 @@ from wrapper_ir.signature import TreeKind, TreeSpec
 __all__ = [
     "PytreeContainers",
     "class_of",
+    "container_maker",
     "custom_container",
     "dataclass_of",
     "flatten",
@@ -152,12 +153,13 @@ def _builder(spec: TreeSpec, containers: Containers | None) -> Callable[[Iterato
     if spec.kind is TreeKind.LEAF:
         return next
     children = [_builder(child, containers) for child in spec.children]
-    make = _maker(spec, containers)
+    make = container_maker(spec, containers)
     return lambda leaves: make([child(leaves) for child in children])
 
 
-def _maker(spec: TreeSpec, containers: Containers | None) -> Callable[[list[object]], object]:
-    """From children to a container."""
+def container_maker(spec: TreeSpec, containers: Containers | None) -> Callable[[list[object]], object]:
+    """A function from children to the container of `spec`, which is not a leaf. Raises ExecutionError WIR926 for classes that are
+    not there."""
     match spec.kind:
         case TreeKind.NONE:
             return lambda children: None

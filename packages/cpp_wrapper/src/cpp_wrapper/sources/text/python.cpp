@@ -13,12 +13,13 @@ namespace {
 constexpr int kFast = 0x80, kKeywords = 0x2, kEqual = 2;
 constexpr const char* kCall = "wir.call";
 
-enum Kind { kLeaf, kTuple, kList, kDict };
-/// A structure of arguments or outputs; `keys` are a dict's.
+enum Kind { kLeaf, kTuple, kList, kDict, kOther };
+/// A structure of arguments or outputs; `keys` are a dict's. `make` makes an output of another class from a list of children.
 struct Tree {
   Kind kind = kLeaf;
   std::vector<Tree> children;
   std::vector<Ref> keys;
+  Ref make;
 };
 enum class Value : char { kTensor = 't', kInt = 'i', kFloat = 'f', kBool = 'b', kNone = 'n' };
 /// An output leaf: a result, an input leaf, or an object.
@@ -72,6 +73,7 @@ Tree tree_of(PyObject* record) {
   made.kind = static_cast<Kind>(number(field(record, 0)));
   each(field(record, 1), [&](PyObject* child) { made.children.push_back(tree_of(child)); });
   each(field(record, 2), [&](PyObject* key) { made.keys.push_back(held(key)); });
+  made.make = held(field(record, 3));
   return made;
 }
 
@@ -81,7 +83,7 @@ Tree tree_of(PyObject* record) {
 bool flatten(const Call& call, const Tree& tree, PyObject* given, PyObject**& leaves) {
   if (tree.kind == kLeaf) return *leaves++ = given, true;
   const bool is_tuple = tree.kind == kTuple;
-  if (tree.kind == kDict || given->type != (is_tuple ? call.tuple : call.list).get()) return false;
+  if (tree.kind >= kDict || given->type != (is_tuple ? call.tuple : call.list).get()) return false;
   const auto count = static_cast<Py_ssize_t>(tree.children.size());
   if ((is_tuple ? PyTuple_Size(given) : PyList_Size(given)) != count) return false;
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -214,19 +216,21 @@ bool run(const Call& call, PyObject* const* args, Ref* results) {
 PyObject* build(const Tree& tree, Ref*& next) {
   if (tree.kind == kLeaf) return (next++)->give();
   const auto count = static_cast<Py_ssize_t>(tree.children.size());
-  Ref made(tree.kind == kTuple ? PyTuple_New(count) : tree.kind == kList ? PyList_New(count) : PyDict_New());
+  Ref made(tree.kind == kTuple ? PyTuple_New(count) : tree.kind == kDict ? PyDict_New() : PyList_New(count));
   for (Py_ssize_t i = 0; made && i < count; ++i) {
     Ref child(build(tree.children[static_cast<size_t>(i)], next));
     if (!child) return nullptr;
     if (tree.kind == kTuple) {
       PyTuple_SetItem(made.get(), i, child.give());
-    } else if (tree.kind == kList) {
+    } else if (tree.kind != kDict) {
       PyList_SetItem(made.get(), i, child.give());
     } else if (PyDict_SetItem(made.get(), tree.keys[static_cast<size_t>(i)].get(), child.get()) != 0) {
       return nullptr;
     }
   }
-  return made.give();
+  if (!made || tree.kind != kOther) return made.give();
+  PyObject* const args[] = {made.get()};
+  return PyObject_Vectorcall(tree.make.get(), args, 1, nullptr);
 }
 
 /// Takes over the objects.
@@ -238,7 +242,7 @@ PyObject* tuple_of(std::vector<Ref>& objects) {
   return made.give();
 }
 
-/// The model's own output. Structures with classes of their own are made in Python.
+/// The model's own output. What is not made of results, arguments and constants as they are, Python finishes.
 PyObject* finish(const Call& call, PyObject* const* leaves, std::vector<Ref>& results) {
   std::vector<Ref> outputs;
   if (call.finish.get() != call.none.get()) {
