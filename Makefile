@@ -36,7 +36,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers on two cores: one thread each.
 PYTEST := OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest
 
-.PHONY: help setup demo demo-triton test conformance gpu golden bench lint format types layers docs site wheels clean
+.PHONY: help setup demo demo-triton test slow conformance gpu golden bench lint format types layers docs site wheels clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -75,8 +75,11 @@ demo: $(READY) ## the main job: a sentence encoder, captured, stored, emitted as
 demo-triton: $(READY) ## the same with Triton kernels, run by Triton's interpreter on the CPU (a small input)
 	@$(BIN)/python -m examples.minilm_triton --folder $(OUT)/minilm $(ARGS)
 
-test: $(READY) ## all tests but the long proofs and those that need a GPU
-	@$(PYTEST) -n $(JOBS) --dist worksteal -q -m "not conformance and not gpu" $(TESTS) $(ARGS)
+test: $(READY) ## the tests that take seconds, some ten minutes in all
+	@$(PYTEST) -n $(JOBS) --dist worksteal -q -m "not slow and not conformance and not gpu" $(TESTS) $(ARGS)
+
+slow: $(READY) ## the tests that take longer, which a change must pass too
+	@$(PYTEST) -n $(JOBS) --dist worksteal -q -m "slow and not conformance and not gpu" $(TESTS) $(ARGS)
 
 conformance: $(READY) ## the long proofs (docs/testing.md says which)
 	@# torch's operator database first, with a progress bar: its test then finds all results, and judges them

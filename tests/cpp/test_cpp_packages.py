@@ -133,7 +133,8 @@ def test_outputs_of_other_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         patch.setattr(Convention, "finish", None)  # the library makes them itself
         found = program(x)
     assert repr(found) == repr(want)
-    assert isinstance(found, Pair) and isinstance(found.rest, list)
+    assert isinstance(found, Pair)
+    assert isinstance(found.rest, list)
     assert found.rest[0].hidden_states[1] is x
     monkeypatch.delattr(
         sys.modules[__name__], "Pair"
