@@ -20,36 +20,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tests.collectives.collective_cases import WORLD
 from tests.common.compare import assert_same
+from tests.common.parallel_models import Sum, SumGradients
 
 __all__ = ["TRAINING"]
 
 # Any in this file: compiled callables of any signature; what torch leaves untyped.
 funcol: Any = _functional_collectives
 BACKENDS = ("wrapper_ir", "inductor")
-
-
-class _SumGradients(torch.autograd.Function):
-    """The identity; its gradient is the sum over all processes."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return funcol.all_reduce(grad.contiguous(), "sum", dist.group.WORLD)
-
-
-class _Sum(torch.autograd.Function):
-    """The sum over all processes; its gradient is the identity."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Any:
-        return funcol.all_reduce(x.contiguous(), "sum", dist.group.WORLD)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return grad
 
 
 def _weights() -> tuple[Tensor, Tensor, Tensor]:
@@ -63,8 +40,8 @@ def _weights() -> tuple[Tensor, Tensor, Tensor]:
 def tensor_parallel(rank: int) -> None:
     """A layer split by columns and one split by rows: a sum forward, and one backward."""
     x, first, second = _weights()
-    copied: Any = _SumGradients.apply
-    summed: Any = _Sum.apply
+    copied: Any = SumGradients.apply
+    summed: Any = Sum.apply
 
     def loss(x: Tensor, first: Tensor, second: Tensor) -> Any:
         hidden = torch.relu(copied(x) @ first.t())

@@ -13,13 +13,13 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import _functional_collectives
 
-__all__ = ["Column", "ParallelGpt", "ParallelMlp", "Row"]
+__all__ = ["Column", "ParallelGpt", "ParallelMlp", "Row", "Sum", "SumGradients"]
 
 # Any in this file: what torch leaves untyped
 _funcol: Any = _functional_collectives
 
 
-class _SumGradients(torch.autograd.Function):
+class SumGradients(torch.autograd.Function):
     """The identity; its gradient is the sum over all processes."""
 
     @staticmethod
@@ -31,7 +31,7 @@ class _SumGradients(torch.autograd.Function):
         return _funcol.all_reduce(grad.contiguous(), "sum", dist.group.WORLD)
 
 
-class _Sum(torch.autograd.Function):
+class Sum(torch.autograd.Function):
     """The sum over all processes; its gradient is the identity."""
 
     @staticmethod
@@ -50,7 +50,7 @@ class Column(nn.Linear):
         super().__init__(inputs, features // world, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        shared: Any = _SumGradients.apply
+        shared: Any = SumGradients.apply
         return super().forward(shared(x))
 
 
@@ -61,7 +61,7 @@ class Row(nn.Linear):
         super().__init__(inputs // world, features, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        summed: Any = _Sum.apply
+        summed: Any = Sum.apply
         made: Tensor = summed(super().forward(x))
         return made
 
