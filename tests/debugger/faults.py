@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -23,13 +24,23 @@ Body = tuple[Op, ...]
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A fault: what it is, the model (of `fault_models`; `mlp_gpu` is captured for a GPU), how it is planted, the commands that
-    find it (`bad.wir` is the program), and what the last one has to print."""
+    find it (`bad.wir` is the program), and what the last one has to print, as regular expressions. `SUBJECT` in both stands for
+    the value that `subject` finds in the good program: torch's versions number buffers in their own ways."""
 
     name: str
     model: str
     plant: Plant
     commands: tuple[str, ...]
     found: tuple[str, ...]
+    subject: Callable[[Artifact], str] = lambda artifact: ""
+
+    def commands_for(self, good: Artifact) -> tuple[str, ...]:
+        """The commands for a program that `good` was."""
+        return tuple(text.replace("SUBJECT", self.subject(good)) for text in self.commands)
+
+    def found_in(self, good: Artifact) -> tuple[re.Pattern[str], ...]:
+        """What the last command has to print for a program that `good` was."""
+        return tuple(re.compile(text.replace("SUBJECT", self.subject(good))) for text in self.found)
 
 
 def _with_body(artifact: Artifact, body: Body) -> Artifact:
@@ -113,14 +124,25 @@ def race(artifact: Artifact) -> Artifact:
     return _changed(artifact, position, replace(op, stream=1))
 
 
+def _second_layer_norm(artifact: Artifact) -> tuple[str, str]:
+    """Names of the sum that it reads, which the residual connection needs later, and of its result."""
+    launches = [op for op in artifact.program.main.body if isinstance(op, Launch)]
+    norm = [op for op in launches if "native_layer_norm" in op.kernel][1]
+    source, result = norm.args[1], norm.args[-1]
+    assert isinstance(source, Value)
+    assert isinstance(result, Value)
+    return source.name, result.name
+
+
 def bad_in_place(artifact: Artifact) -> Artifact:
     """Layer norm writes over the sum that the residual connection needs later."""
     body = list(artifact.program.main.body)
-    view = next(i for i, op in enumerate(body) if isinstance(op, ops.View) and op.result.name == "buf19")
+    read, written = _second_layer_norm(artifact)
+    view = next(i for i, op in enumerate(body) if isinstance(op, ops.View) and op.result.name == written)
     storage = next(
-        op.result for op in body if isinstance(op, ops.AllocStorage) and op.result.name == "buf19.s"
+        op.result for op in body if isinstance(op, ops.AllocStorage) and op.result.name == f"{written}.s"
     )
-    source = next(op.result for op in body if isinstance(op, ops.View) and op.result.name == "buf15")
+    source = next(op.result for op in body if isinstance(op, ops.View) and op.result.name == read)
     old = body[view]
     assert isinstance(old, ops.View)
     body[view] = replace(old, source=source)
@@ -189,21 +211,21 @@ FAULTS = (
         "mlp",
         nan_in_third_layer,
         ("wir hunt bad.wir",),
-        ("call aten::log_(%buf5)", "nodes relu_2"),
+        (r"call aten::log_\(%buf5\)", "nodes relu_2"),
     ),
     Fault(
         "a wrong stride",
         "mlp",
         wrong_stride,
         (EAGER,),
-        ("call aten::addmm.out(%2.bias, %buf1, %2.weight.v", "module 2"),
+        (r"call aten::addmm.out\(%2.bias, %buf1, %2.weight.v", "module 2"),
     ),
     Fault(
         "a race between streams",
         "mlp_gpu",
         race,
         ("wir verify bad.wir",),
-        ("[WIR045]", "%buf1 is still used on stream 0 of cuda:0"),
+        (r"\[WIR045\]", "%buf1 is still used on stream 0 of cuda:0"),
     ),
     Fault(
         "a bad in-place",
@@ -211,36 +233,40 @@ FAULTS = (
         bad_in_place,
         (
             EAGER,
-            "wir step bad.wir --batch -c 'break %buf15' -c continue -c next -c 'watch %buf15' -c continue -c 'back' -c print",
+            "wir step bad.wir --batch -c 'break %SUBJECT' -c continue -c next -c 'watch %SUBJECT' -c continue -c 'back' -c print",
         ),
-        ("%buf15 has changed", "launch @cpp_fused_add_arange_embedding_native_layer_norm_unsqueeze_view_"),
+        (
+            "%SUBJECT has changed",
+            "launch @cpp_fused_add_(arange_)?embedding_native_layer_norm_unsqueeze_view_",
+        ),
+        lambda good: _second_layer_norm(good)[0],
     ),
     Fault(
         "a wrong reduction size",
         "gpt2",
         reduction_size,
         (EAGER,),
-        ("native_layer_norm", "launch @cpp_fused_add_arange_embedding_native_layer_norm_"),
+        ("native_layer_norm", "launch @cpp_fused_add_(arange_)?embedding_native_layer_norm_"),
     ),
     Fault(
         "a wrong dtype",
         "gpt2",
         wrong_dtype,
         (EAGER,),
-        ("%buf5: i32[3, 8], declared as i64", "call aten::cumsum"),
+        (r"%buf\d: i32\[3, 8\], declared as i64", "call aten::cumsum"),
     ),
     Fault(
         "a stale constant",
         "mlp",
         stale_constant,
         (EAGER,),
-        ("constant %2.bias differs from the model's 2.bias",),
+        (r"constant %2\.bias differs from the model's 2\.bias",),
     ),
     Fault(
         "swapped arguments",
         "gpt2",
         swapped_arguments,
         (EAGER,),
-        ("call aten::_scaled_dot_product_flash_attention_for_cpu(%buf28.v_1, %buf28.v,",),
+        (r"call aten::_scaled_dot_product_flash_attention_for_cpu\(%buf\d+.v_1, %buf\d+.v,",),
     ),
 )

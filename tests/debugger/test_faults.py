@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import pytest
 
@@ -24,19 +25,22 @@ def shown(fault: Fault) -> str:
     return text.partition(title)[2].partition("### ")[0]
 
 
+def without_numbers(text: str) -> str:
+    return re.sub(r"%buf\d+", "%buf", text)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name.replace(" ", "-"))
 def test_fault(fault: Fault) -> None:
     assert len(fault.commands) <= 3
     printed = find(fault, good(fault.model))
-    last = printed[-1][1]
-    for text in fault.found:
-        assert text in last, last
-    page = shown(fault)
-    for command in fault.commands:
-        assert f"$ {command}\n" in page
-    for text in fault.found:
-        assert text[:60] in page
+    for wanted in fault.found_in(good(fault.model)):
+        assert wanted.search(printed[-1][1]), printed[-1][1]
+    page = shown(fault)  # of one version of torch: buffers have other numbers in others
+    for command, _ in printed:
+        assert without_numbers(f"$ {command}\n") in without_numbers(page)
+    for wanted in fault.found:
+        assert re.search(wanted.replace("%SUBJECT", r"%buf\d+"), page)
 
 
 @pytest.mark.slow

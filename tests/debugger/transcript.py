@@ -55,7 +55,7 @@ def find(fault: Fault, good: Artifact) -> list[tuple[str, str]]:
     with TemporaryDirectory() as folder, _inside(Path(folder)):
         save(good, "good.wir")
         save(fault.plant(good), "bad.wir")
-        return [(command, _run(command)) for command in fault.commands]
+        return [(command, _run(command)) for command in fault.commands_for(good)]
 
 
 def _run(command: str) -> str:
