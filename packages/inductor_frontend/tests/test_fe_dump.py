@@ -87,15 +87,26 @@ class _Stops(bdb.Bdb):
         self.set_continue()
 
 
-@pytest.mark.parametrize("when", ["now", "before"])
-def test_breakpoints_are_hit(tmp_path: Path, when: str) -> None:
-    torch._dynamo.reset()
-    function = torch.compile(TwoParts(), backend="wrapper_ir", options={"cache": False})
-    if when == "before":
+@pytest.mark.parametrize("emitter", ["python", "fx"])
+@pytest.mark.parametrize("when", ["now", "before", "cached"])
+def test_breakpoints_are_hit(tmp_path: Path, when: str, emitter: str) -> None:
+    model, cache = TwoParts(), str(tmp_path / "cache")
+    model.norm.eval()
+
+    def compiled() -> Callable[[Tensor], Tensor]:
+        torch._dynamo.reset()
+        return torch.compile(model, backend="wrapper_ir", options={"cache": cache, "emitter": emitter})
+
+    function = compiled()
+    if when != "now":
         _step(function)
-    with dump_compilation(tmp_path) as folder:
-        if when == "now":
+    if when == "cached":
+        function = compiled()
+    with dump_compilation(tmp_path / "dump") as folder:
+        if when != "before":
             _step(function)
+    assert all(notes["from_cache"] == (when == "cached") for notes in _notes(folder))
+    assert all(notes["runs_from_here"] for notes in _notes(folder))
     places = {}
     for graph in ("0_0/forward", "1_0/forward"):
         path = folder / graph / "code" / "program.py"
@@ -105,6 +116,35 @@ def test_breakpoints_are_hit(tmp_path: Path, when: str) -> None:
     x = torch.randn(8, 16)
     debugger.runcall(function, x)
     assert debugger.stops == {(str(path), line) for path, line in places.items()}
+    for graph in GRAPHS:
+        _explains_its_files(folder / graph)
+
+
+@pytest.mark.conformance
+def test_c_plus_plus_runs_from_the_folder(tmp_path: Path) -> None:
+    """Which lines debuggers find there, cpp_wrapper's tests say."""
+    torch._dynamo.reset()
+    function = torch.compile(torch.mm, backend="wrapper_ir", options={"cache": False, "emitter": "cpp"})
+    x = torch.randn(4, 4)
+    before = function(x, x)
+    with dump_compilation(tmp_path) as folder:
+        pass
+    own = folder / "0_0" / "inference"
+    assert json.loads((own / "graph.json").read_text(encoding="utf-8"))["runs_from_here"]
+    _explains_its_files(own)
+    (library,) = (own / "code").glob("program-*.so")
+    assert str(library) in Path("/proc/self/maps").read_text()
+    assert torch.equal(function(x, x), before)
+
+
+def _explains_its_files(graph: Path) -> None:
+    """The lines that an explanation names are those of the files beside it, each with its op."""
+    found = json.loads((graph / "explanation.json").read_text(encoding="utf-8"))
+    assert not found["lacks"]
+    for file in found["files"]:
+        text = (graph / "code" / file["name"]).read_text(encoding="utf-8")
+        assert text.splitlines() == [line["text"] for line in file["lines"]]
+    assert any(line["op"] is not None for file in found["files"] for line in file["lines"])
 
 
 def test_passes_are_stages(tmp_path: Path) -> None:

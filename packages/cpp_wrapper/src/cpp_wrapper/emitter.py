@@ -16,6 +16,7 @@ from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.library.batch import build_libraries
 from cpp_wrapper.library.build import build_library
+from cpp_wrapper.library.debug_build import relocate
 from cpp_wrapper.library.project import write_project
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.program import Sources, emit_sources
@@ -23,6 +24,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.emitted import EmittedText
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.store import Store, open_cache
 
 if TYPE_CHECKING:
@@ -65,12 +67,21 @@ class CppEmitter:
         """`cpp_wrapper.emit`."""
         return emit_sources(artifact, None, self._elsewhere)
 
-    def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
-        """See `wrapper_ir.emitted.LineEmitter`; the program's own file as `compile` builds it, without what all libraries have in
+    def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
+        """See `wrapper_ir.emitted.LineEmitter`, whatever is guarded; the program's own file as `compile` builds it, without what all libraries have in
         common."""
         sources = emit_sources(artifact, None, self.options)
         text = sources.files["program.cpp"]
         return (EmittedText(name="program.cpp", text=text, origins=sources.origins),)
+
+    def relocate(self, program: CompiledProgram, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
+        """See `wrapper_ir.protocols.RelocatingEmitter`: a library is built anew, of sources in `folder`, which debuggers show."""
+        from cpp_wrapper.library.python import LoadedProgram  # it loads torch
+
+        assert isinstance(program, LoadedProgram)  # of `compile`
+        sources = emit_sources(artifact, None, self.options)
+        settings = self.settings or read_settings()
+        return relocate(program, sources, artifact, folder, self.options, settings)
 
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
         """A CMake project; its program first."""

@@ -15,6 +15,7 @@ A code never changes its meaning once released:
 | CPP302 | CacheError   | a library that was just built cannot be loaded                       |
 | CPP303 | CacheError   | a library cannot be written                                          |
 | CPP304 | CacheError   | a file is not a library of this package, or cannot be loaded         |
+| CPP305 | CacheError   | a program with state of its own cannot move to another library       |
 | CPP401 | KernelError  | a kernel definition is malformed, or two kernels share a name        |
 | CPP402 | LaunchError  | wrong number of arguments                                            |
 | CPP403 | LaunchError  | an argument is of the wrong Python type                              |

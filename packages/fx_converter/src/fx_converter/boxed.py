@@ -6,24 +6,45 @@ Call targets and attributes are looked up once, when the function is made.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import fx
 
 from fx_converter import targets
 from fx_converter._compat import FAST_VIEW, without_autograd
+from fx_converter.emitted import node_origin
 from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import constant_windows
 from wrapper_ir.collection import paused_collection
-from wrapper_ir.runtime import RECORDERS, BufferPool, Recorded
+from wrapper_ir.emitted import LineOrigin
+from wrapper_ir.runtime import RECORDERS, BufferPool
 from wrapper_ir_torch import TorchGraphs
 
-__all__ = ["boxed_call", "boxed_source"]
+__all__ = ["BoxedSource", "boxed_call", "boxed_function", "boxed_source", "boxed_text"]
 
 # Any in this file: arguments and results of any graph
 Boxed = Callable[[list[Any]], tuple[Any, ...]]
+_CONVENTION = LineOrigin(note="the flat calling convention")
+_AROUND = LineOrigin(note="memory, devices and streams around the ops")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxedSource:
+    """The text of a function `run`, what each of its lines is written for, and the objects that it refers to by name.
+
+    `recorded` has, by such a name, the function that a device records there; `facts` are those of a recorded function (see
+    `targets.replay`).
+    """
+
+    name: str
+    text: str
+    origins: tuple[LineOrigin, ...]
+    scope: dict[str, Any]
+    recorded: Mapping[str, BoxedSource]
+    facts: tuple[Any, ...] = ()
 
 
 def boxed_call(
@@ -32,21 +53,70 @@ def boxed_call(
     """A callable over flat arguments. Nothing is recorded for autograd, and autocast does not apply. The module's graph and
     attributes are taken as they are now. `persistent`: nodes whose tensors are there before a call. `recordings`: how many a
     function that a device can record may have at a time."""
-    source, scope = boxed_source(module, persistent, recordings)
-    file = f"<boxed {type(module).__name__} {id(module):x}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    exec(compile(source, file, "exec"), scope)
-    run: Boxed = scope["run"]
-    return lambda args: without_autograd(run, args)
+    return boxed_function(boxed_text(module, persistent, recordings), recordings)
 
 
-@paused_collection()
+def boxed_function(source: BoxedSource, recordings: int = 0) -> Boxed:
+    """The callable of a text, which it has as its attribute `source`."""
+    _make_recorders(source, recordings)
+    file = f"<boxed {source.name} {id(source):x}>"
+    linecache.cache[file] = (len(source.text), None, source.text.splitlines(True), file)
+    exec(compile(source.text, file, "exec"), source.scope)
+    run: Boxed = source.scope["run"]
+
+    def call(args: list[Any]) -> tuple[Any, ...]:
+        return without_autograd(run, args)
+
+    call.source = source  # type: ignore[attr-defined]  # functions take attributes
+    return call
+
+
 def boxed_source(
     module: fx.GraphModule, persistent: PersistentNodes | None = None, recordings: int = 0
 ) -> tuple[str, dict[str, Any]]:
     """The text, and the objects that it refers to by name."""
+    source = boxed_text(module, persistent, recordings)
+    _make_recorders(source, recordings)
+    return source.text, source.scope
+
+
+@paused_collection()
+def boxed_text(
+    module: fx.GraphModule,
+    persistent: PersistentNodes | None = None,
+    recordings: int = 0,
+    facts: tuple[Any, ...] = (),
+) -> BoxedSource:
+    """The text of a graph module, of which nothing is run; what records functions is not among its objects yet."""
     writer = _Writer(module, persistent, recordings)
-    return writer.text(), writer.scope
+    lines = writer.lines()
+    return BoxedSource(
+        name=type(module).__name__,
+        text="".join(f"{line}\n" for line, _ in lines),
+        origins=tuple(origin for _, origin in lines),
+        scope=writer.scope,
+        recorded=writer.recorded,
+        facts=facts,
+    )
+
+
+def _make_recorders(source: BoxedSource, recordings: int) -> None:
+    """Puts what records functions among the objects of a text."""
+    for name, inner in source.recorded.items():
+        function, device, _, tensors, static, written = inner.facts
+        source.scope[name] = RECORDERS.get(device, TorchGraphs).recorded(
+            _over_lists(boxed_function(inner)),
+            function,
+            limit=recordings,
+            tensors=tensors,
+            static=static,
+            written=written,
+        )
+
+
+def _over_lists(run: Boxed) -> Callable[..., tuple[Any, ...]]:
+    """`run` over a list of arguments, and the symbols that the function captures."""
+    return lambda args, *numbers: run([*args, *numbers])
 
 
 class _Writer(StraightLine):
@@ -57,6 +127,7 @@ class _Writer(StraightLine):
         self._recordings = recordings
         self._give = ""
         """The line that gives back the persistent buffers."""
+        self.recorded: dict[str, BoxedSource] = {}
         self._resizers: list[str] = []
         """Names of what resizes blocks, by their numbers."""
         self._fixed = self._constant_views()
@@ -75,18 +146,22 @@ class _Writer(StraightLine):
             held = getattr(held, part)
         return held
 
-    def text(self) -> str:
+    def lines(self) -> list[tuple[str, LineOrigin]]:
+        """All lines, with what each is written for."""
         inputs = [node for node in self.nodes if node.op == "placeholder"]
         args = self.name("args")  # no input has this name
-        lines = [f"def run({args}):"]
+        head = [f"def run({args}):"]
         if inputs:
-            lines.append(f"    {', '.join(node.name for node in inputs)}, = {args}")
-        lines.append(f"    {args}.clear()")
+            head.append(f"    {', '.join(node.name for node in inputs)}, = {args}")
+        head.append(f"    {args}.clear()")
         enters = any(node.target is targets.enter_device for node in self.nodes)
         taken = [] if self._persistent is None or enters else self._take(self._persistent)
         body: list[Line] = [*((line, None) for line in taken), *self.body()]
-        lines += (line for line, _ in indented(self.guarded(body)))
-        return "\n".join(lines) + "\n"
+        written = [
+            (line, _AROUND if number is None else node_origin(self.nodes[number]))
+            for line, number in indented(self.guarded(body))
+        ]
+        return [*((line, _CONVENTION) for line in head), *written]
 
     def lines_after(self, node: fx.Node) -> list[str]:
         """The persistent buffers are taken on the program's device, where it makes that the current one. Memory that is not held
@@ -129,22 +204,11 @@ class _Writer(StraightLine):
         arguments: Any = node.args
         facts, module, name, *operands = arguments
         count = facts[2]
-        recorded = self._recorded(facts, self._lookup(str(module.target)))
+        replay = self.name(f"replay_{name}")
+        self.recorded[replay] = boxed_text(self._lookup(str(module.target)), facts=facts)
         given = [self.repr(x) for x in operands]
         box = f"[{', '.join(given[:count])}]"
-        return f"{self.object(recorded, f'replay_{name}')}({', '.join([box, *given[count:]])})"
-
-    def _recorded(self, facts: tuple[Any, ...], module: fx.GraphModule) -> Recorded:
-        name, device, _, tensors, static, written = facts
-        run = boxed_call(module)
-        return RECORDERS.get(device, TorchGraphs).recorded(
-            lambda args, *numbers: run([*args, *numbers]),
-            name,
-            limit=self._recordings,
-            tensors=tensors,
-            static=static,
-            written=written,
-        )
+        return f"{replay}({', '.join([box, *given[count:]])})"
 
     def is_ready(self, node: fx.Node) -> bool:
         """See `StraightLine`."""

@@ -22,15 +22,23 @@ __all__ = ["load_constants"]
 
 
 # Any: a packed constant is an object of torch's that only this machine has
-def load_constants(artifact: Artifact, analyses: Analyses) -> dict[Value, Any]:
+def load_constants(
+    artifact: Artifact, analyses: Analyses, device: torch.device | None = None
+) -> dict[Value, Any]:
     """All constants. Immutable ones share the artifact's memory, mutable ones have memory of their own; those of one storage
-    are windows of it. Raises ConvertError FX102 where data is missing or too short."""
+    are windows of it. They are on `device`, or None: each on its own. Raises ConvertError FX102 where data is missing or too short."""
     storages: dict[str, Tensor] = {}
     alignment = analyses.get(constant_alignment)
-    return {c.value: _load(c, artifact, storages, alignment) for c in artifact.program.constants}
+    return {c.value: _load(c, artifact, storages, alignment, device) for c in artifact.program.constants}
 
 
-def _load(constant: Constant, artifact: Artifact, storages: dict[str, Tensor], alignment: int) -> Any:
+def _load(
+    constant: Constant,
+    artifact: Artifact,
+    storages: dict[str, Tensor],
+    alignment: int,
+    device: torch.device | None,
+) -> Any:
     name, type = constant.value.name, constant.value.type
     if name in artifact.handles:
         return artifact.handles[name]
@@ -44,24 +52,26 @@ def _load(constant: Constant, artifact: Artifact, storages: dict[str, Tensor], a
     end = constant.offset + need
     if data.nbytes < end:
         raise ConvertError("FX102", f"constant %{name} needs {end} bytes, but there are {data.nbytes}")
-    dtype, device = DTYPES[type.dtype], torch_device(type.device)
+    dtype, device = DTYPES[type.dtype], device or torch_device(type.device)
     if need == 0:
         return torch.empty_strided(sizes, strides, dtype=dtype, device=device)
     if not constant.storage:
-        return _memory(data, need, constant, alignment).view(dtype).as_strided(sizes, strides)
+        return _memory(data, need, constant, alignment, device).view(dtype).as_strided(sizes, strides)
     if constant.storage not in storages:
-        storages[constant.storage] = _memory(data, data.nbytes, constant, alignment)
+        storages[constant.storage] = _memory(data, data.nbytes, constant, alignment, device)
     window = torch.empty(0, dtype=dtype, device=device)
     return window.set_(
         storages[constant.storage].untyped_storage(), constant.offset // type.dtype.itemsize, sizes, strides
     )
 
 
-def _memory(data: TensorData, nbytes: int, constant: Constant, alignment: int) -> Tensor:
-    """The first bytes of some data, flat, on the constant's device, at a multiple of `alignment` bytes."""
+def _memory(
+    data: TensorData, nbytes: int, constant: Constant, alignment: int, device: torch.device
+) -> Tensor:
+    """The first bytes of some data, flat, on `device`, at a multiple of `alignment` bytes."""
     type = constant.value.type
     assert isinstance(type, TensorType)
     flat = bytes_tensor(data.buffer[:nbytes])
     if constant.mutable or flat.data_ptr() % max(alignment, type.dtype.itemsize):
         flat = flat.clone()
-    return flat.to(torch_device(type.device))
+    return flat.to(device)

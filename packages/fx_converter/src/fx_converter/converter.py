@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,22 +19,23 @@ from fx_converter.graph.placement import exit_device
 from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope, identifier
 from fx_converter.graph.symbolic import read_atom
 from fx_converter.graph.table import CONVERTERS
-from fx_converter.kernels import KernelTargets
+from fx_converter.kernels import KernelTargets, UnloadedKernels
 from fx_converter.options import FxOptions
 from fx_converter.origin import KEY, ConvertedModule, Origin, WatchedModule
 from fx_converter.tuning import tuned
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.collection import paused_collection
+from wrapper_ir.emitted import OpOrigins
 from wrapper_ir.lowering import LoweringOptions, lower
 from wrapper_ir.operators import check_operators
 from wrapper_ir.ops import AllocStorage, Free, OpBase, Return, View
-from wrapper_ir.program import Function
+from wrapper_ir.program import Function, Program
 from wrapper_ir.runtime import refuse_unsupported
 from wrapper_ir.verifier import require_signature
 from wrapper_ir_torch import caller
 
-__all__ = ["convert", "convert_op", "make_main", "make_module"]
+__all__ = ["convert", "convert_as", "convert_op", "make_main", "make_module"]
 
 
 @paused_collection()
@@ -47,7 +49,22 @@ def convert(
     ConvertError (FX10n), NotSupportedError (WIR91n), PluginError
     for kernels without a runtime, and what kernel runtimes raise; nothing is left behind then.
     """
-    options = options or FxOptions()
+    return convert_as(artifact, options or FxOptions(), analyses)
+
+
+def convert_as(
+    artifact: Artifact,
+    options: FxOptions,
+    analyses: Analyses | None = None,
+    *,
+    original: Program | None = None,
+    is_run: bool = True,
+) -> fx.GraphModule:
+    """`convert`. `original` is the program whose ops nodes name as their origin, where the artifact's was made from it. A graph
+    that is not run is for readers: its kernels are not loaded (those of the form "hop" are, which are registered), nothing is
+    measured, and all constants are on the CPU."""
+    if not is_run:
+        options = replace(options, tune=None)
     given = Analyses.of(artifact.program, analyses)
     require_signature(artifact, given)
     refuse_unsupported(artifact.signature)
@@ -61,9 +78,12 @@ def convert(
     }
     plan = lower(artifact, _lowering(options, lowerings), given.after(artifact.program))
     artifact = plan.artifact
-    constants = load_constants(artifact, plan.analyses)
-    kernels = KernelTargets(artifact, options.kernel_calls, options.find_runtime)
-    scope = ProgramScope(plan, kernels, constants, caller(), options.kernel_calls, options.fake_mode)
+    constants = load_constants(artifact, plan.analyses, None if is_run else torch.device("cpu"))
+    loads = is_run or options.kernel_calls == "hop"
+    find_runtime = options.find_runtime if loads else UnloadedKernels
+    kernels = KernelTargets(artifact, options.kernel_calls, find_runtime)
+    origins = OpOrigins(original or artifact.program, plan.program)
+    scope = ProgramScope(plan, kernels, constants, caller(), options.kernel_calls, options.fake_mode, origins)
     mark_operators(scope.analyses)
     scope.lowerings = lowerings
     graph, attributes = _convert_function(Callee(plan.main.name), scope)

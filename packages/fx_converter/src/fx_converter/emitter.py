@@ -10,14 +10,17 @@ from typing import Any
 from torch import fx
 
 from fx_converter._compat import without_autograd
-from fx_converter.boxed import boxed_call
+from fx_converter.boxed import BoxedSource, boxed_function, boxed_text
 from fx_converter.compilers import find_compiler
-from fx_converter.converter import convert
+from fx_converter.converter import convert, convert_as
+from fx_converter.emitted import module_text
 from fx_converter.options import FxOptions
 from fx_converter.persistent import persistent_nodes
+from fx_converter.running import relocate, running_texts
 from fx_converter.saving import save
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.emitted import EmittedText
 from wrapper_ir.files import MappedFile, check_files
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.lowering.persistent import with_persistent_pools
@@ -41,17 +44,25 @@ def compile(
     """
     options = replace(options or FxOptions(), convention="flat")
     compiler = find_compiler(artifact.program.target.device.type, options.compilers)
-    if compiler is None and options.persistent_buffers:
-        given = Analyses.of(artifact.program, analyses)
-        artifact = replace(artifact, program=with_persistent_pools(artifact.program, given))
-    module = convert(artifact, options, analyses)
     if compiler is None:
-        persistent = persistent_nodes(module.graph, artifact.program, is_held=options.persistent_buffers)
-        boxed = boxed_call(module, persistent, options.recordings)
+        boxed = boxed_function(_straight_line(artifact, options, analyses), options.recordings)
     else:
-        boxed = _boxed(compiler.compile_graph(module))
+        boxed = _boxed(compiler.compile_graph(convert(artifact, options, analyses)))
     files = artifact.mapped_files()
     return signature_call(artifact.signature, _watched(boxed, files) if files else boxed, caller())
+
+
+def _straight_line(
+    artifact: Artifact, options: FxOptions, analyses: Analyses | None = None, *, is_run: bool = True
+) -> BoxedSource:
+    """The text that `compile` makes a function of; one that is not run is for readers (see `convert_as`)."""
+    original = artifact.program
+    if options.persistent_buffers:
+        given = Analyses.of(original, analyses)
+        artifact = replace(artifact, program=with_persistent_pools(original, given))
+    module = convert_as(artifact, options, analyses, original=original, is_run=is_run)
+    persistent = persistent_nodes(module.graph, artifact.program, is_held=options.persistent_buffers)
+    return boxed_text(module, persistent, options.recordings)
 
 
 def _watched(
@@ -63,6 +74,7 @@ def _watched(
         check_files(files)
         return boxed(args)
 
+    run.source = getattr(boxed, "source", None)  # type: ignore[attr-defined]  # functions take attributes
     return run
 
 
@@ -97,7 +109,24 @@ class FxEmitter:
 
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
         """`compile`; `guarded` adds to what the options say."""
-        return compile(artifact, replace(self.options, guarded=self.options.guarded | guarded))
+        return compile(artifact, self._guarded(guarded))
+
+    def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
+        """See `wrapper_ir.emitted.LineEmitter`: `graph.py` is the code of the module that `emit` gives; `program.py` and the
+        functions that it calls, below `functions/`, are what `compile` runs, unless it hands the graph to another compiler."""
+        options = self._guarded(guarded)
+        graph = module_text(convert_as(artifact, options, is_run=False), "graph.py")
+        if find_compiler(artifact.program.target.device.type, options.compilers) is not None:
+            return (graph,)
+        flat = replace(options, convention="flat")
+        return graph, *running_texts(_straight_line(artifact, flat, is_run=False))
+
+    def relocate(self, program: CompiledProgram, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
+        """See `wrapper_ir.protocols.RelocatingEmitter`."""
+        return relocate(program, folder)
+
+    def _guarded(self, guarded: Guarded) -> FxOptions:
+        return replace(self.options, guarded=self.options.guarded | guarded)
 
     def with_operators(self, policy: OperatorPolicy) -> FxEmitter:
         """See `wrapper_ir.protocols.OperatorEmitter`."""

@@ -95,14 +95,17 @@ class PythonEmitter:
 
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
         """`compile`; `guarded` adds to what the options say."""
-        return compile(artifact, replace(self.options, guarded=self.options.guarded | guarded))
+        return compile(artifact, self._guarded(guarded))
 
-    def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
+    def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
         """See `wrapper_ir.emitted.LineEmitter`."""
-        emitted = self.emit(artifact)
+        emitted = emit(artifact, self._guarded(guarded))
         return (EmittedText(name=f"{emitted.name}.py", text=emitted.source, origins=tuple(emitted.origins)),)
 
-    def relocate(self, program: CompiledProgram, folder: Path) -> tuple[Path, ...]:
+    def _guarded(self, guarded: Guarded) -> PyOptions:
+        return replace(self.options, guarded=self.options.guarded | guarded)
+
+    def relocate(self, program: CompiledProgram, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
         """`relocate`."""
         return relocate(program, folder)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.ops import AssertLayout
 from wrapper_ir.program import Function, Program
 
@@ -41,8 +42,8 @@ class EmittedText:
 class LineEmitter(Protocol):
     """What an `Emitter` offers besides where it knows which op each line is written for; `wir explain` asks for it."""
 
-    def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
-        """The text that `emit` gives, file by file, with the origin of each line."""
+    def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
+        """What the emitter writes of an artifact whose inputs are guarded so, file by file, with the origin of each line."""
 
 
 class OpOrigins:

@@ -138,9 +138,9 @@ class RelocatingEmitter(Protocol):
     """What an `Emitter` offers besides where its callables can run from files in a folder of the caller's choice;
     `inductor_frontend.dump_compilation` asks for it."""
 
-    def relocate(self, program: CompiledProgram, folder: Path) -> tuple[Path, ...]:
-        """Writes the code of a callable that this emitter compiled into `folder`, and lets it run from there: breakpoints in the
-        files are hit. Returns the files, the main one first."""
+    def relocate(self, program: CompiledProgram, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
+        """Writes the code of a callable that this emitter compiled of `artifact` into `folder`, and lets it run from there:
+        breakpoints in the files are hit. Returns the files, the main one first."""
 
 
 class KernelRuntime(Protocol):

@@ -32,6 +32,7 @@ from wrapper_ir.explain import (
     ops_by_source,
     share_text,
 )
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.passes.insert_checks import insert_checks
 from wrapper_ir.testing import random_program
 
@@ -227,7 +228,7 @@ def test_origins_of_ops_that_lowering_adds() -> None:
 class _Refusing:
     """An emitter with errors of its own."""
 
-    def emitted_texts(self, artifact: Artifact) -> tuple[EmittedText, ...]:
+    def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
         raise RuntimeError(f"no way to write {len(artifact.program.main.body)} ops")
 
 

@@ -37,6 +37,7 @@ from wrapper_ir.store import Entry, Store, open_cache
 __all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library", "needed_libraries"]
 
 _OBJECT, _CODE = "unit.o", "code.so"
+_DEBUG = ("-g", "-fno-omit-frame-pointer")
 PARTS = ("program.cpp", *RUNTIME, "driver.cpp", "gpu.cpp", "graphs.cpp", "gpu_products.cpp")
 """Files beside those of kernels that can be compiled alone, the last four of programs for GPUs alone."""
 EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; wir_write_outputs; local: *; };\n"
@@ -89,21 +90,27 @@ def _timed(name: str, progress: Progress) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build: objects and code come from the cache, or are made now and put there."""
+    """One build: objects and code come from the cache, or are made now and put there.
+
+    `folder` has the sources as files already. The program and its kernels are then compiled there, with debugging information
+    that leads to them, and optimised as ever.
+    """
 
     sources: Sources
     options: CppOptions
     settings: Settings
     toolchain: Toolchain
     progress: Progress = _quiet
+    folder: Path | None = None
 
     def objects(self) -> Sequence[Entry]:
         """The objects of all units, compiled in parallel."""
         recipe = self._recipe
         jobs = [_Job(UNIT, recipe)]
-        jobs += [_Job(name, recipe) for name in PARTS if name not in RUNTIME and name in self.sources.files]
+        own = self._with_lines(recipe)
+        jobs += [_Job(name, own) for name in PARTS if name not in RUNTIME and name in self.sources.files]
         for unit in self.sources.units:
-            of_kernels = kernel_recipe(self.toolchain, unit.flags, self.options)
+            of_kernels = self._with_lines(kernel_recipe(self.toolchain, unit.flags, self.options))
             jobs.append(_Job(unit.name, of_kernels, _headers(unit), unit.kernels))
         with ThreadPoolExecutor(self.settings.jobs) as pool:
             made = list(zip(jobs, pool.map(self._compile, jobs)))
@@ -111,19 +118,25 @@ class Build:
         # may lack, which the other units find out.
         return [entry for job, entry in sorted(made, key=lambda pair: bool(pair[0].kernels))]
 
+    def _with_lines(self, recipe: Recipe) -> Recipe:
+        """The recipe, with debugging information where the sources are files."""
+        return recipe if self.folder is None else replace(recipe, flags=(*recipe.flags, *_DEBUG))
+
     def _compile(self, job: _Job) -> Entry:
         """The object of one unit."""
         texts = self._texts(job)
-        key = _key(job.recipe.fingerprint, job.headers, *texts.values())
+        there = self.folder if job.name != UNIT else None
+        key = _key(job.recipe.fingerprint, job.headers, str(there or ""), *texts.values())
         prebuilt = find_prebuilt(self.toolchain.version, job.recipe.flags) if job.name == UNIT else None
 
         def compile_into(folder: Path) -> None:
             if prebuilt is not None:
                 shutil.copyfile(prebuilt, folder / _OBJECT)
                 return
-            for name, text in texts.items():
+            for name, text in texts.items() if there is None else ():
                 (folder / name).write_text(text, encoding="utf-8")
-            unit = Unit(what=job.name, source=folder / job.name, output=folder / _OBJECT, code="CPP106")
+            source = (there or folder) / job.name
+            unit = Unit(what=job.name, source=source, output=folder / _OBJECT, code="CPP106")
             with self._header(job) as header:
                 compile_object(job.recipe, replace(unit, header=header), self.options.timeout)
 

@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from wrapper_ir.signature import Signature
 if TYPE_CHECKING:
     from cpp_wrapper.library.python import LoadedProgram  # loaded, it loads torch
 
-__all__ = ["load", "metadata"]
+__all__ = ["load", "load_in_place", "metadata"]
 
 _HINT = "build it with cpp_wrapper.build, for this torch and this machine"
 
@@ -40,12 +40,20 @@ def load(path: str | Path, device: int | None = None) -> LoadedProgram:
     instructions, CppError CPP580 without torch, NotSupportedError WIR914 and WIR919 for operators that torch does not have, or has
     with another schema. Calls raise ExecutionError (WIR92n) and LaunchError.
     """
+    return _load(Path(path).resolve(), device, in_place=False)
+
+
+def load_in_place(path: Path, device: int | None = None) -> LoadedProgram:
+    """`load`, by the library's own path, by which debuggers find it. The file must not be replaced as long as the process runs."""
+    return _load(path, device, in_place=True)
+
+
+def _load(path: Path, device: int | None, *, in_place: bool) -> LoadedProgram:
     need_torch("a library that Python calls")
     from cpp_wrapper.library.bridges import register_bridge  # they load torch
     from cpp_wrapper.library.operators import require_operators
     from cpp_wrapper.library.python import LoadedProgram
 
-    path = Path(path).resolve()
     image = find_image(path)
     if image.facts.get("version") != METADATA_VERSION:
         raise CacheError("CPP304", f"{path} was built by another edition of this package", _HINT)
@@ -54,11 +62,11 @@ def load(path: str | Path, device: int | None = None) -> LoadedProgram:
         register_bridge(operator, schema)
     signature = signature_from_json(json.dumps(image.facts["signature"]))
     try:
-        with _code(image) as code:
+        with nullcontext(str(path)) if in_place else _code(image) as code:
             library = ctypes.CDLL(code)
             library.wir_file(os.fsencode(path), ctypes.c_uint64(image.begin), ctypes.c_uint64(image.nbytes))
             facts = image.facts if image.facts["device"] == "cpu" else _on_device(image.facts, device)
-            return LoadedProgram(library, facts, _without_copies(signature))
+            return LoadedProgram(library, facts, _without_copies(signature), path)
     except (OSError, AttributeError) as error:
         raise CacheError("CPP304", f"{path} is not a library of this package: {error}", _HINT) from error
 

@@ -10,6 +10,7 @@ import ctypes
 import re
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -113,11 +114,14 @@ def _error_class(name: str) -> type[Exception] | None:
 
 class LoadedProgram:
     """A program of a library, with the model's own signature and result structure. `metadata` is what the library says of
-    itself: inputs, results, constants, signature."""
+    itself: inputs, results, constants, signature. `path` is the library's file."""
 
-    def __init__(self, library: ctypes.CDLL, facts: Mapping[str, Any], signature: Signature) -> None:
+    def __init__(
+        self, library: ctypes.CDLL, facts: Mapping[str, Any], signature: Signature, path: Path
+    ) -> None:
         """Raises CacheError CPP304 and IsaError CPP201."""
-        self.metadata = facts
+        self.metadata, self.path = facts, path
+        self._successor: LoadedProgram | None = None
         self._library = library
         self._signature, self._caller = signature, TorchCaller(torch)
         self._convention = Convention(signature, self._caller)
@@ -142,6 +146,13 @@ class LoadedProgram:
         given = tuple(args)
         args.clear()
         return self._run_flat(given)
+
+    def run_as(self, other: LoadedProgram) -> None:
+        """Calls run the library of `other` from now on, which was built of the same program; calls that run now end in the old one.
+        Values that constants were given stay behind."""
+        self._successor = other  # whose methods its library calls
+        self._library, self.path, self._container = other._library, other.path, other._container
+        self._call, self._run = other._call, other._run
 
     def run_into(self, outputs: Sequence[torch.Tensor], *args: Any, **kwargs: Any) -> None:
         """As a call, but with its results in tensors of the caller: one for each output that is a tensor, in order.

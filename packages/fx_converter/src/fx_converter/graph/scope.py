@@ -18,6 +18,7 @@ from fx_converter.graph.names import Names
 from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelCalls, KernelTargets
 from wrapper_ir.atoms import Item
+from wrapper_ir.emitted import OpOrigins
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.expr.width import stays_int64
@@ -30,7 +31,10 @@ from wrapper_ir.runtime import TorchCaller
 from wrapper_ir.types import DType, ScalarType, StorageType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["FunctionScope", "ProgramScope", "identifier"]
+__all__ = ["ORIGIN", "FunctionScope", "ProgramScope", "identifier"]
+
+ORIGIN = "origin"
+"""The entry of `node.meta` with the `LineOrigin` of a node: the op of the program that it is for."""
 
 Target = Callable[..., Any]  # Any: whatever operators take and return
 
@@ -61,8 +65,10 @@ class ProgramScope:
         caller: TorchCaller,
         kernel_calls: KernelCalls,
         fake_mode: FakeTensorMode | None,
+        origins: OpOrigins,
     ) -> None:
         self.program = program = plan.program
+        self.origins = origins
         self.plans = {f.name: f for f in plan.functions}
         self.kernel_calls = kernel_calls
         self.analyses = plan.analyses
@@ -148,7 +154,8 @@ class FunctionScope:
     def enter(self, position: int) -> Op:
         """The op there; nodes made from now on say where it comes from."""
         self.position = position
-        self._meta = self.program.provenance(self.op.prov)
+        origin = self.program.origins.of(self.callee.function, position)
+        self._meta = {**self.program.provenance(self.op.prov), ORIGIN: origin}
         return self.op
 
     def steps_at(self, position: int) -> tuple[Step, ...]:

@@ -79,6 +79,7 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None =
         artifact=graph.artifact,
         emitter=emitter,
         program=compiled,
+        guarded=guarded,
         from_cache=facts.from_cache,
     )
     with _disable_current_modes():

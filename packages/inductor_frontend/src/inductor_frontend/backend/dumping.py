@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from inductor_frontend.errors import BackendError
 from inductor_frontend.settings import DUMP_FOLDER, dump_folder
 from inductor_frontend.translate.explained import AOT_GRAPH
 from wrapper_ir.errors import WirError
-from wrapper_ir.explain import explanation_json, explanation_text
+from wrapper_ir.explain import Explanation, explanation_json, explanation_text
 from wrapper_ir.protocols import RelocatingEmitter
 from wrapper_ir.storage import save
 from wrapper_ir.text import print_program
@@ -78,8 +78,11 @@ def write_graph(record: GraphRecord, folder: Path) -> Path:
             _write(own / "programs" / f"{number:02}_{name}.txt", print_program(program))
         _write(own / "program.txt", print_program(artifact.program))
         lacks = _save(record, own)
-        code = _write_code(record, own / "code")
-        _write_explanation(record, own)
+        explanation = explain_graph(record)
+        code, runs = _write_code(record, own / "code", lacks)
+        code += _write_others(explanation, own / "code", code)
+        _write(own / "explanation.txt", explanation_text(explanation))
+        _write(own / "explanation.json", explanation_json(explanation))
         notes = {
             "made": record.made,
             "process": os.getpid(),
@@ -88,7 +91,7 @@ def write_graph(record: GraphRecord, folder: Path) -> Path:
             "emitter": record.emitter.name,
             "from_cache": record.from_cache,
             "code": [str(path.relative_to(own)) for path in code],
-            "runs_from_here": isinstance(record.emitter, RelocatingEmitter),
+            "runs_from_here": runs,
             "lacks": lacks,
         }
         _write(own / _NOTES, json.dumps(notes, indent=2) + "\n")
@@ -133,23 +136,34 @@ def _save(record: GraphRecord, own: Path) -> list[str]:
     return []
 
 
-def _write_code(record: GraphRecord, folder: Path) -> tuple[Path, ...]:
-    """The code that runs, which then runs from there; where the emitter cannot do that, what it writes."""
+def _write_code(record: GraphRecord, folder: Path, lacks: list[str]) -> tuple[tuple[Path, ...], bool]:
+    """The code that runs, and whether it runs from there from now on; where the emitter cannot do that, what it writes. Adds to
+    `lacks` what could not be done."""
     folder.mkdir(parents=True, exist_ok=True)
-    if isinstance(record.emitter, RelocatingEmitter):
-        return record.emitter.relocate(record.program, folder)
     try:
-        return record.emitter.write(record.artifact, folder)
-    except WirError as error:
-        path = folder / "not_written.txt"
-        _write(path, f"{error}\n")
-        return (path,)
+        if isinstance(record.emitter, RelocatingEmitter):
+            return record.emitter.relocate(record.program, record.artifact, folder), True
+    except OSError:
+        raise
+    except (
+        Exception
+    ) as error:  # of a plug-in, whose classes of errors are its own; what is shown fails no compilation
+        lacks.append(f"code that runs from here: {error}")
+    try:
+        return record.emitter.write(record.artifact, folder), False
+    except OSError:
+        raise
+    except Exception as error:
+        lacks.append(f"code: {error}")
+        return (), False
 
 
-def _write_explanation(record: GraphRecord, own: Path) -> None:
-    explanation = explain_graph(record, (record.emitter.name,))
-    _write(own / "explanation.txt", explanation_text(explanation))
-    _write(own / "explanation.json", explanation_json(explanation))
+def _write_others(explanation: Explanation, folder: Path, written: Sequence[Path]) -> tuple[Path, ...]:
+    """Writes those of the emitter's texts that the explanation names and `written` lacks; gives their paths."""
+    others = {folder / file.name: file for file in explanation.files if folder / file.name not in written}
+    for path, file in others.items():
+        _write(path, "".join(f"{line.text}\n" for line in file.lines))
+    return tuple(others)
 
 
 def _write_rest(folder: Path) -> None:

@@ -10,13 +10,17 @@ from wrapper_ir.explain import ExplainOptions, Explanation, Lead, explain_artifa
 __all__ = ["explain_graph"]
 
 
-def explain_graph(record: GraphRecord, emitters: Sequence[str]) -> Explanation:
-    """The explanation of one graph; a backward graph's saved tensors lead to the lines of its forward graph."""
+def explain_graph(record: GraphRecord, emitters: Sequence[str] = ()) -> Explanation:
+    """The explanation of one graph, with the code that runs where `emitters` names its emitter, or is empty; a backward graph's
+    saved tensors lead to the lines of its forward graph."""
+    own = record.emitter
+    chosen = [own if name == own.name else name for name in emitters or (own.name,)]
     saved: dict[str, tuple[str, ...]] = {}
     if record.kind == "backward":
         saved = _saved_sources(record)
     name = f"{record.function.compile_id} {record.kind}".strip()
-    return explain_artifact(record.artifact, emitters, ExplainOptions(name=name, saved=saved))
+    options = ExplainOptions(name=name, saved=saved)
+    return explain_artifact(record.artifact, chosen, options, record.guarded)
 
 
 def _saved_sources(record: GraphRecord) -> dict[str, tuple[str, ...]]:

@@ -17,6 +17,7 @@ from torch._guards import CompileContext
 from torch.fx import GraphModule
 
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import Guarded
 from wrapper_ir.protocols import CompiledProgram, Emitter
 
 __all__ = ["FunctionRecord", "GraphRecord", "graph_text", "live_records", "record_function"]
@@ -42,14 +43,15 @@ class FunctionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GraphRecord:
-    """One compiled graph: `kind` is `forward`, `backward` or `inference`; `from_cache` says whether its program was found in the
-    cache. `made` is when, in nanoseconds of this process."""
+    """One compiled graph: `kind` is `forward`, `backward` or `inference`; `guarded` is what its code does not check, since the
+    caller does; `from_cache` says whether its program was found in the cache. `made` is when, in nanoseconds of this process."""
 
     function: FunctionRecord
     kind: str
     artifact: Artifact
     emitter: Emitter[Any]  # Any: each emitter has its own result type
     program: CompiledProgram
+    guarded: Guarded
     from_cache: bool
     made: int = field(default_factory=time.monotonic_ns)
 

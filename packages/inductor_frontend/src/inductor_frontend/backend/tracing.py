@@ -32,7 +32,7 @@ def trace_graph(record: GraphRecord) -> None:
 
     @cache
     def explanation() -> Explanation:
-        return explain_graph(record, (record.emitter.name,))
+        return explain_graph(record)
 
     add("captured", "string", lambda: artifact.extensions.get(CAPTURED, "not kept"))
     add("program", "string", lambda: print_program(artifact.program))

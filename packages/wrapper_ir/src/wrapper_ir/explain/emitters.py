@@ -9,26 +9,29 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.emitted import EmittedText, LineEmitter
 from wrapper_ir.explain.model import Explanation
 from wrapper_ir.explain.program import ExplainOptions, explain_program
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators import ALL_OPERATORS
-from wrapper_ir.protocols import OperatorEmitter
+from wrapper_ir.protocols import Emitter, OperatorEmitter
 from wrapper_ir.registry import emitter
 
 __all__ = ["emitted_texts", "explain_artifact"]
 
 
 def emitted_texts(
-    artifact: Artifact, names: Iterable[str]
+    artifact: Artifact, emitters: Iterable[str | Emitter[object]], guarded: Guarded = NOT_GUARDED
 ) -> tuple[Mapping[str, tuple[EmittedText, ...]], tuple[str, ...]]:
-    """What each of these emitters writes, and in words why others write nothing. Nothing is compiled or run."""
+    """What each of these emitters writes, by its name, and in words why others write nothing. A name stands for the installed
+    emitter with its default options; `guarded` is what their code need not check. Nothing is compiled or run."""
     found: dict[str, tuple[EmittedText, ...]] = {}
     lacks: list[str] = []
-    for name in dict.fromkeys(names):
+    for given in dict.fromkeys(emitters):
+        name = given if isinstance(given, str) else given.name
         try:
-            one = emitter(name)
+            one = emitter(name) if isinstance(given, str) else given
             if isinstance(one, OperatorEmitter):  # writing calls nothing
                 one = one.with_operators(ALL_OPERATORS)
             if isinstance(one, LineEmitter):
-                found[name] = one.emitted_texts(artifact)
+                found[name] = one.emitted_texts(artifact, guarded)
             else:
                 lacks.append(f"lines of emitter {name}: it does not say which op a line is written for")
         except (
@@ -39,12 +42,15 @@ def emitted_texts(
 
 
 def explain_artifact(
-    artifact: Artifact, names: Iterable[str] = ("python",), options: ExplainOptions | None = None
+    artifact: Artifact,
+    emitters: Iterable[str | Emitter[object]] = ("python",),
+    options: ExplainOptions | None = None,
+    guarded: Guarded = NOT_GUARDED,
 ) -> Explanation:
-    """The explanation of a valid program, with what these installed emitters write for it. Where one is not installed, the
-    explanation says so in `lacks`."""
+    """The explanation of a valid program, with what these emitters write for it (see `emitted_texts`). Where one is not
+    installed, the explanation says so in `lacks`."""
     options = options or ExplainOptions()
-    texts, lacks = emitted_texts(artifact, names)
+    texts, lacks = emitted_texts(artifact, emitters, guarded)
     return explain_program(
         artifact,
         replace(options, texts={**options.texts, **texts}, lacks=(*options.lacks, *lacks)),

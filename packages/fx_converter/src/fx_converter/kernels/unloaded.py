@@ -1,0 +1,31 @@
+"""Kernels of a graph that nobody runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from wrapper_ir.kernels import KernelDef
+from wrapper_ir.program import Target
+from wrapper_ir.protocols import LoadedKernel
+
+__all__ = ["UnloadedKernels"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadedKernels:
+    """A `KernelRuntime` that loads nothing: it compiles nothing, and needs no device."""
+
+    kind: str
+
+    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+        """What stands in the kernel's place."""
+        return self._launch
+
+    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+        """The same for each."""
+        return {kernel.name: self._launch for kernel in kernels}
+
+    def _launch(self, *args: object) -> NoReturn:
+        raise AssertionError("the kernels of a graph that is only read are not loaded")
