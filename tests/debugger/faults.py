@@ -253,7 +253,7 @@ FAULTS = (
         "gpt2",
         wrong_dtype,
         (EAGER,),
-        (r"%buf\d: i32\[3, 8\], declared as i64", "call aten::cumsum"),
+        (r"\[WIR927\] %buf\d is declared as i64, but its elements are i32", "call aten::cumsum"),
     ),
     Fault(
         "a stale constant",

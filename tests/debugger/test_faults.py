@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import re
+from collections.abc import Callable
 
 import pytest
 
 from tests.debugger.faults import FAULTS, Fault
-from tests.debugger.transcript import BEGIN, END, PAGE, capture_model, find
+from tests.debugger.transcript import BEGIN, END, PAGE, find
 from wrapper_ir.artifact import Artifact
-
-
-@functools.lru_cache(maxsize=4)
-def good(name: str) -> Artifact:
-    return capture_model(name)
 
 
 def shown(fault: Fault) -> str:
@@ -31,7 +26,7 @@ def without_numbers(text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name.replace(" ", "-"))
-def test_fault(fault: Fault) -> None:
+def test_fault(fault: Fault, good: Callable[[str], Artifact]) -> None:
     assert len(fault.commands) <= 3
     printed = find(fault, good(fault.model))
     for wanted in fault.found_in(good(fault.model)):
@@ -45,7 +40,7 @@ def test_fault(fault: Fault) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "gpt2"])
-def test_a_good_program_shows_no_fault(name: str) -> None:
+def test_a_good_program_shows_no_fault(name: str, good: Callable[[str], Artifact]) -> None:
     same = Fault(
         name,
         name,

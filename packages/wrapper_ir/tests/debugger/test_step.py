@@ -6,15 +6,19 @@ Each file in `sessions` begins with the program; the lines after `---` are comma
 from __future__ import annotations
 
 import io
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from packages.wrapper_ir.tests.debugger.debug_case import LOOP, subject
+from packages.wrapper_ir.tests.interp.interp_case import OPTIONS
 from packages.wrapper_ir.tests.interp.list_machine import Tensor, tensor
 
 from wrapper_ir.debugger.console import Console
 from wrapper_ir.debugger.controller import Controller
 from wrapper_ir.debugger.kept_states import StateLimits
+from wrapper_ir.debugger.subject import Subject
 
 SESSIONS = Path(__file__).parent / "sessions"
 NAMES = sorted(path.stem for path in SESSIONS.glob("*.txt"))
@@ -90,8 +94,8 @@ provenance
     assert played.splitlines()[1:] == [
         "(wir) source",
         "net.py:2: return -x  # here",
-        "lib/other.py:7 (the file is not on this machine)",
-        "/etc/passwd:1 (the file is not on this machine)",
+        "lib/other.py:7 (neither the artifact nor this machine has its text)",
+        "/etc/passwd:1 (neither the artifact nor this machine has its text)",
         "(wir) break net.py:2",
         "breakpoint 1: net.py:2, 1 ops",
         "(wir) break other.py:7",
@@ -101,6 +105,30 @@ provenance
         "(wir) where",
         "#0 @main op 0: %n = call list::neg(%x) : f32[2]",
         "from net.py:2, lib/other.py:7, /etc/passwd:1; nodes neg",
+    ]
+
+
+def test_lines_that_the_artifact_has(tmp_path: Path) -> None:
+    """Where the file is not there, or is another one by now."""
+    (tmp_path / "net.py").write_text("def f(x):\n    return x\n")
+    text = """
+func @main(%x: f32[2]) {
+  %n = call list::neg(%x) : f32[2]  #1
+  return %n
+}
+provenance
+  #1 at("net.py:1", "net.py:2", "gone.py:7")
+"""
+    case = subject(text, tensor([1.0, 2.0]))
+    recorded = {"net.py:1": "def f(x):", "net.py:2": "return -x", "gone.py:7": "y = f(x)"}
+    artifact = replace(case.artifact, extensions={"sources.json": json.dumps(recorded)})
+    out = io.StringIO()
+    controller = Controller(Subject(artifact, case.machine, case.inputs, OPTIONS), StateLimits())
+    Console(controller, out, (tmp_path,)).onecmd("source")
+    assert out.getvalue().splitlines() == [
+        "net.py:1: def f(x):",
+        "net.py:2: return -x (the file has `return x` now)",
+        "gone.py:7: y = f(x)",
     ]
 
 

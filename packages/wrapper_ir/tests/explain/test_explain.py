@@ -19,7 +19,6 @@ from wrapper_ir.cli.main import main
 from wrapper_ir.emitted import EmittedText, LineOrigin, OpOrigins
 from wrapper_ir.errors import ReportError
 from wrapper_ir.explain import (
-    SOURCES,
     ExplainOptions,
     Explanation,
     Lead,
@@ -34,6 +33,7 @@ from wrapper_ir.explain import (
 )
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.passes.insert_checks import insert_checks
+from wrapper_ir.sources import SOURCES
 from wrapper_ir.testing import random_program
 
 SCHEMA = Draft202012Validator(

@@ -9,13 +9,13 @@ from packages.wrapper_ir.tests.explain.explained_programs import LAYER, artifact
 
 from wrapper_ir.explain import (
     CHOICES,
-    SOURCES,
     Candidate,
     Choice,
     choices_json,
     explain_program,
     explanation_text,
 )
+from wrapper_ir.sources import SOURCES
 
 
 def test_why_a_result_has_memory_of_its_own() -> None:

@@ -84,6 +84,8 @@ def test_op(body: str, want: list[Any]) -> None:
         ("WIR924", "%y = view %x + 4 : f32[2]\nlaunch @count_grid(%y)\nreturn", "of which 4 are there"),
         ("WIR924", "%y = alloc_storage 0 - 4\nreturn", "-4 bytes"),
         ("WIR927", "%y = call list::neg(%x) : f32[3]\nreturn %y", "declared with sizes [3]"),
+        ("WIR927", "%y = call list::less(%x, 1) : f32[2]\nreturn %y", "declared as f32, but its elements are bool"),
+        ("WIR927", "%t = call list::split(%x) : results\n%y = unpack %t[1] : i32[2]\nreturn %y", "%y is declared as i32"),
         ("WIR927", "%t = call list::split(%x) : results\n%y = unpack %t[5] : f32[2]\nreturn %y", "nothing at [5]"),
         ("WIR927", '%g, %h = collective list::negs([%x]) group("0") : f32[2], f32[2]\nreturn', "1 tensors for 2 results"),
         ("WIR928", "call_subgraph @again()\nreturn", "nest deeper than 100"),

@@ -231,8 +231,22 @@ def test_commands(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None
         ("emit", output_file, "--to", "python", "-o", tmp_path / "out"),
         ("compile", output_file, "-o", tmp_path / "out.wir"),
         ("tune", output_file, "-o", tmp_path / "out.wir"),
+        *(
+            (name, output_file)
+            for name in ("step", "hunt", "compare", "profile", "view", "explain", "memory")
+        ),
+        ("replay", output_file, "--ops", "0", "-o", tmp_path / "out.wir"),
+        ("minify", output_file, "--nan"),
+        *(
+            (name, plain, output_file) for name in ("compare", "view")
+        ),  # which is signed with this key, and not the second
+        ("minify", plain, "--compare", output_file),
     ):
         status, output = wir(*command, "--public-key", keys[1])
         assert (status, "WIR715" in output) == (2, True), (command, output)
-    assert wir("verify", output_file, "--public-key", public)[1].count("WIR7") == 0
+    for name in ("verify", "explain", "memory"):
+        assert wir(name, output_file, "--public-key", public)[1].count("WIR7") == 0
+    text = tmp_path / "plain.txt"
+    text.write_text("wir 0.3\n")
+    assert "WIR7" in wir("memory", text, "--public-key", public)[1]  # text has no signature
     shutil.rmtree(tmp_path / "out", ignore_errors=True)

@@ -142,4 +142,4 @@ def test_an_artifact_alone_on_a_machine_without_torch(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (0, "m.html\n"), done.stderr
     text = (tmp_path / "m.html").read_text()
-    assert "not found on the machine that wrote this page" in text
+    assert "not found in any source folder" in text

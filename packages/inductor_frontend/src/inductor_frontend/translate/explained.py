@@ -9,8 +9,8 @@ from dataclasses import replace
 from inductor_frontend.options import CaptureOptions
 from wrapper_ir.explain.choices import CHOICES, choices_json
 from wrapper_ir.explain.model import Candidate, Choice
-from wrapper_ir.explain.program import SOURCES
 from wrapper_ir.program import Program
+from wrapper_ir.sources import SOURCES
 from wrapper_ir.text import print_program
 
 __all__ = ["AOT_GRAPH", "CAPTURED", "PIPELINE", "explaining_extensions", "stage_extensions"]

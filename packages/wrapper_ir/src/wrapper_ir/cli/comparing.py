@@ -19,13 +19,16 @@ from wrapper_ir.debugger.samples import Sample, samples
 from wrapper_ir.debugger.streams import StreamOrder, other_stream_order
 from wrapper_ir.debugger.subject import InputChoice, Subject
 from wrapper_ir.debugger.tolerances import Tolerance, compare_contents
-from wrapper_ir.eager import EagerFrontend
+from wrapper_ir.eager import EagerFrontend, EagerRun
 from wrapper_ir.errors import DebugError
 from wrapper_ir.ops import CallExtern
 from wrapper_ir.registry import frontend
 from wrapper_ir.schemas import ExternTag
 
-__all__ = ["CompareChoices", "compared"]
+__all__ = ["CompareChoices", "compared", "eager_subject", "with_model_inputs"]
+
+_INPUTS, _OF_MODEL = "inputs", "model"
+"""An entry of an artifact's metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,23 +116,38 @@ def _draws(subject: Subject, sample: Sample) -> bool:
 def _with_eager(
     artifact: Artifact, choices: CompareChoices, run: SubjectChoices
 ) -> tuple[tuple[str, ...], Comparison]:
-    found = frontend(choices.frontend)
-    if not isinstance(found, EagerFrontend):
-        raise DebugError("WIR954", f"frontend {choices.frontend!r} cannot run models without compiling them")
-    model, args, kwargs, options = call_factory(_factory(artifact, choices))
-    eager = found.eager(model, args, kwargs, **options)
-    subject = make_subject(artifact, run)
-    given = InputChoice(given=flat_arguments(artifact, subject.machine, args, kwargs))
-    subject = Subject(artifact, subject.machine, given, subject.interpreter.options)
+    eager, subject = eager_subject(artifact, choices.model, choices.frontend, run)
     notes = constants_against_eager(artifact, eager, subject.machine)
     result = compare_with_eager(subject, eager, choices.tolerance)
     return (*notes, *_unsteady(subject, result.mismatch, choices)), result
 
 
-def _factory(artifact: Artifact, choices: CompareChoices) -> str:
+def eager_subject(
+    artifact: Artifact, model: str | None, frontend_name: str, run: SubjectChoices
+) -> tuple[EagerRun, Subject]:
+    """The run of the artifact's model without compiling it, and the program with the model's example arguments, which a part of
+    a program has as constants (`with_model_inputs`)."""
+    found = frontend(frontend_name)
+    if not isinstance(found, EagerFrontend):
+        raise DebugError("WIR954", f"frontend {frontend_name!r} cannot run models without compiling them")
+    factory, args, kwargs, options = call_factory(_factory(artifact, model))
+    subject = make_subject(artifact, run)
+    has_inputs = artifact.metadata.get(_INPUTS) == _OF_MODEL
+    flat = [] if has_inputs else flat_arguments(artifact, subject.machine, args, kwargs)
+    eager = found.eager(factory, args, kwargs, **options)
+    options_of_run = subject.interpreter.options
+    return eager, Subject(artifact, subject.machine, InputChoice(given=flat), options_of_run)
+
+
+def with_model_inputs(artifact: Artifact) -> Artifact:
+    """A part of a program, with a note that it was cut out of a run with the model's example arguments and takes none."""
+    return replace(artifact, metadata={**artifact.metadata, _INPUTS: _OF_MODEL})
+
+
+def _factory(artifact: Artifact, model: str | None) -> str:
     """What makes the model: the option, or what `wir capture` noted; raises DebugError WIR953."""
     noted = json.loads(artifact.metadata.get("capture", "{}"))
-    spec = choices.model or (noted.get("model") if isinstance(noted, dict) else None)
+    spec = model or (noted.get("model") if isinstance(noted, dict) else None)
     if not isinstance(spec, str):
         raise DebugError(
             "WIR953",

@@ -37,7 +37,7 @@ def hunt(
     from wrapper_ir.debugger.kept_states import StateLimits
     from wrapper_ir.debugger.reports import bad_lines
 
-    subject = make_subject(read_artifact(file), choices, poison=0)
+    subject = make_subject(read_artifact(file, choices["public_key"]), choices, poison=0)
     limits = StateLimits(count=states)
     options = HuntOptions(nan_only=nan_only, ignore=ignore, every_op=every_op, limits=limits)
     found = find(subject, options)
@@ -90,8 +90,9 @@ def compare(first: str, second: str | None, **options: Any) -> None:
     from wrapper_ir.cli.comparing import CompareChoices, compared
     from wrapper_ir.debugger.reports import comparison_lines
 
-    one = read_artifact(first)
-    two = one if second is None else read_artifact(second)
+    key = options["public_key"]
+    one = read_artifact(first, key)
+    two = one if second is None else read_artifact(second, key)
     names = {f.name for f in dataclasses.fields(CompareChoices)}
     choices = CompareChoices(**{name: value for name, value in options.items() if name in names})
     run: Any = {name: value for name, value in options.items() if name not in names}
@@ -137,7 +138,7 @@ def step(
     from wrapper_ir.debugger.controller import Controller
     from wrapper_ir.debugger.kept_states import StateLimits
 
-    subject = make_subject(read_artifact(file), choices, poison=poison)
+    subject = make_subject(read_artifact(file, choices["public_key"]), choices, poison=poison)
     controller = Controller(subject, StateLimits(count=states))
     console = Console(controller, sys.stdout, (Path(file).parent,))
     lines = [*commands, *(script.read_text(encoding="utf-8").splitlines() if script else ())]
@@ -161,7 +162,7 @@ def replay(file: str, ops: str, output: str, **choices: Unpack[SubjectChoices]) 
     from wrapper_ir import save
     from wrapper_ir.debugger.replay import parse_range, replay_piece
 
-    piece = replay_piece(make_subject(read_artifact(file), choices), parse_range(ops))
+    piece = replay_piece(make_subject(read_artifact(file, choices["public_key"]), choices), parse_range(ops))
     save(piece, output)
     stored = sum(data.nbytes for data in piece.constants.values())
     click.echo(f"{output}: {len(piece.program.main.body)} ops, {stored} bytes of constants")
@@ -176,30 +177,32 @@ def replay(file: str, ops: str, output: str, **choices: Unpack[SubjectChoices]) 
 )
 @click.option(
     "--compare",
-    "engine",
+    "compared",
     metavar="NAME",
-    help="An installed emitter whose engine differs from the interpreter.",
+    help="What differs from the interpreter: an installed emitter, or `eager`; or a second .wir file, which shrinks alike.",
 )
+@click.option(
+    "--model", metavar="MODULE:FUNCTION", help="For `eager`: what makes the model, as `wir capture` takes it."
+)
+@click.option("--frontend", default="inductor", help="For `eager`: an installed frontend.")
 @click.option("--nan", is_flag=True, help="An op makes a NaN from finite values.")
 @click.option(
     "-o", "--output", default="-", help="A .wir file, or a Python test; `-`: the test to standard output."
 )
 @subject_options
-def minify(
-    file: str,
-    check: str | None,
-    engine: str | None,
-    nan: bool,
-    output: str,
-    **choices: Unpack[SubjectChoices],
-) -> None:
+def minify(file: str, check: str | None, compared: str | None, nan: bool, **options: Any) -> None:
     """Shrink a failing program to a few ops with the inputs that they had, and print it as a test."""
     from wrapper_ir.cli.minifying import MinifyChoices, minified
 
-    chosen = sum((check is not None, engine is not None, nan))
-    if chosen != 1:
+    if sum((check is not None, compared is not None, nan)) != 1:
         raise click.UsageError("give one of --check, --compare and --nan")
-    minified(read_artifact(file), MinifyChoices(command=check, engine=engine, output=output), choices)
+    own = {name: options.pop(name) for name in ("model", "frontend", "output")}
+    run: Any = options
+    is_file = compared is not None and compared.endswith(".wir")
+    second = read_artifact(compared, run["public_key"]) if compared and is_file else None
+    engine = None if is_file else compared
+    artifact = read_artifact(file, run["public_key"])
+    minified(artifact, MinifyChoices(command=check, engine=engine, second=second, **own), run)
 
 
 COMMANDS: tuple[click.Command, ...] = (step, hunt, compare, replay, minify)

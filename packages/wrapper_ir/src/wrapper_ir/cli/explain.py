@@ -8,7 +8,7 @@ import click
 
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.cli.files import read_any
-from wrapper_ir.cli.options import as_json
+from wrapper_ir.cli.options import as_json, public_key
 
 __all__ = ["COMMANDS"]
 
@@ -34,9 +34,15 @@ __all__ = ["COMMANDS"]
 @click.option(
     "--share", is_flag=True, help="Only how many emitted lines lead to a source line, and why others do not."
 )
+@public_key
 @as_json
 def explain(
-    file: str, queries: tuple[str, ...], emitters: tuple[str, ...], share: bool, as_json: bool
+    file: str,
+    queries: tuple[str, ...],
+    emitters: tuple[str, ...],
+    share: bool,
+    public_key: str | None,
+    as_json: bool,
 ) -> None:
     """Explain a program: from each source line to FX nodes, ops, kernels and emitted lines, and back.
 
@@ -54,7 +60,7 @@ def explain(
         share_text,
     )
 
-    found = read_any(file)
+    found = read_any(file, public_key)
     artifact = found if isinstance(found, Artifact) else bare_artifact(found)
     check(artifact)
     names = [name for name in emitters if name != "none"]

@@ -19,14 +19,18 @@ def read_artifact(path: str, public_key: str | None = None) -> Artifact:
     return load(path, public_key=public_key)
 
 
-def read_program(path: str) -> Program:
-    """The program in a `.wir` file, in `.json`, in text form, or as text on standard input (`-`)."""
-    found = read_any(path)
+def read_program(path: str, public_key: str | None = None) -> Program:
+    """The program in a `.wir` file, in `.json`, in text form, or as text on standard input (`-`); `public_key` as in
+    `read_any`."""
+    found = read_any(path, public_key)
     return found.program if isinstance(found, Artifact) else found
 
 
-def read_any(path: str) -> Program | Artifact:
-    """The artifact in a `.wir` file, or the program in any other."""
+def read_any(path: str, public_key: str | None = None) -> Program | Artifact:
+    """The artifact in a `.wir` file, or the program in any other. With a `public_key`, the file must be a signed artifact: text
+    has no signature."""
+    if public_key is not None:
+        return read_artifact(path, public_key)
     if path == "-":
         return parse_program(sys.stdin.read())
     try:

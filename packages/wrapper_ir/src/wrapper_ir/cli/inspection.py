@@ -9,7 +9,7 @@ import sys
 import click
 
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.cli.files import read_any, read_artifact, read_program
+from wrapper_ir.cli.files import read_any, read_program
 from wrapper_ir.cli.options import as_json, hint, hints_of, public_key
 from wrapper_ir.errors import VerificationError
 
@@ -66,7 +66,7 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
     from wrapper_ir.analyses import Analyses
     from wrapper_ir.passes.insert_checks import missing_checks
 
-    found = read_any(file) if public_key is None else read_artifact(file, public_key)
+    found = read_any(file, public_key)
     program = found.program if isinstance(found, Artifact) else found
     analyses = Analyses(program)
     try:

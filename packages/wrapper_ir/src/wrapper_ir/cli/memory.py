@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from wrapper_ir.cli.files import read_program
-from wrapper_ir.cli.options import as_json, hint, hints_of
+from wrapper_ir.cli.options import as_json, hint, hints_of, public_key
 
 __all__ = ["COMMANDS"]
 
@@ -22,8 +22,15 @@ __all__ = ["COMMANDS"]
     help="Write the report as .html (a page), .png (a picture), .csv (a table of buffers) or .json.",
 )
 @hint
+@public_key
 @as_json
-def memory(file: str, output: Path | None, hints: tuple[tuple[str, int], ...], as_json: bool) -> None:
+def memory(
+    file: str,
+    output: Path | None,
+    hints: tuple[tuple[str, int], ...],
+    public_key: str | None,
+    as_json: bool,
+) -> None:
     """Report what a program holds, the worst moment, the storages that make it, and what each would save.
 
     FILE may be a table of buffers (.csv with id,lower,upper,size, MiniMalloc's form): then their bound and the height that each
@@ -34,7 +41,7 @@ def memory(file: str, output: Path | None, hints: tuple[tuple[str, int], ...], a
     if file.endswith(".csv"):
         _place(Path(file), output, as_json)
         return
-    program = read_program(file)
+    program = read_program(file, public_key)
     report = memory_report(program, hints_of(program, hints))
     if output is not None:
         write_report(report, output)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
-from wrapper_ir.cli.options import allow_operator, hint, hints_of
+from wrapper_ir.cli.options import allow_operator, hint, hints_of, public_key
 
 if TYPE_CHECKING:
     from wrapper_ir.artifact import Artifact
@@ -21,13 +21,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SubjectChoices(TypedDict):
-    """How a program is run: a machine, the inputs, and operators with reach that it may call."""
+    """How a program is read and run: a machine, the inputs, operators with reach that it may call, and the key that its file must
+    be signed with."""
 
     machine: str
     seed: int
     inputs: Path | None
     hints: tuple[tuple[str, int], ...]
     operators: tuple[str, ...]
+    public_key: str | None
 
 
 _OPTIONS = (
@@ -40,6 +42,7 @@ _OPTIONS = (
     ),
     allow_operator,
     hint,
+    public_key,
 )
 
 

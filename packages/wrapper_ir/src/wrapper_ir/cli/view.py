@@ -12,7 +12,7 @@ import click
 
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.cli.files import read_any
-from wrapper_ir.cli.options import hint, hints_of
+from wrapper_ir.cli.options import hint, hints_of, public_key
 from wrapper_ir.program import Program
 
 if TYPE_CHECKING:
@@ -62,7 +62,10 @@ class ViewChoices(TypedDict):
 )
 @click.option("--names", is_flag=True, help="Of two programs: renamed values count as different.")
 @hint
-def view(file: str, other: str | None, output: Path | None, **choices: Unpack[ViewChoices]) -> None:
+@public_key
+def view(
+    file: str, other: str | None, output: Path | None, public_key: str | None, **choices: Unpack[ViewChoices]
+) -> None:
     """Show a program as one page that needs nothing else: its text with the model's source beside it, search, folding by module,
     kernels, data flow, memory over time, and what a run left.
 
@@ -70,13 +73,13 @@ def view(file: str, other: str | None, output: Path | None, **choices: Unpack[Vi
     """
     from wrapper_ir.view import diff_html, view_html, view_program
 
-    found = read_any(file)
+    found = read_any(file, public_key)
     options = _options(file, _program(found), choices)
     shown = view_program(found, options)
     if other is None:
         page = view_html(shown)
     else:
-        second = read_any(other)
+        second = read_any(other, public_key)
         beside = replace(options, title=Path(other).name, times=(), values=())
         sides = (_program(found), shown), (_program(second), view_program(second, beside))
         page = diff_html(*sides, names=choices["names"])

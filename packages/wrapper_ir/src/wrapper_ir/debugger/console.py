@@ -15,8 +15,8 @@ from wrapper_ir.debugger.contents import Content, content_of
 from wrapper_ir.debugger.controller import Controller, Watch
 from wrapper_ir.debugger.elements import element
 from wrapper_ir.debugger.places import source_line
-from wrapper_ir.debugger.source_text import source_text
 from wrapper_ir.errors import DebugError, WirError
+from wrapper_ir.sources import line_at, source_folders, source_texts
 from wrapper_ir.structure import operands, results
 from wrapper_ir.tensor_text import scalar_text
 from wrapper_ir.text import print_excerpt, print_op
@@ -123,7 +123,7 @@ class Console(cmd.Cmd):
         for depth, step in enumerate((*self.controller.stack[:-1], self.controller.step)):
             self.say(f"#{depth} @{step.function.name} op {step.position}: {print_op(step.op)}")
         step = self.controller.step
-        self.say(source_line(step.function, step.position) or "no source is known")
+        self.say(source_line(step.function, step.position) or "the source of this op is not known")
 
     def do_list(self, arg: str) -> None:
         """list [N]: the op about to run with N ops on each side (5)."""
@@ -132,13 +132,22 @@ class Console(cmd.Cmd):
         self.say(*print_excerpt(step.function, step.position, around=around).splitlines())
 
     def do_source(self, arg: str) -> None:
-        """source: the lines of the model's source that the op comes from, as far as the files are here."""
+        """source: the lines of the model's source that the op comes from, as far as the artifact or this machine has them."""
         locations = self.controller.step.op.prov.locations
         if not locations:
-            self.say("no source is known")
+            self.say("the source of this op is not known")
+        folders, recorded = source_folders(self._folders), source_texts(self.controller.subject.artifact)
         for place in locations:
-            text = source_text(place, self._folders)
-            self.say(f"{place}: {text}" if text else f"{place} (the file is not on this machine)")
+            now, then = line_at(place, folders), recorded.get(place, "").strip()
+            if then and now is not None and now != then:
+                self.say(f"{place}: {then} (the file has `{now}` now)")
+            else:
+                text = now or then
+                self.say(
+                    f"{place}: {text}"
+                    if text
+                    else f"{place} (neither the artifact nor this machine has its text)"
+                )
 
     # --- moving
 
@@ -197,7 +206,7 @@ class Console(cmd.Cmd):
         if wanted is None:
             controller.watches = []
         elif len(kept) == len(controller.breakpoints):
-            raise DebugError("WIR957", f"there is no breakpoint {wanted}")
+            raise DebugError("WIR957", f"breakpoint {wanted} does not exist", hint="`break` lists them")
         controller.breakpoints = kept
 
     def do_watch(self, arg: str) -> None:
@@ -277,7 +286,7 @@ class Console(cmd.Cmd):
         try:
             return found[0], tuple(int(part) for part in index.split(",") if part.strip())
         except ValueError as error:
-            raise DebugError("WIR959", f"[{index}] is no index") from error
+            raise DebugError("WIR959", f"[{index}] is not an index") from error
 
     def _content(self, text: str) -> Content:
         value, index = self._value(text)

@@ -15,7 +15,7 @@ from wrapper_ir.debugger.contents import Content
 from wrapper_ir.debugger.samples import Sample, samples
 from wrapper_ir.debugger.subject import Subject
 from wrapper_ir.debugger.suspects import AGREES, Suspects, Verdict
-from wrapper_ir.debugger.tolerances import Difference, Tolerance, compare_contents
+from wrapper_ir.debugger.tolerances import Tolerance, compare_contents
 from wrapper_ir.eager import EagerRun
 from wrapper_ir.protocols import Machine
 from wrapper_ir.runtime.binding import signature_call
@@ -62,9 +62,6 @@ def compare_with_eager(subject: Subject, eager: EagerRun, given: Tolerance | Non
     try:
         for _, group in itertools.groupby(samples(subject), lambda s: (s.function, s.position, s.key[2])):
             op_samples = list(group)
-            wrong = next((s for s in op_samples if s.declared is not None), None)
-            if wrong is not None:
-                return Comparison(matched=matched + 1, mismatch=_other_type(wrong))
             verdicts = [_against_nodes(s, nodes, subject.machine, given) for s in op_samples]
             matched += sum(v is not None for v in verdicts)
             passed += sum(v is None for v in verdicts)
@@ -74,13 +71,6 @@ def compare_with_eager(subject: Subject, eager: EagerRun, given: Tolerance | Non
     except Exception as error:
         return Comparison(matched=matched, unmatched=(passed, 0), failed=1, failure=error)
     return Comparison(matched=matched, mismatch=suspects.at_end(), unmatched=(passed, 0))
-
-
-def _other_type(sample: Sample) -> Mismatch:
-    """A tensor of another element type than the program declares: what reads it takes it for something else."""
-    assert sample.declared is not None
-    text = f"{sample.content.kind}, declared as {sample.declared.value}"
-    return Mismatch(sample, sample, Difference(text=text))
 
 
 def _against_nodes(

@@ -27,7 +27,9 @@ def element(tensor: Any, value: Value, index: Sequence[int], machine: Machine[An
     offset = 0
     for i, size, stride in zip(index, sizes, strides):
         if not -size <= i < size:
-            raise DebugError("WIR956", f"index {i} is outside of a dimension of {size} of %{value.name}")
+            raise DebugError(
+                "WIR956", f"index {i} is out of range for a dimension of size {size} of %{value.name}"
+            )
         offset += (i + size if i < 0 else i) * stride
     rest = len(index)
     return machine.view(tensor, type, sizes[rest:], strides[rest:], offset * type.dtype.itemsize)

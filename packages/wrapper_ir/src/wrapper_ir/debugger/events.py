@@ -46,7 +46,7 @@ class Event(Generic[T]):
 # Any: results of the run
 def events(run: Generator[Step[T], None, tuple[Any, ...]], analyses: Analyses) -> Iterator[Event[T]]:
     """The events of a run, in the order in which ops end: an op that calls functions comes after their ops. Returns of
-    functions are no events of their own."""
+    functions are not events of their own."""
     running: list[Step[T]] = []
     for step in run:
         while running and running[-1].depth > step.depth:

@@ -51,7 +51,7 @@ def parse_range(text: str) -> OpRange:
     if match is None:
         raise DebugError(
             "WIR960",
-            f"{text!r} is no range of ops",
+            f"{text!r} is not a range of ops",
             hint="write 12, 12..20, @function:0..3 or @function:0..3#2",
         )
     first = int(match["first"])
@@ -69,8 +69,10 @@ def replay_piece(subject: Subject, wanted: OpRange) -> Artifact:
     file cannot hold."""
     function = subject.analyses.functions.get(wanted.function or subject.program.main.name)
     if function is None or not wanted.first <= wanted.last < len(function.body):
-        count = "no such function" if function is None else f"it has ops 0..{len(function.body) - 1}"
-        raise DebugError("WIR960", f"there are no ops {wanted.first}..{wanted.last}: {count}")
+        count = "there is no such function"
+        if function is not None:
+            count = f"@{function.name} has ops 0..{len(function.body) - 1}"
+        raise DebugError("WIR960", f"the ops {wanted.first}..{wanted.last} do not exist: {count}")
     piece = _Piece(subject, function, wanted)
     for event in events(_watched(subject, piece), subject.analyses):
         piece.after(event.step)

@@ -14,10 +14,8 @@ from wrapper_ir.debugger.products import computing_position
 from wrapper_ir.debugger.subject import Subject
 from wrapper_ir.program import Function
 from wrapper_ir.structure import results
-from wrapper_ir.tensor_text import TensorView
 from wrapper_ir.text import print_op
-from wrapper_ir.types import DType
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.values import Value
 
 __all__ = ["Sample", "samples"]
 
@@ -35,8 +33,6 @@ class Sample:
     position: int = -1
     nodes: tuple[str, ...] = ()
     """The nodes of the source graph that the value comes from, its own first."""
-    declared: DType | None = None
-    """The element type that the program declares, where the tensor has another one."""
 
     @property
     def name(self) -> str:
@@ -60,13 +56,12 @@ def _samples_of(event: Event[Any], counts: Counter[tuple[str, str]], subject: Su
     function = event.function
     nodes = subject.analyses.get_for(function, source_nodes)
     own = event.op.prov.nodes
-    found: list[tuple[str, Content, tuple[str, ...], Value | None]] = [
-        (f"%{v.name}", content_of(v, held, subject.machine), nodes.get(v, own), v)
+    found = [
+        (f"%{v.name}", content_of(v, held, subject.machine), nodes.get(v, own))
         for v, held in event.values.items()
     ]
-    found += [(name, Content(number), own, None) for name, number in event.symbols.items()]
-    for name, content, origins, value in found:
-        declared = _declared(value, content)
+    found += [(name, Content(number), own) for name, number in event.symbols.items()]
+    for name, content, origins in found:
         count = counts[function.name, name]
         counts[function.name, name] += 1
         yield Sample(
@@ -75,14 +70,7 @@ def _samples_of(event: Event[Any], counts: Counter[tuple[str, str]], subject: Su
             function=function,
             position=computing_position(function, event.position),
             nodes=origins,
-            declared=declared,
         )
-
-
-def _declared(value: Value | None, content: Content) -> DType | None:
-    if value is None or not is_tensor(value) or not isinstance(content.held, TensorView):
-        return None
-    return None if content.held.dtype is value.type.dtype else value.type.dtype
 
 
 def source_nodes(function: Function, analyses: Analyses) -> Mapping[Value, tuple[str, ...]]:

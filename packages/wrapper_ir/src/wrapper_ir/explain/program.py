@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -27,20 +26,16 @@ from wrapper_ir.explain.sources import SourceOf, sources_of_function
 from wrapper_ir.explain.splits import graph_splits
 from wrapper_ir.kernels import MultiKernel, source_of
 from wrapper_ir.program import Function, Program
+from wrapper_ir.sources import source_texts
 from wrapper_ir.structure import callees, results
 from wrapper_ir.text import print_op
 
 __all__ = [
-    "SOURCES",
     "ExplainOptions",
     "explain_program",
     "explained_file",
     "program_sources",
-    "source_texts",
 ]
-
-SOURCES = "sources.json"
-"""The extension of an artifact that has the text of source lines: an object from `file:line` to text."""
 
 _NOTHING: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
@@ -89,16 +84,6 @@ def _in_place(program: Program, analyses: Analyses) -> Iterator[InPlace]:
     for function in program.functions:
         yield from in_place_of_function(function, analyses, first)
         first += len(function.body)
-
-
-def source_texts(artifact: Artifact) -> Mapping[str, str]:
-    """The text of source lines that the artifact has, by `file:line`; empty where it has none, or something else in their place."""
-    try:
-        found = json.loads(artifact.extensions.get(SOURCES, "{}"))
-    except ValueError:
-        return {}
-    pairs = found.items() if isinstance(found, dict) else ()
-    return {place: text for place, text in pairs if isinstance(text, str)}
 
 
 def _ops(program: Program, saved: Mapping[str, tuple[str, ...]]) -> Iterator[ExplainedOp]:

@@ -172,6 +172,14 @@ class Frame(Generic[T]):
     def _check_result(self, value: Value, type: TensorType, held: Any) -> None:
         if not self.machine.is_tensor(held):
             raise ExecutionError("WIR927", f"%{value.name} is declared as a tensor but is {held!r}")
+        dtype = self.machine.caller.facts(held).dtype
+        if dtype != type.dtype.value:
+            raise ExecutionError(
+                "WIR927",
+                f"%{value.name} is declared as {type.dtype.value}, but its elements are {dtype}: what reads it takes them for "
+                "something else",
+                hint="correct the op's arguments (such as `dtype`), or the type of its result",
+            )
         if not type_symbols(type) <= self.symbols.keys():
             return
         sizes, strides = self.ints(type.sizes), self.ints(type.strides)

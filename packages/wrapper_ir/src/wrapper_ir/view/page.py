@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Final
 
+from wrapper_ir.diff import ProgramPart, pair_lines, program_parts
 from wrapper_ir.program import Program
 from wrapper_ir.view.model import Edge, Group, ProgramView, SourceSegment, ValueUse
-from wrapper_ir.view.pairs import ProgramPart, pair_lines, program_parts
 
 __all__ = ["diff_html", "view_html", "view_json"]
 

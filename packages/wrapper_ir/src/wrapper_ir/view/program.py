@@ -10,13 +10,14 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import WirError
-from wrapper_ir.explain import Lead, program_sources, source_texts
+from wrapper_ir.explain import Lead, program_sources
 from wrapper_ir.explain.sources import SourceOf
 from wrapper_ir.kernels import KernelDef, runtime_kind, source_of, with_source
 from wrapper_ir.ops import CallExtern, Launch, Op, Provenance
 from wrapper_ir.program import Function, Program
 from wrapper_ir.quoting import value_name
 from wrapper_ir.report import FunctionMemory, memory_report
+from wrapper_ir.sources import source_texts
 from wrapper_ir.structure import callees
 from wrapper_ir.text import PrintedLine, print_lines, print_program
 from wrapper_ir.text.printer import type_printer

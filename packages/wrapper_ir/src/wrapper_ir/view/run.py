@@ -106,7 +106,7 @@ def _tensor(entry: Mapping[str, Any], said: Mapping[str, str], data: memoryview)
         last = sizes[-1] * dtype.itemsize // real.itemsize
         dtype, sizes = real, sizes[:-1] if last == 1 else (*sizes[:-1], last)
     if math.prod(sizes) * dtype.itemsize != data.nbytes:
-        raise ValueError(f"{data.nbytes} bytes are no {dtype.value}{list(sizes)}")
+        raise ValueError(f"{data.nbytes} bytes are not a {dtype.value}{list(sizes)}")
     strides = tuple(math.prod(sizes[n + 1 :]) for n in range(len(sizes)))
     return TensorView(dtype=dtype, sizes=sizes, strides=strides, device="", data=data)
 

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from wrapper_ir.sources import read_source, source_folders, split_place
 from wrapper_ir.view.model import SourceFile, SourceSegment
 
-__all__ = ["SourceOptions", "read_sources", "split_place"]
+__all__ = ["SourceOptions", "read_sources"]
 
 _AROUND = 200
 """Lines that are shown before and after each place."""
-_MOST_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Where files are looked for: in `roots`, then the working folder, then Python's path; nowhere without `read`.
-
-    A program is data of somebody else, and a page is passed on: only Python files are read.
-    """
+    """Where files are looked for: in `roots`, then where `source_folders` says; nowhere without `read`."""
 
     roots: tuple[Path, ...] = ()
     read: bool = True
-
-    def folders(self) -> tuple[Path, ...]:
-        """All of them, in order."""
-        return tuple(dict.fromkeys((*self.roots, Path.cwd(), *map(Path, filter(None, sys.path)))))
-
-
-def split_place(place: str) -> tuple[str, int]:
-    """`model.py:12` as file and line; line 0 where there is none."""
-    file, _, line = place.rpartition(":")
-    return (file, int(line)) if file and line.isdecimal() else (place, 0)
 
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -50,7 +35,7 @@ def read_sources(
     wanted: dict[str, set[int]] = {}
     for file, line in map(split_place, places):
         wanted.setdefault(file, set()).add(line)
-    folders = options.folders()
+    folders = source_folders(options.roots)
     found = []
     for name in sorted(wanted):
         texts = {n: recorded[f"{name}:{n}"] for n in sorted(wanted[name]) if f"{name}:{n}" in recorded}
@@ -67,28 +52,10 @@ def _with_recorded(source: SourceFile, texts: Mapping[int, str]) -> SourceFile:
 def _read(name: str, lines: Sequence[int], folders: Sequence[Path], read: bool) -> SourceFile:
     if not read:
         return SourceFile(name=name, missing="left out")
-    if not name.endswith(".py"):
-        return SourceFile(name=name, missing="not a Python file")
-    path = next((p for p in _candidates(name, folders) if p.is_file()), None)
-    if path is None:
-        return SourceFile(name=name, missing="not found on the machine that wrote this page")
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            return SourceFile(name=name, missing=f"larger than {_MOST_BYTES >> 20} MiB")
-        text = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, ValueError) as error:
-        return SourceFile(name=name, missing=f"cannot be read: {error}")
-    return SourceFile(name=name, path=os.fspath(path), segments=tuple(_segments(text, lines)))
-
-
-def _candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
-    try:
-        if os.path.isabs(name):
-            yield Path(name)
-        else:
-            yield from (folder / name for folder in folders)
-    except ValueError:  # a name with a NUL
-        return
+    text = read_source(name, folders)
+    return SourceFile(
+        name=name, path=text.path, missing=text.missing, segments=tuple(_segments(text.lines, lines))
+    )
 
 
 def _segments(text: Sequence[str], lines: Sequence[int]) -> Iterator[SourceSegment]:

@@ -15,6 +15,8 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.debugger.compare import compare_runs
 from wrapper_ir.debugger.engines import engine_samples
 from wrapper_ir.debugger.hunt import HuntOptions, hunt
+from wrapper_ir.debugger.minify.eager_reference import EagerReference
+from wrapper_ir.debugger.minify.stubs import is_stub
 from wrapper_ir.debugger.samples import samples
 from wrapper_ir.debugger.subject import InputChoice, Subject
 from wrapper_ir.debugger.tolerances import Tolerance
@@ -22,7 +24,7 @@ from wrapper_ir.interp import InterpOptions
 from wrapper_ir.protocols import Emitter, Machine
 from wrapper_ir.storage import save
 
-__all__ = ["Check", "command_check", "engine_check", "finite_check"]
+__all__ = ["Check", "command_check", "eager_check", "engine_check", "finite_check", "program_check"]
 
 # Any in this file: the machine's tensors, the emitter's code
 _CODE = re.compile(r"\[([A-Z]+\d{3})\]")
@@ -30,10 +32,12 @@ _CODE = re.compile(r"\[([A-Z]+\d{3})\]")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Whether an artifact, which takes no inputs, still fails; `text` says how, for the test that comes out."""
+    """Whether an artifact, or both of two, which take no inputs, still fail; `text` says how, for the test that comes out.
+    `inputs_are_fixed`: what the check compares with was computed once, from the inputs that the program has."""
 
-    fails: Callable[[Artifact], bool]
+    fails: Callable[..., bool]  # of one artifact, or of two
     text: str
+    inputs_are_fixed: bool = False
 
 
 def finite_check(machine: Machine[Any], options: HuntOptions, interp: InterpOptions) -> Check:
@@ -58,6 +62,30 @@ def engine_check(
         return found.mismatch is not None or found.failed == 2
 
     return Check(fails, f"the engine {emitter.name!r} differs from the interpreter")
+
+
+def program_check(machine: Machine[Any], interp: InterpOptions, tolerance: Tolerance | None = None) -> Check:
+    """A second program computes another value than the first under the same name. Random operators draw once for both."""
+
+    def fails(first: Artifact, second: Artifact) -> bool:
+        one = Subject(first, machine, options=interp)
+        two = Subject(second, machine, options=interp, draws=one.draws)
+        return compare_runs(samples(one), samples(two), tolerance).mismatch is not None
+
+    return Check(fails, "the second program computes another value")
+
+
+def eager_check(reference: EagerReference, machine: Machine[Any], interp: InterpOptions) -> Check:
+    """The op computes something else than the model, of whose value the whole program differs first. A copy in the op's place
+    holds what it computed in the whole program, and does not count."""
+
+    def fails(artifact: Artifact) -> bool:
+        found = reference.mismatch(Subject(artifact, machine, options=interp))
+        if found is None or found.first.function is None:
+            return False
+        return not is_stub(found.first.function.body[found.first.position])
+
+    return Check(fails, f"{reference.text} differs from the model", inputs_are_fixed=True)
 
 
 def command_check(command: str, artifact: Artifact, timeout: float = 600) -> Check:

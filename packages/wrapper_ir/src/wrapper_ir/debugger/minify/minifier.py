@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from wrapper_ir import ops
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.debugger.minify.checks import Check
+from wrapper_ir.debugger.minify.pieces import Pieces, Programs
 from wrapper_ir.debugger.minify.search import smallest, smallest_set
-from wrapper_ir.debugger.minify.stubs import rebuilt, replaceable, stubbed
-from wrapper_ir.debugger.replay import OpRange, replay_piece
+from wrapper_ir.debugger.minify.sizes import Resizing, number_sizes, smaller_sizes
+from wrapper_ir.debugger.minify.stubs import rebuilt
 from wrapper_ir.debugger.subject import InputChoice, Subject
-from wrapper_ir.errors import DebugError, ExecutionError, VerificationError
+from wrapper_ir.errors import DebugError, VerificationError
 from wrapper_ir.interp.inputs import symbol_values
+from wrapper_ir.ops import Arg
+from wrapper_ir.values import Value
 from wrapper_ir.verifier import verify
 
 __all__ = ["Minified", "minify"]
@@ -21,77 +24,112 @@ __all__ = ["Minified", "minify"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minified:
-    """The small program, which takes no inputs, and how many ops of `main` there were and are, after how many tries."""
+    """The small program, which takes no inputs, and how many ops of `main` there were and are, after how many tries; the second
+    program where two are compared. `notes` say what could not shrink, and why."""
 
     artifact: Artifact
     before: int
     after: int
     tries: int
+    second: Artifact | None = None
+    notes: tuple[str, ...] = ()
 
 
-def minify(subject: Subject, check: Check) -> Minified:
-    """Shrinks what the subject runs: sizes that are symbols, ops after and before the failure, ops that copies of what they
-    computed can stand for, results, and the content of constants. Raises DebugError WIR962 for a program that does not fail."""
-    return _Minifier(subject, check).run()
+def minify(subject: Subject, check: Check, second: Subject | None = None) -> Minified:
+    """Shrinks what the subject runs: sizes, ops after and before the failure, ops that copies of what they computed can stand
+    for, results, and the content of constants. Where a check compares two programs, both shrink alike.
+
+    Raises VerificationError for an invalid program, DebugError WIR962 for one that does not fail, WIR963 for two programs that
+    cannot be shrunk alike.
+    """
+    if second is not None:
+        _require_alike(subject, second)
+    return _Minifier(subject, check, second).run()
+
+
+def _require_alike(first: Subject, second: Subject) -> None:
+    """Both programs take the same inputs, and name what they compute alike."""
+    params = [tuple(p.value for p in s.program.main.params) for s in (first, second)]
+    symbols = [s.program.symbols for s in (first, second)]
+    if params[0] != params[1] or symbols[0] != symbols[1]:
+        raise DebugError(
+            "WIR963",
+            "the two programs take different inputs, so they cannot be shrunk alike",
+            hint="capture both with the same arguments",
+        )
+    if Pieces(first, second).last == 0:
+        raise DebugError(
+            "WIR963",
+            "the two programs have no op in common at which both could be cut",
+            hint="compare programs whose values have the same names, or shrink one with `--compare` and an engine",
+        )
 
 
 class _Minifier:
-    def __init__(self, subject: Subject, check: Check) -> None:
-        self.subject = subject
+    def __init__(self, subject: Subject, check: Check, second: Subject | None) -> None:
+        self.subjects: tuple[Subject, ...] = (subject,) if second is None else (subject, second)
         self.check = check
         self.tries = 0
-        self.options = subject.interpreter.options
+        self.machine, self.options = subject.machine, subject.interpreter.options
+        self.notes: list[str] = []
 
     def run(self) -> Minified:
         """See `minify`."""
-        before = len(self.subject.program.main.body)
-        whole = self._piece(self.subject, 0, before - 1)
-        if whole is None or not self._fails(whole):
+        for subject in self.subjects:
+            verify(subject.artifact)
+        whole = Pieces(*self.subjects)
+        if not self._fails(whole.between(0, whole.last)):
             raise DebugError(
                 "WIR962",
                 f"the program does not fail: there is no sign that {self.check.text}",
                 hint="give the inputs with which it does",
             )
-        smaller = self._small_symbols()
-        found = self._cut(smaller)
-        for step in (self._stub, self._results, self._contents):
+        found = self._cut(Pieces(*self._small_symbols()))
+        steps = [self._stub, self._results]
+        if self.check.inputs_are_fixed:
+            self.notes.append("sizes and contents stay as they are: the model's values belong to them")
+        else:
+            steps += [self._sizes, self._contents]
+        for step in steps:
             found = step(found)
-        return Minified(artifact=found, before=before, after=len(found.program.main.body), tries=self.tries)
+        return Minified(
+            artifact=found[0],
+            second=found[1] if len(found) > 1 else None,
+            before=len(self.subjects[0].program.main.body),
+            after=len(found[0].program.main.body),
+            tries=self.tries,
+            notes=tuple(self.notes),
+        )
 
     # --- candidates
 
-    def _fails(self, candidate: Artifact) -> bool:
+    def _fails(self, candidate: Programs | None) -> bool:
         """Whether a candidate is valid and still fails."""
+        if candidate is None:
+            return False
         self.tries += 1
         try:
-            verify(candidate)
+            for artifact in candidate:
+                verify(artifact)
         except VerificationError:
             return False
-        return self.check.fails(candidate)
+        return self.check.fails(*candidate)
 
-    def _of(self, artifact: Artifact) -> Subject:
-        return Subject(artifact, self.subject.machine, options=self.options)
-
-    def _piece(self, subject: Subject, first: int, last: int) -> Artifact | None:
-        """The ops of a range alone; None where a file cannot hold what they need."""
-        try:
-            return replay_piece(subject, OpRange(first=first, last=last))
-        except (DebugError, ExecutionError, VerificationError):
-            return None
-
-    def _piece_fails(self, subject: Subject, first: int, last: int) -> bool:
-        piece = self._piece(subject, first, last)
-        return piece is not None and self._fails(piece)
+    def _of(self, programs: Programs, inputs: InputChoice | None = None) -> tuple[Subject, ...]:
+        first = Subject(programs[0], self.machine, inputs, self.options)
+        others = [Subject(p, self.machine, inputs, self.options, first.draws) for p in programs[1:]]
+        return (first, *others)
 
     # --- steps
 
-    def _small_symbols(self) -> Subject:
-        """The same program on smaller inputs, symbol by symbol."""
-        subject, choice = self.subject, self.subject.inputs
+    def _small_symbols(self) -> tuple[Subject, ...]:
+        """The same programs on smaller inputs, symbol by symbol."""
+        subjects, choice = self.subjects, self.subjects[0].inputs
         if choice.given is not None or choice.file is not None:
-            return subject
-        values = symbol_values(subject.program, choice.symbols)
-        for symbol in subject.program.symbols:
+            return subjects
+        program, artifacts = subjects[0].program, tuple(s.artifact for s in subjects)
+        values = symbol_values(program, choice.symbols)
+        for symbol in program.symbols:
             if not symbol.backed:
                 continue
             low = max(symbol.lower or 0, 1)
@@ -99,63 +137,91 @@ class _Minifier:
                 if value >= values[symbol.name]:
                     break
                 smaller = InputChoice(seed=choice.seed, symbols={**choice.symbols, symbol.name: value})
-                other = Subject(self.subject.artifact, subject.machine, smaller, self.options)
-                if self._piece_fails(other, 0, len(other.program.main.body) - 1):
-                    subject, choice = other, smaller
+                others = self._of(artifacts, smaller)
+                pieces = Pieces(*others)
+                if self._fails(pieces.between(0, pieces.last)):
+                    subjects, choice = others, smaller
                     break
-        return subject
+        return subjects
 
-    def _cut(self, subject: Subject) -> Artifact:
+    def _cut(self, pieces: Pieces) -> Programs:
         """Without the ops after the failure, and without those before, whose results become constants."""
-        end = len(subject.program.main.body) - 1
-        last = smallest(0, end, lambda at: self._piece_fails(subject, 0, at))
+        last = smallest(0, pieces.last, lambda at: self._fails(pieces.between(0, at)))
         # from the last op backwards: how many ops it takes
-        count = smallest(0, last, lambda n: self._piece_fails(subject, last - n, last))
-        piece = self._piece(subject, last - count, last)
-        assert piece is not None  # it failed
-        return piece
+        count = smallest(0, last, lambda n: self._fails(pieces.between(last - n, last)))
+        found = pieces.between(last - count, last)
+        assert found is not None  # it failed
+        return found
 
-    def _stub(self, artifact: Artifact) -> Artifact:
+    def _stub(self, programs: Programs) -> Programs:
         """With copies of what they computed in place of as many ops as can be."""
-        subject = self._of(artifact)
-        every = replaceable(subject.program, subject.analyses)
+        pieces = Pieces(*self._of(programs))
+        every = pieces.replaceable()
 
-        def without(kept: Sequence[int]) -> Artifact:
-            return stubbed(subject, [p for p in every if p not in kept])
+        def without(kept: Sequence[int]) -> Programs | None:
+            return pieces.stubbed([n for n in every if n not in kept])
 
         kept = smallest_set(every, lambda kept: self._fails(without(kept)))
         smaller = without(kept)
-        return smaller if len(kept) < len(every) or self._fails(smaller) else artifact
+        return (
+            smaller if smaller is not None and (len(kept) < len(every) or self._fails(smaller)) else programs
+        )
 
-    def _results(self, artifact: Artifact) -> Artifact:
+    def _results(self, programs: Programs) -> Programs:
         """With as few results as can be."""
-        main = artifact.program.main
-        returned = main.returns
 
-        def only(kept: Sequence[int]) -> Artifact:
-            values = tuple(v for i, v in enumerate(returned.values) if i in kept)
-            body = (*main.body[:-1], ops.Return(values=values, prov=returned.prov))
-            program = artifact.program.with_functions((main.with_body(body), *artifact.program.functions[1:]))
-            return rebuilt(artifact, program, {})
+        def only(kept: Sequence[str]) -> Programs:
+            return tuple(_returning(artifact, kept) for artifact in programs)
 
-        every = range(len(returned.values))
+        every = list(dict.fromkeys(map(_label, programs[0].program.main.returns.values)))
         kept = smallest_set(every, lambda kept: self._fails(only(kept)))
-        return only(kept) if len(kept) < len(every) else artifact
+        return only(kept) if len(kept) < len(every) else programs
 
-    def _contents(self, artifact: Artifact) -> Artifact:
+    def _sizes(self, programs: Programs) -> Programs:
+        """With smaller numbers in place of sizes, from the largest one on."""
+        resizing = Resizing()
+        for size in number_sizes(programs):
+            for small in smaller_sizes(size):
+                found = next(filter(self._fails, resizing.candidates(programs, size, small)), None)
+                if found is not None:
+                    programs = found
+                    break
+        self.notes += resizing.notes(programs)
+        return programs
+
+    def _contents(self, programs: Programs) -> Programs:
         """With zeros in as many constants as can be."""
-        names = [n for n, d in artifact.constants.items() if any(d.buffer.cast("B"))]
+        names = [n for n, d in programs[0].constants.items() if any(d.buffer.cast("B"))]
 
-        def zeroed(kept: Sequence[str]) -> Artifact:
-            data = {
-                n: d if n in kept or n not in names else TensorData(d.dtype, memoryview(bytes(d.nbytes)))
-                for n, d in artifact.constants.items()
-            }
-            constants = tuple(
-                replace(c, data_hash=data[c.data_name].sha256()) if c.data_hash else c
-                for c in artifact.program.constants
-            )
-            return replace(artifact, program=replace(artifact.program, constants=constants), constants=data)
+        def zeroed(kept: Sequence[str]) -> Programs:
+            return tuple(_zeroed(artifact, set(names) - set(kept)) for artifact in programs)
 
         kept = smallest_set(names, lambda kept: self._fails(zeroed(kept)))
-        return zeroed(kept) if len(kept) < len(names) else artifact
+        return zeroed(kept) if len(kept) < len(names) else programs
+
+
+def _label(arg: Arg) -> str:
+    return f"%{arg.name}" if isinstance(arg, Value) else str(arg)
+
+
+def _returning(artifact: Artifact, labels: Sequence[str]) -> Artifact:
+    """The artifact, which returns these of its results alone."""
+    main = artifact.program.main
+    returned = main.returns
+    values = tuple(v for v in returned.values if _label(v) in labels)
+    body = (*main.body[:-1], ops.Return(values=values, prov=returned.prov))
+    program = artifact.program.with_functions((main.with_body(body), *artifact.program.functions[1:]))
+    return rebuilt(artifact, program, {})
+
+
+def _zeroed(artifact: Artifact, names: set[str]) -> Artifact:
+    """The artifact with zeros in these constants."""
+    data = {
+        n: TensorData(d.dtype, memoryview(bytes(d.nbytes))) if n in names else d
+        for n, d in artifact.constants.items()
+    }
+    constants = tuple(
+        replace(c, data_hash=data[c.data_name].sha256()) if c.data_hash else c
+        for c in artifact.program.constants
+    )
+    return replace(artifact, program=replace(artifact.program, constants=constants), constants=data)

@@ -21,7 +21,7 @@ from wrapper_ir.tensor_text import TensorView
 from wrapper_ir.types import StorageType, TensorType
 from wrapper_ir.values import Value, is_tensor
 
-__all__ = ["rebuilt", "replaceable", "stubbed"]
+__all__ = ["is_stub", "rebuilt", "replaceable", "stubbed"]
 
 _WORK = (ops.Launch, ops.CallExtern, ops.Copy, ops.CallSubgraph, ops.Switch, ops.WhileLoop)
 
@@ -32,11 +32,15 @@ def replaceable(program: Program, analyses: Analyses) -> list[int]:
     found = []
     for position, op in enumerate(main.body):
         made = products(main, position, analyses)
-        if isinstance(op, _WORK) and made and all(map(is_tensor, (*made, *results(op)))):
-            source = op.src.name if isinstance(op, ops.Copy) else ""
-            if not source.endswith(".content"):  # a stub already
-                found.append(position)
+        tensors_only = made and all(map(is_tensor, (*made, *results(op))))
+        if isinstance(op, _WORK) and tensors_only and not is_stub(op):
+            found.append(position)
     return found
+
+
+def is_stub(op: Op) -> bool:
+    """Whether the op copies a constant that holds what the whole program computed."""
+    return isinstance(op, ops.Copy) and op.src.name.endswith(".content")
 
 
 def stubbed(subject: Subject, positions: Collection[int]) -> Artifact:

@@ -1,4 +1,4 @@
-"""Two programs, line beside line."""
+"""Two programs, line beside line, and as a unified diff."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import random
 from packages.wrapper_ir.tests.view.view_samples import TEXT, sample_program
 
 from wrapper_ir import parse_program
-from wrapper_ir.diff import diff_programs
+from wrapper_ir.diff import diff_programs, pair_lines, program_parts
 from wrapper_ir.passes import PlanMemory
 from wrapper_ir.program import Program
 from wrapper_ir.testing import random_program
 from wrapper_ir.text import print_lines
-from wrapper_ir.view.pairs import pair_lines, program_parts
 
 
 def _shown(old: Program, new: Program, *, names: bool = False) -> list[str]:
@@ -56,7 +55,21 @@ def test_a_value_in_between_changes_no_later_line() -> None:
     old = parse_program(TEXT)
     new = parse_program(TEXT.replace("  %c = view", "  %t = alloc f32[2]\n  free %t.s\n  %c = view"))
     assert _shown(old, new) == ["+ %t = alloc f32[2]", "+ free %t.s"]
-    assert diff_programs(old, new).count("\n+ ") > 2  # whose text numbers values by position
+    assert (
+        diff_programs(old, new)
+        == """\
+--- old func @main
++++ new func @main
+@@ -4,6 +4,8 @@
+   %b = alloc f32[64]
+   launch @k(%a, %b) extents(256, 256)
+   free %a.s
++  %t = alloc f32[2]
++  free %t.s
+   %c = view %b : f32[8, 8]
+   launch @twice(%c, 64) extents(256)
+   %d = call aten::add(%b, %w) : f32[64]"""
+    )
 
 
 def test_swapped_arguments_are_a_difference() -> None:
@@ -109,6 +122,54 @@ def test_kernels_and_declarations_that_differ() -> None:
     for part in parts:
         (changed,) = [p for p in pair_lines(part) if not p.same]
         assert part.old[changed.old] != part.new[changed.new]
+
+
+def test_unified_diffs() -> None:
+    """Hunks with lines around them, old lines before new ones, the names of each program; nothing where they are alike."""
+    old = parse_program(TEXT)
+    assert diff_programs(old, parse_program(TEXT.replace("%a", "%zz"))) == ""
+    assert "+  %zz = alloc f32[64]" in diff_programs(
+        old, parse_program(TEXT.replace("%a", "%zz")), names=True
+    )
+    text = TEXT.replace("%a", "%zz").replace("extents(256, 256)\n  free", "extents(256, 512)\n  free")
+    new = parse_program(text.replace("launch @head(%x, %r)", "launch @head(%r, %r)"))
+    assert (
+        diff_programs(old, new, context=1)
+        == """\
+--- old func @main
++++ new func @main
+@@ -4,3 +4,3 @@
+   %b = alloc f32[64]
+-  launch @k(%a, %b) extents(256, 256)
++  launch @k(%zz, %b) extents(256, 512)
+   free %a.s
+--- old func @branch
++++ new func @branch
+@@ -2,3 +2,3 @@
+   %r = alloc f32[16]
+-  launch @head(%x, %r) extents(64, 64)
++  launch @head(%r, %r) extents(64, 64)
+   return %r"""
+    )
+
+
+def test_a_diff_turns_one_text_into_the_other() -> None:
+    """`patch` would: what is left of the old lines, with the new ones, is the new text, value names aside."""
+    for seed in range(4):
+        old = random_program(random.Random(seed), size=20)
+        for new in (PlanMemory().run(old), random_program(random.Random(seed + 100), size=20)):
+            for name in {f.name for f in (*old.functions, *new.functions)}:
+                whole = diff_programs(old, new, context=10_000, names=True)
+                title = f"+++ new func @{name}\n"
+                if title not in whole:
+                    continue
+                lines = whole.partition(title)[2].partition("\n--- old ")[0].splitlines()[1:]
+                sides = [
+                    [line.text for f in p.functions if f.name == name for line in print_lines(f, p)]
+                    for p in (old, new)
+                ]
+                assert [x[1:] for x in lines if x[0] != "+"] == sides[0]
+                assert [x[1:] for x in lines if x[0] != "-"] == sides[1]
 
 
 def test_every_line_once_and_in_order() -> None:
