@@ -9,7 +9,7 @@ from torch import nn
 
 from tests.common.zoo import ZOO
 
-__all__ = ["gpt2", "lstm", "mlp"]
+__all__ = ["gpt2", "lstm", "mlp", "mlp_cuda"]
 
 Made = tuple[nn.Module, tuple[Any, ...], Mapping[str, Any]]  # Any: a model's arguments are its own
 
@@ -22,6 +22,12 @@ def _made(name: str) -> Made:
 def mlp() -> Made:
     """Four linear layers."""
     return _made("mlp")
+
+
+def mlp_cuda() -> Made:
+    """Four linear layers on a CUDA device."""
+    model, args, kwargs = mlp()
+    return model.cuda(), tuple(x.cuda() for x in args), kwargs
 
 
 def gpt2() -> Made:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,12 +38,12 @@ def calls(path: str) -> list[str]:
 
 def test_against_the_model(files: Path) -> None:
     printed = wir("minify", "bad.wir", "--compare", "eager", "-o", "small.wir")
-    assert "the value %buf2 differs from the model" in printed
+    assert re.search(r"the value %buf\d+ differs from the model", printed)
     assert "sizes and contents stay" in printed
     assert calls("small.wir") == ["aten::addmm.out"]
     assert not load("small.wir").program.main.params
     printed = wir("compare", "small.wir", "--with", "eager", status=1)
-    assert "%buf2: 512 of 512 elements" in printed
+    assert re.search(r"%buf\d+: 512 of 512 elements", printed)
     assert "nodes addmm_1" in printed
     wir("minify", "bad.wir", "--compare", "eager", "-o", "small.py")
     module: dict[str, object] = {}
@@ -62,5 +63,5 @@ def test_against_another_program(files: Path) -> None:
     ]
     assert "%2.weight.v = view %2.weight : f32[2, 2]\n" in texts[0]
     assert "%2.weight.v = view %2.weight : f32[2, 2]{1, 2}\n" in texts[1]
-    assert "%buf2: " in wir("compare", "small.wir", "small.second.wir", status=1)
+    assert "is the first that differs" in wir("compare", "small.wir", "small.second.wir", status=1)
     assert "[WIR962]" in wir("minify", "good.wir", "--compare", "good.wir", status=2)

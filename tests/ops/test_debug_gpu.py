@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import inductor_frontend
 from py_wrapper import TORCH_MACHINE
+from tests.common import choices
 from tests.ops.debug_engines import engines, observe
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.passes import run_on_artifact
@@ -49,6 +50,27 @@ def test_all_engines_say_the_same(
         assert more == saved, name
     if level == "print":
         assert any(" on cuda:0, 16384 elements" in line for line in lines)
+
+
+def test_multi_kernels(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launch has the name of the multi-kernel, whichever kernel is chosen, from C++ at run time, too."""
+    program = choices.program(choices.choosing(by_sizes=True), "cuda:0")
+    artifact = run_on_artifact(program, "debug-values{level=print}")
+    sizes = (16, 1024)  # for which another kernel is the nearest each
+    calls = [((torch.arange(float(size), device="cuda"),), {}) for size in sizes]
+    found = observe(artifact, calls, tmp_path, capfd, monkeypatch)
+    lines, _ = found["interpreter"]
+    titles = [line for line in lines if not line.startswith(" ")]
+    assert titles == [
+        "aoti_model_inputs - x",
+        *("before_launch - either - x", "before_launch - either - ws", "before_launch - either - s0"),
+        *("after_launch - either - out", "after_launch - either - ws"),
+        "aoti_model_outputs - out",
+    ] * len(sizes)
+    for name, (others, _) in found.items():
+        assert others == lines, name
 
 
 def test_ranges_become_nvtx(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from packages.wrapper_ir.tests.view.view_browser import Page, opened_browser
+from packages.wrapper_ir.tests.view.view_browser import Page
 from packages.wrapper_ir.tests.view.view_samples import sample_program, write_source
 
 from wrapper_ir.view import OpTime, SavedValue, SourceOptions, ViewOptions, view_html, view_program
@@ -50,12 +50,6 @@ ESCAPE, ENTER, LEFT, RIGHT, DOWN, UP, HOME, END = (
     "\ue011",
     "\ue010",
 )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with opened_browser(tmp_path_factory.mktemp("browser")) as made:
-        yield made
 
 
 @pytest.fixture

@@ -11,13 +11,17 @@ import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from packages.wrapper_ir.tests.view.view_browser import Page, opened_browser
+from packages.wrapper_ir.tests.view.view_browser import Page
 from packages.wrapper_ir.tests.view.view_samples import HOSTILE, hostile_program, sample_program
 
 from wrapper_ir import verify
 from wrapper_ir.view import OpTime, SavedValue, ViewOptions, diff_html, view_html, view_program
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 
 class _Parsed(html.parser.HTMLParser):
@@ -87,19 +91,18 @@ def test_hostile_text_stays_text() -> None:
 
 
 @pytest.mark.slow
-def test_hostile_text_in_a_browser(tmp_path: Path) -> None:
+def test_hostile_text_in_a_browser(browser: Chrome, tmp_path: Path) -> None:
     program = hostile_program()
     view = view_program(program, _options())
-    with opened_browser(tmp_path) as browser:
-        for text in (view_html(view), diff_html((program, view), (program, view))):
-            page = Page(browser, text, tmp_path)
-            for tab in "123456":
-                page.keys(tab, *"j" * 22, "v", "n", "f", "?", "\ue00c", "\ue011")
-            title = page.js("return document.title")
-            assert HOSTILE in title  # text that was set as text
-            assert title != "taken"
-            assert page.js("return [document.images.length, document.scripts.length]") == [0, 2]
-            assert page.errors() == []
+    for text in (view_html(view), diff_html((program, view), (program, view))):
+        page = Page(browser, text, tmp_path)
+        for tab in "123456":
+            page.keys(tab, *"j" * 22, "v", "n", "f", "?", "\ue00c", "\ue011")
+        title = page.js("return document.title")
+        assert HOSTILE in title  # text that was set as text
+        assert title != "taken"
+        assert page.js("return [document.images.length, document.scripts.length]") == [0, 2]
+        assert page.errors() == []
 
 
 def test_what_is_embedded_is_what_the_folder_says() -> None:
