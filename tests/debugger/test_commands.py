@@ -9,47 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from click.testing import CliRunner
 from safetensors.torch import save_file
 
+from tests.debugger.command_case import PROGRAM, STEADY, wir
 from wrapper_ir import load, parse_program, save
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.cli.main import main
 from wrapper_ir.registry import emitter
 
-PROGRAM = """wir 0.3
-target cpu
-symbol s0 : int backed [2, 64] hint 4
-extern "aten::log(Tensor self) -> Tensor"
-extern "aten::neg(Tensor self) -> Tensor"
-extern "aten::abs(Tensor self) -> Tensor"
-extern "aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor" tags(random)
-extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-
-func @main(%x: f32[s0, 2]) {
-  define s0 = size(%x, 0)
-  %a = call aten::abs(%x) : f32[s0, 2]
-  %n = call aten::neg(%a) : f32[s0, 2]
-  %r = call aten::rand_like(%n) : f32[s0, 2]
-  %s = call aten::add.Tensor(%n, %r) : f32[s0, 2]
-  %l = call aten::log(%s) : f32[s0, 2]
-  free %a
-  free %n
-  free %r
-  free %s
-  return %l
-}
-"""
-STEADY = """wir 0.3
-target cpu
-extern "aten::neg(Tensor self) -> Tensor"
-func @main(%x: f32[4]) {
-  %a = call aten::neg(%x) : f32[4]
-  %b = call aten::neg(%a) : f32[4]
-  free %a
-  return %b
-}
-"""
 GPU = """wir 0.3
 target cuda:0
 func @main(%x: f32[2]) {
@@ -68,12 +34,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     save_file({"y": torch.zeros(1)}, str(tmp_path / "y.safetensors"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def wir(*args: str, status: int = 0, stdin: str = "") -> str:
-    done = CliRunner().invoke(main, args, input=stdin)
-    assert done.exit_code == status, done.output
-    return done.output
 
 
 def test_step(files: Path) -> None:

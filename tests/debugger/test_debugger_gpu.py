@@ -11,8 +11,8 @@ import torch
 
 import inductor_frontend
 from tests.debugger import fault_models
+from tests.debugger.command_case import PROGRAM, STEADY, wir
 from tests.debugger.faults import wrong_stride
-from tests.debugger.test_commands import PROGRAM, STEADY, wir
 from wrapper_ir import parse_program, save
 from wrapper_ir.artifact import Artifact, bare_artifact
 

@@ -44,8 +44,8 @@ def test_fault(fault: Fault, good: Callable[[str], Artifact]) -> None:
     page = shown(fault)  # of one version of torch: buffers have other numbers in others
     for command, _ in printed:
         assert without_numbers(f"$ {command}\n") in without_numbers(page)
-    for wanted in fault.found:
-        assert re.search(wanted.replace("%SUBJECT", r"%buf\d+"), page)
+    for text in fault.found:
+        assert re.search(text.replace("%SUBJECT", r"%buf\d+"), page)
 
 
 @pytest.mark.slow

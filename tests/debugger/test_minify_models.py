@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from tests.debugger.command_case import wir
 from tests.debugger.faults import wrong_stride
 from wrapper_ir import load, save
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.cli.main import main
 from wrapper_ir.ops import CallExtern
 from wrapper_ir.text import print_function
 
@@ -24,12 +23,6 @@ def files(good: Callable[[str], Artifact], tmp_path: Path, monkeypatch: pytest.M
     save(wrong_stride(good("mlp")), tmp_path / "bad.wir")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def wir(*args: str, status: int = 0) -> str:
-    done = CliRunner().invoke(main, args)
-    assert done.exit_code == status, done.output
-    return done.output
 
 
 def calls(path: str) -> list[str]:

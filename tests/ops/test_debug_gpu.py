@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -59,7 +60,9 @@ def test_multi_kernels(
     program = choices.program(choices.choosing(by_sizes=True), "cuda:0")
     artifact = run_on_artifact(program, "debug-values{level=print}")
     sizes = (16, 1024)  # for which another kernel is the nearest each
-    calls = [((torch.arange(float(size), device="cuda"),), {}) for size in sizes]
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((torch.arange(float(size), device="cuda"),), {}) for size in sizes
+    ]
     found = observe(artifact, calls, tmp_path, capfd, monkeypatch)
     lines, _ = found["interpreter"]
     titles = [line for line in lines if not line.startswith(" ")]
