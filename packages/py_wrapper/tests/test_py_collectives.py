@@ -49,6 +49,19 @@ BODIES = {
   %c = wait %a : f32[4]
   return %c
 """,
+    "values with the names of what is looked up": """
+  %wait_tensor = view %x + 0 : f32[4]
+  %h = collective _c10d_functional::all_reduce(%wait_tensor, "sum", "0") group("0") : f32[4]
+  drop %wait_tensor
+  %finished_all_reduce = wait %h : f32[4]
+  %finished_all_reduce_1 = view %finished_all_reduce + 0 : f32[4]
+  %g = collective _c10d_functional::all_reduce(%finished_all_reduce_1, "sum", "0") group("0") : f32[4]
+  %wait_tensor_1 = wait %g : f32[4]
+  drop %finished_all_reduce_1
+  drop %finished_all_reduce
+  free %h
+  return %wait_tensor_1
+""",
     "an out argument": """
   %y = alloc f32[4]
   %h = collective _c10d_functional::all_gather_into_tensor_out(%x, 1, "0", out=%y) group("0") : f32[4]

@@ -54,13 +54,13 @@ def _collective(step: steps.StartCollective, scope: FunctionScope) -> str:
     if not step.is_finished:
         return scope.module.extern_names[name]
     text = f"{scope.module.helper(Helper.FINISHED)}({python_string(name)})"
-    return scope.module.lookup(f"finished_{name.rpartition('::')[2].rstrip('_')}", text)
+    return scope.lookup(f"finished_{name.rpartition('::')[2].rstrip('_')}", text)
 
 
 def wait(step: steps.Wait, scope: FunctionScope) -> None:
     """torch waits in an operator of its own."""
     source = scope.name(step.source)
-    wait = scope.module.lookup("wait_tensor", "torch.ops._c10d_functional.wait_tensor.default")
+    wait = scope.lookup("wait_tensor", "torch.ops._c10d_functional.wait_tensor.default")
     scope.out.line(f"{scope.bind(step.result)} = {wait}({source})")
 
 

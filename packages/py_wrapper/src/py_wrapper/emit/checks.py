@@ -59,7 +59,7 @@ def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
             tuple_text([python_string(text) for text in texts]) for texts in (step.sharing, step.manifest)
         ]
         made = f"{scope.module.helper(Helper.AGREEMENT)}({', '.join(parts)})"
-        scope.out.line(f"{scope.module.lookup('agree', made)}()")
+        scope.out.line(f"{scope.lookup('agree', made)}()")
 
 
 def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.names import namer
 from py_wrapper.native import short_overload
@@ -99,8 +101,11 @@ class ModuleScope:
             self.containers[key] = (self.names(f"flatten_{stem}"), self.names(f"build_{stem}"))
         return self.containers[key]
 
-    def lookup(self, wish: str, text: str) -> str:
-        """The global name of what `text` makes."""
+    def lookup(self, wish: str, text: str, hidden: Container[str] = ()) -> str:
+        """The global name of what `text` makes; a new one is not among `hidden`."""
         if text not in self.lookups:
-            self.lookups[text] = self.names(wish)
+            name = self.names(wish)
+            while name in hidden:
+                name = self.names(wish)
+            self.lookups[text] = name
         return self.lookups[text]

@@ -80,6 +80,10 @@ class FunctionScope:
         """The variables of these values, which are no longer theirs; the caller deletes them."""
         return [self.bound.pop(value) for value in values if value in self.bound]
 
+    def lookup(self, wish: str, text: str) -> str:
+        """The global name of what `text` makes, which no variable of this function hides, before or after."""
+        return self.names.claim(self.module.lookup(wish, text, self.names.taken))
+
     # --- texts
 
     def expr(self, e: Expr) -> str:
