@@ -25,6 +25,8 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
 from torch.nn import functional as F
 
+from tests.collectives.disagreement_cases import planted_disagreements
+from tests.collectives.rank_cases import RANK_CASES
 from tests.common.parallel_models import ParallelGpt
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.runtime import agree
@@ -38,7 +40,7 @@ GROUP = "0"
 SIZES = {"blocks": 1, "width": 16, "heads": 4, "words": 32, "tokens": 8}
 
 
-def finished_collectives(rank: int, world: int) -> None:
+def finished_collectives(rank: int, world: int, folder: Path) -> None:
     """Each gives what the operator gives whose result is waited for, and leaves the same in its arguments."""
     x = torch.arange(world * 4, dtype=torch.float32).reshape(world * 2, 2) + rank
     y = torch.arange(world * 2, dtype=torch.float32) * (rank + 1)
@@ -106,7 +108,7 @@ def _ids() -> Tensor:
     return torch.randint(0, SIZES["words"], (2, SIZES["tokens"]), generator=torch.Generator().manual_seed(7))
 
 
-def tensor_parallel_gpt(rank: int, world: int) -> None:
+def tensor_parallel_gpt(rank: int, world: int, folder: Path) -> None:
     """20 steps through stock and ours give one curve."""
     torch.manual_seed(rank)
     first = ParallelGpt(**SIZES, world=world)
@@ -121,7 +123,7 @@ def tensor_parallel_gpt(rank: int, world: int) -> None:
     _require_equal(curves)
 
 
-def fully_sharded_gpt(rank: int, world: int) -> None:
+def fully_sharded_gpt(rank: int, world: int, folder: Path) -> None:
     """Parameters are split over all processes, gathered before a block runs, and gradients scattered after it."""
     torch.manual_seed(0)
     first = ParallelGpt(**SIZES, world=1)
@@ -138,7 +140,7 @@ def fully_sharded_gpt(rank: int, world: int) -> None:
     _require_equal(curves)
 
 
-def disagreement(rank: int, world: int) -> None:
+def disagreement(rank: int, world: int, folder: Path) -> None:
     """The last process differs in one line: every process is told which, through the group's own store."""
     usual = ("inputs: f32[8]", "plan: 4096 bytes", "tuning: 1", "program: 1")
     agree(TorchGroupStore(GROUP), GROUP, usual)
@@ -154,8 +156,18 @@ def disagreement(rank: int, world: int) -> None:
             raise AssertionError(f"{line} differed, and rank {rank} was not told")
 
 
-CASES: Mapping[str, Callable[[int, int], None]] = MappingProxyType(
-    {f.__name__: f for f in (finished_collectives, disagreement, tensor_parallel_gpt, fully_sharded_gpt)}
+CASES: Mapping[str, Callable[[int, int, Path], None]] = MappingProxyType(
+    {
+        f.__name__: f
+        for f in (
+            finished_collectives,
+            disagreement,
+            planted_disagreements,
+            tensor_parallel_gpt,
+            fully_sharded_gpt,
+            *RANK_CASES,
+        )
+    }
 )
 
 
@@ -168,7 +180,7 @@ def main(rank: int, folder: Path, world: int, only: list[str]) -> None:
     for name in only or CASES:
         failure = ""
         try:
-            CASES[name](rank, world)
+            CASES[name](rank, world, folder)
         except Exception:
             failure = traceback.format_exc()
         done[name] = {"failure": failure}

@@ -12,6 +12,7 @@ from tests.collectives.processes import end, finish, outcome, start
 
 WORKER = Path(__file__).parent / "parallel_worker.py"
 TRAINING = ("tensor_parallel_gpt", "fully_sharded_gpt")
+FILES = ("artifacts_of_ranks", "artifacts_that_are_compared", "shared_cache")
 
 
 def run_workers(folder: Path, world: int, *names: str) -> None:
@@ -32,7 +33,13 @@ def run_workers(folder: Path, world: int, *names: str) -> None:
 
 @pytest.mark.parametrize("world", [2, 4])
 def test_without_compiling(tmp_path: Path, world: int) -> None:
-    run_workers(tmp_path, world, *(name for name in CASES if name not in TRAINING))
+    run_workers(tmp_path, world, *(name for name in CASES if name not in (*TRAINING, *FILES)))
+
+
+@pytest.mark.conformance
+def test_files_and_caches_of_two_processes(tmp_path: Path) -> None:
+    """`test_group_ranks.py` is its short sibling."""
+    run_workers(tmp_path, 2, *FILES)
 
 
 @pytest.mark.slow

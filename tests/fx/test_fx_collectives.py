@@ -21,7 +21,7 @@ from tests.fx.collective_graph import graph
 from wrapper_ir.errors import NotSupportedError
 
 CALLS = [
-    "check_groups(['0'],)",
+    "check_groups(['0'], 'cpu')",
     "sym_size.int(x, 0)",
     "finished_all_reduce_(x, 'sum', '0')",
     "same(r_h,)",

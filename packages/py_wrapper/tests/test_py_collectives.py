@@ -113,7 +113,7 @@ def test_a_group_that_does_not_exist_is_named_before_anything_runs() -> None:
 
 def test_emitted_text() -> None:
     source = str(py_wrapper.emit(bare_artifact(_program(BODIES["a list of two"]))))
-    assert 'check_groups("0")' in source
+    assert 'check_groups = program_groups(("0",), "cpu")' in source
     assert 'a, b = finished_all_gather_into_tensor_coalesced([v, x], 1, "0")' in source
     assert "c = b\n" in source
     assert "(a,) = finished_all" in str(py_wrapper.emit(bare_artifact(_program(BODIES["a list of one"]))))

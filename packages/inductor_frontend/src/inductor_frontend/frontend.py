@@ -32,13 +32,16 @@ from inductor_frontend.session import capture_session
 from inductor_frontend.translate.explained import explaining_extensions
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
+from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.eager import EagerRun
 from wrapper_ir.errors import VerificationError
+from wrapper_ir.group_ranks import with_group_ranks
 from wrapper_ir.passes import rename_symbols, run_pipeline
 from wrapper_ir.program import Program, Target
 from wrapper_ir.verifier.signature import check_signature
+from wrapper_ir_torch import own_ranks
 
 __all__ = ["FRONTEND", "InductorFrontend", "capture"]
 
@@ -124,6 +127,7 @@ def _capture(
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
         extensions=MappingProxyType(explaining_extensions(program, built.sources, options)),
     )
+    artifact = with_group_ranks(artifact, own_ranks(groups_of(program, analyses)))
     found = check_signature(artifact, analyses) if options.verify else ()
     if found:
         raise VerificationError(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import torch
@@ -11,10 +12,11 @@ from torch import Tensor
 
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ExecutionError, NotSupportedError
+from wrapper_ir.group_ranks import GroupRanks
 from wrapper_ir.lowering.storages import NO_SYMMETRIC, lacks_symmetric
 from wrapper_ir.ops import Arg
 from wrapper_ir.protocols import CallerTensors, LoadedKernel
-from wrapper_ir.runtime import agree, fail_group
+from wrapper_ir.runtime import agree
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import (
     CPU,
@@ -34,7 +36,7 @@ from wrapper_ir_torch import (
     TorchGroupStore,
     bytes_tensor,
     caller,
-    find_group,
+    program_groups,
     resolve,
     storage_key,
     torch_device,
@@ -184,12 +186,9 @@ class TorchMachine:
         """See `Machine`."""
         kernel(*args, *grid)
 
-    def check_group(self, name: str) -> None:
+    def check_group(self, name: str, device: Device, ranks: GroupRanks | None) -> None:
         """See `Machine`."""
-        try:
-            find_group(name)
-        except (RuntimeError, TypeError) as error:  # a name with lone surrogates is not a string there
-            fail_group(name, str(error))
+        program_groups((name,), str(device), () if ranks is None else (astuple(ranks),))()
 
     def agree(self, group: str, manifest: Sequence[str]) -> None:
         """See `Machine`."""

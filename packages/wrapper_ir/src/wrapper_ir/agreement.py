@@ -1,4 +1,5 @@
-"""What the processes of a group must have in common before they share memory: a program's form, without what is one process's own.
+"""What the processes of a group must have in common before they share memory, or one artifact: a program's form, without what is one
+process's own.
 
 Which device a process has, where source lines are, and how kernels name their device are left out; two processes that run the
 same program on different devices have equal manifests.
@@ -11,12 +12,14 @@ import re
 from collections.abc import Iterator
 
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.json import signature_to_json
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op, Slot
 from wrapper_ir.program import Program
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.text import print_function, print_op
 
-__all__ = ["manifest", "program_digest"]
+__all__ = ["artifact_manifest", "manifest", "program_digest"]
 
 _INDEX = re.compile(r"(?<=index=)\d+")
 
@@ -41,6 +44,22 @@ def manifest(analyses: Analyses) -> tuple[str, ...]:
         *_collectives(analyses),
         f"tuning: {_digest(chr(10).join(_kernels(program)))}",
         f"program: {program_digest(program)}",
+    )
+
+
+def artifact_manifest(artifact: Artifact) -> tuple[str, ...]:
+    """Lines that the artifacts of two processes have alike where one can run the other's: inputs, constants, how it is called, results of
+    tuning, kernels, and every op."""
+    program, data = artifact.program, artifact.constants
+    text = "\n".join(print_function(f, program) for f in program.functions)
+    head, *ops = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").split("\n")
+    return (
+        f"inputs: {head}",
+        *(f"constant {name}: {data[name].sha256()[:16]}" for name in sorted(data)),
+        f"signature: {_digest(signature_to_json(artifact.signature))}",
+        *(f"tuning of {key}: {_digest(text)}" for key, text in sorted(artifact.tuning.items())),
+        *(f"kernel {kernel.partition(' ')[0]}: {_digest(kernel)}" for kernel in _kernels(program)),
+        *(op.strip() for op in ops),
     )
 
 

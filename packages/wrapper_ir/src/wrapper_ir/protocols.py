@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.group_ranks import GroupRanks
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.inputs import TensorFacts
 from wrapper_ir.kernels import KernelBinary, KernelDef
@@ -373,8 +374,9 @@ class Machine(Protocol[T]):
     def agree(self, group: str, manifest: Sequence[str]) -> None:
         """Returns when all processes of a group have the same lines; raises ExecutionError WIR933."""
 
-    def check_group(self, name: str) -> None:
-        """Raises NotSupportedError WIR915 unless this process belongs to a process group of this name."""
+    def check_group(self, name: str, device: Device, ranks: GroupRanks | None) -> None:
+        """Before a call of a program on `device`: raises NotSupportedError WIR915 unless this process belongs to a process group of this
+        name, ExecutionError WIR936 unless it is one of `ranks`; None: any may call it."""
 
     def wait(self, tensor: T) -> T:
         """Waits until the collective that makes `tensor` has finished; the finished tensor, over the same storage."""

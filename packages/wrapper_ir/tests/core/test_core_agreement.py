@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from packages.wrapper_ir.tests.core.store_bus import Bus, BusStore
 
 from wrapper_ir import parse_program
 from wrapper_ir.agreement import manifest, program_digest
@@ -39,49 +39,6 @@ def _program(**changes: object) -> Program:
 
 def _lines(**changes: object) -> tuple[str, ...]:
     return manifest(Analyses(_program(**changes)))
-
-
-class Bus:
-    """The stores of processes that are threads here: one table, and how often it was used."""
-
-    def __init__(self, size: int, patience: float = 5.0) -> None:
-        self.size, self.patience = size, patience
-        self.table: dict[str, bytes] = {}
-        self.counters: dict[str, int] = {}
-        self.used = 0
-        self.changed = threading.Condition()
-
-    def store(self, rank: int) -> _Store:
-        return _Store(self, rank)
-
-
-class _Store:
-    def __init__(self, bus: Bus, rank: int) -> None:
-        self.bus, self.rank, self.size = bus, rank, bus.size
-
-    def add(self, key: str, amount: int) -> int:
-        with self.bus.changed:
-            self.bus.used += 1
-            self.bus.counters[key] = self.bus.counters.get(key, 0) + amount
-            return self.bus.counters[key]
-
-    def set(self, key: str, value: bytes) -> None:
-        with self.bus.changed:
-            self.bus.used += 1
-            self.bus.table[key] = value
-            self.bus.changed.notify_all()
-
-    def has(self, key: str) -> bool:
-        with self.bus.changed:
-            self.bus.used += 1
-            return key in self.bus.table
-
-    def get(self, key: str) -> bytes:
-        with self.bus.changed:
-            self.bus.used += 1
-            if not self.bus.changed.wait_for(lambda: key in self.bus.table, self.bus.patience):
-                raise TimeoutError(key)
-            return self.bus.table[key]
 
 
 def _all(bus: Bus, lines: Callable[[int], tuple[str, ...]]) -> list[str]:
@@ -168,7 +125,7 @@ def test_one_process_may_come_again_alone() -> None:
 def test_later_calls_ask_nothing() -> None:
     bus, opened = Bus(1), list[str]()
 
-    def store(group: str) -> _Store:
+    def store(group: str) -> BusStore:
         opened.append(group)
         return bus.store(0)
 

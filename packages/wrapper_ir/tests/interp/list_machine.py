@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrapper_ir.artifact import TensorData
+from wrapper_ir.group_ranks import GroupRanks
 from wrapper_ir.inputs import TensorFacts
 from wrapper_ir.kernels import ForeignKernel, KernelDef
 from wrapper_ir.ops import Arg
 from wrapper_ir.overlap import Geometry
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import Containers, KernelRuntime, LoadedKernel
-from wrapper_ir.runtime import PytreeContainers, fail_group
+from wrapper_ir.runtime import PytreeContainers, check_rank, fail_group
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import CPU, Device, DType, StorageType, TensorType
 
@@ -226,9 +227,11 @@ class ListMachine:
     def agree(self, group: str, manifest: Sequence[str]) -> None:
         """A group of this process alone."""
 
-    def check_group(self, name: str) -> None:
+    def check_group(self, name: str, device: Device, ranks: GroupRanks | None) -> None:
         if name != "0":
             fail_group(name, "there is but one")
+        if ranks is not None:
+            check_rank(ranks, 0, 1)
 
     def wait(self, tensor: Tensor) -> Tensor:
         return Tensor(tensor.memory, tensor.dtype, tensor.sizes, tensor.strides, tensor.offset)

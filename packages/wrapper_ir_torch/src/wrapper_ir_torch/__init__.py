@@ -8,10 +8,11 @@ from wrapper_ir_torch._compat import (
     find_group,
     has_dispatch_modes,
     is_overload,
+    program_groups,
     registered_symmetric,
     storage_key,
 )
-from wrapper_ir_torch.agreement import TorchGroupStore, agreement
+from wrapper_ir_torch.agreement import TorchGroupStore, agreement, compare_ranks, own_ranks
 from wrapper_ir_torch.collectives import FINISHED, finished_collective
 from wrapper_ir_torch.graphs import TorchGraphs
 from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, resolve
@@ -34,10 +35,13 @@ __all__ = [
     "agreement",
     "bytes_tensor",
     "caller",
+    "compare_ranks",
     "find_group",
     "finished_collective",
     "has_dispatch_modes",
     "is_overload",
+    "own_ranks",
+    "program_groups",
     "registered_symmetric",
     "resolve",
     "storage_key",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch._library import simple_registry
 
-from wrapper_ir.runtime import TorchCaller
+from wrapper_ir.runtime import ProgramGroups, TorchCaller, TorchGroups
 
 __all__ = [
     "bytes_tensor",
@@ -19,10 +19,12 @@ __all__ = [
     "empty_symmetric",
     "end_allocation",
     "find_group",
+    "group_store",
     "has_dispatch_modes",
     "is_dense",
     "is_overload",
     "new_stream",
+    "program_groups",
     "registered_symmetric",
     "storage_holders",
     "storage_key",
@@ -101,13 +103,22 @@ def empty_symmetric(
     return made
 
 
+_GROUPS = TorchGroups(torch)
+
+
 def find_group(name: str) -> Any:
     """The process group that this process has registered under `name`; raises RuntimeError."""
-    if not torch.distributed.is_available():
-        raise RuntimeError("this torch is built without torch.distributed")
-    from torch.distributed import distributed_c10d  # only in a torch that has it
+    return _GROUPS.find(name)
 
-    return distributed_c10d._resolve_process_group(name)  # type: ignore[attr-defined, arg-type]  # private; names are strings
+
+def group_store(group: Any) -> Any:
+    """The store that the processes of a group share."""
+    return _GROUPS.store(group)
+
+
+def program_groups(names: Sequence[str], device: str = "cpu", ranks: Sequence[Any] = ()) -> ProgramGroups:
+    """What a program on this device does with its groups before each call; `ranks` are the fields of a `GroupRanks` each."""
+    return ProgramGroups(_GROUPS, names, device, ranks)
 
 
 def has_dispatch_modes() -> bool:

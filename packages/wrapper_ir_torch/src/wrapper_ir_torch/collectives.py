@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from wrapper_ir_torch._compat import find_group, has_dispatch_modes
-from wrapper_ir_torch.watch import GROUP_WATCHES
 
 __all__ = ["FINISHED", "finished_collective"]
 
@@ -70,7 +69,7 @@ def _options(kind: str, reduce_op: str = "", root: int = -1) -> Any:
 
 
 def _all_reduce_(input: Tensor, reduce_op: str, group_name: str) -> Tensor:
-    _end(_group(group_name, input).allreduce([input], _options("AllreduceOptions", reduce_op)))
+    _end(find_group(group_name).allreduce([input], _options("AllreduceOptions", reduce_op)))
     return input
 
 
@@ -80,7 +79,7 @@ def _all_reduce(input: Tensor, reduce_op: str, group_name: str) -> Tensor:
 
 def _all_reduce_coalesced_(inputs: list[Tensor], reduce_op: str, group_name: str) -> list[Tensor]:
     options = _options("AllreduceCoalescedOptions", reduce_op)
-    _end(_group(group_name, inputs).allreduce_coalesced(inputs, options))
+    _end(find_group(group_name).allreduce_coalesced(inputs, options))
     return inputs
 
 
@@ -89,7 +88,7 @@ def _all_reduce_coalesced(inputs: list[Tensor], reduce_op: str, group_name: str)
 
 
 def _broadcast_(input: Tensor, src: int, group_name: str) -> Tensor:
-    _end(_group(group_name, input).broadcast([input], _options("BroadcastOptions", "", src)))
+    _end(find_group(group_name).broadcast([input], _options("BroadcastOptions", "", src)))
     return input
 
 
@@ -98,7 +97,7 @@ def _broadcast(input: Tensor, src: int, group_name: str) -> Tensor:
 
 
 def _all_gather_out(input: Tensor, group_size: int, group_name: str, *, out: Tensor) -> Tensor:
-    _end(_group(group_name, out)._allgather_base(out, input, _options("AllgatherOptions")))
+    _end(find_group(group_name)._allgather_base(out, input, _options("AllgatherOptions")))
     return out
 
 
@@ -109,7 +108,7 @@ def _all_gather(input: Tensor, group_size: int, group_name: str) -> Tensor:
 def _all_gather_coalesced(inputs: list[Tensor], group_size: int, group_name: str) -> list[Tensor]:
     made = [_empty(x, x.size(0) * group_size) for x in inputs]
     options = _options("AllgatherOptions")
-    _end(_group(group_name, made).allgather_into_tensor_coalesced(made, inputs, options))
+    _end(find_group(group_name).allgather_into_tensor_coalesced(made, inputs, options))
     return made
 
 
@@ -117,7 +116,7 @@ def _reduce_scatter_out(
     input: Tensor, reduce_op: str, group_size: int, group_name: str, *, out: Tensor
 ) -> Tensor:
     options = _options("ReduceScatterOptions", reduce_op)
-    _end(_group(group_name, out)._reduce_scatter_base(out, input, options))
+    _end(find_group(group_name)._reduce_scatter_base(out, input, options))
     return out
 
 
@@ -131,7 +130,7 @@ def _reduce_scatter_coalesced(
 ) -> list[Tensor]:
     made = [_empty(x, x.size(0) // group_size) for x in inputs]
     options = _options("ReduceScatterOptions", reduce_op)
-    _end(_group(group_name, made).reduce_scatter_tensor_coalesced(made, inputs, options))
+    _end(find_group(group_name).reduce_scatter_tensor_coalesced(made, inputs, options))
     return made
 
 
@@ -140,17 +139,8 @@ def _all_to_all(
 ) -> Tensor:
     out = _empty(input, sum(output_split_sizes))
     sizes = [*output_split_sizes], [*input_split_sizes]
-    _end(_group(group_name, out).alltoall_base(out, input, *sizes, _options("AllToAllOptions")))
+    _end(find_group(group_name).alltoall_base(out, input, *sizes, _options("AllToAllOptions")))
     return out
-
-
-def _group(name: str, tensors: Tensor | list[Tensor]) -> Any:
-    """The group; on a GPU, where a kernel may wait for a process that has ended, it is watched from now on."""
-    found = find_group(name)
-    first = tensors[0] if isinstance(tensors, list) else tensors
-    if first.is_cuda:
-        GROUP_WATCHES.begin(name, found, first.device)
-    return found
 
 
 def _copy(x: Tensor) -> Tensor:

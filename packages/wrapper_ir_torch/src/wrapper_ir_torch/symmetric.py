@@ -15,7 +15,6 @@ from torch import Tensor
 
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir_torch._compat import empty_symmetric, find_group
-from wrapper_ir_torch.watch import GROUP_WATCHES
 
 __all__ = ["SYMMETRIC_MEMORY", "SymmetricMemory"]
 
@@ -53,7 +52,6 @@ class SymmetricMemory:
         key, layout = (group, id, device), (tuple(sizes), tuple(strides), dtype)
         held, owner = self._held.get(key), find_group(group)
         if held is None or held.group() is not owner:
-            GROUP_WATCHES.begin(group, owner, device)
             made = empty_symmetric(sizes, strides, dtype, device, group, id)
             held = self._held[key] = _Held(owner, made)
             held.tensors[layout] = made

@@ -11,7 +11,7 @@ import re
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -33,7 +33,9 @@ from wrapper_ir.protocols import Containers
 from wrapper_ir.runtime import (
     Convention,
     InputGuard,
+    ProgramGroups,
     TorchCaller,
+    TorchGroups,
     apart_leaves,
     gradient_leaves,
     literal,
@@ -43,6 +45,7 @@ from wrapper_ir.signature import ConstantOutput, InputOutput, ResultOutput, Sign
 
 __all__ = ["LoadedProgram", "error_of"]
 
+_T = TypeVar("_T")
 # Any in this file: the caller's arguments, and records that the library reads
 _ERROR = re.compile(r"\[((?:WIR|CPP)\d+)\] (.*)", re.DOTALL)
 _OF_PYTHON = re.compile(r"\S+ failed: (?:\w+\.)*(\w+): (.*?)\n\nAt:\n", re.DOTALL)
@@ -136,6 +139,10 @@ class LoadedProgram:
         self._call, self._run, self._container = cast(
             "tuple[Callable[..., Any], Callable[..., tuple[Any, ...]], int]", found
         )
+        if facts["groups"]:
+            where = facts["groups"], facts["device"], facts["ranks"]
+            groups = ProgramGroups(TorchGroups(torch), *where)
+            self._call, self._run = _after(groups, self._call), _after(groups, self._run)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the program. Raises ExecutionError and LaunchError."""
@@ -242,6 +249,16 @@ class LoadedProgram:
             with torch._C._DisableAutocast():
                 return self._run(*given)
         return self._run(*given)
+
+
+def _after(check: Callable[[], None], call: Callable[..., _T]) -> Callable[..., _T]:
+    """The call, after a check."""
+
+    def checked(*args: Any, **kwargs: Any) -> _T:
+        check()
+        return call(*args, **kwargs)
+
+    return checked
 
 
 def _input(fields: dict[str, Any]) -> Input:

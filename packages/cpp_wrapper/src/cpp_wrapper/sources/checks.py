@@ -91,5 +91,6 @@ def check_finite(step: steps.CheckFinite, scope: FunctionScope) -> None:
 
 
 def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
-    """The shim knows no process groups: the first collective of a group that is missing fails."""
+    """The shim does not know process groups: the loader of Python looks for them before a call, elsewhere the first collective of a group
+    that is missing fails."""
     scope.line(f"// process groups: {cpp_line_comment(', '.join(step.groups))}")

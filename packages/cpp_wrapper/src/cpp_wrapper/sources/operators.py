@@ -180,7 +180,9 @@ def _shim_argument(type: str, value: Arg, scope: FunctionScope) -> list[str]:
 
 
 def _shim_scalar(base: str, value: Arg, scope: FunctionScope) -> str:
-    if base == "str" and isinstance(value, str):
+    if base in ("str", "Any") and isinstance(
+        value, str
+    ):  # groups are declared as anything, and the shim takes their names
         return cpp_string(value)
     if isinstance(value, Expr):
         if base in ("Scalar", "float"):

@@ -39,7 +39,7 @@ from wrapper_ir.emitted import LineOrigin, OpOrigins
 from wrapper_ir.expr import CPP_HELPERS, Expr
 from wrapper_ir.json import signature_to_json
 from wrapper_ir.lowering import LoweringOptions, Plan, lower
-from wrapper_ir.lowering.steps import CheckInputs
+from wrapper_ir.lowering.steps import CheckGroups, CheckInputs
 from wrapper_ir.quoting import cpp_string
 from wrapper_ir.runtime import refuse_unsupported
 from wrapper_ir.schemas import ExternDef
@@ -224,12 +224,15 @@ def _metadata(module: ProgramScope, instructions: list[str]) -> str:
     if [value for value, _ in checked] != [p.value for p in function.params]:
         raise EmitError("CPP505", "the plan does not check every parameter, in order")
     inputs = [{"class": type(want).__name__, **dataclasses.asdict(want)} for _, want in checked]
+    groups = [step for step in plan.main.steps if isinstance(step, CheckGroups)]
     facts = {
         "version": METADATA_VERSION,
         "device": str(plan.program.target.device),
         "signature": json.loads(signature_to_json(plan.artifact.signature)),
         "inputs": inputs,
         "instructions": [row.removesuffix("|").split("|") for row in instructions],
+        "groups": [name for step in groups for name in step.groups],
+        "ranks": [dataclasses.astuple(one) for step in groups for one in step.ranks],
         "results": [_result_kind(value) for value in function.returns.values],
         "bridges": module.bridges,
         "operators": [_operator(extern) for extern in module.operators.values()],

@@ -28,7 +28,8 @@ def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
 
 def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
     """One node for all groups."""
-    scope.call(targets.check_groups, list(step.groups))
+    ranks = [(one.group, one.size, one.ranks, one.differences) for one in step.ranks]
+    scope.call(targets.check_groups, list(step.groups), str(step.device), *([ranks] if ranks else []))
     if step.sharing:
         scope.call(targets.check_agreement, list(step.sharing), list(step.manifest))
 

@@ -12,8 +12,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from fx_converter._compat import LAYOUT_CHECK, has_effect, is_watched
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
-from wrapper_ir.runtime import Agreement, InputGuard, fail_assertion, fail_finite, fail_group, fail_layout
-from wrapper_ir_torch import agreement, find_group, has_dispatch_modes
+from wrapper_ir.runtime import Agreement, InputGuard, ProgramGroups, fail_assertion, fail_finite, fail_layout
+from wrapper_ir_torch import agreement, find_group, has_dispatch_modes, program_groups
 
 __all__ = [
     "assert_alignment",
@@ -84,14 +84,21 @@ def assert_finite(x: Tensor, name: str, message: str) -> None:
         fail_finite(name, message)
 
 
+@lru_cache(maxsize=256)
+def _program_groups(names: tuple[str, ...], device: str, ranks: tuple[Any, ...]) -> ProgramGroups:
+    return program_groups(names, device, ranks)
+
+
 @has_effect
-def check_groups(names: Sequence[str]) -> None:
-    """Raises NotSupportedError WIR915 unless this process belongs to the process groups of these names."""
-    for name in names:
-        try:
-            find_group(name)
-        except (RuntimeError, TypeError) as error:  # a name with lone surrogates is not a string there
-            fail_group(name, str(error))
+def check_groups(names: Sequence[str], device: str = "cpu", ranks: Sequence[Any] = ()) -> None:
+    """Raises NotSupportedError WIR915 unless this process belongs to the process groups of these names, ExecutionError WIR936 where the
+    artifact is another rank's."""
+    _program_groups(tuple(names), device, _tuples(ranks))()
+
+
+def _tuples(nested: Any) -> Any:
+    """Nested sequences as tuples, which can be looked up: graphs hold lists."""
+    return tuple(map(_tuples, nested)) if isinstance(nested, list | tuple) else nested
 
 
 @lru_cache(maxsize=256)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch._guards import TracingContext
 from torch._inductor.utils import set_tracing_context_output_strides
 from torch.fx.experimental.symbolic_shapes import SymExprPrinter
@@ -13,7 +15,7 @@ from torch.fx.experimental.symbolic_shapes import SymExprPrinter
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.cache.canonical import NoCanonicalForm
-from inductor_frontend.cache.graph_entry import CompiledGraph, find_graph, store_graph
+from inductor_frontend.cache.graph_entry import CompiledGraph, find_graph, find_new_graph, store_graph
 from inductor_frontend.cache.keys import GraphFacts, graph_key
 from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.statistics import count, count_bypass
@@ -41,16 +43,37 @@ def compile_graph(
         found = find_graph(store, key, symbols) if store is not None and key else None
         if found is not None:
             symbols.add(found.guards)
-        else:
+        elif store is None or not key:
             found = _compile(request, options, symbols)
-            if store is not None and key and not _store(store, key, found):
-                key = ""
+        else:
+            found, key = _compile_once(store, key, lambda: _compile(request, options, symbols), symbols)
         _report_strides(request.inputs, found.strides)
     if options.memory_report is not None:
         from inductor_frontend.backend.memory_report import write_memory_report  # for those who ask for one
 
         write_memory_report(found.artifact.program, request, options.memory_report)
     return found, key
+
+
+def _compile_once(
+    store: Store, key: str, make: Callable[[], CompiledGraph], symbols: SymbolState
+) -> tuple[CompiledGraph, str]:
+    """A graph that the cache does not have, and its key there. Of the processes of a group that share the cache, which come at the same
+    time, one makes it; the others wait for its lock, which ends with its process, for at most `CacheSettings.wait_seconds`, and make it
+    themselves after that. The lock is taken before those of kernels, whose holders wait for no graph."""
+    with store.alone(key) if _has_peers() else nullcontext():
+        found = find_new_graph(store, key, symbols)
+        if found is not None:
+            symbols.add(found.guards)
+            return found, key
+        found = make()
+        return found, key if _store(store, key, found) else ""
+
+
+def _has_peers() -> bool:
+    """Whether other processes do what this one does."""
+    distributed = torch.distributed
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
 
 
 def _compile(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:

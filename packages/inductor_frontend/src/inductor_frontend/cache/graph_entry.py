@@ -21,7 +21,7 @@ from wrapper_ir.errors import ArtifactError, WirError
 from wrapper_ir.storage import load, save
 from wrapper_ir.store import DamagedEntry, Store
 
-__all__ = ["CompiledGraph", "described", "find_graph", "load_graph", "store_graph"]
+__all__ = ["CompiledGraph", "described", "find_graph", "find_new_graph", "load_graph", "store_graph"]
 
 _FACTS = "inductor_frontend.compiled"
 _FILE = "graph.wir"
@@ -76,6 +76,12 @@ def find_graph(store: Store, key: str, symbols: SymbolState) -> CompiledGraph | 
     if found is not None:
         found.counts.apply()
     return found
+
+
+def find_new_graph(store: Store, key: str, symbols: SymbolState) -> CompiledGraph | None:
+    """As `find_graph`, for a key that was missed before: a second miss is not counted."""
+    folder = store.folder_of(_name(key))
+    return find_graph(store, key, symbols) if folder is not None and folder.is_dir() else None
 
 
 def _name(key: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import astuple
+
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
@@ -51,15 +54,24 @@ def _wrong_number(name: str, want: NumberInput) -> str:
 
 def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
     """Before anything runs: other processes may wait for what comes first."""
-    scope.module.runtime("fail_group")
-    names = [python_string(name) for name in step.groups]
-    scope.out.items(f"{scope.module.helper(Helper.GROUPS)}(", names, ")")
+    made = f"{scope.module.helper(Helper.GROUPS)}({_strings(step.groups)}, {python_string(str(step.device))}"
+    if step.ranks:
+        made += f", {_literal([astuple(one) for one in step.ranks])}"
+    scope.out.line(f"{scope.lookup('check_groups', made + ')')}()")
     if step.sharing:
-        parts = [
-            tuple_text([python_string(text) for text in texts]) for texts in (step.sharing, step.manifest)
-        ]
-        made = f"{scope.module.helper(Helper.AGREEMENT)}({', '.join(parts)})"
+        made = f"{scope.module.helper(Helper.AGREEMENT)}({_strings(step.sharing)}, {_strings(step.manifest)})"
         scope.out.line(f"{scope.lookup('agree', made)}()")
+
+
+def _literal(nested: object) -> str:
+    """Sequences of texts and numbers, as tuples."""
+    if isinstance(nested, list | tuple):
+        return tuple_text([_literal(one) for one in nested])
+    return python_string(nested) if isinstance(nested, str) else repr(nested)
+
+
+def _strings(texts: Sequence[str]) -> str:
+    return tuple_text([python_string(text) for text in texts])
 
 
 def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:

@@ -27,7 +27,7 @@ class Helper(enum.Enum):
     FINITE = "check_finite"
     EXAMPLE = "example"
     CONSTANT = "constant"
-    GROUPS = "check_groups"
+    GROUPS = "program_groups"
     ANY_GRADIENT = "any_requires_grad"
     DEVICE_GUARD = "device_guard"
     STREAM_KEY = "stream_key"
@@ -97,19 +97,6 @@ def example(sizes, strides, dtype, generator):
         flat = torch.randint(0, 2, (max(count, 1),), generator=generator)
     return flat.to(dtype).as_strided(sizes, strides)
 '''
-_GROUPS = f'''
-{FAST_IMPORTS["find_group"]}
-
-
-def check_groups(*names):
-    """Stops unless this process belongs to the process groups of these names."""
-    for name in names:
-        try:
-            find_group(name)
-        except (RuntimeError, TypeError) as error:
-            fail_group(name, str(error))
-'''
-
 _STREAM_KEY = f'''
 {FAST_IMPORTS["raw_stream"]}
 
@@ -134,7 +121,7 @@ HELPERS: Mapping[Helper, str] = {
     Helper.FINITE: _FINITE,
     Helper.EXAMPLE: _EXAMPLE,
     Helper.CONSTANT: _CONSTANT,
-    Helper.GROUPS: _GROUPS,
+    Helper.GROUPS: "from wrapper_ir_torch import program_groups",
     Helper.ANY_GRADIENT: FAST_IMPORTS["any_requires_grad"],
     Helper.DEVICE_GUARD: FAST_IMPORTS["device_guard"],
     Helper.STREAM_KEY: _STREAM_KEY,

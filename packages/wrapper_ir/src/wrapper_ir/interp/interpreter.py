@@ -18,6 +18,7 @@ from wrapper_ir.builder import tensor_type
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import evaluate
 from wrapper_ir.files import check_files
+from wrapper_ir.group_ranks import group_ranks
 from wrapper_ir.interp.engine import Step, activate, execute
 from wrapper_ir.interp.frame import FunctionInfo, Session
 from wrapper_ir.interp.memory import MemoryMeter
@@ -74,6 +75,7 @@ class Interpreter(Generic[T]):
         )
         self._infos: dict[str, FunctionInfo] = {}
         self._groups = groups_of(self.artifact.program, self._analyses)
+        self._ranks = {one.group: one for one in group_ranks(self.artifact)}
         self._sharing = sharing_groups(self.artifact.program)
         """Groups whose processes are still to be asked whether they run the same program."""
         self._files = self.artifact.mapped_files()
@@ -121,7 +123,7 @@ class Interpreter(Generic[T]):
         """Runs `main` on flat arguments, yielding before every op, those of callees included.
 
         Empties `args`. The generator returns the results. Raises ExecutionError (WIR92n), and NotSupportedError WIR915
-        if the process does not belong to a process group that the program uses, and ArtifactError WIR713 where a mapped
+        if the process does not belong to a process group that the program uses, WIR936 where the artifact is another rank's, and ArtifactError WIR713 where a mapped
         file of constants was written since it was loaded.
         """
         session = self._session()
@@ -140,7 +142,7 @@ class Interpreter(Generic[T]):
         check_files(self._files)
         self._meter = MemoryMeter()
         for group in self._groups:  # before anything runs: other processes may wait for what comes first
-            self.machine.check_group(group)
+            self.machine.check_group(group, self.artifact.program.target.device, self._ranks.get(group))
         if self._sharing:
             for group in self._sharing:
                 self.machine.agree(group, manifest(self._analyses))

@@ -10,6 +10,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.analysis.references import called_operators, launched_kernels
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.group_ranks import group_ranks
 from wrapper_ir.lowering.constants import HoistedWindows, reads_files, shared_bytes
 from wrapper_ir.lowering.options import LoweringOptions
 from wrapper_ir.lowering.persistent import plan_persistent, plan_windows, with_persistent_pools
@@ -64,6 +65,7 @@ class _Lowering:
             options=options,
             checks=input_checks(program, artifact.signature, options.guarded, analyses),
             constants=analyses.constant_values,
+            ranks=group_ranks(artifact),
             plan_of=self._plan_of,
         )
 

@@ -12,6 +12,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.inputs import InputChecks
 from wrapper_ir.errors import LoweringError, NotSupportedError
 from wrapper_ir.expr import Expr
+from wrapper_ir.group_ranks import GroupRanks
 from wrapper_ir.lowering.joined import joined_results
 from wrapper_ir.lowering.options import LoweringOptions
 from wrapper_ir.lowering.persistent import PersistentMemory
@@ -42,6 +43,7 @@ class ProgramState:
     options: LoweringOptions
     checks: InputChecks
     constants: frozenset[Value[Type]]
+    ranks: tuple[GroupRanks, ...]
     plan_of: Callable[[str], FunctionPlan | None]
 
 

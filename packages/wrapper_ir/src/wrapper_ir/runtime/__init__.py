@@ -13,18 +13,22 @@ from wrapper_ir.runtime.buffer_pool import *
 from wrapper_ir.runtime.caller import *
 from wrapper_ir.runtime.debug import *
 from wrapper_ir.runtime.failures import *
+from wrapper_ir.runtime.groups import *
 from wrapper_ir.runtime.inputs import *
 from wrapper_ir.runtime.kernels import *
 from wrapper_ir.runtime.memory_pools import *
 from wrapper_ir.runtime.parameters import *
 from wrapper_ir.runtime.parts import *
+from wrapper_ir.runtime.ranks import *
 from wrapper_ir.runtime.recording import *
 from wrapper_ir.runtime.sharing import *
 from wrapper_ir.runtime.subclasses import *
 from wrapper_ir.runtime.trees import *
+from wrapper_ir.runtime.watch import *
 from wrapper_ir.signature import SharedLeaf, SharedStorage, SubclassSpec
 
 __all__ = [
+    "GROUP_WATCHES",
     "MEMORY_POOLS",
     "RECORDERS",
     "REQUIRED",
@@ -34,10 +38,13 @@ __all__ = [
     "FindRuntime",
     "GraphDevice",
     "GroupStore",
+    "GroupWatch",
+    "GroupWatches",
     "InputGuard",
     "MemoryPools",
     "ModuleContents",
     "NumberInput",
+    "ProgramGroups",
     "PytreeContainers",
     "Recorded",
     "Recorder",
@@ -49,10 +56,13 @@ __all__ = [
     "SubclassSpec",
     "TensorInput",
     "TorchCaller",
+    "TorchGroups",
     "agree",
     "apart_leaves",
     "check_files",
     "check_inputs",
+    "check_rank",
+    "compare_ranks",
     "custom_container",
     "dataclass_of",
     "expect_apart",

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from wrapper_ir.runtime.failures import fail_agreement
 
-__all__ = ["Agreement", "GroupStore", "agree"]
+__all__ = ["Agreement", "GroupStore", "agree", "first_difference"]
 
 _PREFIX = "wrapper_ir/agreement"
 _AGREED = b"agreed"
@@ -89,14 +89,14 @@ def _compared(store: GroupStore, turn: str, mine: tuple[str, ...]) -> bytes:
             theirs = store.get(f"{turn}/{rank}").decode("utf-8", "surrogatepass")
         except TimeoutError:
             return b"rank %d has no program for rank 0's in time: it compiles, hangs, or has ended" % rank
-        found = _first_difference(mine, tuple(theirs.split("\n")))
+        found = first_difference(mine, tuple(theirs.split("\n")))
         if found is not None:
             a, b = (line or "nothing" for line in found)
             return f"rank 0 has `{a}`, rank {rank} has `{b}`".encode("utf-8", "replace")
     return _AGREED
 
 
-def _first_difference(mine: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, str] | None:
+def first_difference(mine: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, str] | None:
     """The first lines that differ, '' for one that is missing; None where there is none."""
     for a, b in zip(mine, theirs):
         if a != b:

@@ -17,9 +17,11 @@ __all__ = [
     "fail_agreement",
     "fail_assertion",
     "fail_branch",
+    "fail_comparison",
     "fail_finite",
     "fail_group",
     "fail_layout",
+    "fail_rank",
     "select_branch",
 ]
 
@@ -76,6 +78,20 @@ def fail_agreement(group: str, rank: int, why: str) -> NoReturn:
         "WIR933",
         f"the processes of group {group!r} do not run one program over their symmetric memory (this is rank {rank}): {why}",
         hint="compile the same model with the same options, sizes and passes on every process; results of tuning must be shared",
+    )
+
+
+def fail_rank(group: str, why: str, hint: str) -> NoReturn:
+    """An artifact belongs to other processes of a group; raises ExecutionError WIR936."""
+    raise ExecutionError("WIR936", f"this artifact was made for group {group!r} {why}", hint=hint)
+
+
+def fail_comparison(group: str, rank: int, why: str) -> NoReturn:
+    """The processes of a group did not compare their artifacts; raises ExecutionError WIR937."""
+    raise ExecutionError(
+        "WIR937",
+        f"the processes of group {group!r} did not compare their artifacts (this is rank {rank}): {why}",
+        hint="every process of the group compares what it has captured, within the time-out of the group's store",
     )
 
 

@@ -32,11 +32,16 @@ def prologue(state: FunctionState) -> Iterator[Step]:
     program = state.program
     if program.checks.entry:
         yield steps.CheckInputs(inputs=program.checks.entry)
+    device = program.program.target.device
     if groups := groups_of(program.program, program.analyses):
         sharing = sharing_groups(program.program)
-        lines = manifest(program.analyses) if sharing else ()
-        yield steps.CheckGroups(groups=groups, sharing=sharing, manifest=lines)
-    device = program.program.target.device
+        yield steps.CheckGroups(
+            groups=groups,
+            device=device,
+            ranks=tuple(one for one in program.ranks if one.group in groups),
+            sharing=sharing,
+            manifest=manifest(program.analyses) if sharing else (),
+        )
     if device.type != CPU.type and device.index is not None:
         yield steps.EnterDevice(device=device)
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wrapper_ir.expr import Expr
+from wrapper_ir.group_ranks import GroupRanks
 from wrapper_ir.inputs import Input
 from wrapper_ir.lowering.steps.base import StepBase
-from wrapper_ir.types import TensorType, Type
+from wrapper_ir.types import CPU, Device, TensorType, Type
 from wrapper_ir.values import Value
 
 __all__ = [
@@ -44,13 +45,15 @@ class CheckInputs(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckGroups(StepBase):
-    """Fails unless this process belongs to the process groups of these names (WIR915), before anything runs: other
-    processes may wait for what comes first. `sharing` are the groups whose processes read each other's memory: these must run
+    """Fails unless this process belongs to the process groups of these names (WIR915), and is one of those in `ranks` (WIR936), before
+    anything runs: other processes may wait for what comes first. `device` is the program's. `sharing` are the groups whose processes read each other's memory: these must run
     the same program, as `manifest` says (WIR933). Text: `check_groups "tp"`, `check_groups "0" sharing("0")`."""
 
     syntax: ClassVar[str] = "check_groups {groups}< sharing({sharing})>"
 
     groups: tuple[str, ...]
+    device: Device = CPU
+    ranks: tuple[GroupRanks, ...] = ()
     sharing: tuple[str, ...] = ()
     manifest: tuple[str, ...] = ()
 

@@ -1,0 +1,57 @@
+"""Stores of process groups whose processes are threads: one table, and how often it was used."""
+
+from __future__ import annotations
+
+import threading
+
+__all__ = ["Bus", "BusStore"]
+
+
+class Bus:
+    """What the processes of a group write, for at most `patience` seconds waited for."""
+
+    def __init__(self, size: int, patience: float = 5.0) -> None:
+        self.size, self.patience = size, patience
+        self.table: dict[str, bytes] = {}
+        self.counters: dict[str, int] = {}
+        self.used = 0
+        self.changed = threading.Condition()
+
+    def store(self, rank: int) -> BusStore:
+        """The store as the process of this rank has it."""
+        return BusStore(self, rank)
+
+
+class BusStore:
+    """See `wrapper_ir.runtime.GroupStore`."""
+
+    def __init__(self, bus: Bus, rank: int) -> None:
+        self.bus, self.rank, self.size = bus, rank, bus.size
+
+    def add(self, key: str, amount: int) -> int:
+        """See `GroupStore`."""
+        with self.bus.changed:
+            self.bus.used += 1
+            self.bus.counters[key] = self.bus.counters.get(key, 0) + amount
+            return self.bus.counters[key]
+
+    def set(self, key: str, value: bytes) -> None:
+        """See `GroupStore`."""
+        with self.bus.changed:
+            self.bus.used += 1
+            self.bus.table[key] = value
+            self.bus.changed.notify_all()
+
+    def has(self, key: str) -> bool:
+        """See `GroupStore`."""
+        with self.bus.changed:
+            self.bus.used += 1
+            return key in self.bus.table
+
+    def get(self, key: str) -> bytes:
+        """See `GroupStore`."""
+        with self.bus.changed:
+            self.bus.used += 1
+            if not self.bus.changed.wait_for(lambda: key in self.bus.table, self.bus.patience):
+                raise TimeoutError(key)
+            return self.bus.table[key]
