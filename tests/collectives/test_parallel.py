@@ -37,6 +37,12 @@ def test_without_compiling(tmp_path: Path, world: int) -> None:
 
 
 @pytest.mark.conformance
+@pytest.mark.parametrize("world", [8, 32])
+def test_disagreement_of_many_processes(tmp_path: Path, world: int) -> None:
+    run_workers(tmp_path, world, "disagreement")
+
+
+@pytest.mark.conformance
 def test_files_and_caches_of_two_processes(tmp_path: Path) -> None:
     """`test_group_ranks.py` is its short sibling."""
     run_workers(tmp_path, 2, *FILES)

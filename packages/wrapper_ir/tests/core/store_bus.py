@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 
 __all__ = ["Bus", "BusStore"]
 
@@ -15,7 +16,8 @@ class Bus:
         self.table: dict[str, bytes] = {}
         self.counters: dict[str, int] = {}
         self.used = 0
-        self.changed = threading.Condition()
+        self.lock = threading.Lock()
+        self.written: defaultdict[str, threading.Event] = defaultdict(threading.Event)
 
     def store(self, rank: int) -> BusStore:
         """The store as the process of this rank has it."""
@@ -30,28 +32,29 @@ class BusStore:
 
     def add(self, key: str, amount: int) -> int:
         """See `GroupStore`."""
-        with self.bus.changed:
+        with self.bus.lock:
             self.bus.used += 1
             self.bus.counters[key] = self.bus.counters.get(key, 0) + amount
             return self.bus.counters[key]
 
     def set(self, key: str, value: bytes) -> None:
         """See `GroupStore`."""
-        with self.bus.changed:
+        with self.bus.lock:
             self.bus.used += 1
             self.bus.table[key] = value
-            self.bus.changed.notify_all()
+            self.bus.written[key].set()
 
     def has(self, key: str) -> bool:
         """See `GroupStore`."""
-        with self.bus.changed:
+        with self.bus.lock:
             self.bus.used += 1
             return key in self.bus.table
 
     def get(self, key: str) -> bytes:
         """See `GroupStore`."""
-        with self.bus.changed:
+        with self.bus.lock:
             self.bus.used += 1
-            if not self.bus.changed.wait_for(lambda: key in self.bus.table, self.bus.patience):
-                raise TimeoutError(key)
-            return self.bus.table[key]
+            written = self.bus.written[key]
+        if not written.wait(self.bus.patience):
+            raise TimeoutError(key)
+        return self.bus.table[key]
