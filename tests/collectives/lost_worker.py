@@ -101,7 +101,7 @@ def main(rank: int, folder: Path) -> None:
     done: dict[str, dict[str, Any]] = {how: {} for how in LOST}
     for how in LOST:
         for engine, call in calls[how].items():
-            done[how][engine] = _waited(lambda call=call: call(x.clone(), y.clone()))  # type: ignore[misc]  # bound now
+            done[how][engine] = _waited(lambda call=call: call(x.clone(), y.clone()))
         mark.touch()
         time.sleep(1)
     done["compares"] = {

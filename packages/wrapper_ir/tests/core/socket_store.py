@@ -24,7 +24,8 @@ class _Handler(socketserver.StreamRequestHandler):
         store = self.server.bus.store(0)
         for line in self.rfile:
             request = json.loads(line)
-            key, answer = request["key"], None
+            key: str = request["key"]
+            answer: int | str | None = None
             match request["do"]:
                 case "add":
                     answer = store.add(key, request["amount"])
@@ -35,6 +36,8 @@ class _Handler(socketserver.StreamRequestHandler):
                 case "get":
                     with suppress(TimeoutError):  # the answer is null then
                         answer = base64.b64encode(store.get(key)).decode()
+                case unknown:
+                    raise ValueError(f"no such request: {unknown}")
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 
 
