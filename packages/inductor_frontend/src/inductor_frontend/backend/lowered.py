@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from types import MappingProxyType
 
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
+from inductor_frontend.backend.node_origins import dynamo_nodes
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.records import graph_text
 from inductor_frontend.backend.request import GraphRequest
@@ -55,8 +56,9 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
     with recorded(lowering) as recording:
         strides = _output_strides(recording)
         built = build_program(recording, context)
+    stages = stage_extensions(aot_graph, built.program, dynamo_nodes(request.gm.graph))
     return CompiledGraph(
-        artifact=_artifact(built, options, lowering.static_inputs, aot_graph),
+        artifact=_artifact(built, options, lowering.static_inputs, stages),
         inputs=len(request.inputs),
         positions=built.positions,
         strides=tuple(strides),
@@ -76,7 +78,7 @@ def _output_strides(graph: RecordingGraph) -> list[tuple[Size, ...] | None]:
 
 
 def _artifact(
-    built: GraphProgram, options: BackendOptions, static: Sequence[int], aot_graph: str
+    built: GraphProgram, options: BackendOptions, static: Sequence[int], stages: Mapping[str, str]
 ) -> Artifact:
     analyses = finish(built.program, options.capture)
     program, passes = analyses.program, options.host_pipeline
@@ -91,7 +93,7 @@ def _artifact(
     constants = {name: tensor_data(name, t) for name, t in built.constants.items()}
     artifact = bare_artifact(program, constants, analyses)
     extensions = explaining_extensions(program, built.sources, options.capture)
-    extensions |= stage_extensions(aot_graph, built.program)
+    extensions |= stages
     return replace(
         artifact,
         extensions=MappingProxyType(extensions),

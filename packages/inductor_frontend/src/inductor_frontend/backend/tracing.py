@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
 
@@ -9,8 +10,10 @@ from torch._guards import CompileContext, CompileId
 from torch._logging._internal import trace_structured
 
 from inductor_frontend.backend.graph_explanation import explain_graph
+from inductor_frontend.backend.provenance import Provenance, provenance_of
 from inductor_frontend.backend.records import GraphRecord
-from inductor_frontend.translate.explained import CAPTURED
+from inductor_frontend.backend.visible import emitted_code
+from inductor_frontend.translate.explained import CAPTURED, DYNAMO_NODES
 from wrapper_ir.explain import Explanation, explanation_json, explanation_text
 from wrapper_ir.text import print_program
 
@@ -18,14 +21,14 @@ __all__ = ["trace_graph"]
 
 
 def trace_graph(record: GraphRecord) -> None:
-    """Adds a graph's program, before and after passes, and its explanation to the trace, as artifacts under torch's number of the
-    function."""
+    """Adds a graph's code, its program, before and after passes, and its explanation to the trace, under torch's number of the
+    function; and what links graphs and code, under the names that Inductor has for that."""
     artifact, compile_id = record.artifact, _compile_id(record)
 
     def add(name: str, encoding: str, text: Callable[[], str]) -> None:
         trace_structured(
             "artifact",
-            metadata_fn=lambda: {"name": f"wrapper_ir_{record.kind}_{name}", "encoding": encoding},
+            metadata_fn=lambda: {"name": name, "encoding": encoding},
             payload_fn=text,
             compile_id=compile_id,
         )
@@ -34,10 +37,24 @@ def trace_graph(record: GraphRecord) -> None:
     def explanation() -> Explanation:
         return explain_graph(record)
 
-    add("captured", "string", lambda: artifact.extensions.get(CAPTURED, "not kept"))
-    add("program", "string", lambda: print_program(artifact.program))
-    add("explanation", "string", lambda: explanation_text(explanation()))
-    add("explanation_data", "json", lambda: explanation_json(explanation()))
+    @cache
+    def provenance() -> Provenance:
+        nodes = json.loads(artifact.extensions.get(DYNAMO_NODES, "{}"))
+        return provenance_of(explanation(), nodes, f"{record.function.compile_id} {record.kind}".strip())
+
+    trace_structured(
+        "inductor_output_code",
+        lambda: {"filename": f"wrapper_ir.{record.emitter.name}"},
+        payload_fn=lambda: provenance().code or emitted_code(artifact, record.emitter),
+        compile_id=compile_id,
+    )
+    add("inductor_provenance_tracking_node_mappings", "json", lambda: provenance().mappings)
+    add("inductor_provenance_tracking_kernel_stack_traces", "json", lambda: provenance().stacks)
+    own = f"wrapper_ir_{record.kind}"
+    add(f"{own}_captured", "string", lambda: artifact.extensions.get(CAPTURED, "not kept"))
+    add(f"{own}_program", "string", lambda: print_program(artifact.program))
+    add(f"{own}_explanation", "string", lambda: explanation_text(explanation()))
+    add(f"{own}_explanation_data", "json", lambda: explanation_json(explanation()))
 
 
 def _compile_id(record: GraphRecord) -> CompileId | None:

@@ -1,4 +1,4 @@
-"""What torch's own tools show of a compiled graph: its code in `TORCH_LOGS=output_code` and in traces for tlparse, its calls as
+"""What torch's own tools show of a compiled graph: its code in `TORCH_LOGS=output_code`, its calls as
 ranges of a profile."""
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import Any
 import torch
 from torch._inductor import config
 from torch._inductor.codecache import output_code_log
-from torch._logging._internal import trace_structured
 from torch.autograd import profiler
 
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.protocols import Emitter
 from wrapper_ir.text import print_program
 
-__all__ = ["log_code", "profiled"]
+__all__ = ["emitted_code", "log_code", "profiled"]
 
 # Any in this file: tensors and numbers of any graph, and code of any emitter.
 Boxed = Callable[[list[Any]], Sequence[Any]]
@@ -27,20 +26,17 @@ Boxed = Callable[[list[Any]], Sequence[Any]]
 
 def log_code(artifact: Artifact, emitter: Emitter[Any]) -> None:
     """Writes the emitted code where torch writes Inductor's, if anybody reads it there."""
-
-    @cache
-    def text() -> str:
-        try:
-            code = emitter.emit(artifact)
-        except Exception as error:  # an emitter may compile alone; what is shown fails no compilation
-            return f"{emitter.name} writes no code: {error!r}\n{print_program(artifact.program)}"
-        return code.code if isinstance(code, torch.fx.GraphModule) else str(code)
-
     if output_code_log.isEnabledFor(DEBUG):
-        output_code_log.debug("Output code: \n%s", text())
-    trace_structured(
-        "inductor_output_code", lambda: {"filename": f"wrapper_ir.{emitter.name}"}, payload_fn=text
-    )
+        output_code_log.debug("Output code: \n%s", emitted_code(artifact, emitter))
+
+
+def emitted_code(artifact: Artifact, emitter: Emitter[Any]) -> str:
+    """What an emitter writes, as text; why it writes nothing, and the program."""
+    try:
+        code = emitter.emit(artifact)
+    except Exception as error:  # an emitter may compile alone; what is shown fails no compilation
+        return f"{emitter.name} writes no code: {error!r}\n{print_program(artifact.program)}"
+    return code.code if isinstance(code, torch.fx.GraphModule) else str(code)
 
 
 def profiled(call: Boxed, artifact: Artifact, graph_id: object) -> Boxed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from inductor_frontend.options import CaptureOptions
@@ -13,12 +13,21 @@ from wrapper_ir.program import Program
 from wrapper_ir.sources import SOURCES
 from wrapper_ir.text import print_program
 
-__all__ = ["AOT_GRAPH", "CAPTURED", "PIPELINE", "explaining_extensions", "stage_extensions"]
+__all__ = [
+    "AOT_GRAPH",
+    "CAPTURED",
+    "DYNAMO_NODES",
+    "PIPELINE",
+    "explaining_extensions",
+    "stage_extensions",
+]
 
 AOT_GRAPH = "aot_graph.py"
 """The extension with the graph that autograd gave to the compiler, as Python."""
 CAPTURED = "captured.txt"
 """The extension with the program as captured, without its kernels."""
+DYNAMO_NODES = "dynamo_nodes.json"
+"""The extension with the nodes of Dynamo's graph that each node of the lowered graph comes from: an object of lists."""
 PIPELINE = "inductor_frontend.passes"
 """The metadata with the pipeline of passes that was run."""
 
@@ -39,9 +48,15 @@ def explaining_extensions(
     return found
 
 
-def stage_extensions(aot_graph: str, captured: Program) -> dict[str, str]:
+def stage_extensions(
+    aot_graph: str, captured: Program, dynamo_nodes: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
     """What the final program was made from, for those who look at a compilation."""
-    return {AOT_GRAPH: aot_graph, CAPTURED: print_program(replace(captured, kernels=()))}
+    return {
+        AOT_GRAPH: aot_graph,
+        CAPTURED: print_program(replace(captured, kernels=())),
+        DYNAMO_NODES: json.dumps(dynamo_nodes),
+    }
 
 
 def _products(options: CaptureOptions, device: str) -> Choice:
