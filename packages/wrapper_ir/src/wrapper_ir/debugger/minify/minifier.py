@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from wrapper_ir import ops
-from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.debugger.minify.checks import Check
 from wrapper_ir.debugger.minify.pieces import Pieces, Programs
+from wrapper_ir.debugger.minify.remainder import label, returning, zeroed_content
 from wrapper_ir.debugger.minify.search import smallest, smallest_set
 from wrapper_ir.debugger.minify.sizes import Resizing, number_sizes, smaller_sizes
-from wrapper_ir.debugger.minify.stubs import rebuilt
 from wrapper_ir.debugger.subject import InputChoice, Subject
 from wrapper_ir.errors import DebugError, VerificationError
 from wrapper_ir.interp.inputs import symbol_values
-from wrapper_ir.ops import Arg
-from wrapper_ir.values import Value
 from wrapper_ir.verifier import verify
 
 __all__ = ["Minified", "minify"]
@@ -171,9 +168,9 @@ class _Minifier:
         """With as few results as can be."""
 
         def only(kept: Sequence[str]) -> Programs:
-            return tuple(_returning(artifact, kept) for artifact in programs)
+            return tuple(returning(artifact, kept) for artifact in programs)
 
-        every = list(dict.fromkeys(map(_label, programs[0].program.main.returns.values)))
+        every = list(dict.fromkeys(map(label, programs[0].program.main.returns.values)))
         kept = smallest_set(every, lambda kept: self._fails(only(kept)))
         return only(kept) if len(kept) < len(every) else programs
 
@@ -194,34 +191,7 @@ class _Minifier:
         names = [n for n, d in programs[0].constants.items() if any(d.buffer.cast("B"))]
 
         def zeroed(kept: Sequence[str]) -> Programs:
-            return tuple(_zeroed(artifact, set(names) - set(kept)) for artifact in programs)
+            return tuple(zeroed_content(artifact, set(names) - set(kept)) for artifact in programs)
 
         kept = smallest_set(names, lambda kept: self._fails(zeroed(kept)))
         return zeroed(kept) if len(kept) < len(names) else programs
-
-
-def _label(arg: Arg) -> str:
-    return f"%{arg.name}" if isinstance(arg, Value) else str(arg)
-
-
-def _returning(artifact: Artifact, labels: Sequence[str]) -> Artifact:
-    """The artifact, which returns these of its results alone."""
-    main = artifact.program.main
-    returned = main.returns
-    values = tuple(v for v in returned.values if _label(v) in labels)
-    body = (*main.body[:-1], ops.Return(values=values, prov=returned.prov))
-    program = artifact.program.with_functions((main.with_body(body), *artifact.program.functions[1:]))
-    return rebuilt(artifact, program, {})
-
-
-def _zeroed(artifact: Artifact, names: set[str]) -> Artifact:
-    """The artifact with zeros in these constants."""
-    data = {
-        n: TensorData(d.dtype, memoryview(bytes(d.nbytes))) if n in names else d
-        for n, d in artifact.constants.items()
-    }
-    constants = tuple(
-        replace(c, data_hash=data[c.data_name].sha256()) if c.data_hash else c
-        for c in artifact.program.constants
-    )
-    return replace(artifact, program=replace(artifact.program, constants=constants), constants=data)
