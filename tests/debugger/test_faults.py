@@ -35,7 +35,7 @@ def choice(fault: Fault) -> object:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", map(choice, FAULTS))
+@pytest.mark.parametrize("fault", list(map(choice, FAULTS)))
 def test_fault(fault: Fault, good: Callable[[str], Artifact]) -> None:
     assert len(fault.commands) <= 3
     printed = find(fault, good(fault.model))
