@@ -204,7 +204,14 @@ class RecordingWrapper(PythonWrapperCodegen):
             case ir.NonOwningLayout(view=ir.ReinterpretView() as view):
                 self.codegen_allocation(buffer_under(view.data))
                 self.events.append(events.Alias(buffer, view))
-            case ir.NonOwningLayout() | ir.CommBufferLayout():
+            case ir.CommBufferLayout(group_name=group):
+                raise HookError(
+                    "FE202",
+                    f"Inductor has made buffer {name} a communication buffer of group {group!r}",
+                    hint="leave torch._inductor.config._collective.auto_select off, and choose collectives in the program: "
+                    'options={"passes": "lower-collectives,plan-memory"}, or wir opt --pass lower-collectives',
+                )
+            case ir.NonOwningLayout():
                 raise HookError("FE202", f"buffer {name} has a layout of class {type(layout).__name__}")
             case _:
                 self.events.append(events.Allocate(buffer))

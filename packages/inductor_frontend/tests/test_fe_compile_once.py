@@ -1,0 +1,66 @@
+"""Processes of a group that come to one graph at the same time: one makes it, and a process that fails or hangs meanwhile keeps nobody."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from inductor_frontend.backend import graph
+from inductor_frontend.cache.graph_entry import CompiledGraph
+from inductor_frontend.cache.symbols import SymbolState
+from wrapper_ir.store import CacheSettings, Store, open_cache
+
+KEY = "a graph"
+
+
+class _NotMade(Exception):
+    """What a lowering ends with here: nothing has to be lowered."""
+
+
+def _store(folder: Path, seconds: float) -> Store:
+    """Of a process of its own: locks exclude open files."""
+    return open_cache(CacheSettings(folder=folder, wait_seconds=seconds)).store("graphs")
+
+
+def _seconds_until_the_second(
+    folder: Path, seconds: float, first: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> float:
+    """How long after the first process has begun to lower the graph the second one begins."""
+    monkeypatch.setattr(graph, "_has_peers", lambda: True)
+    begun, times = threading.Event(), list[float]()
+
+    def make_first() -> CompiledGraph:
+        times.append(time.monotonic())
+        begun.set()
+        first()
+        raise _NotMade
+
+    def make_second() -> CompiledGraph:
+        times.append(time.monotonic())
+        raise _NotMade
+
+    def once(make: Callable[[], CompiledGraph]) -> None:
+        with pytest.raises(_NotMade):
+            graph._compile_once(_store(folder, seconds), KEY, make, SymbolState(None))
+
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(once, make_first)
+        assert begun.wait(30)
+        pool.submit(once, make_second).result()
+        one.result()
+    return times[1] - times[0]
+
+
+def test_the_second_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And makes the graph where the first has failed."""
+    assert 0.3 <= _seconds_until_the_second(tmp_path, 60, lambda: time.sleep(0.3), monkeypatch) < 30
+
+
+def test_nobody_waits_longer_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one hangs, as far as the second one can know."""
+    assert 0.2 <= _seconds_until_the_second(tmp_path, 0.2, lambda: time.sleep(3), monkeypatch) < 2.9
