@@ -6,6 +6,7 @@ import gc
 import random
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -232,11 +233,16 @@ def test_what_cannot_be_recorded_runs_as_it_is(
     assert "not permitted" in line
 
 
-def test_memory_exhausted_concerns_one_key(call: CompiledProgram, device: FakeGraphs) -> None:
+def test_memory_exhausted_concerns_one_key(
+    call: CompiledProgram, device: FakeGraphs, caplog: pytest.LogCaptureFixture
+) -> None:
     case = Case(call)
     device.exhausted = True
     for _ in range(3):
         case(64)
+    (line,) = [r.getMessage() for r in caplog.records]
+    assert "runs as it is" in line
+    assert "out of memory" in line
     device.exhausted = False
     for _ in range(3):
         case(2)
@@ -277,12 +283,24 @@ def test_streams_and_threads_take_turns(call: CompiledProgram, device: FakeGraph
 
 
 def test_a_device_that_is_lost(call: CompiledProgram, device: FakeGraphs) -> None:
+    """Each caller is told, in whatever thread; after a reset of the device calls go on."""
     case = Case(call)
     for _ in range(2):
         case()
     device.fault = RuntimeError("an illegal memory access was encountered")
-    with pytest.raises(RuntimeError, match="illegal memory access"):
+
+    def told() -> str:
+        with pytest.raises(RuntimeError) as caught:
+            call.boxed([torch.randn(8, 4), case.w, case.state])
+        return str(caught.value)
+
+    with ThreadPoolExecutor(1) as other:
+        for where in (told, lambda: other.submit(told).result(timeout=60), told):
+            assert where() == "an illegal memory access was encountered"
+    device.fault = None
+    for _ in range(3):
         case()
+    assert device.counts["recordings"] == 1
 
 
 def test_nothing_is_recorded_where_the_limit_is_none(device: FakeGraphs) -> None:

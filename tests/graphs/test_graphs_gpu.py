@@ -214,6 +214,25 @@ def test_inside_of_a_graph_of_the_caller() -> None:
         torch.testing.assert_close(y, model(x), rtol=2e-3, atol=2e-3)
 
 
+def test_an_input_that_moves() -> None:
+    """It is bound by address as long as it stays, and copied from then on; what an old recording reads is nobody's any more."""
+    model = Model().cuda().eval()
+    with torch.no_grad():
+        x = torch.randn(8, 64, device="cuda")
+        call = recorded(model, x)
+        for _ in range(4):
+            x.normal_()
+            torch.testing.assert_close(call(x), model(x), rtol=2e-3, atol=2e-3)
+        held = [torch.randn(8, 64, device="cuda") for _ in range(4)]
+        for each in (*held, x, *held):
+            torch.testing.assert_close(call(each), model(each), rtol=2e-3, atol=2e-3)
+        del x, each, held
+        torch.cuda.empty_cache()
+        for _ in range(3):
+            y = torch.randn(8, 64, device="cuda")
+            torch.testing.assert_close(call(y), model(y), rtol=2e-3, atol=2e-3)
+
+
 def test_what_cannot_be_recorded(caplog: pytest.LogCaptureFixture) -> None:
     """A function that waits for the device: it runs as it is, and whoever records afterwards can."""
     device = RECORDERS.get("cuda:0", py_wrapper_graphs)

@@ -22,6 +22,7 @@ from triton_runtime.compile import (
     MemoryStore,
     WorkerDied,
     WorkerPool,
+    Workers,
     compile_all,
     compile_each,
     compile_job,
@@ -91,7 +92,7 @@ def test_binaries_for_devices_that_are_not_here(tmp_path: Path, forker: Forker) 
     archs = ("sm_80", "sm_90", "sm_100")
     jobs = [job_of(kernel, tmp_path, arch, config) for arch in archs for config in (0, 1)]
     stats, store = CompileStats(), MemoryStore()
-    binaries = compile_all(jobs, store, max_workers=2, stats=stats, forker=forker)
+    binaries = compile_all(jobs, store, Workers(max_workers=2, forker=forker), stats)
     assert (stats.found, stats.compiled) == (0, 6)
     for job, binary in zip(jobs, binaries, strict=True):
         facts = binary.facts
@@ -105,7 +106,7 @@ def test_binaries_for_devices_that_are_not_here(tmp_path: Path, forker: Forker) 
     assert [b.facts.num_warps for b in binaries] == [4, 2] * 3
     assert len({b.image for b in binaries}) >= 3
 
-    again = compile_all(jobs, store, max_workers=2, stats=stats, forker=forker)
+    again = compile_all(jobs, store, Workers(max_workers=2, forker=forker), stats)
     assert again == binaries
     assert (stats.found, stats.compiled) == (6, 6)
 
@@ -122,7 +123,7 @@ def test_registers_and_spills_are_what_the_assembler_says(tmp_path: Path, forker
         "BLOCK = 128", "BLOCK = 256"
     )
     kernel = kernel_of(PARAMS, clauses, source, entry="much")
-    [binary] = compile_all([job_of(kernel, tmp_path)], MemoryStore(), forker=forker)
+    [binary] = compile_all([job_of(kernel, tmp_path)], MemoryStore(), Workers(forker=forker))
     from triton.backends.nvidia.compiler import get_ptxas
 
     assembly = tmp_path / "much.ptx"
@@ -142,7 +143,7 @@ def test_a_refused_kernel_names_itself_its_config_and_its_line(tmp_path: Path, f
     good = add_kernel()
     stats, store = CompileStats(), MemoryStore()
     with pytest.raises(CompileError) as caught:
-        compile_all([job_of(kernel, tmp_path), job_of(good, tmp_path)], store, stats=stats, forker=forker)
+        compile_all([job_of(kernel, tmp_path), job_of(good, tmp_path)], store, Workers(forker=forker), stats)
     message = str(caught.value)
     assert caught.value.code == "TR201"
     assert "'triton_broken' with config {BLOCK = 128} warps(4) stages(1) for sm_90, line 8" in message
@@ -150,7 +151,7 @@ def test_a_refused_kernel_names_itself_its_config_and_its_line(tmp_path: Path, f
     assert caught.value.hint
     # the other job was not lost
     assert stats.compiled == 1
-    compile_all([job_of(good, tmp_path)], store, stats=stats, forker=forker)
+    compile_all([job_of(good, tmp_path)], store, Workers(forker=forker), stats)
     assert stats.found == 1
 
 
@@ -205,7 +206,7 @@ def test_keys_say_all_that_decides_the_result(tmp_path: Path, monkeypatch: pytes
 def test_a_stored_binary_that_is_damaged_is_compiled_again(tmp_path: Path, forker: Forker) -> None:
     job = job_of(add_kernel(), tmp_path)
     store, stats = MemoryStore(), CompileStats()
-    [binary] = compile_all([job], store, stats=stats, forker=forker)
+    [binary] = compile_all([job], store, Workers(forker=forker), stats)
     data = binary_to_bytes(binary)
     assert binary_from_bytes(data) == binary
     for damaged in (b"", data[:100], data[:-1], data.replace(b"ELF", b"FLE", 1)):
@@ -213,7 +214,7 @@ def test_a_stored_binary_that_is_damaged_is_compiled_again(tmp_path: Path, forke
             binary_from_bytes(damaged)
     store.put(job.key, data[:-1])
     with pytest.warns(RuntimeWarning, match="compiled again"):
-        assert compile_all([job], store, stats=stats, forker=forker) == [binary]
+        assert compile_all([job], store, Workers(forker=forker), stats) == [binary]
     assert (stats.found, stats.compiled) == (0, 2)
 
 
@@ -262,10 +263,10 @@ class Dying(Executor):
 def test_a_job_whose_process_died_is_run_once_more(tmp_path: Path) -> None:
     job, stats = job_of(add_kernel(), tmp_path), CompileStats()
     with pytest.warns(RuntimeWarning, match="compiling kernel 'add' again: killed"):
-        compile_all([job], MemoryStore(), Dying(1), stats=stats)
+        compile_all([job], MemoryStore(), Workers(executor=Dying(1)), stats)
     assert (stats.compiled, stats.retried) == (1, 1)
     with pytest.warns(RuntimeWarning, match="again"), pytest.raises(CompileError) as caught:
-        compile_all([job], MemoryStore(), Dying(2), stats=stats)
+        compile_all([job], MemoryStore(), Workers(executor=Dying(2)), stats)
     assert caught.value.code == "TR203"
     assert "'add'" in str(caught.value)
 
@@ -281,8 +282,8 @@ def test_any_executor_compiles(make: type[Executor], tmp_path: Path, forker: For
 
         options["mp_context"] = multiprocessing.get_context("spawn")
     with make(**options) as executor:
-        there = compile_all(jobs, MemoryStore(), executor)
-    assert there == compile_all(jobs, MemoryStore(), forker=forker)
+        there = compile_all(jobs, MemoryStore(), Workers(executor=executor))
+    assert there == compile_all(jobs, MemoryStore(), Workers(forker=forker))
 
 
 def test_one_and_many_processes_make_the_same(tmp_path: Path, forker: Forker) -> None:
@@ -291,7 +292,7 @@ def test_one_and_many_processes_make_the_same(tmp_path: Path, forker: Forker) ->
         for i in range(4)
     ]
     jobs = [job_of(k, tmp_path) for k in (*kernels, add_kernel())]
-    one, many = (compile_all(jobs, MemoryStore(), max_workers=n, forker=forker) for n in (1, 4))
+    one, many = (compile_all(jobs, MemoryStore(), Workers(max_workers=n, forker=forker)) for n in (1, 4))
     assert one == many
     assert len({binary.image for binary in one}) == len(jobs)
 

@@ -8,7 +8,7 @@ import pytest
 from distributed import Client, LocalCluster
 from packages.triton_runtime.tests.triton_texts import add_kernel
 
-from triton_runtime.compile import CompileStats, MemoryStore, compile_all, make_job
+from triton_runtime.compile import CompileStats, MemoryStore, Workers, compile_all, make_job
 from triton_runtime.compile.forking import Forker
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
@@ -31,6 +31,6 @@ def test_a_dask_cluster_compiles(tmp_path: Path, forker: Forker) -> None:
         Client(cluster) as client,  # type: ignore[no-untyped-call]  # distributed has no types
         client.get_executor() as executor,
     ):
-        there = compile_all(jobs, MemoryStore(), executor, stats=stats)
+        there = compile_all(jobs, MemoryStore(), Workers(executor=executor), stats)
     assert (stats.compiled, stats.retried) == (2, 0)
-    assert there == compile_all(jobs, MemoryStore(), forker=forker)
+    assert there == compile_all(jobs, MemoryStore(), Workers(forker=forker))

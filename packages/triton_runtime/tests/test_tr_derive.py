@@ -9,7 +9,7 @@ import pytest
 from packages.triton_runtime.tests.triton_texts import kernel_of
 from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, HERE, Lab, config, kernel
 
-from triton_runtime.compile import CompileStats, MemoryStore
+from triton_runtime.compile import CompileStats, MemoryStore, Workers
 from triton_runtime.fake import FakeDriver
 from triton_runtime.loading import Compiler, Loader
 from triton_runtime.tune import TimingCache, TuneOptions, Tuner, config_key
@@ -84,7 +84,7 @@ def test_from_what_the_compiler_says(tmp_path: Path) -> None:
         store=MemoryStore(),
         folder=tmp_path,
         stats=stats,
-        max_workers=1,
+        workers=Workers(),
     )
     loader = Loader(compiler, FakeDriver(needs_binary=True))
     [derived] = loader.derived(owner)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -70,3 +72,137 @@ def test_a_runtime_prepares_what_its_options_leave_to_it(
     assert asked == []
     TritonRuntime(settings=settings).prepare("cuda")
     assert asked == [*INDUCTORS_MODULES, "launcher"]
+
+
+HELPERS = "torch._inductor.runtime.triton_helpers"
+TORCH = {
+    "__init__": "import torch.nn\nWHOLE = 1\n",
+    "nn": "",
+    "_inductor/__init__": "import torch\nassert torch.WHOLE\n",
+    "_inductor/runtime/__init__": "",
+    "_inductor/runtime/triton_compat": "import torch\ntry:\n    torch.autograd\nexcept AttributeError:\n    pass\n",
+    "_inductor/runtime/triton_helpers": "from . import triton_compat\n",
+}
+"""Stands in for torch, which takes seconds to import."""
+
+
+def of_torch() -> bytes:
+    """What is imported of torch, and whether its own code has run."""
+    torch = sys.modules["torch"]
+    return repr([sorted(n for n in sys.modules if n.startswith("torch")), "WHOLE" in vars(torch)]).encode()
+
+
+def ask_nothing(_: bytes) -> bytes:
+    """A job that uses the helpers alone."""
+    from torch._inductor.runtime import triton_helpers
+
+    assert triton_helpers.triton_compat  # type: ignore[attr-defined]
+    return of_torch()
+
+
+def ask_for_an_attribute(_: bytes) -> bytes:
+    """A job that does something else where torch lacks a name."""
+    import torch
+
+    return of_torch() if hasattr(torch, "WHOLE") else b"another result"
+
+
+def ask_for_a_module(_: bytes) -> bytes:
+    """A job that would do without a module."""
+    try:
+        import torch.nn  # noqa: F401
+    except ImportError:
+        return b"another result"
+    return of_torch()
+
+
+def write_torch(folder: Path, files: dict[str, str]) -> None:
+    """A package `torch`."""
+    for name, text in files.items():
+        path = folder / "torch" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def kill_server(forker: Forker) -> None:
+    """Ends it, and waits for that."""
+    assert forker.pid is not None
+    os.kill(forker.pid, signal.SIGKILL)
+    os.waitpid(forker.pid, 0)
+
+
+@pytest.fixture
+def own_forker() -> Iterator[Forker]:
+    """A server of the test's own."""
+    forker = Forker()
+    yield forker
+    forker.close()
+
+
+def test_torch_is_imported_where_a_job_asks_for_more_than_helpers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_forker: Forker
+) -> None:
+    """A job that asked is run again: its result may depend on the answer."""
+    write_torch(tmp_path, TORCH)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names = (
+        "['torch', 'torch._inductor', 'torch._inductor.runtime', 'torch._inductor.runtime.triton_compat', "
+    )
+    part = f"[{names}'{HELPERS}'], False]".encode()
+    with WorkerPool(1, forker=own_forker, modules=[HELPERS, "torch._inductor.runtime"]) as pool:
+        assert pool.submit(ask_nothing, b"").result() == part
+        assert pool.submit(ask_for_an_attribute, b"").result() == b"[['torch', 'torch.nn'], True]"
+        assert pool.submit(ask_nothing, b"").result().endswith(b"'torch.nn'], True]"), "it stays"
+    with WorkerPool(1, forker=own_forker, modules=[HELPERS]) as pool:
+        assert pool.submit(ask_nothing, b"").result() == part, "the next process is forked from the server"
+        assert pool.submit(ask_for_a_module, b"").result() == b"[['torch', 'torch.nn'], True]"
+    for _ in range(2):
+        with WorkerPool(1, forker=own_forker, modules=[HELPERS, "torch.nn"]) as pool:
+            assert pool.submit(ask_nothing, b"").result().endswith(b"'torch.nn'], True]")
+
+
+@pytest.mark.parametrize("asks", ["torch.WHOLE", "import torch.nn", "raise ValueError"])
+def test_torch_is_imported_where_helpers_need_more_of_it(
+    asks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_forker: Forker
+) -> None:
+    """As those of another version may."""
+    text = TORCH["_inductor/runtime/triton_compat"]
+    check = "\nif 'WHOLE' not in vars(torch):\n    " if asks.startswith("raise") else "\n"
+    write_torch(tmp_path, {**TORCH, "_inductor/runtime/triton_compat": f"{text}{check}{asks}\n"})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with WorkerPool(1, forker=own_forker, modules=[HELPERS]) as pool:
+        assert pool.submit(ask_nothing, b"").result().endswith(b"'torch.nn'], True]")
+
+
+def test_a_server_tells_when_it_is_ready(own_forker: Forker) -> None:
+    """Without being waited for; one that has died never is."""
+    assert not own_forker.ready()
+    assert own_forker.age is None
+    own_forker.prepare(["statistics"])
+    own_forker.prepare(["colorsys"])
+    deadline = time.monotonic() + 60
+    while not own_forker.ready():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    age = own_forker.age
+    assert age is not None
+    assert age > 0
+    with WorkerPool(1, forker=own_forker) as pool:
+        assert "'colorsys'" in pool.submit(modules, b"").result().decode()
+    kill_server(own_forker)
+    assert not own_forker.ready()
+    assert (own_forker.age, own_forker.pid) == (None, None)
+
+
+def test_inductors_kernels_take_helpers_of_torch_alone(own_forker: Forker) -> None:
+    """With the torch that is installed: nothing else of it is imported, which is most of what there was to import."""
+    pytest.importorskip("torch")
+    with WorkerPool(1, forker=own_forker, modules=INDUCTORS_MODULES) as pool:
+        found = pool.submit(of_torch_now, b"").result()
+    assert b"triton_helpers" in found
+    assert b"torch._C" not in found
+
+
+def of_torch_now(_: bytes) -> bytes:
+    """A job that says what is imported of torch."""
+    return of_torch()

@@ -43,8 +43,6 @@ def test_modules_that_a_source_requires(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(
         CompileError, match=r"TR201(.|\n)*hint: .*written for required_helpers of helpers 1.0"
     ):
-        compile_all(
-            [make_job(broken, broken.configs[0], TARGET, str(tmp_path))], MemoryStore(), max_workers=1
-        )
+        compile_all([make_job(broken, broken.configs[0], TARGET, str(tmp_path))], MemoryStore())
     module.unlink()
     assert make_job(kernel, kernel.configs[0], TARGET, str(tmp_path)).key not in (first.key, second.key)

@@ -1,13 +1,27 @@
-"""Triton kernels of Wrapper IR: bound, compiled, interpreted and launched."""
+"""Triton kernels of Wrapper IR: bound, compiled, interpreted and launched.
+
+Names are loaded when they are first used: a compiler process needs few of them.
+"""
 
 from __future__ import annotations
 
-from triton_runtime.binding import Binding, BoundArgument, bind
-from triton_runtime.errors import CompileError, DriverError, KernelError, LaunchError, TritonRuntimeError
-from triton_runtime.grids import Grid, make_grid
-from triton_runtime.options import TritonOptions
-from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
-from triton_runtime.runtime import TritonRuntime
+from typing import TYPE_CHECKING
+
+from wrapper_ir.lazy import loaded_on_use
+
+if TYPE_CHECKING:
+    from triton_runtime.binding import Binding, BoundArgument, bind
+    from triton_runtime.errors import (
+        CompileError,
+        DriverError,
+        KernelError,
+        LaunchError,
+        TritonRuntimeError,
+    )
+    from triton_runtime.grids import Grid, make_grid
+    from triton_runtime.options import TritonOptions
+    from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
+    from triton_runtime.runtime import KERNEL_RUNTIME, TritonRuntime
 
 __all__ = [
     "KERNEL_RUNTIME",
@@ -29,5 +43,25 @@ __all__ = [
     "make_grid",
 ]
 
-KERNEL_RUNTIME = TritonRuntime()
-"""The entry point `wrapper_ir.kernel_runtimes: triton`, with default options."""
+_HOME = {
+    "KERNEL_RUNTIME": "runtime",
+    "Binary": "protocols",
+    "Binding": "binding",
+    "BoundArgument": "binding",
+    "ByteStore": "protocols",
+    "CompileError": "errors",
+    "Driver": "protocols",
+    "DriverError": "errors",
+    "Grid": "grids",
+    "KernelError": "errors",
+    "LaunchError": "errors",
+    "Launchable": "protocols",
+    "TritonOptions": "options",
+    "TritonRuntime": "runtime",
+    "TritonRuntimeError": "errors",
+    "bind": "binding",
+    "make_grid": "grids",
+}
+"""The module of each public name; a test compares the keys with `__all__`."""
+
+__getattr__, __dir__ = loaded_on_use(__name__, _HOME)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from triton_runtime.binding import bind
 from triton_runtime.compile.ahead import count_passed_over, kernel_binary
-from triton_runtime.compile.forking import Forker
 from triton_runtime.compile.job import CompileJob, make_job
-from triton_runtime.compile.service import CompileStats, compile_each
+from triton_runtime.compile.service import CompileStats, Workers, compile_each
 from triton_runtime.compile.target import capability
 from triton_runtime.errors import CompileError, KernelError, TritonRuntimeError
 from triton_runtime.grids import make_grid
@@ -41,12 +40,9 @@ class Compiler:
     store: ByteStore
     folder: Path
     stats: CompileStats
-    max_workers: int
-    executor: Executor | None = None
-    timeout: float | None = None
+    workers: Workers
     refused: dict[str, CompileError] = field(default_factory=dict)
     carried: tuple[KernelBinary, ...] = ()
-    forker: Forker | None = None
 
     def jobs(self, launchables: Sequence[Launchable]) -> list[CompileJob]:
         """What it takes to compile them."""
@@ -79,11 +75,8 @@ class Compiler:
             compile_each(
                 [job for job, key in zip(jobs, keys, strict=True) if key not in self.refused],
                 self.store,
-                self.executor,
-                max_workers=self.max_workers,
-                timeout=self.timeout,
-                stats=self.stats,
-                forker=self.forker,
+                self.workers,
+                self.stats,
             )
         )
         # This call's own refusals are noted below: two equal jobs have a result each.

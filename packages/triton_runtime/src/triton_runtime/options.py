@@ -31,7 +31,8 @@ class TritonOptions:
     together. `choice`: how one of the kernels of a multi-kernel is chosen. `timer`: measures instead of the one that the type
     of the device has; `device_key`: what times are valid for, instead of the model of the device and Triton's version.
     `executor`: runs compilations; None: as many processes as the environment's WRAPPER_IR_BUILD_JOBS says, for as long as
-    there are kernels to compile. `timeout`: seconds for one compilation.
+    there are kernels to compile. `local`: until these processes can be started, kernels are compiled in this one, which a compiler
+    that crashes takes with it. `timeout`: seconds for one compilation.
     `store`: keeps what was compiled; None: the store on disk. `driver`: replaces the one that the target's device would
     have.
     """
@@ -44,6 +45,7 @@ class TritonOptions:
     timer: Timer | None = None
     device_key: DeviceKey | None = None
     executor: Executor | None = None
+    local: bool = True
     timeout: float | None = 600.0
     store: ByteStore | None = None
     driver: Driver | None = None

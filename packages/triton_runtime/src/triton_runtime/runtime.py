@@ -11,7 +11,8 @@ from typing import Any  # in this file: tensors of a machine
 from triton_runtime.choose import ChoiceOptions, MetricsTable
 from triton_runtime.compile.ahead import compiled_ahead
 from triton_runtime.compile.forking import Forker
-from triton_runtime.compile.service import INDUCTORS_MODULES, CompileStats
+from triton_runtime.compile.local import LocalCompiler
+from triton_runtime.compile.service import INDUCTORS_MODULES, CompileStats, Workers
 from triton_runtime.cuda import CudaDriver
 from triton_runtime.cuda.address_check import address_check
 from triton_runtime.cuda.extension import Extension
@@ -29,18 +30,19 @@ from wrapper_ir.program import Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel, Machine
 from wrapper_ir.store import Cache, open_cache
 
-__all__ = ["TritonRuntime"]
+__all__ = ["KERNEL_RUNTIME", "TritonRuntime"]
 
 
 @dataclass(frozen=True, slots=True)
 class _World:
     """What is kept from load to load: the cache on disk, the driver of CUDA devices, which opens nothing before it is
-    used, what starts compiler processes, the jobs that the compiler refused, and the times of each target's device."""
+    used, what starts compiler processes, what compiles here until then, the jobs that the compiler refused, and the times of each target's device."""
 
     settings: Settings
     cache: Cache
     cuda: CudaDriver
     forker: Forker = field(default_factory=Forker)
+    local: LocalCompiler = field(default_factory=LocalCompiler)
     refused: dict[str, CompileError] = field(default_factory=dict)
     timings: dict[Target, TimingCache] = field(default_factory=dict)
 
@@ -223,12 +225,15 @@ class TritonRuntime:
             store=self.options.store or world.cache.store("triton"),
             folder=world.cache.places.root,
             stats=self.stats,
-            max_workers=world.settings.jobs,
-            executor=self.options.executor,
-            timeout=self.options.timeout,
+            workers=Workers(
+                executor=self.options.executor,
+                max_workers=world.settings.jobs,
+                timeout=self.options.timeout,
+                forker=world.forker,
+                local=world.local if self.options.local else None,
+            ),
             refused=world.refused,
             carried=carried,
-            forker=world.forker,
         )
 
     def _loader(self, target: Target, world: _World, carried: tuple[KernelBinary, ...]) -> Loader:
@@ -322,3 +327,7 @@ def _driver(target: Target, folder: Path, world: _World) -> Driver:
                 f"no driver launches Triton kernels on '{other}'",
                 "pass one as TritonOptions.driver",
             )
+
+
+KERNEL_RUNTIME = TritonRuntime()
+"""The entry point `wrapper_ir.kernel_runtimes: triton`, with default options."""

@@ -33,11 +33,33 @@ class Forker:
         self._owner = os.getpid()
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._imports = 0  # how many requests to import are not answered yet
+        self._since = 0.0
 
     @property
     def pid(self) -> int | None:
         """The server, where one was started."""
         return None if self._server is None else self._server.pid
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the server was started; None where there is none."""
+        return None if self._server is None else time.monotonic() - self._since
+
+    def ready(self) -> bool:
+        """Whether a process would be forked at once: the server has imported what it was asked to. Never waits."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            self._take_over()
+            while self._control is not None and _has_answered(self._control):
+                self._read(self._control)
+                self._imports -= 1
+        except OSError:  # the server has ended
+            self._close()
+        finally:
+            self._lock.release()
+        return self._control is not None and not self._imports
 
     def fork(
         self, modules: Sequence[str], variables: Mapping[str, str], printed: int
@@ -56,6 +78,7 @@ class Forker:
         with self._lock, suppress(OSError):
             self._take_over()
             self._send(_request("import", modules, os.environ), ())
+            self._imports += 1
 
     def ended(self, pid: int, patience: float) -> int:
         """The exit status of a process, which is killed where it has not ended after `patience` seconds."""
@@ -91,7 +114,7 @@ class Forker:
 
     def _take_over(self) -> None:
         if self._owner != os.getpid():  # we are a copy of the process that it belongs to
-            self._owner, self._control, self._server = os.getpid(), None, None
+            self._owner, self._control, self._server, self._imports = os.getpid(), None, None, 0
 
     def _send(self, request: Mapping[str, object], files: Sequence[int]) -> socket.socket:
         control = self._control or self._start()
@@ -102,14 +125,22 @@ class Forker:
 
     def _answer(self, request: Mapping[str, object], files: Sequence[int]) -> int | None:
         control = self._send(request, files)
+        while self._imports:
+            self._read(control)
+            self._imports -= 1
+        found: int | None = json.loads(self._read(control))
+        return found
+
+    @staticmethod
+    def _read(control: socket.socket) -> bytes:
+        """An answer."""
         answer = b""
         while not answer.endswith(b"\n"):
-            more = control.recv(64)
+            more = control.recv(1)  # the next line may be there, too
             if not more:
                 raise ConnectionResetError("the server has ended")
             answer += more
-        found: int | None = json.loads(answer)
-        return found
+        return answer
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -120,7 +151,7 @@ class Forker:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )
-        self._control = ours
+        self._control, self._imports, self._since = ours, 0, time.monotonic()
         return ours
 
     def _close(self) -> None:
@@ -130,6 +161,17 @@ class Forker:
             self._server.kill()  # it may still import what `prepare` asked for
             self._server.wait()
         self._control = self._server = None
+        self._imports = 0
+
+
+def _has_answered(control: socket.socket) -> bool:
+    """Whether an answer can be read. Raises OSError where the server has ended."""
+    try:
+        if control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+            return True
+    except BlockingIOError:
+        return False
+    raise ConnectionResetError("the server has ended")
 
 
 def _request(what: str, modules: Sequence[str], variables: Mapping[str, str]) -> dict[str, object]:

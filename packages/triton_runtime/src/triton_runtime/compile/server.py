@@ -1,12 +1,12 @@
 """The process that compiler processes are forked from: it imports once what all of them need, which takes longer than most
-compilations.
+compilations. Of torch it imports what Inductor's kernels use (`torch_stub`), and all of it when it is asked for more.
 
 It answers one request at a time on a socket. A request is a line of JSON, after its length, with open files:
 
 | request | files | answer |
 | --- | --- | --- |
 | `{"fork": modules, "env": variables, "path": sys.path}` | the worker's socket, a file for what it prints | its pid |
-| `{"import": modules, "env": variables, "path": sys.path}` | none | none |
+| `{"import": modules, "env": variables, "path": sys.path}` | none | the seconds that it took |
 | `{"reap": pid}` | none | its exit status, negative for a signal; null while it runs |
 
 It has no threads, so forking is safe, and ends with the process that started it, or when nobody asks for a while.
@@ -20,9 +20,12 @@ import os
 import signal
 import socket
 import sys
+import time
 from contextlib import suppress
 from typing import Any
 
+from triton_runtime._compat import skip_compiler_hash
+from triton_runtime.compile.torch_stub import HELPERS, TorchStub
 from triton_runtime.compile.worker import LENGTH, serve
 
 __all__ = ["main"]
@@ -53,15 +56,25 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever presses a key wants no traceback of ours
     control = socket.socket(fileno=int(sys.argv[1]))
     control.settimeout(_IDLE_SECONDS)
+    stub = TorchStub()
     with suppress(OSError):  # who asked is gone, or nobody asks
         while (request := _receive(control)) is not None:
-            found, files = request
-            if "import" in found:
-                _import(found, found["import"])
-                continue
-            answer = _reaped(found["reap"]) if "reap" in found else _forked(found, files, control)
+            answer = _answer(*request, control, stub)
             control.sendall(json.dumps(answer).encode() + b"\n")
     os._exit(0)  # an interpreter that has loaded torch may take seconds to leave by itself
+
+
+# Any: values of JSON
+def _answer(
+    request: dict[str, Any], files: list[int], control: socket.socket, stub: TorchStub
+) -> int | float | None:
+    if "reap" in request:
+        return _reaped(request["reap"])
+    if "fork" in request:
+        return _forked(request, files, control, stub)
+    begin = time.monotonic()
+    _import(request, request["import"], stub)
+    return time.monotonic() - begin
 
 
 def _reaped(pid: int) -> int | None:
@@ -72,17 +85,22 @@ def _reaped(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if done else None
 
 
-def _import(request: dict[str, Any], modules: list[str]) -> None:
+def _import(request: dict[str, Any], modules: list[str], stub: TorchStub) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     sys.path[:] = request["path"]
+    of_torch = {name for name in modules if name.partition(".")[0] == "torch"}
+    if of_torch and not (of_torch <= HELPERS and stub.install()):
+        stub.remove()
     for name in modules:
         with suppress(Exception):  # a job that needs it says so
             importlib.import_module(name)
+    if "triton.compiler" in sys.modules:
+        skip_compiler_hash()
 
 
-def _forked(request: dict[str, Any], files: list[int], control: socket.socket) -> int:
-    _import(request, request["fork"])
+def _forked(request: dict[str, Any], files: list[int], control: socket.socket, stub: TorchStub) -> int:
+    _import(request, request["fork"], stub)
     pid = os.fork()
     if pid:
         for file in files:
@@ -94,7 +112,7 @@ def _forked(request: dict[str, Any], files: list[int], control: socket.socket) -
         connection, printed = files
         os.dup2(printed, 1)
         os.dup2(printed, 2)
-        serve(connection)
+        serve(connection, stub)
         status = 0
     finally:
         os._exit(status)  # nothing of the server's is to be cleaned up here

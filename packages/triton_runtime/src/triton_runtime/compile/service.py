@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 
@@ -11,13 +12,15 @@ from triton_runtime.compile.binary import binary_from_bytes
 from triton_runtime.compile.compiler import compile_job
 from triton_runtime.compile.forking import Forker
 from triton_runtime.compile.job import CompileJob, imports
+from triton_runtime.compile.local import LocalCompilation, LocalCompiler
 from triton_runtime.compile.pool import WorkerPool
 from triton_runtime.errors import CompileError
 from triton_runtime.protocols import Binary, ByteStore
 
-_LIBRARIES = ("torch", "triton")
+__all__ = ["INDUCTORS_MODULES", "CompileStats", "MemoryStore", "Workers", "compile_all", "compile_each"]
 
-__all__ = ["INDUCTORS_MODULES", "CompileStats", "MemoryStore", "compile_all", "compile_each"]
+_LIBRARIES = ("torch", "triton")
+_POLL_SECONDS = 0.005
 
 _ALWAYS = (compile_job.__module__, "triton.compiler")
 INDUCTORS_MODULES = (*_ALWAYS, "torch._inductor.runtime.triton_helpers", "triton.language")
@@ -54,22 +57,33 @@ class CompileStats:
     passed_over: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Who compiles: `executor`; where it is None, at most `max_workers` processes that `forker` forks (None: one of their own,
+    for this time only), and `local` while these start (None: nobody).
+
+    `timeout`: seconds for one compilation.
+    """
+
+    executor: Executor | None = None
+    max_workers: int = 1
+    timeout: float | None = None
+    forker: Forker | None = None
+    local: LocalCompiler | None = None
+
+
+_ONE_PROCESS = Workers()
+
+
 def compile_all(
     jobs: Sequence[CompileJob],
     store: ByteStore,
-    executor: Executor | None = None,
-    *,
-    max_workers: int = 1,
-    timeout: float | None = None,
+    workers: Workers = _ONE_PROCESS,
     stats: CompileStats | None = None,
-    forker: Forker | None = None,
 ) -> list[Binary]:
     """The binaries of all jobs: as `compile_each`, but raises the first error, after all others have ended."""
-    found = compile_each(
-        jobs, store, executor, max_workers=max_workers, timeout=timeout, stats=stats, forker=forker
-    )
     binaries: list[Binary] = []
-    for one in found:
+    for one in compile_each(jobs, store, workers, stats):
         if isinstance(one, Exception):
             raise one
         binaries.append(one)
@@ -79,18 +93,13 @@ def compile_all(
 def compile_each(
     jobs: Sequence[CompileJob],
     store: ByteStore,
-    executor: Executor | None = None,
-    *,
-    max_workers: int = 1,
-    timeout: float | None = None,
+    workers: Workers = _ONE_PROCESS,
     stats: CompileStats | None = None,
-    forker: Forker | None = None,
 ) -> list[Binary | Exception]:
     """For each job, in their order, its binary or why there is none (CompileError TR201, TR203, TR204, KernelError);
     equal jobs are compiled once.
 
-    `executor` runs what the store lacks (where it is None, a pool of at most `max_workers` processes that `forker` forks). A
-    job whose process dies is run once more.
+    `workers` compile what the store lacks. A job whose process dies is run once more.
     """
     stats = stats or CompileStats()
     known: dict[str, Binary | Exception] = {}
@@ -103,13 +112,59 @@ def compile_each(
             known[key] = binary
         else:
             wanted[key] = job
-    if wanted and executor is not None:
-        known |= _compile(wanted, store, executor, timeout, stats)
+    if wanted and workers.executor is not None:
+        known |= _compile(wanted, store, workers.executor, workers.timeout, stats)
     elif wanted:
-        modules = _modules(wanted.values())
-        with WorkerPool(min(max_workers, len(wanted)), timeout, modules=modules, forker=forker) as pool:
-            known |= _compile(wanted, store, pool, None, stats)
+        known |= _compile_in_processes(wanted, store, workers, stats)
     return [known[job.key] for job in jobs]
+
+
+def _compile_in_processes(
+    wanted: Mapping[str, CompileJob], store: ByteStore, workers: Workers, stats: CompileStats
+) -> dict[str, Binary | Exception]:
+    modules = _modules(wanted.values())
+    local = _started_here(wanted, workers, modules)
+    rest = wanted if local is None else {key: wanted[key] for key in local.stop()}
+    size = min(workers.max_workers, len(wanted))
+    done: dict[str, Binary | Exception] = {}
+    with WorkerPool(size, workers.timeout, modules=modules, forker=workers.forker) as pool:
+        done |= _compile(rest, store, pool, None, stats)
+        if local is None:
+            return done
+        while not local.wait(_POLL_SECONDS):
+            if key := local.overdue(workers.timeout):
+                done[key] = _too_long(wanted[key], workers.timeout)
+                break
+        for key, data in dict(local.compiled).items():
+            done[key] = _keep(store, key, data, stats)
+        done |= _compile({key: wanted[key] for key in local.failed}, store, pool, None, stats)
+    return done
+
+
+def _started_here(
+    wanted: Mapping[str, CompileJob], workers: Workers, modules: Sequence[str]
+) -> LocalCompilation | None:
+    """Jobs are compiled in this process until the server of `workers` is ready, or none is left to begin. None where they had
+    better wait for it."""
+    local, forker = workers.local, workers.forker
+    if local is None or forker is None or forker.ready():
+        return None
+    if forker.age is None and local.needs_server(len(wanted)):
+        forker.prepare(modules)
+    if forker.age is not None:
+        deadline = time.monotonic() + local.patience(forker.age)
+        while time.monotonic() < deadline:
+            if forker.ready():
+                return None
+            time.sleep(_POLL_SECONDS)
+    running = LocalCompilation(local, wanted)
+    try:
+        while not running.wait(_POLL_SECONDS) and not forker.ready() and not running.overdue(workers.timeout):
+            pass
+    except BaseException:  # somebody pressed a key
+        running.stop()
+        raise
+    return running
 
 
 def _modules(jobs: Iterable[CompileJob]) -> list[str]:
@@ -130,7 +185,7 @@ def _find(store: ByteStore, key: str) -> Binary | None:
 
 
 def _compile(
-    wanted: dict[str, CompileJob],
+    wanted: Mapping[str, CompileJob],
     store: ByteStore,
     executor: Executor,
     timeout: float | None,
@@ -144,10 +199,14 @@ def _compile(
         except Exception as error:  # told when every job has ended
             done[key] = error
             continue
-        stats.compiled += 1
-        store.put(key, data)
-        done[key] = binary_from_bytes(data)
+        done[key] = _keep(store, key, data, stats)
     return done
+
+
+def _keep(store: ByteStore, key: str, data: bytes, stats: CompileStats) -> Binary:
+    stats.compiled += 1
+    store.put(key, data)
+    return binary_from_bytes(data)
 
 
 def _submit(executor: Executor, job: CompileJob) -> Future[bytes]:
@@ -176,10 +235,14 @@ def _result(
             "less memory is used with fewer processes at once: WRAPPER_IR_BUILD_JOBS=1",
         ) from error
     except TimeoutError as error:
-        raise CompileError(
-            "TR204",
-            f"compiling kernel '{job.kernel}' with config {job.config} took longer than {timeout or 0:g} s"
-            if timeout
-            else f"compiling kernel '{job.kernel}' with config {job.config}: {error}",
-            "raise TritonOptions.timeout, or leave the config out",
-        ) from error
+        raise _too_long(job, timeout, error) from error
+
+
+def _too_long(job: CompileJob, timeout: float | None, error: TimeoutError | None = None) -> CompileError:
+    return CompileError(
+        "TR204",
+        f"compiling kernel '{job.kernel}' with config {job.config} took longer than {timeout:g} s"
+        if timeout
+        else f"compiling kernel '{job.kernel}' with config {job.config}: {error}",
+        "raise TritonOptions.timeout, or leave the config out",
+    )

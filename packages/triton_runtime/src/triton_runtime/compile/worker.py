@@ -15,6 +15,7 @@ import socket
 import traceback
 from typing import BinaryIO
 
+from triton_runtime.compile.torch_stub import TorchStub
 from triton_runtime.errors import TritonRuntimeError
 
 __all__ = ["LENGTH", "read_message", "serve", "write_message"]
@@ -40,8 +41,9 @@ def read_message(pipe: BinaryIO) -> bytes | None:
     return data if len(data) == size else None
 
 
-def serve(connection: int) -> None:
-    """Serves on a socket (its number), until the other side is gone. What anyone prints does not go there."""
+def serve(connection: int, stub: TorchStub) -> None:
+    """Serves on a socket (its number), until the other side is gone. What anyone prints does not go there. `stub`: stands in for
+    torch, where it is installed."""
     with (
         socket.socket(fileno=connection) as ours,
         ours.makefile("rb") as jobs,
@@ -49,7 +51,7 @@ def serve(connection: int) -> None:
     ):
         try:
             while (job := read_message(jobs)) is not None:
-                write_message(results, *_answer(job))
+                write_message(results, *_answer(job, stub))
         except OSError:
             pass  # whoever asked is gone
         finally:
@@ -58,7 +60,15 @@ def serve(connection: int) -> None:
             )  # whoever asked may have been killed
 
 
-def _answer(job: bytes) -> tuple[bytes, bytes]:
+def _answer(job: bytes, stub: TorchStub) -> tuple[bytes, bytes]:
+    answer = _result(job)
+    if not stub.missed:
+        return answer
+    stub.remove()
+    return _result(job)
+
+
+def _result(job: bytes) -> tuple[bytes, bytes]:
     name, _, argument = job.partition(b"\n")
     try:
         module, _, function = name.decode().partition(":")

@@ -1,0 +1,91 @@
+"""Torch's helpers for Inductor's kernels without the rest of torch, for the process that compilers are forked from.
+
+The functions of `torch._inductor.runtime.triton_helpers` need Triton alone, but importing that module first runs
+`torch/__init__.py` and `torch/_inductor/__init__.py`, which is four fifths of the time until the process can fork. Here the
+two packages are modules whose code has not run. Whatever else is asked of them fails, and is noted, so that a job that asks
+is run again with torch itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+
+__all__ = ["HELPERS", "TorchStub"]
+
+_HELPERS = "torch._inductor.runtime.triton_helpers"
+HELPERS = frozenset({"torch._inductor.runtime", _HELPERS})
+"""What Inductor's kernels import of torch."""
+_PACKAGES = ("torch", "torch._inductor")
+_WHOLE = HELPERS | {"torch._inductor.runtime.triton_compat"}
+"""Modules that are imported as they are."""
+_SPARED = frozenset({"torch.autograd"})
+"""What these look for when they are imported, and do without."""
+
+
+class TorchStub:
+    """Stands in for torch in `sys.modules` from `install` to `remove`. It is a finder of `sys.meta_path`, too, which refuses
+    all other modules of torch.
+
+    `missed`: what it was asked for and does not have.
+    """
+
+    def __init__(self) -> None:
+        self.missed: set[str] = set()
+        self._installed = False
+
+    def install(self) -> bool:
+        """Imports the helpers; False where torch itself is imported, or they need more of it than is here."""
+        if "torch" in sys.modules:
+            return self._installed
+        sys.meta_path.insert(0, self)
+        self._installed = True
+        try:
+            for name in _PACKAGES:
+                self._add(name)
+            importlib.import_module(_HELPERS)
+        except Exception:  # whatever another version of torch raises here
+            self.missed.add(_HELPERS)
+        if self.missed - _SPARED:
+            self.remove()
+        self.missed.clear()
+        return self._installed
+
+    def remove(self) -> None:
+        """Makes room for torch itself: forgets all of its modules."""
+        if not self._installed:
+            return
+        self._installed = False
+        sys.meta_path.remove(self)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
+            del sys.modules[name]
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See `importlib.abc.MetaPathFinder`. Raises ModuleNotFoundError for what is not here, so that nobody else finds it."""
+        if name.partition(".")[0] != "torch" or name in _WHOLE or name in _PACKAGES:
+            return None
+        self.missed.add(name)
+        raise ModuleNotFoundError(f"'{name}' is not imported in a compiler process", name=name)
+
+    def _add(self, name: str) -> None:
+        spec = find_spec(name)
+        if spec is None:
+            raise ModuleNotFoundError(f"no module '{name}'", name=name)
+        module = module_from_spec(spec)
+
+        def absent(attribute: str) -> object:
+            if not attribute.startswith("__"):
+                self.missed.add(f"{name}.{attribute}")
+            raise AttributeError(f"'{name}.{attribute}' is not imported in a compiler process")
+
+        vars(module)["__getattr__"] = absent
+        sys.modules[name] = module
+        package, _, child = name.rpartition(".")
+        if package:
+            setattr(sys.modules[package], child, module)

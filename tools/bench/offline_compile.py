@@ -1,0 +1,30 @@
+"""Inductor's compile tasks where there is no GPU: as they are, but that nothing looks for a driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["compile_here", "compile_in_worker"]
+
+LoadKernel = Callable[[], Any]  # Any: Inductor's own class, which has no types
+
+
+def compile_here(load: LoadKernel) -> None:
+    """What `AsyncCompile.triton` does while its pool starts, less launchers."""
+    _without_driver()
+    load().precompile(warm_cache_only=True)
+
+
+def compile_in_worker(load: LoadKernel, environment: Mapping[str, str], settings: Mapping[str, Any]) -> Any:
+    """What a process of Inductor's pool does; sent there by its name."""
+    from torch._inductor.runtime.compile_tasks import _worker_compile_triton
+
+    _without_driver()
+    return _worker_compile_triton(load, dict(environment), dict(settings))
+
+
+def _without_driver() -> None:
+    from torch._inductor.runtime import triton_helpers
+
+    vars(triton_helpers)["set_driver_to_gpu"] = lambda: None
