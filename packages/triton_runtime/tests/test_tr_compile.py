@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packages.triton_runtime.tests.compiling import BROKEN, CLAUSES, PARAMS, cuda, job_of
 from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
 
 from triton_runtime import CompileError, KernelError, TritonOptions, TritonRuntime
@@ -32,20 +33,9 @@ from triton_runtime.compile.binary import binary_from_bytes, binary_to_bytes
 from triton_runtime.compile.forking import Forker
 from triton_runtime.fake import FakeDriver
 from triton_runtime.settings import Settings
-from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.program import Target
 from wrapper_ir.store import CacheSettings
 from wrapper_ir.types import CPU, Device
-
-BROKEN = """
-@triton.jit
-def broken(x_ptr, n, BLOCK: tl.constexpr):
-    at = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + at)
-    tl.store(x_ptr + at, x.no_such_thing)
-"""
-CLAUSES = "order(x_ptr, n, BLOCK)\n  configs({BLOCK = 128} warps(4) stages(1))\n  grid(1)"
-PARAMS = "readwrite f32* x_ptr, i32 n"
 
 
 @pytest.fixture(autouse=True)
@@ -53,14 +43,6 @@ def findable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiler processes find the jobs of this file."""
     root = Path(__file__).resolve().parents[3]
     monkeypatch.setenv("PYTHONPATH", f"{root}:{os.environ.get('PYTHONPATH', '')}")
-
-
-def cuda(arch: str) -> Target:
-    return Target(device=Device("cuda", 0), arch=arch)
-
-
-def job_of(kernel: TritonKernel, folder: Path, arch: str = "sm_90", config: int = 0) -> CompileJob:
-    return make_job(kernel, kernel.configs[config], cuda(arch), str(folder))
 
 
 def die(_: bytes) -> bytes:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from packages.triton_runtime.tests.compiling import kill_server
 
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.compile import WorkerPool
@@ -124,13 +125,6 @@ def write_torch(folder: Path, files: dict[str, str]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def kill_server(forker: Forker) -> None:
-    """Ends it, and waits for that."""
-    assert forker.pid is not None
-    os.kill(forker.pid, signal.SIGKILL)
-    os.waitpid(forker.pid, 0)
-
-
 @pytest.fixture
 def own_forker() -> Iterator[Forker]:
     """A server of the test's own."""
@@ -176,8 +170,7 @@ def test_torch_is_imported_where_helpers_need_more_of_it(
 
 def test_a_server_tells_when_it_is_ready(own_forker: Forker) -> None:
     """Without being waited for; one that has died never is."""
-    assert not own_forker.ready()
-    assert own_forker.age is None
+    assert (own_forker.ready(), own_forker.age) == (False, None)
     own_forker.prepare(["statistics"])
     own_forker.prepare(["colorsys"])
     deadline = time.monotonic() + 60

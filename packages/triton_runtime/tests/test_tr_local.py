@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from packages.triton_runtime.tests.test_tr_compile import BROKEN, CLAUSES, PARAMS, job_of
-from packages.triton_runtime.tests.test_tr_forking import kill_server
+from packages.triton_runtime.tests.compiling import BROKEN, CLAUSES, PARAMS, job_of, kill_server
 from packages.triton_runtime.tests.triton_texts import kernel_of
 
 from triton_runtime import Binary, CompileError
