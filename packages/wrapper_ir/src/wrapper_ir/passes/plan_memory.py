@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import ClassVar
@@ -22,7 +22,7 @@ from wrapper_ir.passes.hoist_storages import Hoister
 from wrapper_ir.passes.join_results import join_results
 from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages, symbol_ranges
 from wrapper_ir.passes.shared_pools import share_pools
-from wrapper_ir.planner import Algorithm, Packer, Pool, SearchBudget, held_bytes, pack, plan_pools
+from wrapper_ir.planner import Algorithm, Buffer, Packer, Pool, SearchBudget, held_bytes, pack, plan_pools
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import definitions, map_values, operands, results
 from wrapper_ir.types import TupleType
@@ -168,28 +168,40 @@ class _Planner:
             s.buffer(self.live.storages[s.op.result], self._bytes(s.factor)) for s in storages.values()
         ]
         fixed = [b for b in buffers if self._is_held(storages[b.name])]
-        planned = {s.op.result for s in storages.values()}
-        outside = self._outside(planned)
+        outside = self._outside({s.op.result for s in storages.values()})
         kinds = {name: s.kind for name, s in storages.items()}
         held = plan_pools(fixed, outside, kinds, None, self.packer)
         outside = held_bytes(held, outside)
         others = [b for b in buffers if b not in fixed] if fixed else buffers
-        pools = plan_pools(others, outside, kinds, self.options.most_slack, self.packer)
+        pools = self._within_slack(others, outside, kinds, self.options.most_slack)
         if self.options.slack is None and len(others) <= _FEW_STORAGES:
-            tight = plan_pools(others, outside, kinds, 0, self.packer)
+            tight = self._within_slack(others, outside, kinds, 0)
             pools = tight if len(tight) <= 2 * len(pools) else pools
         units = {s.factor: self._bytes(s.factor) for s in storages.values()}
         limit = max(held_bytes(others, outside), default=0) * (1 + self.options.most_slack)
         groups = share_pools(pools, storages, units, self.ranges, outside, limit)
         return [*([pool] for pool in held), *groups]
 
+    def _within_slack(
+        self, buffers: Sequence[Buffer], outside: Sequence[int], kinds: Mapping[str, Hashable], slack: float
+    ) -> tuple[Pool, ...]:
+        """Pools of the buffers, which hold little where operators have several results: they may make some that nothing takes,
+        whose sizes the program does not have. These count as a byte, so that of two plans that hold the same the one that
+        holds less there is taken, unless that is above the limit without these bytes."""
+        makes_more = [any(isinstance(v.type, TupleType) for v in results(op)) for op in self.function.body]
+        more = [bytes + extra for bytes, extra in zip(outside, makes_more, strict=True)]
+        pools = plan_pools(buffers, more, kinds, slack, self.packer)
+        limit = int(max(held_bytes(buffers, outside), default=0) * (1 + slack))
+        is_within = max(held_bytes(pools, outside), default=0) <= limit
+        return (
+            pools
+            if is_within or not any(makes_more)
+            else plan_pools(buffers, outside, kinds, slack, self.packer)
+        )
+
     def _outside(self, planned: Set[Value]) -> list[int]:
-        """Bytes held beside what is planned, while each op runs. An operator with several results may make some that nothing
-        takes, whose sizes the program does not have: they count as a byte, so that of two plans that hold the same the one
-        that holds less there is taken."""
-        held = held_outside(self.function, self.analyses, self.sizes, planned)
-        makes_more = (any(isinstance(v.type, TupleType) for v in results(op)) for op in self.function.body)
-        return [bytes + more for bytes, more in zip(held, makes_more, strict=True)]
+        """Bytes held beside what is planned, while each op runs."""
+        return held_outside(self.function, self.analyses, self.sizes, planned)
 
     def _is_held(self, storage: PlannableStorage) -> bool:
         """Whether its memory is held from call to call."""
