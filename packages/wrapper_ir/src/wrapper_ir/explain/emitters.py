@@ -24,8 +24,8 @@ def emitted_texts(
     emitter with its default options; `guarded` is what their code need not check. Nothing is compiled or run."""
     found: dict[str, tuple[EmittedText, ...]] = {}
     lacks: list[str] = []
-    for given in dict.fromkeys(emitters):
-        name = given if isinstance(given, str) else given.name
+    named = {one if isinstance(one, str) else one.name: one for one in emitters}  # options may have no hash
+    for name, given in named.items():
         try:
             one = emitter(name) if isinstance(given, str) else given
             if isinstance(one, OperatorEmitter):  # writing calls nothing
