@@ -10,6 +10,7 @@ from wrapper_ir import ops
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.expr import Int
 from wrapper_ir.kernels import CppKernel
+from wrapper_ir.layout import numel
 from wrapper_ir.ops import CallExtern, Launch, Op
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import DType, TensorType
@@ -128,10 +129,13 @@ def _second_layer_norm(artifact: Artifact) -> tuple[str, str]:
     """Names of the sum that it reads, which the residual connection needs later, and of its result."""
     launches = [op for op in artifact.program.main.body if isinstance(op, Launch)]
     norm = [op for op in launches if "native_layer_norm" in op.kernel][1]
-    source, result = norm.args[1], norm.args[-1]
-    assert isinstance(source, Value)
-    assert isinstance(result, Value)
-    return source.name, result.name
+    elements = [
+        (arg.name, numel(arg.type.sizes))
+        for arg in norm.args
+        if isinstance(arg, Value) and isinstance(arg.type, TensorType)
+    ]
+    result, number = elements[-1]
+    return next(name for name, of_it in elements if of_it == number), result
 
 
 def bad_in_place(artifact: Artifact) -> Artifact:
