@@ -31,6 +31,7 @@ def run_workers(folder: Path, world: int, *names: str) -> None:
         assert list(found) == [*names], f"rank {rank} stopped after {[*found][-1:]}\n{log}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", [2, 4])
 def test_without_compiling(tmp_path: Path, world: int) -> None:
     run_workers(tmp_path, world, *(name for name in CASES if name not in (*TRAINING, *FILES)))

@@ -70,6 +70,7 @@ def as_graphs(artifact: Artifact) -> Iterator[Run]:
             yield fx_converter.load(Path(folder, "graph.wir"), options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dynamic"), runs("export"))
 def test_exported(name: str, dynamic: bool) -> None:
     case = CASES[name]
@@ -87,6 +88,7 @@ def test_exported(name: str, dynamic: bool) -> None:
             check(run, unaware, args)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dynamic"), runs("compile"))
 def test_compiled(name: str, dynamic: bool) -> None:
     case = CASES[name]
@@ -105,6 +107,7 @@ def gradients(run: Run, *args: Tensor) -> Any:
     return results, [x.grad for x in leaves]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED)
 def test_trained(name: str) -> None:
     compiled = torch.compile(TRAINED[name](traced), backend="wrapper_ir", dynamic=True, fullgraph=True)

@@ -57,6 +57,7 @@ def _trained(model: torch.nn.Module, call: Callable[[Tensor], Tensor], x: Tensor
     return [loss.detach(), *(p.grad.clone() for p in model.parameters() if p.grad is not None)]
 
 
+@pytest.mark.slow
 def test_training_is_that_of_the_emitter_python(backend: Callable[..., Any]) -> None:
     layers = (torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Dropout(0.2))
     model = torch.nn.Sequential(*layers, torch.nn.Linear(16, 4))

@@ -100,6 +100,7 @@ def _runs(folder: Path) -> tuple[int, int]:
     return sum(" -c " in line for line in lines), linked
 
 
+@pytest.mark.slow
 def test_what_was_compiled_before_is_taken_from_the_cache(tmp_path: Path, settings: Settings) -> None:
     _build(tmp_path / "a.so", settings)
     assert _runs(tmp_path) == (2, 1)  # the program and its kernels
@@ -277,6 +278,7 @@ def test_an_interrupted_build_leaves_the_old_library_and_is_done_again(
     assert float(cpp_wrapper.load(_build(path, settings))(x)[0].sum()) == 16
 
 
+@pytest.mark.slow
 def test_kernels_read_their_header_precompiled_once_that_pays(tmp_path: Path, settings: Settings) -> None:
     include = "#include <torch/csrc/inductor/cpp_prefix.h>\n"
     options = CppOptions(opt_level=0, precompile_after=1)

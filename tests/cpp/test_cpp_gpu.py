@@ -79,6 +79,7 @@ def test_golden(name: str, update_golden: bool) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_programs_on_host_and_device(gpu: FakeGpu, mixed: Path) -> None:
     program = cpp_wrapper.load(mixed)
     for count in (200, 8, 1000):

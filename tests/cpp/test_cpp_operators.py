@@ -60,6 +60,7 @@ class Uses(torch.nn.Module):
 X, Y = torch.arange(12.0).view(4, 3), torch.tensor([1.0, -2.0, 3.0])
 
 
+@pytest.mark.slow
 def test_operators_of_other_libraries_are_called(operators: Path, tmp_path: Path) -> None:
     rows = torch.export.Dim("rows", min=2, max=64)
     artifact = capture(Uses(), (X, Y), dynamic_shapes=({0: rows}, None))
@@ -81,6 +82,7 @@ class Counts(torch.nn.Module):
         return y
 
 
+@pytest.mark.slow
 def test_operators_of_other_libraries_are_called_without_python(
     operators: Path, cpp_runner: Path, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def test_golden(name: str, update_golden: bool) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
 def test_libraries_compute_what_they_must(case: Case, libraries: Mapping[str, Path]) -> None:
     library = libraries[case.name]

@@ -48,6 +48,7 @@ def artifact(model: Encoder) -> Artifact:
     return capture(model, (TOKENS, MASK), dynamic_shapes=({0: batch}, {0: batch}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_a_project_is_configured_built_and_run(
     artifact: Artifact, model: Encoder, compiler: str, tmp_path: Path

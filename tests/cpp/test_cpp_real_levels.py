@@ -150,6 +150,7 @@ def _is_right(library: Path) -> bool:
     return all(torch.allclose(a, b, rtol=1e-4, atol=1e-6) and a.dtype == b.dtype for a, b in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_each_level_runs_without_the_code_of_those_above(
     level: str, levels: tuple[Sources, dict[str, Path]], tmp_path: Path
@@ -164,6 +165,7 @@ def test_code_that_traps_is_found(levels: tuple[Sources, dict[str, Path]], tmp_p
     assert _in_a_process(lambda: _is_right(library), "default") == -signal.SIGILL
 
 
+@pytest.mark.slow
 def test_a_processor_that_lacks_the_only_level_is_refused_without_its_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

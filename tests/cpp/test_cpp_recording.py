@@ -128,6 +128,7 @@ def test_golden(update_golden: bool) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_second_call_records_and_later_ones_replay(gpu: FakeGpu, sums: Path) -> None:
     program, w = loaded(gpu, sums), torch.randn(64)
     held = []

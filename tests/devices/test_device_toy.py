@@ -56,6 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _NAMES)
 def test_cases(folder: Path, name: str) -> None:
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))

@@ -225,6 +225,7 @@ def _other_form(said: Any) -> None:
     kernels[-1]["target"]["form"] = "triton"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutate", ["bytes", "structure"])
 def test_random_damage_of_the_graph(
     mutate: str, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

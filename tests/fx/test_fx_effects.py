@@ -162,6 +162,7 @@ def test_collectives_and_waits_are_kept(form: KernelCalls) -> None:
     assert [n.name for n in module.graph.nodes] == before
 
 
+@pytest.mark.slow
 @both_forms
 @every_case
 def test_dead_code_elimination_of_loaded_graphs(case: Case, form: KernelCalls, tmp_path: Path) -> None:

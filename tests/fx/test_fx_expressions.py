@@ -169,6 +169,7 @@ def drawn(position: str, rng: random.Random) -> Expr:
     return random_int(rng, INT_LEAVES)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(sorted(BODIES)), st.sampled_from(SIZES), st.sampled_from(ITEMS), st.integers(0, 1 << 30)
 )
@@ -209,6 +210,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", range(len(TABLE)), ids=[f"{position}: {text}" for position, text in TABLE])
 def test_every_node(row: int) -> None:
     """Over some ranges of each symbol, other ones in the next row."""

@@ -153,6 +153,7 @@ def check_all(names: Sequence[str], thing: str, form: KernelCalls, folder: Path)
     assert checked > (0 if thing == "symbol" else len(names) // 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("thing", THINGS)
 def test_names_that_mean_something(thing: str, form: KernelCalls, tmp_path: Path) -> None:
@@ -167,6 +168,7 @@ def test_all_names(thing: str, form: KernelCalls, tmp_path: Path) -> None:
     check_all(NAMES, thing, form, tmp_path)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(THINGS), st.text(max_size=12), st.sampled_from(FORMS))
 def test_any_names(thing: str, name: str, form: KernelCalls) -> None:
     check(thing, name, form)

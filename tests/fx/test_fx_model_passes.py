@@ -50,6 +50,7 @@ ALL: dict[str, Callable[[fx.GraphModule], fx.GraphModule]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("name", NAMES)
@@ -67,6 +68,7 @@ def test_passes(name: str, dynamic: bool, form: KernelCalls) -> None:
                 assert_same(pytree.tree_leaves(got), pytree.tree_leaves(want))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", NAMES)
 def test_interpreters(name: str, form: KernelCalls) -> None:

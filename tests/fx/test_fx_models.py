@@ -36,6 +36,7 @@ class TestModel:
                 for flat in calls if way in ("symbolic", "export dynamic") else calls[:1]:
                     assert_same(again(*clone_tree(flat)), module(*clone_tree(flat)))
 
+    @pytest.mark.slow
     def test_another_process(self, name: str, dynamic: bool, tmp_path: Path) -> None:
         """On all calls, in both forms."""
         case = case_of(name)

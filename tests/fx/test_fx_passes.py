@@ -28,6 +28,7 @@ from wrapper_ir.testing import RandomOptions, random_artifact
 every_pass = pytest.mark.parametrize("name", PASSES)
 
 
+@pytest.mark.slow
 @both_forms
 @every_case
 @every_pass
@@ -51,6 +52,7 @@ def test_torchs_splitter_by_tags(case: Case, form: KernelCalls) -> None:
     assert_same(tagged(module)(*mine), wanted(case))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed: int) -> None:
     rng = random.Random(seed)

@@ -54,6 +54,7 @@ class TestCase:
                 assert "val" in node.meta, node
                 assert not isinstance(node.meta["val"], Tensor) or isinstance(node.meta["val"], FakeTensor)
 
+    @pytest.mark.slow
     def test_saved(self, case: Case, form: KernelCalls, tmp_path: Path) -> None:
         module = fx_converter.convert(stored(artifact_of(case)), options(form))
         fx_converter.save(module, tmp_path / "graph.wir")

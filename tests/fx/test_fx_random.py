@@ -74,6 +74,7 @@ def check(seed: int) -> None:
             assert_same(mine, inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs(seed: int) -> None:
     check(seed)

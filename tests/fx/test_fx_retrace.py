@@ -39,6 +39,7 @@ REFUSED: Mapping[tuple[str, str], str] = {
 """Programs that torch does not trace in this way, and what it says."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_programs_are_traced_again(case: Case, way: Way) -> None:

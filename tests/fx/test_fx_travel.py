@@ -25,6 +25,7 @@ def wanted(case: Case) -> tuple[Any, ...]:
     return (case.inputs(), {}), tree_leaves(case.expected(*case.inputs())), list(after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["direct", "hop"])
 def test_every_program_runs_in_another_process(form: Any, tmp_path: Path) -> None:
     for case in CASES:

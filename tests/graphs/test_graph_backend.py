@@ -106,6 +106,7 @@ def test_gradients_that_accumulate(device: FakeGraphs) -> None:
     assert device.counts["replays"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOPS)
 def test_training_loops(device: FakeGraphs, name: str) -> None:
     """Losses and weights are eager's; forward and backward are replayed, and a compiled update is."""

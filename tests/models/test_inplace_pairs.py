@@ -75,6 +75,7 @@ LEGAL: dict[str, tuple[Function, int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", LEGAL)
 def test_pairs_are_found_with_in_place_kernels_left_out(name: str, language: Language) -> None:
@@ -116,6 +117,7 @@ def other_type(x: Tensor, y: Tensor) -> Tensor:
 class TestIllegal:
     """What is not true of the kernel is not claimed; `y` is the one that cannot be written over."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("language", LANGUAGES)
     @pytest.mark.parametrize("function", [broadcast, transposed, shifted, other_type, gathered])
     def test_other_indices(self, function: Function, language: Language) -> None:
@@ -182,6 +184,7 @@ def models(language: Language) -> list[Any]:  # Any: pytest's parameter sets
     return [pytest.param(n, language) for n in quick] + slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "language"), [*models("cpp"), *models("triton")])
 def test_models(name: str, language: Language) -> None:
     case = ZOO[name]()
@@ -206,6 +209,7 @@ def operators(language: Language, count: int) -> tuple[int, int]:
     return launches, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_operators(language: Language) -> None:
     launches, found = operators(language, 12)

@@ -73,6 +73,7 @@ def test_functions_for_a_gpu_run_on_a_cpu(function: Callable[..., Any]) -> None:
         assert_same(run(*args), function(*args))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "lstm", pytest.param("moe", marks=pytest.mark.conformance)])
 def test_models_for_a_gpu_run_on_a_cpu(name: str, tmp_path: Path) -> None:
     """Constants come along, also through a file and the command line."""

@@ -57,6 +57,7 @@ def test_in_every_engine(name: str, dynamic: bool) -> None:
                 _assert_equal(run(*clone_tree(args), **clone_tree(kwargs)), want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_written_in_place(name: str, dynamic: bool) -> None:
@@ -102,6 +103,7 @@ def test_a_tensor_that_stands_for_several_views() -> None:
             _assert_equal(first, (x, y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dynamic"), SIZES)
 def test_training(name: str, dynamic: bool) -> None:
     """Forward and backward graphs of torch.compile after all passes, donated activations written over: in each engine, the bits of

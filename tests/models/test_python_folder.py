@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 import inductor_frontend
@@ -13,6 +14,7 @@ import py_wrapper
 from tests.common.zoo import mlp
 
 
+@pytest.mark.slow
 def test_a_captured_folder_runs_alone(tmp_path: Path) -> None:
     case = mlp()
     artifact = inductor_frontend.capture(case.model, case.args, dynamic_shapes=case.dynamic)

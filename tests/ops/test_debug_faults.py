@@ -164,6 +164,7 @@ def quiet() -> Iterator[None]:
     torch._dynamo.reset()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("emitter", ["python", "fx", "cpp"])
 @pytest.mark.parametrize("given", ["option", "inductor", "config", "variable", "passes"])

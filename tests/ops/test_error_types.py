@@ -142,6 +142,7 @@ def test_eager_and_stock(name: str) -> None:
     fails(torch.compile(case.model), case, case.stock or case.eager)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("emitter", ["python", "fx"])
 def test_torch_compile(emitter: str, name: str, tmp_path: Path) -> None:
@@ -177,6 +178,7 @@ def saved(case: Case, folder: Path) -> Artifact:
     return wrapper_ir.load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_saved_artifacts(name: str, tmp_path: Path) -> None:
     """Python, a graph and the interpreter; each says where it happened, but for graphs, which torch's traceback shows."""

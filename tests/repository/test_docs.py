@@ -62,6 +62,7 @@ def all_blocks(language: str) -> list[Block]:
 # --- generated pages ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_generated_pages_are_up_to_date(page: str) -> None:
     assert not is_stale(page), "run `make docs`"
@@ -90,6 +91,7 @@ def test_programs_parse_verify_and_print(block: Block) -> None:
 # --- code --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [*GUIDE, *READMES], ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page has one namespace. A `text` block after a Python block is its output; `wir` commands run on the page's files."""

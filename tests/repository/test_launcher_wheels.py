@@ -88,6 +88,7 @@ def test_a_newer_python_takes_the_same_wheel(platform_wheel: Path, tmp_path: Pat
     assert launcher(platform_wheel, tmp_path, "no-such-compiler", str(found[-1])) == Path(LIBRARY).name
 
 
+@pytest.mark.slow
 def test_a_pure_wheel_builds_it_at_first_use(pure_wheel: Path, tmp_path: Path) -> None:
     assert pure_wheel.name.endswith("-py3-none-any.whl")
     assert LIBRARY not in files_of(pure_wheel)

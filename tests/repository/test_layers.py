@@ -70,6 +70,7 @@ def test_what_emitters_share_of_torch_loads_none_of_them() -> None:
     assert loaded & SIBLINGS == frozenset()
 
 
+@pytest.mark.slow
 def test_packages_do_not_load_their_siblings() -> None:
     """Each in a copy of one process that has loaded torch, which is most of what an import costs."""
     names = sorted(SIBLINGS)

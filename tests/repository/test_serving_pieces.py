@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _EXAMPLE = Path(__file__).resolve().parents[2] / "examples/serving_pieces/serving_pieces.py"
 
 
@@ -20,6 +22,7 @@ def _run(task: str, folder: Path, cache: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_pieces_are_served_by_another_process(tmp_path: Path) -> None:
     pieces, elsewhere = tmp_path / "pieces", tmp_path / "far/away"
     told = _run("compile", pieces, tmp_path / "first")

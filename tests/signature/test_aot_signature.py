@@ -60,6 +60,7 @@ def look(function: Engine, case: Case) -> Seen:
         return observe(function, case.make, case.calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_all_that_a_caller_sees(name: str, tmp_path: Path) -> None:
     case = CASES[name]

@@ -163,6 +163,7 @@ def chunks(count: int, size: int) -> list[range]:
     return [range(first, first + size) for first in range(0, count, size)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", chunks(40, 10), ids=str)
 def test_random_functions(seeds: range) -> None:
     for seed in seeds:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 import inductor_frontend
@@ -43,6 +44,7 @@ print("after", sorted({"inductor_frontend"} & set(sys.modules)))
 """
 
 
+@pytest.mark.slow
 def test_all_cases(tmp_path: Path) -> None:
     """Loading a case's artifact imports the classes that its signature names, and nothing that compiles."""
     for name, case in CASES.items():

@@ -78,6 +78,7 @@ for code in {codes!r}:
 """
 
 
+@pytest.mark.slow
 def test_the_guard_pages_guard() -> None:
     """Reads and writes past the end (400 bytes, rounded up to 64), before the start, in the slack, and after the end of its
     life; and what is right."""

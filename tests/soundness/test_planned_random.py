@@ -130,18 +130,21 @@ def _check_engines(seed: int, passes: Passes) -> None:
         assert all(map(_same, got, want))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_engines(seed: int) -> None:
     first, _, last = ALL
     _check_engines(seed, (first, PlanMemory(results=seed % 2 == 1), last))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(SEEDS, SIZES, PASSES)
 def test_runs(seed: int, size: int, passes: Passes) -> None:
     _check_run(seed, size, passes)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(SEEDS, SIZES, PASSES)
 @example(seed=1_174_309_899, size=22, passes=((), PlanMemory(slack=1), ()))  # four bytes above the slack
@@ -150,6 +153,7 @@ def test_plans_with_streams(seed: int, size: int, passes: Passes) -> None:
     _planned(random_program(random.Random(seed), size), passes)
 
 
+@pytest.mark.slow
 def test_programs_have_what_plans_meet() -> None:
     seen = set[type[Op]]()
     for seed in range(25):

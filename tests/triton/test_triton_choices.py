@@ -68,6 +68,7 @@ def test_a_softmax(force: int | None) -> None:
     assert force is None or picks[0].index == force
 
 
+@pytest.mark.slow
 def test_a_transformer() -> None:
     case = zoo.gpt2(layers=1)
     artifact = capture(case.model, case.args, case.kwargs, options=MULTI)
@@ -81,6 +82,7 @@ def test_a_transformer() -> None:
         assert {p.index for p in picks} == {force}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_templates(name: str) -> None:
     """With the first and the last of their configs."""

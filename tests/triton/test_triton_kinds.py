@@ -166,6 +166,7 @@ def _of_all(model: Callable[..., Any]) -> Callable[..., Any]:
     return forward
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_for_a_device_that_is_not_here(name: str, tmp_path: Path) -> None:
     kind = CASES[name]

@@ -29,6 +29,7 @@ MODELS = ["gpt2", "bert", "vit", "lstm", "t5", "llama", "moe", "resnet"]
 CASES = [(name, dynamic) for name in MODELS for dynamic in (False, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dynamic"),
     [

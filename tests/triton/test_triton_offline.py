@@ -19,6 +19,7 @@ pytest.importorskip("triton", reason="kernels are compiled by triton")
 from triton_runtime.compile import compile_job, make_job
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_every_kernel_compiles(arch: str, tmp_path: Path) -> None:
     case = zoo.gpt2(layers=1)
@@ -50,6 +51,7 @@ def test_templates_compile(model: nn.Module, x: torch.Tensor, tmp_path: Path) ->
             assert b"\x7fELF" in compile_job(job.to_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", STORES)
 def test_templates_with_descriptors_compile(store: bool, tmp_path: Path) -> None:
     """Loads, and stores, through descriptors that the kernel makes."""

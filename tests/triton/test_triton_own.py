@@ -38,6 +38,7 @@ def close(found: Any, wanted: Any) -> None:  # Any: a tensor or several
     torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_in_the_interpreter(kind: str, sizes: tuple[int, int]) -> None:

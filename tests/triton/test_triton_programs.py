@@ -42,6 +42,7 @@ def test_interpreter_and_emitted_python_compute_what_torch_does(
     torch.testing.assert_close(engine(x, y), expected(x, y), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_written_folder_runs_alone(tmp_path: Path) -> None:
     main = py_wrapper.EMITTER.write(artifact(), tmp_path / "folder")[0]
     done = subprocess.run(

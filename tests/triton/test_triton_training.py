@@ -72,6 +72,7 @@ def assert_trains(case: Case, folder: Path, tolerance: float, **options: str) ->
     assert all(isinstance(k, TritonKernel) for k in kernels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emitter", ["python", "fx"])
 @pytest.mark.parametrize(
     "name", [pytest.param(m, marks=() if m in QUICK else pytest.mark.conformance) for m in MODELS]

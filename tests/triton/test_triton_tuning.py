@@ -39,6 +39,7 @@ class Words(nn.Module):
         return (x * x.sum(-1, keepdim=True).softmax(1)).sum(1)
 
 
+@pytest.mark.slow
 def test_a_captured_model_is_tuned_to_the_end(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model, ids = Words().eval(), torch.randint(0, 50, (3, 12))

@@ -273,6 +273,7 @@ for folder in Path(sys.argv[1]).glob("*/*"):
 """
 
 
+@pytest.mark.slow
 def test_python_folders(tmp_path: Path) -> None:
     mapped = {"write": "WIR713", "truncate": "WIR713", "replace": "True", "delete": "True"}
     for change in mapped:

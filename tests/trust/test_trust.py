@@ -317,6 +317,7 @@ def test_names_and_texts_never_become_code(marker: Path, tmp_path: Path) -> None
     assert not marker.exists()
 
 
+@pytest.mark.slow
 def test_classes_of_a_signature_are_imported_by_what_runs(tmp_path: Path, marker: Path) -> None:
     """By name, from what is installed: compiling an artifact imports them, loading it does not."""
     text = "wir 0.3\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench, Scale
 
 
+@pytest.mark.slow
 def test_one_run_for_many_kernels_and_none_the_second_time(bench: Bench, scale: Scale) -> None:
     kernels = [scale(f"k{i}", i) for i in range(6)]
     loaded = bench.runtime().load_all(kernels, Target())

@@ -104,6 +104,7 @@ def compare(compiled: Callable[..., tuple[torch.Tensor, ...]], *args: torch.Tens
         torch.testing.assert_close(ours, eager)
 
 
+@pytest.mark.slow
 def test_generated_kernels_match_eager(recorder: Recorder) -> None:
     """Odd sizes, so that vector loops have tails; dynamic, so that sizes travel as scalars."""
     before = len(recorder.bench.kernel_runs())
@@ -150,6 +151,7 @@ def vector_kernel(function: str) -> CppKernel:
     return CppKernel(name=function, params=params, source=KERNEL % function, entry="kernel", isa=host_isa())
 
 
+@pytest.mark.slow
 def test_precompiled_header(bench: Bench) -> None:
     """Made at the first build when asked to, used by the next, and replaced when damaged."""
     runtime = bench.runtime(CppOptions(precompile_after=0, opt_level=1))

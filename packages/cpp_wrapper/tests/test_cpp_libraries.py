@@ -126,6 +126,7 @@ def load_in_process(settings: Settings, kernels: list[CppKernel], crowd: int) ->
     return results
 
 
+@pytest.mark.slow
 def test_many_processes_build_each_kernel_once(bench: Bench, scale: Scale) -> None:
     """Five processes want overlapping sets of kernels at the same moment, and the launcher too."""
     firsts = (0, 0, 4, 4, 8)
@@ -165,6 +166,7 @@ VICTIM = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["compiling", "library-written"])
 def test_killed_builder_leaves_nothing_that_is_loaded(bench: Bench, moment: str) -> None:
     """SIGKILL while the compiler runs, or after it wrote half of its output; the next process builds anew."""
@@ -194,6 +196,7 @@ def test_killed_builder_leaves_nothing_that_is_loaded(bench: Bench, moment: str)
     assert len(bench.notes()) == 3
 
 
+@pytest.mark.slow
 def test_kernels_that_another_builds_for_too_long_are_built_twice(bench: Bench, scale: Scale) -> None:
     first = Libraries(open_cache(bench.settings.cache), kernel_recipe(
         find_toolchain(bench.settings.compiler), (), CppOptions()).fingerprint)  # fmt: skip

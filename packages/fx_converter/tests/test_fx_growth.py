@@ -105,6 +105,7 @@ def stages(text: str, form: KernelCalls, path: Path) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["direct", "hop"])
 @pytest.mark.parametrize("made", [ops, constants, symbols, functions])
 def test_twice_the_program_is_twice_the_work(

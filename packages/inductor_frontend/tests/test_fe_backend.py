@@ -114,6 +114,7 @@ def test_saved_activations_are_owned_by_the_backward_program(monkeypatch: pytest
     assert owned <= ended | reused
 
 
+@pytest.mark.slow
 def test_dynamic_batches_compile_once_more() -> None:
     model = small_net()
     counter = CompileCounterWithBackend("wrapper_ir")

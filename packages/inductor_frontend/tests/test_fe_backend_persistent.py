@@ -38,6 +38,7 @@ def bytes_asked_for(run: Callable[[Tensor], object], x: Tensor) -> int:
     return sum(e.nbytes() for e in events if e.name() == "[memory]" and e.nbytes() > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["python", "fx", "cpp"])
 @pytest.mark.parametrize("cached", [True, False])
 def test_buffers_persist_between_calls(name: str, cached: bool, tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def retained(backend: Compile, *, first: bool) -> str:
     return "correct"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [True, False])
 def test_kept_graphs_as_inductor(compiled: Compile, first: bool) -> None:
     got = retained(compiled, first=first)
@@ -311,6 +312,7 @@ def test_batchnorm_and_dropout_learn_as_in_eager_mode(compiled: Compile) -> None
         torch.testing.assert_close(mine, theirs, msg=partial("{}: {}".format, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function", [lambda x: x * x.conj(), lambda x: (x * 2).imag * x.conj().imag], ids=["conj", "neg"]
 )

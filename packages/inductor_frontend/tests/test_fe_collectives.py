@@ -56,6 +56,7 @@ def communication(text: str) -> str:
     return re.sub(r"%[\w.]+", "%", "\n".join(lines))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_golden(name: str, update_golden: bool) -> None:
     case = CASES[name]

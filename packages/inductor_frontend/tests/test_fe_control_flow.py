@@ -123,6 +123,7 @@ SHOWN: dict[str, Callable[[], Program]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHOWN)
 def test_golden(name: str, update_golden: bool) -> None:
     text = functions_of(SHOWN[name]())

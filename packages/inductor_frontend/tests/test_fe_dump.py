@@ -43,6 +43,7 @@ def _notes(folder: Path) -> list[Mapping[str, Any]]:  # Any: JSON
     return [json.loads((folder / graph / "graph.json").read_text(encoding="utf-8")) for graph in GRAPHS]
 
 
+@pytest.mark.slow
 def test_the_tree_is_the_same_now_before_and_out_of_the_cache(tmp_path: Path) -> None:
     model, cache = TwoParts(), str(tmp_path / "cache")
     model.norm.eval()
@@ -87,6 +88,7 @@ class _Stops(bdb.Bdb):
         self.set_continue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emitter", ["python", "fx"])
 @pytest.mark.parametrize("when", ["now", "before", "cached"])
 def test_breakpoints_are_hit(tmp_path: Path, when: str, emitter: str) -> None:
@@ -147,6 +149,7 @@ def _explains_its_files(graph: Path) -> None:
     assert any(line["op"] is not None for file in found["files"] for line in file["lines"])
 
 
+@pytest.mark.slow
 def test_passes_are_stages(tmp_path: Path) -> None:
     torch._dynamo.reset()
     passes = "reuse-in-place,plan-memory"

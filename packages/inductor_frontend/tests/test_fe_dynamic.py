@@ -200,6 +200,7 @@ _SLICES = {
 }
 
 
+@pytest.mark.slow
 @needs_any_slice
 def test_slices_of_any_size_are_assigned(equals_eager: Check) -> None:
     """Nothing orders the ends of a slice and the size."""
@@ -297,6 +298,7 @@ _PIECES: dict[Callable[[torch.Tensor], object], tuple[int, ...]] = {
 """What is written to pieces of a tensor, and numbers of rows that make as many pieces, so that one program serves all."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", _PIECES)
 def test_pieces_of_any_size_are_written(
     function: Callable[[torch.Tensor], object], equals_eager: Check

@@ -153,6 +153,7 @@ class TestSizes:
             x = torch.randn(rows, 3)
             torch.testing.assert_close(function(x), rounded(x).reshape(-1, 2) + 1)
 
+    @pytest.mark.slow
     def test_sizes_of_results(self) -> None:
         def chosen(x: Tensor) -> Tensor:
             return rounded(x[x > 0]) * 2
@@ -198,6 +199,7 @@ class TestTraining:
         assert fallbacks() == {"graphs": 1, "FE305": 1}
         assert stats().stored == 0
 
+    @pytest.mark.slow
     def test_a_refused_backward_graph(self, cached: bool, tmp_path: Path) -> None:
         self.equal(cached, tmp_path, with_rounded_gradient)
         assert fallbacks() == {"graphs": 1, "FE305": 1}

@@ -86,6 +86,7 @@ def test_results_are_equal_whichever_is_taken(
     torch.testing.assert_close(py_wrapper.compile(artifact)(x), model(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [AVX512, AVX2, frozenset[str]()], ids=["avx512", "avx2", "generic"])
 def test_every_source_compiles_here(tmp_path: Path, features: frozenset[str]) -> None:
     """With the flags that its host would use; what is made is not run."""

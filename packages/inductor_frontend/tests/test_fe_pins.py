@@ -131,6 +131,7 @@ class TestCapture:
         with functorch_config.patch({name: True} if name in known else {}):
             assert capture(*example()).program == plain
 
+    @pytest.mark.slow
     def test_from_the_environment(self, plain: Program) -> None:
         """A process whose Inductor was configured by variables before it was imported."""
         names = (

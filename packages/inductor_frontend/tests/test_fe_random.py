@@ -169,6 +169,7 @@ def test_integers_in_place() -> None:
         capture(between, (_x(),))
 
 
+@pytest.mark.slow
 def test_how_random_numbers_are_drawn_is_part_of_what_is_compiled() -> None:
     """Neither a cached graph nor a captured program of one kind answers for the other."""
 
@@ -267,6 +268,7 @@ def _noisy(x: Tensor) -> Tensor:
     ).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fallback", [False, True], ids=["Inductor's", "eager's"])
 def test_gradients_see_what_forward_drew(fallback: bool) -> None:
     """The masks of the backward graph are those of the forward graph, drawn once."""

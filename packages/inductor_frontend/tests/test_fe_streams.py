@@ -165,6 +165,7 @@ def test_ways_to_order() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", PATTERNS, ids=lambda model: model.__name__)
 def test_patterns_are_ordered(model: Model) -> None:
     """Verification holds, although Inductor may move what does not depend on each other; without any of the events that

@@ -270,11 +270,13 @@ CASES = [
 NOT_COMPILED = {"offset", "fixed_offset", "int_twice", "int_that_is_a_size"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [c.param() for c in CASES])
 def test_capture(case: Case) -> None:
     check_capture(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [c.param() for c in CASES if c.name not in NOT_COMPILED])
 def test_compile(case: Case) -> None:
     check_compile(case)

@@ -69,6 +69,7 @@ _BELOW_AUTOGRAD: tuple[Function, ...] = (_written_detached, _gradients, _derivat
 _DYNAMO = pytest.mark.skipif(not REPORTS_SIDE_EFFECTS, reason="this torch drops side effects in silence")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function", [pytest.param(f, marks=_DYNAMO) for f in _BY_DYNAMO] + [*_BELOW_AUTOGRAD]
 )
@@ -173,6 +174,7 @@ def test_a_failed_transform_is_left() -> None:
 # --- combinations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_replacement", [False, True])
 @pytest.mark.parametrize("r", [0, 1, 2, 3])
 def test_combinations(r: int, with_replacement: bool, equals_eager: Check) -> None:

@@ -111,6 +111,7 @@ def grid(kernel: TritonKernel) -> list[str]:
 class TestForms:
     """Programs verify (every capture does that), and survive text and JSON."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["mlp", "gpt2", "lstm"])
     def test_models(self, name: str) -> None:
         case = getattr(zoo, name)()
@@ -194,6 +195,7 @@ class TestOffline:
         assert found == [(place, dtype) for dtype in (DType.F32, DType.F64) for place in ("cuda:0", "cpu")]
         assert {k.kind for k in program.kernels} == {"triton", "cpp"}
 
+    @pytest.mark.slow
     def test_another_process_captures_the_same(self) -> None:
         there = subprocess.run(
             [sys.executable, "-W", "ignore", "-m", "packages.inductor_frontend.tests.test_fe_triton"],

@@ -46,6 +46,7 @@ MODELS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {  # An
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_equals_eager(name: str, equals_eager: Check) -> None:
     model, args = MODELS[name]

@@ -98,6 +98,7 @@ class TestIdentity:
         moved = "\n\n# moved\n" + TEXT
         assert self.hashes(tmp_path / "a", TEXT) == self.hashes(tmp_path / "b", moved)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("old", "new", "changed"),
         [

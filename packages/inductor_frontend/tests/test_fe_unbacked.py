@@ -218,11 +218,13 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [c.param() for c in CASES])
 def test_capture(case: Case) -> None:
     check_capture(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [c.param() for c in CASES])
 def test_compile(case: Case) -> None:
     check_compile(case, refuses=True)

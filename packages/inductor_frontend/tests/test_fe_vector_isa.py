@@ -60,11 +60,13 @@ print(*map(str, valid_vec_isa_list()), sep=",")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("isa", "code"), TESTS)
 def test_the_answer_is_inductors(isa: VecISA, code: str) -> None:
     assert supports(isa, code) is VecISA.check_build(isa, code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cpu", "isa", "code"), OTHERS)
 def test_the_answer_is_inductors_on_other_cpus(
     cpu: str, isa: VecISA, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -112,6 +114,7 @@ def test_inductor_is_left_as_it_was() -> None:
     assert VecISA.check_build is before
 
 
+@pytest.mark.slow
 def test_capturing_builds_no_library(tmp_path: Path) -> None:
     env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(

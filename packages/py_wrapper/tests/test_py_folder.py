@@ -42,6 +42,7 @@ def test_a_folder_runs_as_a_script(tmp_path: Path) -> None:
     assert "3 calls: best" in text
 
 
+@pytest.mark.slow
 def test_profile_has_a_range_for_every_operator(tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
     (path,) = py_wrapper.write(artifact_of(BY_NAME["unpack_whole"]), tmp_path)

@@ -338,6 +338,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.slow
 def test_processes_agree(tmp_path: Path) -> None:
     """On a config and on one of several kernels."""
     root = Path(__file__).parents[3]

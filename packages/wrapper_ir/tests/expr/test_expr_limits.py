@@ -153,6 +153,7 @@ NESTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), NESTS)
 def test_nests_end(before: str, after: str) -> None:
     e = parse_expr(before * 15 + "a" + after * 15, KINDS)

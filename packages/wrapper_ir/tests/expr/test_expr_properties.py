@@ -7,6 +7,7 @@ import math
 import pickle
 from contextlib import suppress
 
+import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.expr.python_text import compile_python
@@ -157,6 +158,7 @@ def test_substitution_is_evaluation(e: Expr, value: Expr, env: dict[str, Number]
     assert plain == expected
 
 
+@pytest.mark.slow
 def test_every_node_and_operator_is_generated() -> None:
     """The strategies above must not fall behind the union of nodes and the table of operators."""
     seen: set[object] = set()

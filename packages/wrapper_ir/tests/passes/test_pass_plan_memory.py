@@ -164,6 +164,7 @@ def test_slack_buys_fewer_allocations() -> None:
     assert text.count("= slot %pool0") == 3
 
 
+@pytest.mark.slow
 def test_a_percent_is_held_where_it_saves_much() -> None:
     body = _chain(["f32[64]"] * 3, last="f32[1]")
     program = parse_program(f"{HEAD}func @main({body.strip()}\n}}\n")
@@ -281,6 +282,7 @@ def _count(program: Program, kind: type) -> int:
     return sum(isinstance(op, kind) for op in program.ops)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs(seed: int) -> None:
     """Valid, the same in what they do, and no more held than the slack allows."""

@@ -149,6 +149,7 @@ def test_nothing_waits_while_more_is_held_than_ever() -> None:
         assert after <= before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100))
 def test_random_programs(seed: int) -> None:
     program = random_program(random.Random(seed), size=30)

@@ -180,6 +180,7 @@ def test_streams() -> None:
     assert _allocated(ReuseInPlace().run(alone)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100))
 def test_random_programs(seed: int) -> None:
     program = random_program(random.Random(seed), size=30)

@@ -173,6 +173,7 @@ def test_invalid_input_is_refused_before_the_first_pass() -> None:
     assert check(run_pipeline(program, "derive-frees", verify=False)) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("spec", sorted(PASSES.keys() - {"move-device"}))
 def test_passes_keep_what_random_programs_do(seed: int, spec: str) -> None:

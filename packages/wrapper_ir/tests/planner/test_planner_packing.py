@@ -39,6 +39,7 @@ def buffer_lists(draw: st.DrawFn, most: int = 20) -> list[Buffer]:
     return found
 
 
+@pytest.mark.slow
 @given(buffer_lists())
 def test_every_placement_holds(buffers: list[Buffer]) -> None:
     for algorithm in Algorithm:
@@ -47,6 +48,7 @@ def test_every_placement_holds(buffers: list[Buffer]) -> None:
         assert height(buffers, places) >= peak_bytes(buffers)
 
 
+@pytest.mark.slow
 @given(buffer_lists())
 def test_best_is_no_worse_than_each(buffers: list[Buffer]) -> None:
     best = height(buffers, pack(buffers))
@@ -122,6 +124,7 @@ def test_live_bytes() -> None:
     assert live_bytes([Buffer("a", 0, 4, 10)], alignment=16) == [(0, 16), (4, 0)]
 
 
+@pytest.mark.slow
 @given(buffer_lists())
 def test_tables_come_back(buffers: list[Buffer]) -> None:
     assert list(read_csv(write_csv(buffers))) == buffers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ def problems(draw: st.DrawFn) -> tuple[list[Buffer], list[int]]:
     return buffers, outside
 
 
+@pytest.mark.slow
 @given(problems(), st.sampled_from((0.0, 0.01, 0.5)))
 def test_the_limit_holds(problem: tuple[list[Buffer], list[int]], slack: float) -> None:
     buffers, outside = problem

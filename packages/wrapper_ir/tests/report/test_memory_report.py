@@ -189,6 +189,7 @@ def _given_back(function: Function, program: Program) -> list[int]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planned", [False, True])
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed: int, planned: bool) -> None:

@@ -84,6 +84,7 @@ def test_truncated_anywhere(saved: Path, tmp_path: Path) -> None:
             load(bad)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [flip, cut, grow, swap])
 def test_any_damage_is_refused(
     saved: Path, tmp_path: Path, damage: Callable[[bytes, random.Random], bytes]
@@ -273,6 +274,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_killed_writer_leaves_a_whole_file(saved: Path) -> None:
     script = WRITER.format(folder=str(Path(__file__).parent), path=str(saved))
     rng = random.Random(3)

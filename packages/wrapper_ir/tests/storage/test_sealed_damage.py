@@ -22,6 +22,7 @@ from wrapper_ir.storage import LoadOptions
 ENTRIES = ["program.json", "signature.json", "tuning.json", "metadata.json", "constants.safetensors"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENTRIES)
 def test_damaged_entries_are_refused_or_read(tmp_path: Path, name: str) -> None:
     """What is read after all is a program that can be printed; hashes of constants are held against the program."""

@@ -121,6 +121,7 @@ def read(document: object) -> Drawing:
     return drawing
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(drawings)
 def test_round_trip(drawing: Drawing) -> None:

@@ -89,6 +89,7 @@ def test_golden_fits_the_schema() -> None:
     PROGRAMS.validate(json.loads(to_json(parse_program(every_op()))))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_valid_programs_fit_the_schema(seed: int) -> None:
@@ -213,6 +214,7 @@ _VALUES = ("lower", "hint", "schema", "sizes[0]")
 """Fields where a schema accepts what the decoder does not: 1.0 for 1, NaN, 10**400, an operator without parentheses."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "code", "place"), REFUSED)
 def test_the_schema_refuses_the_same_places(change: Callable[[Json], None], code: str, place: str) -> None:
     places = [error.json_path for error in PROGRAMS.iter_errors(json.loads(_changed(change)))]

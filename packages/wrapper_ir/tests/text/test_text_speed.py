@@ -49,6 +49,7 @@ def _seconds(run: Callable[[], object]) -> float:
     return min(times)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["print", "parse", "to_json", "from_json"])
 def test_linear_time(form: str) -> None:
     times = []
