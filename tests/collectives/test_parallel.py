@@ -32,7 +32,7 @@ def run_workers(folder: Path, world: int, *names: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize("world", [pytest.param(2, marks=pytest.mark.conformance), 4])
 def test_without_compiling(tmp_path: Path, world: int) -> None:
     run_workers(tmp_path, world, *(name for name in CASES if name not in (*TRAINING, *FILES)))
 
@@ -50,7 +50,10 @@ def test_files_and_caches_of_two_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TRAINING)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n == "tensor_parallel_gpt" else pytest.mark.conformance) for n in TRAINING],
+)
 def test_training_on_two_processes(tmp_path: Path, name: str) -> None:
     run_workers(tmp_path, 2, name)
 
