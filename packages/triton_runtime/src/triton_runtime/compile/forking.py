@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 
@@ -95,8 +95,10 @@ class Forker:
         with self._lock:
             self._close()
 
-    def __del__(self) -> None:
-        if self._owner == os.getpid():
+    def __del__(
+        self, pid: Callable[[], int] = os.getpid
+    ) -> None:  # `os` may be gone when the interpreter ends
+        if self._owner == pid():
             self._close()
 
     def _ask(self, request: Mapping[str, object], files: Sequence[int]) -> int | None:
