@@ -270,11 +270,9 @@ def test_numbers(folder: Path) -> None:
 
 
 def test_what_is_guarded_is_not_looked_at(folder: Path) -> None:
-    """The caller has seen to it: an engine would only say so once more."""
+    """The caller has seen to it: an engine would only say so once more. The interpreter looks at results."""
     guarded = Guarded(params=frozenset({"x"}))
-    for engine, run in engines(
-        artifact_of(FIXED), folder, guarded
-    ).items():  # the interpreter looks at results
+    for engine, run in engines(artifact_of(FIXED), folder, guarded).items():
         assert "interpreter" in engine or _first(run([X.double()])).dtype is torch.float64
     for engine, run in engines(artifact_of(DYNAMIC), folder, guarded).items():
         with pytest.raises(ExecutionError, match="argument y: expected i64"):
