@@ -54,15 +54,16 @@ precompiled, as it is from the fifth build on (`CppOptions.precompile_after`).""
 OUTCOME = """\
 As predicted: builds from ExportedProgram and from sources to library with empty caches (0.15; from a pure wheel 0.32 and 0.31, of
 which the runtime's unit is half, and most of the rest the kernels' header), sources to library with caches of earlier builds,
-growth, loads, all calls of the MLP and of the GPT through torch's runner, and the GPT's through our loader with persistent buffers
-(0.71). Products by BLAS take 18 us from the GPT's call and 3.5 from the MLP's, which is 0.29 of AOTInductor's package now and 0.51
-before. (The machine was shared, at a load of 7: walls say little.) An earlier edition gave MiniLM 1.06 of AOTInductor's sources to
-library: its precompiled headers (9.4 s) were those that the GPT before it had left.
+growth, loads, and all calls of the MLP and of the GPT, planned or with persistent buffers. Products by BLAS took 18 us from the GPT's
+call and 3.5 from the MLP's, which was 0.51 of AOTInductor's package before. Through our loader the GPT was at 0.85, 0.76 and 0.71 on
+another machine, before the library made containers of outputs with one call of Python each. (That machine was shared, at a load
+of 7: walls of builds and loads say little.) An earlier edition gave MiniLM 1.06 of AOTInductor's sources to library: its precompiled headers (9.4 s) were those
+that the GPT before it had left.
 
 Not reached: 0.5 from ExportedProgram with caches of earlier builds (0.61 and 0.66: nearly all of it is the capture, which runs
-torch's export and lowering as AOTInductor does); and 0.75 of the GPT through our loader without persistent buffers (0.76 planned,
-0.85 as captured: it allocates pools, or each buffer, in every call). Of the 138 us with them 77 are four attentions (`perf`: half
-of each is in torch's own loop over heads), and 10 make the data class, in its own Python."""
+torch's export and lowering as AOTInductor does); and 0.75 of the GPT through our loader as captured (0.79; 0.75 in another run):
+it allocates each buffer in every call. Of the GPT's call most are four attentions (`perf`: half of each is in torch's own
+loop over heads)."""
 
 OUTCOME_OF_CALLS = """\
 "planned" has the passes of memory planning; "persistent buffers" is `CppOptions(persistent_buffers=True)`: intermediate results
