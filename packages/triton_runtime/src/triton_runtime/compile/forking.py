@@ -95,9 +95,8 @@ class Forker:
         with self._lock:
             self._close()
 
-    def __del__(
-        self, pid: Callable[[], int] = os.getpid
-    ) -> None:  # `os` may be gone when the interpreter ends
+    def __del__(self, pid: Callable[[], int] = os.getpid) -> None:
+        # `os` may be gone when the interpreter ends
         if self._owner == pid():
             self._close()
 
