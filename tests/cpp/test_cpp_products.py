@@ -12,6 +12,7 @@ from torch import Tensor
 
 import cpp_wrapper
 from cpp_wrapper.library.python import LoadedProgram
+from tests.common.torch_versions import since
 from tests.cpp.cpp_case import FAST, artifact_of_text, stock_run
 from tests.cpp.products import TEXT, by_torch, by_us, differing, square
 
@@ -65,7 +66,7 @@ def test_a_result_over_its_own_bias_is_left_to_torch(library: Path) -> None:
     """torch's runner does not ask whether arguments overlap."""
     x, y, r, b, o, _, q = square(8)
     memory = torch.randn(9, 8)
-    with pytest.raises(RuntimeError, match="single memory location"):
+    with pytest.raises(RuntimeError, match="single memory location" if since("2.13") else "API call failed"):
         stock_run(library, [x, y, r, memory[:8], o, memory[1:], q])
     want = torch.addmm(b.clone(), x, y, beta=0.5, alpha=-2.0)
     stock_run(library, [x, y, r, b, o, b, q])
