@@ -149,6 +149,9 @@ def programs_of_this_machine_have_its_architecture(folder: Path) -> None:
     artifact = capture(lambda x: x.sin() + 1, (_inputs().to("toy"),))
     assert artifact.program.target.arch == "v1"
     _same([emitter("python").compile(artifact)(_inputs().to("toy"))], [_inputs().sin() + 1])
+    artifact = capture(lambda x: x.conj(), (_inputs().to("toy"),))  # which does nothing there
+    assert str(artifact.program.target.device) == "toy:0"
+    _same([emitter("python").compile(artifact)(_inputs().to("toy"))], [_inputs()])
 
 
 @case

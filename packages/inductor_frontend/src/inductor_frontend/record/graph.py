@@ -37,6 +37,8 @@ class RecordingGraph(GraphLowering):
 
     def init_wrapper_code(self, *args: object, **kwargs: object) -> None:
         """Installs our wrapper; takes Inductor's arguments, which concern subgraphs and partitions."""
+        if not set(self.device_types) - {"meta"}:
+            self._add_devices_of_inputs()
         others = sorted(set(self.device_types) - {"cpu", "meta"})
         if len(others) > 1:
             raise HookError(
@@ -54,6 +56,13 @@ class RecordingGraph(GraphLowering):
                 hint="register_backend_for_device and register_device_op_overrides of torch._inductor.codegen.common",
             ) from error
         self.wrapper_code = self.make_wrapper()
+
+    def _add_devices_of_inputs(self) -> None:
+        """Of a graph that computes nothing, such as one that gives its input back; Inductor takes it for the CPU's."""
+        for given in self.graph_inputs.values():
+            device = given.get_device() if isinstance(given, ir.TensorBox) else None
+            if device is not None:
+                self.add_device_info(device)
 
     # Any: Inductor's signature, which is not torch.fx's
     def run(self, *args: Any) -> Any:  # type: ignore[override]
