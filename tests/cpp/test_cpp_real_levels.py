@@ -45,11 +45,14 @@ UD2 = b"\x0f\x0b"
 
 
 class Model(torch.nn.Module):
-    """A reduction, a conversion, and a function of vectors."""
+    """Reductions, one of them with a table of torch's, a conversion, and a function of vectors."""
 
     def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         """[7, 37] twice."""
-        return torch.softmax(x.sin() + y, -1), x.var(-1), (x * 3).to(torch.bfloat16)
+        long = (
+            torch.cat([x.flatten()] * 20).view(1, -1).var(-1)
+        )  # 5180 elements: torch before 2.13 needs fewer
+        return torch.softmax(x.sin() + y, -1), x.var(-1), long, (x * 3).to(torch.bfloat16)
 
 
 INPUTS = (torch.linspace(-2, 2, 259).view(7, 37), torch.linspace(1, 3, 259).view(7, 37))

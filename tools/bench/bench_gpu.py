@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from tools.bench.bench_cpp_gpu import gpt2, mlp
 from tools.bench.bench_memory_gpu import gpt2_small
 from tools.bench.call_parts import PARTS, host_parts
-from tools.bench.gpu_calls import Model, call_seconds, recorded
+from tools.bench.gpu_calls import Model, call_seconds, recorded, row_seconds
 from tools.bench.pages import command_line, page, publish, section_of, table
 from tools.bench.processes import in_fresh_process
 from tools.bench.timing import alternate
@@ -73,6 +73,8 @@ its pool is there.
 Calls, training steps, the host's parts (before memory was planned) and first calls are of four runs of one day."""
 
 _ROUNDS, _CALLS = 15, 10
+_ROW = 50
+"""Calls that are queued without waiting for any."""
 _TOLERANCE = 2e-2
 """Products are of TensorFloat-32."""
 
@@ -192,7 +194,7 @@ def _training(runs: dict[str, Model], failed: dict[str, str]) -> dict[str, int]:
 
 
 def _one(name: str, lock: Path) -> dict[str, Any]:
-    """What a process prints: microseconds of each side until finished and until returned, by round."""
+    """What a process prints: seconds of each side until finished and until returned, and of a call in a row, by round."""
     runs: dict[str, Model] = {}
     failed: dict[str, str] = {}
     memory: dict[str, int] = {}
@@ -206,7 +208,9 @@ def _one(name: str, lock: Path) -> dict[str, Any]:
         found = alternate(
             {side: partial(call_seconds, run, (), calls) for side, run in runs.items()}, _ROUNDS
         )
-    return {"name": name, "failed": failed, "times": found, "memory": memory}
+        rows = {side: partial(row_seconds, run, (), _ROW) for side, run in runs.items()}
+        in_a_row = {} if name == TRAINING else alternate(rows, _ROUNDS // 3)
+    return {"name": name, "failed": failed, "times": found, "in a row": in_a_row, "memory": memory}
 
 
 def _measure_calls(limit: float) -> str:
@@ -244,6 +248,9 @@ def _calls_table(found: Mapping[str, Any]) -> str:
         whole, host = (min(column) * 1e6 for column in zip(*each))
         rows.append((side, f"{whole:.0f}", f"{host:.0f}", ratio))
     heads = ["side", "until finished, us", "until returned, us", "of stock"]
+    if found["in a row"]:
+        heads.append("in a row, us")
+        rows = [(*row, f"{min(found['in a row'][row[0]]) * 1e6:.0f}") for row in rows]
     if found["memory"]:
         heads.append("memory, MiB")
         rows = [(*row, f"{found['memory'][row[0]] / 2**20:.0f}") for row in rows]

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["Model", "call_seconds", "recorded"]
+__all__ = ["Model", "call_seconds", "recorded", "row_seconds"]
 
 Model = Callable[..., Any]  # Any: arguments and results of a model
 
@@ -24,6 +24,16 @@ def call_seconds(run: Model, args: tuple[Any, ...], calls: int) -> tuple[float, 
         torch.cuda.synchronize()
         whole.append(time.perf_counter() - begin)
     return min(whole), min(host)
+
+
+def row_seconds(run: Model, args: tuple[Any, ...], calls: int) -> float:
+    """Seconds of a call where each is queued while the device works on the one before."""
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(calls):
+        run(*args)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - begin) / calls
 
 
 def recorded(run: Model, args: tuple[Any, ...]) -> Model:

@@ -17,7 +17,7 @@ SIDES = Sides(
     stock="stock_cpp",
     names=("cpp_wrapper", "AOTInductor"),
     title="C++ libraries of the operator database",
-    text="Cases that stock `torch.compile` gets right on CPU, as C++ libraries: ours emitted, built with `opt_level=0`, and "
+    text="Cases that stock `torch.compile` gets right, as C++ libraries: ours emitted, built with `opt_level=0`, and "
     "called twice through `cpp_wrapper.load`; AOTInductor's over the first 150, through `aoti_load_package`.",
     goal=0.98,
     stock_cases=150,

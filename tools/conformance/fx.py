@@ -17,7 +17,7 @@ SIDES = Sides(
     stock="stock_fx",
     names=("fx_converter", "Inductor's converter"),
     title="FX graphs of the operator database",
-    text="Cases that stock `torch.compile` gets right on CPU, through FX graphs: ours in both forms, with all checks; "
+    text="Cases that stock `torch.compile` gets right, through FX graphs: ours in both forms, with all checks; "
     "Inductor's (`fx_wrapper=True`) without its checks of sizes, alignment and conditions, which its converter refuses.",
     goal=0.99,
 )

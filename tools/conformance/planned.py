@@ -18,7 +18,7 @@ SIDES = Sides(
     stock="",
     names=("planned", ""),
     title="Memory plans of the operator database",
-    text="Cases that stock `torch.compile` gets right on CPU, after all memory passes, each verified and compared with what was before: "
+    text="Cases that stock `torch.compile` gets right, after all memory passes, each verified and compared with what was before: "
     "interpreter and emitted Python with poisoned slots, emitted Python and FX graphs with persistent buffers, FX graphs, and where "
     "there are slots C++ libraries (without `use-out-variants` where torch has no C function of a variant), each called twice. Right is what gives the bits of emitted Python without a plan, in results and "
     "in inputs after the call.",

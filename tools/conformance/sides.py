@@ -13,6 +13,7 @@ import argparse
 import json
 import random
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -76,6 +77,10 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
     options = _arguments(sides, argv)
     kernels = Kernels(options.kernels)
     cases = counted_cases(options.sample, kernels, options.every)
+    if not cases:
+        sys.exit(
+            "no case is known that stock gets right: run `python -m tools.conformance --kernels gpu` first"
+        )
     if options.op:
         cases = [case for case in cases if case.op in options.op]
     out = Path(options.out or f"out/{sides.name(kernels)}")
@@ -125,9 +130,10 @@ def _batches(cases: list[CaseId], length: int) -> list[list[CaseId]]:
 
 
 def counted_cases(sample: int | None, kernels: Kernels = Kernels.CPP, every_nth: int = 1) -> list[CaseId]:
-    """The cases that Inductor's Python wrapper gets right, as the repository's verdicts say, which are of CPUs; of every Nth
-    operator."""
-    verdicts = open_store(Path("out/conformance")).verdicts
+    """The cases that Inductor's Python wrapper gets right, of every Nth operator: as the repository's verdicts say, or, on a
+    GPU, a run of `python -m tools.conformance --kernels gpu`."""
+    where = "conformance-gpu" if kernels is Kernels.GPU else "conformance"
+    verdicts = open_store(Path("out") / where, kernels.device).verdicts
     cases = [
         case
         for case in every(list_cases(op_table(), SEED, kernels.device), every_nth)

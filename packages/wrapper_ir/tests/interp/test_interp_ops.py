@@ -101,11 +101,6 @@ def test_fault(code: str, body: str, part: str) -> None:
     assert "^^^" in str(caught.value), "the op is shown in its surroundings"
 
 
-def test_a_result_that_nothing_uses_may_be_declared_otherwise() -> None:
-    body = "%t = call list::split(%x) : results\n%y = unpack %t[1] : i32[2]\nfree %y\n%z = unpack %t[0] : f32[2]\nreturn %z"
-    execute(main(body), tensor(X))
-
-
 @pytest.mark.parametrize(
     "line",
     [

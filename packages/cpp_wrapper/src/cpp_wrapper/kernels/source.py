@@ -7,6 +7,9 @@ so does every kernel of a unit that the compiler refuses: then the message is ab
 
 Each kernel gets a *trampoline*, `void symbol(const Slot*)`, which unpacks a flat array into the entry's own parameter
 types. Static assertions hold the definition's parameters against the entry's.
+
+Torch's header fills a table of reciprocals for variances when a library is loaded, by code that was compiled for the unit's
+instructions, which the processor may lack. Here it is filled before the first kernel that reads it runs.
 """
 
 from __future__ import annotations
@@ -45,6 +48,23 @@ _GROUP_BYTES = 128 * 1024
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$")
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?!pragma[ \t]+(?:omp|GCC[ \t]+(?:ivdep|unroll)|unroll)\b)\S")
+
+_TABLE = re.compile(
+    r"\bWelfordHelper<((?:float|double|at::vec::Vectorized<(?:float|double)>|at::vec::VectorizedN<(?:float|double), ?\d+>)), ?(\d+)>"
+)
+"""A type of torch's that has a table, and the number of its entries."""
+_FILL = """\
+namespace wrapper_ir_launch {
+template <class Helper, std::size_t kCount> void fill_reciprocals() {
+  [[maybe_unused]] static const bool is_filled = [] {
+    std::remove_reference_t<decltype(Helper::weight_recps)> made(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) made[i] = static_cast<decltype(made[i] + made[i])>(1.0 / static_cast<double>(i + 1));
+    Helper::weight_recps.swap(made);
+    return true;
+  }();
+}
+}  // namespace wrapper_ir_launch
+"""
 
 _PRELUDE = """\
 #include <cstddef>
@@ -127,13 +147,27 @@ def single_unit(member: Member) -> str:
     includes, rest = _split(kernel.source)
     entry = f"{member.symbol}_entry"
     body = (f"#define {kernel.entry} {entry}", _line_mark(kernel), *rest, f"#undef {kernel.entry}")
-    return "\n".join((*includes, *body, _PRELUDE, _trampoline(member, f"::{entry}")))
+    return "\n".join((*includes, *_tables([member]), *body, _PRELUDE, _trampoline(member, f"::{entry}")))
 
 
 def shared_unit(members: Sequence[Member]) -> str:
     """A unit with many kernels: all includes first, then a namespace for each kernel."""
     includes = dict.fromkeys(line.strip() for m in members for line in _split(m.kernel.source)[0])
-    return "\n".join((*includes, _PRELUDE, *(_namespaced(m) for m in members)))
+    return "\n".join((*includes, *_tables(members), _PRELUDE, *(_namespaced(m) for m in members)))
+
+
+def _tables(members: Sequence[Member]) -> list[str]:
+    """Definitions of the tables that the kernels read, empty, and what fills them."""
+    found = dict.fromkeys(table for m in members for table in _TABLE.findall(m.kernel.source))
+    if not found:
+        return []
+    return [
+        *(
+            f"template <> inline std::vector<typename GetScalarType<{kind}>::type> WelfordHelper<{kind}, {count}>::weight_recps{{}};"
+            for kind, count in found
+        ),
+        _FILL,
+    ]
 
 
 def leading_includes(source: str) -> tuple[str, ...]:
@@ -188,6 +222,7 @@ def _trampoline(member: Member, entry: str) -> str:
     kind = f"wrapper_ir_launch::Entry<decltype({entry})>"
     count = len(kernel.params)
     arity = f"the definition has {count} parameters, the entry has another number"
+    tables = dict.fromkeys(_TABLE.findall(kernel.source))
     return "\n".join(
         (
             f"#line 1 {cpp_message(f'{kernel.name} (definition)')}",
@@ -195,6 +230,7 @@ def _trampoline(member: Member, entry: str) -> str:
             *(_assertion(kind, i, param) for i, param in enumerate(kernel.params)),
             'extern "C" __attribute__((visibility("default")))',
             f"void {symbol}(const wrapper_ir_launch::Slot* slots) {{",
+            *(f"  wrapper_ir_launch::fill_reciprocals<WelfordHelper<{t}, {n}>, {n}>();" for t, n in tables),
             f"  {kind}::call(&{entry}, slots, std::make_index_sequence<{kind}::count>{{}});",
             "}",
         )

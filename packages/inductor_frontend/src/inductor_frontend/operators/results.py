@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from torch._inductor import ir
+from torch._ops import OpOverload
 
 from inductor_frontend.scope.parameters import class_name
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.torch_patches._compat import OPAQUE_MULTI_OUTPUT
 from wrapper_ir.expr import SymKind
 from wrapper_ir.ops import AssertLayout
-from wrapper_ir.types import OpaqueKind, OpaqueType, ScalarType, TensorType
+from wrapper_ir.types import DType, OpaqueKind, OpaqueType, ScalarType, TensorType
 from wrapper_ir.values import Value, is_results, is_tensor
 
 __all__ = ["allocated_output", "check_result", "multi_output", "output_type", "unpack_all", "unpack_number"]
@@ -20,6 +22,9 @@ __all__ = ["allocated_output", "check_result", "multi_output", "output_type", "u
 _ALIGNMENT = 16
 # Inductor names a pattern's replacement by its function object, whose place in memory is not a fact about the program.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+_WITH_POSITIONS = ("aten::_unique2", "aten::unique_dim", "aten::unique_consecutive")
+"""Operators whose second and third results hold whole numbers. Torch 2.11 takes them for elements of the first."""
 
 
 def multi_output(scope: Scope, node: ir.MultiOutput) -> None:
@@ -43,7 +48,11 @@ def output_type(scope: Scope, node: ir.MultiOutput) -> TensorType | OpaqueType:
     """The type of one result of a call: a tensor's, or that of an object which other operators take."""
     if isinstance(node, OPAQUE_MULTI_OUTPUT):
         return OpaqueType(OpaqueKind.TORCHBIND, class_name(node.opaque_example_value))
-    return scope.result_type(node.get_layout())
+    made = scope.result_type(node.get_layout())
+    called = getattr(node.inputs[0], "op_overload", None)
+    if isinstance(called, OpOverload) and called._schema.name in _WITH_POSITIONS and node.indices[0][1] > 0:
+        return replace(made, dtype=DType.I64)
+    return made
 
 
 def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: Inductor nests nodes in lists and tuples

@@ -16,10 +16,9 @@ from wrapper_ir.expr import Expr, Number, evaluate
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions
 from wrapper_ir.layout import type_symbols
-from wrapper_ir.ops import Arg, Complex, Drop, EnterMemoryPool, EnterProfile, Free
+from wrapper_ir.ops import Arg, Complex, EnterMemoryPool, EnterProfile
 from wrapper_ir.program import Function
 from wrapper_ir.protocols import LoadedKernel, Machine
-from wrapper_ir.structure import operands
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
@@ -42,12 +41,6 @@ class FunctionInfo:
         for root, position in self.aliasing.owned.items():
             found.setdefault(position, []).append(root)
         return {position: tuple(roots) for position, roots in found.items()}
-
-    @cached_property
-    def used(self) -> frozenset[Value]:
-        """The values that an op does more with than to end them."""
-        using = (op for op in self.function.body if not isinstance(op, Drop | Free))
-        return frozenset(value for op in using for value in operands(op))
 
 
 @dataclass(slots=True)
@@ -170,10 +163,9 @@ class Frame(Generic[T]):
     def bind_checked(self, value: Value, held: object) -> None:
         """Binds the result of a library call after holding it against its declared type.
 
-        Layouts that mention symbols without a value (unbacked ones, defined from this very result) are not checked, and neither
-        is a result that nothing uses: for some of those torch 2.11 declares another element type than they have.
+        Layouts that mention symbols without a value (unbacked ones, defined from this very result) are not checked.
         """
-        if isinstance(value.type, TensorType) and value in self.info.used:
+        if isinstance(value.type, TensorType):
             self._check_result(value, value.type, held)
         self.bind(value, held)
 
