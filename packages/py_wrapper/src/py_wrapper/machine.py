@@ -13,7 +13,7 @@ from torch import Tensor
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.group_ranks import GroupRanks
-from wrapper_ir.lowering.storages import NO_SYMMETRIC, lacks_symmetric
+from wrapper_ir.lowering.storages import NO_GROUP_MEMORY, lacks_group_memory
 from wrapper_ir.ops import Arg
 from wrapper_ir.protocols import CallerTensors, LoadedKernel
 from wrapper_ir.runtime import agree
@@ -32,6 +32,7 @@ from wrapper_ir_torch import (
     DTYPES,
     LAYOUTS,
     MEMORY_FORMATS,
+    REGISTERED_MEMORY,
     SYMMETRIC_MEMORY,
     TorchGroupStore,
     bytes_tensor,
@@ -61,13 +62,14 @@ class TorchMachine:
     # --- memory
 
     def empty_storage(self, type: StorageType, nbytes: int, zero: bool) -> Tensor:
-        """See `Machine`; symmetric memory of the CPU raises NotSupportedError WIR913."""
-        if lacks_symmetric(type):
-            code, message, hint = NO_SYMMETRIC
+        """See `Machine`; memory of a process group on the CPU raises NotSupportedError WIR913."""
+        if lacks_group_memory(type):
+            code, message, hint = NO_GROUP_MEMORY
             raise NotSupportedError(code, message, hint=hint)
-        if type.is_symmetric:
+        if type.is_group_memory:
             place = torch_device(type.device), type.space.group, type.space.alloc_id
-            made = SYMMETRIC_MEMORY.tensor((nbytes,), (1,), _U8, *place)
+            memory = SYMMETRIC_MEMORY if type.is_symmetric else REGISTERED_MEMORY
+            made = memory.tensor((nbytes,), (1,), _U8, *place)
             return made.zero_() if zero else made
         make = torch.zeros if zero else torch.empty
         pinned = type.space.kind is MemoryKind.PINNED and torch.cuda.is_available()

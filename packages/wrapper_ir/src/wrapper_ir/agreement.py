@@ -19,7 +19,9 @@ from wrapper_ir.program import Program
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.text import print_function, print_op
 
-__all__ = ["artifact_manifest", "manifest", "program_digest"]
+__all__ = ["allocation_ids", "artifact_manifest", "manifest", "program_digest"]
+
+_ID_BITS, _SITE_BITS = 63, 16
 
 _INDEX = re.compile(r"(?<=index=)\d+")
 
@@ -30,12 +32,20 @@ def program_digest(program: Program) -> str:
     return _digest(text)
 
 
+def allocation_ids(program: Program) -> Iterator[int]:
+    """Allocation ids that no other program has, and that all processes with this one have alike: a hash of the program, and a number
+    for each place that asks. None that the program has already."""
+    taken = {op.result.type.space.alloc_id for op in program.ops if isinstance(op, AllocStorage)}
+    first = (int(program_digest(program), 16) >> (64 - _ID_BITS)) >> _SITE_BITS << _SITE_BITS
+    yield from (first + n for n in range(1 << _SITE_BITS) if first + n not in taken)
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def manifest(analyses: Analyses) -> tuple[str, ...]:
-    """Lines that each process has alike: inputs, the plan of symmetric memory, collectives in order, choices of tuning, and a
+    """Lines that each process has alike: inputs, the plan of memory that groups have, collectives in order, choices of tuning, and a
     hash of everything."""
     program = analyses.program
     return (
@@ -66,7 +76,7 @@ def artifact_manifest(artifact: Artifact) -> tuple[str, ...]:
 def _plan(program: Program) -> Iterator[str]:
     for function in program.functions:
         for op in function.body:
-            if isinstance(op, AllocStorage | Slot) and op.result.type.is_symmetric:
+            if isinstance(op, AllocStorage | Slot) and op.result.type.is_group_memory:
                 yield f"plan @{function.name}: {print_op(op, program)}"
 
 

@@ -152,13 +152,15 @@ class MemoryKind(enum.Enum):
     DEFAULT = "default"
     PINNED = "pinned"
     SYMMETRIC = "symmetric"
+    REGISTERED = "registered"
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySpace:
-    """A memory space; symmetric memory names its process group and a deterministic allocation id.
+    """A memory space. Memory of a process group names the group and a deterministic allocation id: symmetric memory, which its
+    processes read and write directly, and memory registered with the group's communicator, which the library need not copy from and to.
 
-    Text: `pinned`, `symmetric("0", 3)`.
+    Text: `pinned`, `symmetric("0", 3)`, `registered("0", 4)`.
     """
 
     syntax: ClassVar[str] = "{kind}<({group}, {alloc_id})>"
@@ -205,6 +207,11 @@ class StorageType:
     def is_symmetric(self) -> bool:
         """Whether it is in memory that the processes of a group share."""
         return self.space.kind is MemoryKind.SYMMETRIC
+
+    @property
+    def is_group_memory(self) -> bool:
+        """Whether a process group has it, under an id whose memory all calls share: symmetric memory, or registered."""
+        return self.space.kind in (MemoryKind.SYMMETRIC, MemoryKind.REGISTERED)
 
 
 @dataclass(frozen=True, slots=True)

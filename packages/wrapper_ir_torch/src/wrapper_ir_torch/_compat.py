@@ -14,16 +14,22 @@ from torch._library import simple_registry
 from wrapper_ir.runtime import ProgramGroups, TorchCaller, TorchGroups
 
 __all__ = [
+    "allows_multicast",
     "bytes_tensor",
     "caller",
+    "connect",
+    "empty_in_pool",
     "empty_symmetric",
     "end_allocation",
     "find_group",
+    "group_backend",
     "group_store",
     "has_dispatch_modes",
     "is_dense",
     "is_overload",
+    "new_pool",
     "new_stream",
+    "pool_segments",
     "program_groups",
     "registered_symmetric",
     "storage_holders",
@@ -101,6 +107,45 @@ def empty_symmetric(
     allocate: Any = torch._C._distributed_c10d._SymmetricMemory.empty_strided_p2p
     made: Tensor = allocate(sizes, strides, dtype, device, group, id)
     return made
+
+
+def allows_multicast() -> bool:
+    """Whether NCCL, as its environment says, makes multicast objects of memory that is registered with it."""
+    return os.environ.get("NCCL_NVLS_ENABLE") != "0"
+
+
+def group_backend(group: Any, device: torch.device) -> Any:
+    """The group's backend on a device, if it can register memory; else None."""
+    try:
+        backend = group._get_backend(device)
+    except RuntimeError:  # the group has none for such devices
+        return None
+    return backend if hasattr(backend, "register_mem_pool") else None
+
+
+def connect(backend: Any, device: torch.device) -> None:
+    """Makes the communicator, where no collective has made it yet: all processes of the group do so together."""
+    if not backend._is_initialized():
+        backend.eager_connect_single_device(device)
+
+
+def new_pool(backend: Any, device: torch.device) -> Any:
+    """A memory pool over what the backend allocates for registration."""
+    with torch.cuda.device(device):
+        return torch.cuda.MemPool(backend.mem_allocator)
+
+
+def empty_in_pool(
+    pool: Any, sizes: Sequence[int], strides: Sequence[int], dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    """A tensor in memory of the pool."""
+    with torch.cuda.use_mem_pool(pool, device):
+        return torch.empty_strided(sizes, strides, dtype=dtype, device=device)
+
+
+def pool_segments(pool: Any) -> list[int]:
+    """The bytes of each piece of memory that a pool has from its allocator."""
+    return [segment["total_size"] for segment in pool.snapshot()]
 
 
 _GROUPS = TorchGroups(torch)

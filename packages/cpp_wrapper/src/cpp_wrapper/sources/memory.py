@@ -21,8 +21,11 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     place = scope.place(storage.device)
     pinned = storage.space.kind is MemoryKind.PINNED and not place and scope.module.gpu is not None
     if storage.space.kind is not MemoryKind.DEFAULT and not pinned:
+        kind = storage.space.kind.value
         raise scope.error(
-            "CPP503", f"memory of {storage}: this edition writes plain memory, and pinned for GPUs"
+            "CPP503",
+            f"a storage in {kind} memory: a library has plain memory, and pinned for GPUs",
+            "leave the passes lower-collectives and register-buffers out" if storage.is_group_memory else "",
         )
     most = _DEVICE_ALIGNMENT if place else DEFAULT_ALIGNMENT
     if storage.alignment > most:

@@ -12,7 +12,7 @@ from fx_converter import targets
 from fx_converter._compat import FAST_EMPTY, FAST_VIEW
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
-from fx_converter.targets.symmetric import EMPTY_SYMMETRIC, signed
+from fx_converter.targets.group_memory import EMPTY_REGISTERED, EMPTY_SYMMETRIC, signed
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.lowering import steps
 from wrapper_ir.types import CPU, MemoryKind, TensorType
@@ -47,10 +47,11 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     val = scope.program.fakes.tensor(type)
     with on_stream(step, scope):
         fast = _fast_empty(type, pinned, scope)
-        if storage.is_symmetric:
+        if storage.is_group_memory:
             where = torch_device(type.device), storage.space.group, signed(storage.space.alloc_id)
             args = list(sizes), list(strides), DTYPES[type.dtype], *where
-            made = scope.bind(result, EMPTY_SYMMETRIC, *args, val=val)
+            empty = EMPTY_SYMMETRIC if storage.is_symmetric else EMPTY_REGISTERED
+            made = scope.bind(result, empty, *args, val=val)
         elif fast is not None:
             made = scope.bind(result, fast, sizes, strides, DTYPES[type.dtype], val=val)
         else:

@@ -13,7 +13,7 @@ from fx_converter import targets
 from fx_converter._compat import FAST_EMPTY, FAST_VIEW, is_composite, is_impure
 from fx_converter.graph.numbers import CALLS
 from fx_converter.kernels import LoadedTarget
-from fx_converter.targets.symmetric import EMPTY_SYMMETRIC
+from fx_converter.targets.group_memory import EMPTY_REGISTERED, EMPTY_SYMMETRIC
 
 __all__ = ["CallKind", "is_number", "is_tensor", "kind_of", "mentioned", "shares_with", "written"]
 
@@ -40,7 +40,7 @@ _ORDER: frozenset[Any] = frozenset(
         targets.exit_device, targets.exit_scope, targets.exit_stream, targets.record_event, targets.sync_event, targets.wait_event,
     }
 )  # fmt: skip
-_EMPTY: frozenset[Any] = frozenset({EMPTY_SYMMETRIC, *FAST_EMPTY.values()})
+_EMPTY: frozenset[Any] = frozenset({EMPTY_REGISTERED, EMPTY_SYMMETRIC, *FAST_EMPTY.values()})
 _Symbolic = bool | int | float | torch.SymBool | torch.SymInt | torch.SymFloat
 
 

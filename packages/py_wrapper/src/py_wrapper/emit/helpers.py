@@ -16,6 +16,7 @@ class Helper(enum.Enum):
     EMPTY = "empty_cpu"
     EMPTY_CUDA = "empty_cuda"
     EMPTY_PINNED = "empty_pinned"
+    EMPTY_REGISTERED = "REGISTERED_MEMORY"
     EMPTY_SYMMETRIC = "SYMMETRIC_MEMORY"
     AGREEMENT = "agreement"
     REINTERPRET = "reinterpret"
@@ -110,6 +111,7 @@ HELPERS: Mapping[Helper, str] = {
     Helper.EMPTY: FAST_IMPORTS["empty_cpu"],
     Helper.EMPTY_CUDA: FAST_IMPORTS["empty_cuda"],
     Helper.EMPTY_PINNED: FAST_IMPORTS["empty_pinned"],
+    Helper.EMPTY_REGISTERED: "from wrapper_ir_torch import REGISTERED_MEMORY",
     Helper.EMPTY_SYMMETRIC: "from wrapper_ir_torch import SYMMETRIC_MEMORY",
     Helper.AGREEMENT: "from wrapper_ir_torch import agreement",
     Helper.REINTERPRET: FAST_IMPORTS["reinterpret"],

@@ -41,9 +41,10 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
 def _empty(type: TensorType, storage: StorageType, scope: FunctionScope) -> str:
     args = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}"
     torch_dtype, device = f"torch.{type.dtype.torch_name}", python_string(str(type.device))
-    if storage.is_symmetric:
+    if storage.is_group_memory:
         where = f"torch.device({device}), {python_string(storage.space.group)}, {storage.space.alloc_id}"
-        return f"{scope.module.helper(Helper.EMPTY_SYMMETRIC)}.tensor({args}, {torch_dtype}, {where})"
+        memory = Helper.EMPTY_SYMMETRIC if storage.is_symmetric else Helper.EMPTY_REGISTERED
+        return f"{scope.module.helper(memory)}.tensor({args}, {torch_dtype}, {where})"
     if type.device.type == "cuda" and type.device == scope.module.program.target.device:
         return f"{scope.module.helper(Helper.EMPTY_CUDA)}({args}, {torch_dtype})"
     if type.device != CPU:

@@ -83,7 +83,7 @@ def dependencies_of(function: Function, analyses: Analyses) -> Dependencies:
 def is_name(op: Op) -> bool:
     """Whether the op only names memory."""
     if isinstance(op, AllocStorage):
-        return not op.result.type.is_symmetric  # processes make those together
+        return not op.result.type.is_group_memory  # processes make those together
     return isinstance(op, View) and op.mode is ViewMode.ALIAS
 
 

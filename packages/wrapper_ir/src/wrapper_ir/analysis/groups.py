@@ -13,7 +13,7 @@ _ARGUMENT = "group_name"
 
 
 def groups_of(program: Program, analyses: Analyses | None = None) -> tuple[str, ...]:
-    """Names of the groups of all collectives and of symmetric memory, in order of first use: those that are started, and
+    """Names of the groups of all collectives and of memory that groups have, in order of first use: those that are started, and
     the argument `group_name` of calls that communicate before they return."""
     analyses = Analyses.of(program, analyses)
     names = (_group(op, analyses) for op in program.ops)
@@ -21,9 +21,9 @@ def groups_of(program: Program, analyses: Analyses | None = None) -> tuple[str, 
 
 
 def sharing_groups(program: Program) -> tuple[str, ...]:
-    """Names of the groups in whose symmetric memory a program has storages, in order of first use."""
+    """Names of the groups in whose memory, symmetric or registered, a program has storages, in order of first use."""
     types = (op.result.type for op in program.ops if isinstance(op, AllocStorage))
-    return tuple(dict.fromkeys(type.space.group for type in types if type.is_symmetric))
+    return tuple(dict.fromkeys(type.space.group for type in types if type.is_group_memory))
 
 
 def _group(op: Op, analyses: Analyses) -> str:
@@ -32,7 +32,7 @@ def _group(op: Op, analyses: Analyses) -> str:
             return op.group
         case AllocStorage():
             type = op.result.type
-            return type.space.group if type.is_symmetric else ""
+            return type.space.group if type.is_group_memory else ""
         case CallExtern():
             return _argument(op, analyses)
         case _:

@@ -99,21 +99,38 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
 @as_json
 def stats(file: str, hints: tuple[tuple[str, int], ...], as_json: bool) -> None:
     """Count ops and kernels; bytes allocated, held and live at the worst moment, and the bound of plans; what `lower-collectives` makes
-    of each collective, and why."""
+    of each collective, and why; which buffers of collectives are registered with their group, and why others are not."""
     from wrapper_ir.analyses import Analyses
     from wrapper_ir.analysis import program_stats
-    from wrapper_ir.passes import LowerCollectives
+    from wrapper_ir.passes import LowerCollectives, RegisterBuffers, registration_totals
 
     program = read_program(file)
     found = program_stats(program, hints_of(program, hints))
-    choices = [str(choice) for choice in LowerCollectives().choices(Analyses(program))]
+    analyses = Analyses(program)
+    choices = [str(choice) for choice in LowerCollectives().choices(analyses)]
+    buffers = RegisterBuffers().choices(analyses)
+    totals = registration_totals(buffers)
     if as_json:
-        click.echo(json.dumps({**dataclasses.asdict(found), "collectives": choices}, indent=2))
+        click.echo(
+            json.dumps(
+                {
+                    **dataclasses.asdict(found),
+                    "collectives": choices,
+                    "registered": totals,
+                    "buffers": [*map(str, buffers)],
+                },
+                indent=2,
+            )
+        )
         return
     for name, value in found.rows():
         click.echo(f"{name:<30}{value}")
     for choice in choices:
         click.echo(f"{'collective':<30}{choice}")
+    if buffers:
+        click.echo(f"{'registered':<30}{totals}")
+    for found_buffers in buffers:
+        click.echo(f"{'buffers':<30}{found_buffers}")
 
 
 @click.command()

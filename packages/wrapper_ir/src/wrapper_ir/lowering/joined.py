@@ -55,7 +55,7 @@ def _is_waited_for_at_once(start: CollectiveStart, body: Sequence[Op], position:
 def _queues_nothing(op: Op) -> bool:
     match op:
         case AllocStorage():
-            return op.zero is ZeroMode.NONE and not op.result.type.is_symmetric
+            return op.zero is ZeroMode.NONE and not op.result.type.is_group_memory
         case View():
             return op.mode is ViewMode.ALIAS
         case Comment() | Drop() | Free() | AssertLayout():

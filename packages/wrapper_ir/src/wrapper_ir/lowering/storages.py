@@ -28,29 +28,29 @@ from wrapper_ir.types import CPU, DType, StorageType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = [
-    "NO_SYMMETRIC",
+    "NO_GROUP_MEMORY",
     "SharedWindows",
     "SlotPlaces",
     "element_type",
     "is_whole",
-    "lacks_symmetric",
+    "lacks_group_memory",
     "made_elsewhere",
     "plan_slots",
     "share_windows",
     "storage_users",
 ]
 
-NO_SYMMETRIC = (
+NO_GROUP_MEMORY = (
     "WIR913",
-    "the CPU has no symmetric memory, which processes on GPUs share",
+    "the CPU has neither symmetric nor registered memory, which process groups on GPUs have",
     "allocate in the default memory space",
 )
-"""Code, message and hint for what `lacks_symmetric`."""
+"""Code, message and hint for what `lacks_group_memory`."""
 
 
-def lacks_symmetric(storage: StorageType) -> bool:
-    """Whether a storage asks for symmetric memory on a device that has none."""
-    return storage.is_symmetric and storage.device.type == CPU.type
+def lacks_group_memory(storage: StorageType) -> bool:
+    """Whether a storage asks for memory of a process group on a device that has none."""
+    return storage.is_group_memory and storage.device.type == CPU.type
 
 
 def is_whole(type: TensorType, offset: Expr, storage: StorageType) -> bool:

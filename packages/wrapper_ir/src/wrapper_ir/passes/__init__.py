@@ -15,6 +15,8 @@ from wrapper_ir.passes.move_device import *
 from wrapper_ir.passes.pipeline import *
 from wrapper_ir.passes.plan_memory import *
 from wrapper_ir.passes.profile_ranges import *
+from wrapper_ir.passes.register_buffers import *
+from wrapper_ir.passes.registered_buffers import *
 from wrapper_ir.passes.rename_groups import *
 from wrapper_ir.passes.rename_symbols import *
 from wrapper_ir.passes.reorder_for_memory import *

@@ -14,24 +14,16 @@ from wrapper_ir.layout import extent_bytes, is_contiguous
 from wrapper_ir.ops import (
     AllocPurpose,
     AllocStorage,
-    CallExtern,
-    CallSubgraph,
     CollectiveStart,
     EnterMemoryPool,
-    Free,
     ResizeStorage,
-    Return,
     SetStorage,
-    Switch,
-    View,
-    WhileLoop,
     ZeroMode,
 )
+from wrapper_ir.passes.escapes import EscapeKind, escapes
 from wrapper_ir.program import Function
-from wrapper_ir.structure import operands
-from wrapper_ir.symmetric_operators import gives_up
 from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value, is_storage, is_tensor
+from wrapper_ir.values import Value, is_tensor
 
 __all__ = ["CollectiveChoice", "Form", "Limits", "collective_choices"]
 
@@ -177,8 +169,8 @@ class _Function:
         type = made.result.type
         if made.purpose is not AllocPurpose.PLAIN or made.zero is not ZeroMode.NONE:
             return f"%{made.result.name} is a pool, or begins with zeros"
-        if type.is_symmetric or made.stream or made.result in self.crossing:
-            return f"%{made.result.name} is symmetric already, or of another stream"
+        if type.is_group_memory or made.stream or made.result in self.crossing:
+            return f"%{made.result.name} is memory of a group already, or of another stream"
         if type.nbytes != extent_bytes(tensor.type):
             return f"%{tensor.name} is a part of %{made.result.name}"
         return self.escapes(made.result, position)
@@ -195,26 +187,13 @@ class _Function:
     def escapes(self, storage: Value, position: int) -> str:
         """What gives the storage away before the collective, or what makes a view of it that is used after it and that cannot be
         made again."""
-        roots = self.aliasing.roots
-        for at, op in enumerate(self.function.body):
-            mine = [v for v in operands(op) if storage in roots.get(v, NO_ROOTS)]
-            if not mine or isinstance(op, Free):
+        for escape in escapes(self.function, self.analyses, storage):
+            stays = escape.position < position or not self.works_in_place(position)
+            if escape.kind is EscapeKind.OUTPUT and not stays:
                 continue
-            if isinstance(op, CallSubgraph | Switch | WhileLoop):
-                return f"%{mine[0].name} is given to another function"
-            if any(is_storage(v) for v in mine) and not isinstance(op, View):
-                return f"%{storage.name} is given away as a whole"
-            stays = at < position or not self.works_in_place(position)
-            if isinstance(op, Return) and stays:
-                return f"%{mine[0].name} is an output"
-            if isinstance(op, CollectiveStart) and stays and at != position:
-                return f"%{mine[0].name} is in another collective"
-            info = self.analyses.extern_info.get(op.target) if isinstance(op, CallExtern) else None
-            effects = self.aliasing.effects[at]
-            if info is not None and (gives_up(info.schema) or any(v in mine for _, v in effects.may_alias)):
-                return f"{info.schema.name} may keep %{mine[0].name}"
-            if any(self.aliasing.roots.get(v, NO_ROOTS) != (storage,) for v in mine):
-                return f"%{mine[0].name} may lie in other storages, too"
+            if escape.kind is EscapeKind.COLLECTIVE and (not stays or escape.position == position):
+                continue
+            return escape.why
         return ""
 
     def works_in_place(self, position: int) -> bool:

@@ -133,7 +133,7 @@ class Hoister:
             factor = storage.factor
             if (
                 not storage.op.stream
-                and not storage.op.result.type.is_symmetric
+                and not storage.op.result.type.is_group_memory
                 and factor.free_symbols <= set(function.captures)
                 and _never_fails(factor)
                 and prove_nonneg(factor, self.ranges)

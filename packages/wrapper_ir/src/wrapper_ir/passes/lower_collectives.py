@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from wrapper_ir.agreement import program_digest
+from wrapper_ir.agreement import allocation_ids
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.places import tensor_places
@@ -25,7 +25,6 @@ from wrapper_ir.values import Value, is_tensor
 __all__ = ["LowerCollectives"]
 
 _LOG = logging.getLogger(__name__)
-_ID_BITS, _SITE_BITS = 63, 16
 _SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
     Form.ONE_SHOT: (
         "(Tensor input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)",
@@ -90,7 +89,7 @@ class LowerCollectives(Pass):
     def _lowered(self, analyses: Analyses) -> Program:
         """The program with kernels, without frees."""
         program = strip_frees(analyses.program)
-        ids = _ids(program)
+        ids = allocation_ids(program)
         choices = [(c, next(ids)) for c in self.choices(analyses) if c.form is not Form.LIBRARY]
         for choice, id in reversed(choices):  # the last one first: positions before it stay what they are
             program = _replaced(program, choice, id)
@@ -103,14 +102,6 @@ class LowerCollectives(Pass):
 def _extern(form: Form) -> ExternDef:
     schema, symmetric = _SCHEMAS[form]
     return ExternDef(schema=form.value + schema, tags=(ExternTag.COLLECTIVE,), symmetric=symmetric)
-
-
-def _ids(program: Program) -> Iterator[int]:
-    """Allocation ids that no other program has: a hash of the program, and a number for each place that asks. None that the
-    program has already."""
-    taken = {op.result.type.space.alloc_id for op in program.ops if isinstance(op, AllocStorage)}
-    first = (int(program_digest(program), 16) >> (64 - _ID_BITS)) >> _SITE_BITS << _SITE_BITS
-    yield from (first + n for n in range(1 << _SITE_BITS) if first + n not in taken)
 
 
 def _replaced(program: Program, choice: CollectiveChoice, id: int) -> Program:

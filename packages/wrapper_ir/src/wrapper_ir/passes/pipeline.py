@@ -23,6 +23,7 @@ from wrapper_ir.passes.move_arguments import MoveArguments
 from wrapper_ir.passes.move_device import MoveDevice
 from wrapper_ir.passes.plan_memory import PlanMemory
 from wrapper_ir.passes.profile_ranges import ProfileRanges
+from wrapper_ir.passes.register_buffers import RegisterBuffers
 from wrapper_ir.passes.reorder_for_memory import ReorderForMemory
 from wrapper_ir.passes.reuse_for_results import ReuseForResults
 from wrapper_ir.passes.reuse_in_place import ReuseInPlace
@@ -55,6 +56,7 @@ _CLASSES: tuple[type[Pass], ...] = (
     MoveDevice,
     PlanMemory,
     ProfileRanges,
+    RegisterBuffers,
     ReorderForMemory,
     ReuseForResults,
     ReuseInPlace,

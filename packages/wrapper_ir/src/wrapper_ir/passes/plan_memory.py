@@ -239,7 +239,7 @@ def _without_pools(program: Program) -> Program:
         if isinstance(op, AllocStorage)
         and op.purpose is AllocPurpose.POOL
         and isinstance(op.result.type.nbytes, Int)
-        and not op.result.type.is_symmetric  # whose slots have no ids of their own
+        and not op.result.type.is_group_memory  # whose slots have no ids of their own
     }
     slots: dict[Value, Value] = {op.result: op.pool for op in body if isinstance(op, Slot)}
     for op in body if pools else ():

@@ -13,7 +13,7 @@ from wrapper_ir.expr import Expr, Int, Interval, expand, mul
 from wrapper_ir.expr.build import sum_of
 from wrapper_ir.layout import numel
 from wrapper_ir.ops import AllocPurpose, AllocStorage, Slot, View, ZeroMode
-from wrapper_ir.passes.symmetric_storages import shareable_symmetric
+from wrapper_ir.passes.group_storages import shareable_group_memory
 from wrapper_ir.planner import Buffer
 from wrapper_ir.program import Function, Program
 from wrapper_ir.types import StorageType
@@ -37,7 +37,7 @@ class PlannableStorage:
         return ZeroMode.NONE if self.op.zero is ZeroMode.NONE else ZeroMode.CALL
 
     def slot(self, pool: Value[StorageType], place: int) -> Slot:
-        """The storage as a slot that begins at `place` times the factor; one of symmetric memory has the pool's id."""
+        """The storage as a slot that begins at `place` times the factor; one of a group's memory has the pool's id."""
         op, stream = self.op, 0 if self.zero is ZeroMode.NONE else self.op.stream
         offset = mul(place, self.factor)
         result = op.result
@@ -49,7 +49,7 @@ class PlannableStorage:
     def kind(self) -> Hashable:
         """Storages of one kind may share a pool."""
         type = self.op.result.type
-        space = (type.space.kind, type.space.group)  # a pool has one id of symmetric memory for all
+        space = (type.space.kind, type.space.group)  # a pool has one id of a group's memory for all
         return type.device, space, self.op.stream, self.factor
 
     def buffer(self, last_use: int, unit: int) -> Buffer:
@@ -64,12 +64,12 @@ def plannable_storages(function: Function, analyses: Analyses) -> Iterator[Plann
     """The storages that a function allocates and frees, and that one stream uses."""
     live: Liveness = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
-    symmetric = shareable_symmetric(function, analyses)
+    shareable = shareable_group_memory(function, analyses)
     for position, op in enumerate(function.body):
         if (
             not isinstance(op, AllocStorage)
             or op.purpose is AllocPurpose.POOL
-            or (op.result.type.is_symmetric and op.result not in symmetric)
+            or (op.result.type.is_group_memory and op.result not in shareable)
             or op.result not in live.storages
             or op.result in crossing
         ):

@@ -32,7 +32,7 @@ def rename_groups(program: Program, names: Mapping[str, str], analyses: Analyses
 def _function(function: Function, analyses: Analyses, names: Mapping[str, str]) -> Function:
     def new(value: Value) -> Value:
         type = value.type
-        if not isinstance(type, StorageType) or not type.is_symmetric:
+        if not isinstance(type, StorageType) or not type.is_group_memory:
             return value
         space = dataclasses.replace(type.space, group=names.get(type.space.group, type.space.group))
         return Value(value.name, dataclasses.replace(type, space=space))

@@ -60,7 +60,7 @@ def reusable_storages(function: Function, analyses: Analyses) -> dict[Value, All
         if isinstance(op, AllocStorage)
         and op.purpose is AllocPurpose.PLAIN
         and op.zero is ZeroMode.NONE
-        and not op.result.type.is_symmetric
+        and not op.result.type.is_group_memory
         and op.result not in crossing
     }
     for op in function.body:

@@ -63,7 +63,7 @@ def _alike(one: PlannableStorage, other: PlannableStorage) -> bool:
     """Whether both are in the same memory and on one stream, of sizes that count in other factors."""
     a, b = one.op.result.type, other.op.result.type
     same = (a.device, a.space, one.op.stream) == (b.device, b.space, other.op.stream)
-    return same and one.factor != other.factor and not a.is_symmetric
+    return same and one.factor != other.factor and not a.is_group_memory
 
 
 def _inside(

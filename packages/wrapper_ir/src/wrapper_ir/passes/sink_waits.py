@@ -106,6 +106,6 @@ def _first_need(at: int, body: Sequence[Op], held: _InFlight, analyses: Analyses
 def _may_pass(op: Op, analyses: Analyses) -> bool:
     if isinstance(op, View) and op.mode is not ViewMode.ALIAS:
         return False
-    if isinstance(op, AllocStorage | Slot) and op.result.type.is_symmetric:
+    if isinstance(op, AllocStorage | Slot) and op.result.type.is_group_memory:
         return False
     return isinstance(op, _PASSABLE) and _FENCES.isdisjoint(op.effects(analyses).classes)

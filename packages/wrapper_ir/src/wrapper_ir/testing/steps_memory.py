@@ -34,6 +34,7 @@ def workspace(w: World) -> None:
                 space,
                 MemorySpace(MemoryKind.PINNED),
                 MemorySpace(MemoryKind.SYMMETRIC, w.string(), next(w.fresh)),
+                MemorySpace(MemoryKind.REGISTERED, w.string(), next(w.fresh)),
             )
         )
     type_ = StorageType(Int(256), CPU, space, alignment=rng.choice((4, 16, 64)))
@@ -45,7 +46,7 @@ def workspace(w: World) -> None:
         view = w.function.view(w.name("part"), storage, tensor_type(DType.F32, (16,)), 128 * k)
         if not zeroed:
             w.function.launch(FILL, (view, Float(1.0), Int(16)))
-        if space.kind is not MemoryKind.SYMMETRIC:  # which is never returned
+        if not type_.is_group_memory:  # which is never returned
             w.hold(view, root=root, ready=True)
 
 

@@ -164,15 +164,15 @@ _RULES = {
         "WIR049": "an argument that a collective in flight reads is written, freed or moved",
     },
     "symmetric": {
-        "WIR203": "two storages have one id of symmetric memory at the same time",
-        "WIR204": "a tensor in symmetric memory leaves a function: it is returned, or another tensor gets its storage",
+        "WIR203": "two storages have one id of symmetric or registered memory at the same time",
+        "WIR204": "a tensor in symmetric or registered memory leaves a function: it is returned, or another tensor gets its storage",
         "WIR205": "an argument that must be symmetric memory surely is not",
         "WIR206": "an operator is declared to need symmetric memory for what is not one of its tensor arguments, or twice for one",
         "WIR207": "an operator that is known to need symmetric memory for an argument is declared without",
         "WIR276": "bytes of symmetric memory are given on while an operator that does not wait for all processes may still be at work there",
         "WIR277": "an operator of one group is given symmetric memory of another",
         "WIR278": "an argument lies in symmetric memory at an offset that is not a number, and may differ between processes",
-        "WIR208": "symmetric memory is resized, or given to an operator that takes new memory for it, hands it to another tensor, or leaves its reuse to the device's allocator",
+        "WIR208": "symmetric or registered memory is resized, or given to an operator that takes new memory for it, hands it to another tensor, or leaves its reuse to the device's allocator",
     },
     "pools": {
         "WIR019": "a slot lies in a storage that is not a pool, or a storage has slots and tensors",

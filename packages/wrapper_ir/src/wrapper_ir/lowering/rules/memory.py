@@ -11,7 +11,7 @@ from wrapper_ir.layout import exact_quotient
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import SlotPlace, Step
-from wrapper_ir.lowering.storages import NO_SYMMETRIC, element_type, is_whole, lacks_symmetric
+from wrapper_ir.lowering.storages import NO_GROUP_MEMORY, element_type, is_whole, lacks_group_memory
 from wrapper_ir.types import DType, StorageType, TensorType, Type
 from wrapper_ir.values import Value, is_storage
 
@@ -33,10 +33,10 @@ _ONE = Int(1)
 
 def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
     """A storage with one view of all of it is allocated with that; any other one as a flat tensor. Persistent memory is there
-    already. Raises NotSupportedError WIR913 for symmetric memory of the CPU."""
+    already. Raises NotSupportedError WIR913 for memory of a process group on the CPU."""
     storage = op.result
-    if lacks_symmetric(storage.type):
-        raise state.not_supported(*NO_SYMMETRIC)
+    if lacks_group_memory(storage.type):
+        raise state.not_supported(*NO_GROUP_MEMORY)
     if storage in state.persistent.storages:
         if not state.persistent.is_held:
             yield _resized(storage, state)

@@ -1,4 +1,4 @@
-"""Symmetric memory: an allocation id is one piece of memory for as long as the processes of its group live, so one storage at
+"""Memory of process groups, symmetric or registered: an allocation id is one piece of memory for as long as the processes of its group live, so one storage at
 a time has it, and it stays inside the program."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _allocated(analyses: Analyses) -> Mapping[str, frozenset[MemorySpace]]:
         if name not in found:
             body = analyses.functions[name].body
             types = [op.result.type for op in body if isinstance(op, ops.AllocStorage)]
-            own = frozenset(type.space for type in types if type.is_symmetric)
+            own = frozenset(type.space for type in types if type.is_group_memory)
             found[name] = own.union(*(of(f) for _, op in calling_ops(body) for f in callees(op)))
         return found[name]
 
@@ -42,7 +42,7 @@ class Symmetric(Check):
         self.live: dict[MemorySpace, Value] = {}
         for param in facts.function.params:
             type = param.value.type
-            if isinstance(type, StorageType) and type.is_symmetric:
+            if isinstance(type, StorageType) and type.is_group_memory:
                 self.live.setdefault(type.space, param.value)  # slots of one memory may be lent together
 
     def handlers(self) -> Handlers:
@@ -60,7 +60,7 @@ class Symmetric(Check):
 
     def alloc(self, position: int, op: ops.AllocStorage) -> None:
         space = op.result.type.space
-        if op.result.type.is_symmetric and self.live.setdefault(space, op.result) is not op.result:
+        if op.result.type.is_group_memory and self.live.setdefault(space, op.result) is not op.result:
             self.taken(position, space, f"%{op.result.name}")
 
     def taken(self, position: int, space: MemorySpace, by: str) -> None:
@@ -95,7 +95,9 @@ class Symmetric(Check):
 
     def inside(self, position: int, value: Value) -> None:
         for root in self.roots_at(value, position):
-            if isinstance(root.type, StorageType) and root.type.is_symmetric:
+            if isinstance(root.type, StorageType) and root.type.is_group_memory:
                 self.report(
-                    "WIR204", f"%{value.name} lies in symmetric memory, and leaves the function", position
+                    "WIR204",
+                    f"%{value.name} lies in {root.type.space.kind.value} memory, and leaves the function",
+                    position,
                 )

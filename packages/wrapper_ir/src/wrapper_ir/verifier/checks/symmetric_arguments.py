@@ -132,8 +132,10 @@ class SymmetricArguments(Check):
         self.refuse(op.target, f"the storage of %{op.target.name} is resized", position)
 
     def refuse(self, value: Value, message: str, position: int) -> None:
-        if any(self.is_root_symmetric(root) for root in self.facts.aliasing.roots_at(value, position)):
-            self.report("WIR208", f"{message}, which is symmetric memory", position)
+        for root in self.facts.aliasing.roots_at(value, position):
+            if isinstance(root.type, StorageType) and root.type.is_group_memory:
+                self.report("WIR208", f"{message}, which is {root.type.space.kind.value} memory", position)
+                return
 
     def is_root_symmetric(self, root: Value) -> bool:
         return isinstance(root.type, StorageType) and root.type.is_symmetric

@@ -1,4 +1,4 @@
-"""Which storages in symmetric memory may be slots of a pool that others have, too."""
+"""Which storages in memory of a group may be slots of a pool that others have, too."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from wrapper_ir.program import Function
 from wrapper_ir.structure import operands
 from wrapper_ir.values import Value, is_storage
 
-__all__ = ["shareable_symmetric"]
+__all__ = ["shareable_group_memory"]
 
 
-def shareable_symmetric(function: Function, analyses: Analyses) -> Set[Value]:
-    """Storages in symmetric memory of which no other process uses bytes when the ops that are given them are over, that callees
+def shareable_group_memory(function: Function, analyses: Analyses) -> Set[Value]:
+    """Storages in symmetric or registered memory of which no other process uses bytes when the ops that are given them are over, that callees
     are not lent, and whose ids no other allocation of the program takes."""
-    made = [op.result for op in function.body if isinstance(op, AllocStorage) and op.result.type.is_symmetric]
+    made = [
+        op.result for op in function.body if isinstance(op, AllocStorage) and op.result.type.is_group_memory
+    ]
     if not made:
         return frozenset()
     counts = Counter(op.result.type.space for op in analyses.program.ops if isinstance(op, AllocStorage))

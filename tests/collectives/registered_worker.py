@@ -1,0 +1,206 @@
+"""One of two processes with a GPU each, whose collectives use memory registered with NCCL; started by `test_registered_gpu.py`.
+
+Usage: `python tests/collectives/registered_worker.py RANK FOLDER`. Writes what went wrong for each way to run the program, counts, and
+microseconds a call, into a file of the folder.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+os.environ["NCCL_NVLS_ENABLE"] = "0"  # no multicast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed import _functional_collectives as funcol
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+import fx_converter
+import inductor_frontend  # noqa: F401 - registers the backend
+import py_wrapper
+import wrapper_ir
+from fx_converter import FxOptions
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.interp import Interpreter
+from wrapper_ir.passes import run_pipeline
+from wrapper_ir_torch import REGISTERED_MEMORY, REGISTRATIONS
+
+WORLD = 2
+PATIENCE = timedelta(seconds=60)
+CALLS = 1000
+PROGRAM = """wir 0.3
+target cuda:RANK arch "sm_90"
+
+extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)
+extern "_c10d_functional::all_gather_into_tensor(Tensor input, int group_size, str group_name) -> Tensor" tags(collective)
+
+func @main(%x: f32[SIZE] @cuda:RANK) {
+  %a = alloc f32[SIZE] @cuda:RANK
+  copy %a, %x
+  %h = collective _c10d_functional::all_reduce_(%a, "sum", "0") group("0") : f32[SIZE] @cuda:RANK
+  %s = wait %h : f32[SIZE] @cuda:RANK
+  %g = collective _c10d_functional::all_gather_into_tensor(%s, 2, "0") group("0") : f32[TWICE] @cuda:RANK
+  %t = wait %g : f32[TWICE] @cuda:RANK
+  %y = alloc f32[TWICE] @cuda:RANK
+  copy %y, %t
+  return %y
+}
+"""
+
+
+def artifact(rank: int, size: int, passes: str) -> Artifact:
+    text = PROGRAM.replace("RANK", str(rank)).replace("SIZE", str(size)).replace("TWICE", str(2 * size))
+    return bare_artifact(run_pipeline(wrapper_ir.parse_program(text), passes))
+
+
+def ways(rank: int, folder: Path) -> dict[str, Callable[..., Any]]:
+    """All that run the program; Any: its results."""
+    one = artifact(rank, 1 << 20, "derive-frees,register-buffers")
+    planned = artifact(rank, 1 << 20, "derive-frees,register-buffers,plan-memory")
+    path = folder / f"{rank}.wir"
+    fx_converter.save(fx_converter.convert(one, FxOptions(kernel_calls="direct")), path)
+    return {
+        "interpreter": Interpreter(one, py_wrapper.TORCH_MACHINE),
+        "Python": py_wrapper.compile(one),
+        "Python, planned": py_wrapper.compile(planned),
+        "FX, direct": fx_converter.convert(one, FxOptions(kernel_calls="direct")),
+        "FX, hop": fx_converter.convert(planned, FxOptions(kernel_calls="hop")),
+        "FX, read again": fx_converter.load(path, FxOptions(kernel_calls="direct")),
+    }
+
+
+def check(way: Callable[..., Any], rank: int) -> None:
+    for turn in range(3):
+        parts = [torch.arange(float(1 << 20), device="cuda") * (other + turn + 1) for other in range(WORLD)]
+        (got,) = way(parts[rank])
+        torch.testing.assert_close(got, (parts[0] + parts[1]).repeat(2))
+
+
+def many_calls(rank: int) -> None:
+    """Nothing is registered again, and no memory is added."""
+    device = torch.device("cuda", rank)
+    run = py_wrapper.compile(artifact(rank, 1 << 20, "derive-frees,register-buffers"))
+    x = torch.ones(1 << 20, device="cuda")
+    run(x)
+    before = REGISTRATIONS.counts("0", device), torch.cuda.memory_reserved()
+    for _ in range(CALLS):
+        (got,) = run(x)
+    torch.cuda.synchronize()
+    assert (REGISTRATIONS.counts("0", device), torch.cuda.memory_reserved()) == before
+    assert bool((got == WORLD).all())
+
+
+def compiled(rank: int) -> None:
+    """A tensor-parallel model, and a sum and a gather whose results stay inside; both against eager."""
+    torch.manual_seed(0)
+    mesh = init_device_mesh("cuda", (WORLD,))
+    whole = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256)).cuda()
+    model = parallelize_module(whole, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+
+    def gathered(x: Tensor) -> Tensor:
+        total = funcol.all_reduce(x + 1, "sum", dist.group.WORLD)
+        rows: Tensor = funcol.all_gather_tensor(total * 2, 0, dist.group.WORLD)
+        return rows.relu() - 1
+
+    x = torch.randn(64, 256, device="cuda")
+    options: dict[str, Any] = {"passes": "register-buffers,plan-memory"}
+    for function in (model, gathered):
+        fast: Any = torch.compile(function, backend="wrapper_ir", options=options, fullgraph=True)
+        with torch.no_grad():
+            for _ in range(3):
+                torch.testing.assert_close(fast(x), function(x))
+
+
+def timed(rank: int) -> dict[str, float]:
+    """Microseconds a call of the same program, with and without registration, alternating."""
+    found: dict[str, float] = {}
+    for size in (1 << 18, 1 << 22, 1 << 26):
+        x = torch.ones(size, device="cuda")
+        runs = {
+            name: py_wrapper.compile(artifact(rank, size, passes))
+            for name, passes in (("plain", "derive-frees"), ("registered", "derive-frees,register-buffers"))
+        }
+        for turn in range(6):
+            for name, run in runs.items():
+                dist.barrier()
+                torch.cuda.synchronize()
+                start = time.perf_counter()
+                for _ in range(20):
+                    run(x)
+                torch.cuda.synchronize()
+                key = f"{name}, {size * 4} bytes"
+                taken = (time.perf_counter() - start) / 20 * 1e6
+                found[key] = min(taken, found.get(key, taken)) if turn else float("inf")
+    return found
+
+
+def ended(rank: int) -> None:
+    """With the group, its registrations and memory end."""
+    device = torch.device("cuda", rank)
+    assert REGISTRATIONS.counts("0", device).segments > 0
+    dist.barrier()
+    torch.cuda.synchronize()
+    dist.destroy_process_group()
+    gc.collect()
+    assert REGISTRATIONS.counts("0", device).tensors == 0
+
+
+def main(rank: int, folder: Path) -> None:
+    """Each step, until one fails."""
+    torch.cuda.set_device(rank)
+    device = torch.device("cuda", rank)
+    dist.init_process_group(
+        "nccl",
+        init_method=f"file://{folder}/store",
+        rank=rank,
+        world_size=WORLD,
+        timeout=PATIENCE,
+        device_id=device,
+    )
+    done: dict[str, Any] = {}
+
+    def step(name: str, run: Callable[[], Any]) -> None:
+        try:
+            done[name] = run() or ""
+        except Exception:
+            done[name] = traceback.format_exc()
+        (folder / f"rank{rank}.json").write_text(json.dumps(done), encoding="utf-8")
+        if isinstance(done[name], str) and done[name]:
+            os._exit(1)  # no farewell: the other process may be waiting for something else
+
+    for name, way in ways(rank, folder).items():
+        step(name, lambda way=way: check(way, rank))  # type: ignore[misc]
+    step("many calls", lambda: many_calls(rank))
+    step("compiled", lambda: compiled(rank))
+    step("times", lambda: timed(rank))
+    step("counts", lambda: [str(REGISTRATIONS.counts("0", device))])
+    step("released", lambda: released(device))
+    step("ended", lambda: ended(rank))
+    os._exit(0)
+
+
+def released(device: torch.device) -> None:
+    """Of a living group, memory can be given back; a program that is called again registers new memory."""
+    REGISTERED_MEMORY.release("0")
+    REGISTRATIONS.release("0")
+    assert REGISTRATIONS.counts("0", device).segments == 0
+    check(
+        py_wrapper.compile(artifact(device.index or 0, 1 << 20, "derive-frees,register-buffers")),
+        device.index or 0,
+    )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))
