@@ -13,12 +13,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch._inductor import config as inductor_config
-from torch.distributed import _symmetric_memory as symmetric_memory
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import inductor_frontend
-from inductor_frontend import CaptureError, ConversionError, HookError
+from inductor_frontend import CaptureError, ConversionError
 from tests.collectives.collective_cases import CASES, GROUP, HAS_P2P, c10d, fake_group, funcol
 from tests.common.torch_versions import golden_file
 from wrapper_ir import print_program
@@ -159,19 +158,6 @@ class TestRefusals:
             pytest.raises(Exception, match=r"FE310.* is given a process group as"),
         ):
             torch.compile(model, backend="wrapper_ir", fullgraph=True)(torch.randn(4, 4))
-
-    def test_inductors_own_communication_buffers(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The pass `lower-collectives` chooses them, with ids that are equal on all processes."""
-        monkeypatch.setattr(symmetric_memory, "is_symm_mem_enabled_for_group", lambda group: True)
-
-        def model(x: Tensor) -> Any:
-            return funcol.all_reduce(x + 1, "sum", GROUP)
-
-        with (
-            inductor_config.patch({"_collective.auto_select": True}),
-            refused(HookError, "FE202", f"communication buffer of group '{GROUP}'", "lower-collectives"),
-        ):
-            capture(model)
 
     @_NEEDS_P2P
     def test_a_message_that_is_never_waited_for(self) -> None:

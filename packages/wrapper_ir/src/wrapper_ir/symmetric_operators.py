@@ -19,6 +19,7 @@ __all__ = [
     "gives_up",
     "missing_symmetric",
     "needed_symmetric",
+    "needs_multicast",
     "waits_for_all",
 ]
 
@@ -108,6 +109,11 @@ def _looked_up(table: Mapping[str, tuple[str, ...]], schema: OpSchema) -> tuple[
 def needed_symmetric(schema: OpSchema) -> tuple[str, ...]:
     """The arguments of an operator that are known to need symmetric memory, in the order of its schema."""
     return _looked_up(SYMMETRIC_ARGUMENTS, schema)
+
+
+def needs_multicast(name: str) -> bool:
+    """Whether the operator of this name works through a multicast object of its memory."""
+    return name.startswith("symm_mem::") and ("multimem" in name or "multicast" in name)
 
 
 def waits_for_all(schema: OpSchema) -> bool:

@@ -10,6 +10,7 @@ from torch._inductor import ir
 from torch._ops import HigherOrderOperator, OpOverload
 
 from inductor_frontend.operators.higher_order import print_def, random_def, takes_operator
+from inductor_frontend.operators.multicast import refuse_multicast
 from inductor_frontend.operators.results import check_result, output_type
 from inductor_frontend.operators.schemas import extern_def, out_overload, overload_of, scalar_result
 from inductor_frontend.operators.unbacked import define_unbacked
@@ -45,6 +46,7 @@ def _op(scope: Scope, overload: OpOverload, args: Iterable[object], kwargs: Mapp
 
 def call_out(scope: Scope, node: ir.ExternKernelOut) -> None:
     """An out variant that writes into the node's own buffer."""
+    refuse_multicast(node)
     name = node.python_kernel_name or ""
     out = node.output_view if node.output_view is not None else node
     if name.endswith("_mm_plus_mm"):
@@ -79,6 +81,7 @@ def call_alloc(scope: Scope, node: ir.ExternKernelAlloc) -> None:
 def call_fallback(scope: Scope, node: ir.FallbackKernel) -> None:
     """A call of an operator that Inductor does not generate code for. The sizes that only its result tells are defined before
     the result is checked against them."""
+    refuse_multicast(node)
     args, kwargs = fallback_args(node)
     result = _call_result(scope, node, args, kwargs)
     define_unbacked(scope, node, result)

@@ -31,6 +31,10 @@ __all__ = ["start_collective", "wait_collective", "wait_for_rest"]
 _CODE = "FE310"
 _STARTING = "_c10d_functional"
 """The namespace whose operators return before they are done."""
+_STARTING_OVER_SYMMETRIC = frozenset(
+    {"symm_mem::_low_contention_all_gather", "symm_mem::_low_contention_reduce_scatter"}
+)
+"""Others that do: by the copy engines, over symmetric memory of their own."""
 _BLOCKING = frozenset({"_dtensor::shard_dim_alltoall"})
 """Lowered like collectives, but done when they return."""
 _BATCH = "_c10d_functional::batch_p2p_ops"
@@ -75,7 +79,7 @@ def _refuse(overload: OpOverload) -> None:
             f"{name} sends and receives in one call, whose schema does not say which tensors it writes",
             hint="send and receive one by one: torch.distributed.isend and irecv",
         )
-    if overload.namespace != _STARTING:
+    if overload.namespace != _STARTING and name not in _STARTING_OVER_SYMMETRIC:
         raise ConversionError(
             _CODE,
             f"{name} is not known to return before it is done, or to be done when it returns",

@@ -79,6 +79,10 @@ def out_overload(node: ir.ExternKernel) -> tuple[OpOverload, str]:
         if isinstance(candidate, OpOverload):
             overload = candidate
             outs = [a.name for a in overload._schema.arguments if a.is_out]
+    if not outs:  # since 2.13, torch registers variants whose output is an argument like others
+        outs = [
+            a.name for a in overload._schema.arguments if a.alias_info is not None and a.alias_info.is_write
+        ]
     if len(outs) != 1:
         raise ConversionError("FE301", f"{overload} has {len(outs)} out arguments")
     return overload, outs[0]

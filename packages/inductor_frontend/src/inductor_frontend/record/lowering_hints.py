@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._guards import detect_fake_mode
+from torch._inductor import config as inductor_config
 
 from inductor_frontend.torch_patches._compat import LOWERS_ANY_SLICE
 from inductor_frontend.torch_patches.symbol_facts import symbol_range
@@ -15,6 +16,7 @@ from inductor_frontend.torch_patches.symbol_facts import symbol_range
 __all__ = ["lowering_hint"]
 
 _LOOPS = (torch.ops.higher_order.while_loop, torch.ops.higher_order.while_loop_stack_output)
+_SUMS = ("_c10d_functional.all_reduce.default", "_c10d_functional.all_reduce_.default")
 _ROLLED = (torch.ops.higher_order.scan, torch.ops.higher_order.map_impl)
 
 
@@ -37,7 +39,20 @@ def lowering_hint(gm: fx.GraphModule, inputs: Sequence[Any]) -> str:  # Any: fak
                     f"{node.name} cuts a dimension of size {size}: give it bounds, as Dim(..., min=2, max=4096), or capture with "
                     "torch 2.13, which lowers slices of any size"
                 )
+        if _is_open_sum(node):
+            return (
+                f"{node.name} sums a tensor whose size is known at run time only, which Inductor cannot choose a form for: leave "
+                "torch._inductor.config._collective.auto_select off"
+            )
     return ""
+
+
+def _is_open_sum(node: fx.Node) -> bool:
+    """Whether Inductor compares the size of what is summed, which is not a number, with its limit for symmetric memory."""
+    if not inductor_config._collective.auto_select or str(node.target) not in _SUMS:
+        return False
+    summed: Any = node.args[0]  # a node, whose value is fake
+    return isinstance(summed.meta["val"].numel(), torch.SymInt)
 
 
 def _open_sizes(node: fx.Node, env: Any) -> Iterator[Any]:  # Any: torch's ShapeEnv, and sizes

@@ -12,11 +12,13 @@ import sympy
 from torch._inductor import config, ir
 from torch._inductor.codegen.common import WorkspaceArg
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+from torch._inductor.scheduler import SchedulerBuffer
 from torch._inductor.virtualized import V
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from inductor_frontend.errors import HookError
 from inductor_frontend.record import events
+from inductor_frontend.record.communication import check_communication_buffer
 from inductor_frontend.record.inplace import inplace_pairs
 from inductor_frontend.record.kernels import kernel_nodes, translation_unit, triton_module
 from inductor_frontend.record.launch_args import cpp_args, triton_args
@@ -204,23 +206,27 @@ class RecordingWrapper(PythonWrapperCodegen):
             case ir.NonOwningLayout(view=ir.ReinterpretView() as view):
                 self.codegen_allocation(buffer_under(view.data))
                 self.events.append(events.Alias(buffer, view))
-            case ir.CommBufferLayout(group_name=group):
-                raise HookError(
-                    "FE202",
-                    f"Inductor has made buffer {name} a communication buffer of group {group!r}",
-                    hint="leave torch._inductor.config._collective.auto_select off, and choose collectives in the program: "
-                    'options={"passes": "lower-collectives,plan-memory"}, or wir opt --pass lower-collectives',
-                )
+            case ir.CommBufferLayout():
+                check_communication_buffer(name, layout)
+                self.events.append(events.Allocate(buffer))
             case ir.NonOwningLayout():
                 raise HookError("FE202", f"buffer {name} has a layout of class {type(layout).__name__}")
             case _:
                 self.events.append(events.Allocate(buffer))
 
+    def can_reuse(self, input_buffer: Any, output_buffer: object = None) -> bool:  # Any: see codegen_free
+        """Whether a kernel may work in place, over a buffer that ends there. Communication buffers stay what they are, which torch
+        2.11 does not see to."""
+        node = input_buffer.node if isinstance(input_buffer, SchedulerBuffer) else input_buffer
+        if isinstance(node, ir.Buffer) and isinstance(node.layout, ir.CommBufferLayout):
+            return False
+        return bool(super().can_reuse(input_buffer, output_buffer))  # type: ignore[no-untyped-call]  # Inductor's
+
     def codegen_free(self, buffer: Any) -> None:  # Any: buffers, workspaces, torchbind objects
         """Frees are derived later; the scheduler only needs to know that the buffer is gone."""
         if isinstance(buffer, (ir.InputBuffer, ir.TorchBindObject)):
             return
-        if self.can_reuse(buffer):  # type: ignore[no-untyped-call]  # Inductor's
+        if self.can_reuse(buffer):
             self.freed.add(buffer.get_name())
 
     def codegen_inplace_reuse(self, input_buffer: ir.Buffer, output_buffer: ir.Buffer) -> None:

@@ -51,12 +51,16 @@ def own_arguments(node: ir.ExternKernelOut) -> tuple[Sequence[object], dict[str,
     """The arguments of an out variant besides its out, by position and by name; raises ConversionError FE301.
 
     Inductor keeps tensors and other arguments in two lists. For its own operators, tensors come first. For a custom
-    one the order and the nesting are those of the source node's arguments.
+    one the order is that of the schema, and where that does not tell which arguments there are, order and nesting are those of the
+    source node's arguments.
     """
     positional = (*node.inputs, *node.constant_args)
     source = node.get_origin_node()  # of a buffer that was written since: the operator that did
     if source is None or not _is_custom(node.op_overload):
         return positional, dict(node.kwargs)
+    by_schema = None if node.kwargs else _by_schema(node)
+    if by_schema is not None:
+        return by_schema, {}
     tensors: list[Any] = [*reversed(node.inputs)]
     others: list[Any] = [*reversed(node.constant_args)]
     found: Any = None
@@ -72,6 +76,24 @@ def own_arguments(node: ir.ExternKernelOut) -> tuple[Sequence[object], dict[str,
         )
     args, kwargs = found
     return args, kwargs
+
+
+def _by_schema(node: ir.ExternKernelOut) -> list[object] | None:
+    """The arguments by position, where the schema alone says which of them are tensors."""
+    assert isinstance(node.op_overload, torch._ops.OpOverload)
+    declared = [
+        a for a in node.op_overload._schema.arguments if a.alias_info is None or not a.alias_info.is_write
+    ]
+    if any("Tensor" in str(a.type) and not isinstance(a.type, torch.TensorType) for a in declared):
+        return None
+    tensors, others = [*reversed(node.inputs)], [*reversed(node.constant_args)]
+    found: list[object] = []
+    for argument in declared[: len(tensors) + len(others)]:
+        rest: list[Any] = tensors if isinstance(argument.type, torch.TensorType) else others
+        if not rest:
+            return None
+        found.append(rest.pop())
+    return None if tensors or others else found
 
 
 def _is_custom(target: object) -> bool:

@@ -36,10 +36,20 @@ def own_storage(scope: Scope, buffer: ir.Buffer) -> None:
     if name in scope.graph.buffer_to_padded_size:
         elements = scope.expr(V.graph.get_allocation_storage_size(buffer))
         nbytes = mul(elements, Int(type.dtype.itemsize))
-    space = MemorySpace(MemoryKind.PINNED) if buffer.get_is_pinned() else MemorySpace()
+    space = _space(scope, buffer)
     zero = ZeroMode.CALL if _is_undefined(buffer) else ZeroMode.NONE
     storage = scope.function.alloc_storage(f"{name}.s", nbytes, device=type.device, space=space, zero=zero)
     scope.bind(name, scope.make_view(name, storage, type))
+
+
+def _space(scope: Scope, buffer: ir.Buffer) -> MemorySpace:
+    """Communication buffers are numbered; their ids follow from the whole program, when it is there."""
+    if buffer.get_is_pinned():
+        return MemorySpace(MemoryKind.PINNED)
+    layout = buffer.get_output_spec()
+    if isinstance(layout, ir.CommBufferLayout):
+        return MemorySpace(MemoryKind.SYMMETRIC, layout.group_name, next(scope.shared.communication_buffers))
+    return MemorySpace()
 
 
 def _is_undefined(buffer: ir.Buffer) -> bool:

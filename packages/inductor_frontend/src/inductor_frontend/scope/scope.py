@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from typing import TypeVar
 
 import sympy
@@ -44,6 +45,8 @@ class Shared:
     constants: ConstantTable
     checks: CheckTable
     translate: Callable[[Scope], None]
+    communication_buffers: Iterator[int] = field(default_factory=count)
+    """Numbers for Inductor's communication buffers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from inductor_frontend.scope.scope import Callee, Scope
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.ops import UNKNOWN, Arg, Copy
-from wrapper_ir.types import TensorType, Type
+from wrapper_ir.types import StorageType, TensorType, Type
 from wrapper_ir.values import Value, as_tensor
 
 __all__ = ["Operands", "conform", "copy", "make_callee"]
@@ -120,6 +120,7 @@ def _owned(inner: Scope, values: list[Arg]) -> list[Arg]:
         if origin is not None and isinstance(value, Value):
             if origin.params or origin.constants or not origin.certain or taken & set(origin.own):
                 value = copy(inner, value, value.type)
+            value = outside_of_symmetric(inner, value)
             taken.update(origin.own)
         owned.append(value)
     return owned
@@ -131,6 +132,12 @@ def copy(scope: Scope, value: Value, type: Type) -> Value:
     result = scope.function.alloc(f"{value.name}.c", type)
     scope.function.append(Copy(dst=result, src=as_tensor(value), prov=scope.function.prov))
     return result
+
+
+def outside_of_symmetric(scope: Scope, value: Value) -> Value:
+    """A result as it leaves its function: a communication buffer, which later calls write again, as a copy."""
+    root = scope.root(value).type
+    return copy(scope, value, value.type) if isinstance(root, StorageType) and root.is_symmetric else value
 
 
 def conform(scope: Scope, value: Value, wanted: Type) -> Value:

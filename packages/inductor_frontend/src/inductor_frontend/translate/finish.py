@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inductor_frontend.options import CaptureOptions
+from inductor_frontend.translate.allocation_ids import with_allocation_ids
 from inductor_frontend.translate.early_memory import early_memory
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import Wait
@@ -16,7 +17,7 @@ __all__ = ["finish"]
 def finish(program: Program, options: CaptureOptions) -> Analyses:
     """Ends every storage at its last use, in callees where it can be moved there; verifies the result, as the
     options ask. Returns the finished program's memo. Raises VerificationError."""
-    given = Analyses(program)
+    given = Analyses(with_allocation_ids(program))
     early = given.after(early_memory(given))
     if options.sink_waits and any(isinstance(op, Wait) for op in early.program.ops):
         early = early.after(SinkWaits().run(early.program, early))

@@ -29,6 +29,7 @@ from inductor_frontend.scope.outer_streams import OuterStreams
 from inductor_frontend.scope.parameters import param_type
 from inductor_frontend.scope.provenance import ProvenanceReader
 from inductor_frontend.scope.scope import Scope, Shared
+from inductor_frontend.translate.callees import outside_of_symmetric
 from inductor_frontend.translate.translation import translate
 from wrapper_ir.builder import ProgramBuilder
 from wrapper_ir.ops import UNKNOWN, Arg
@@ -130,6 +131,7 @@ class _Builder:
         for output in self.graph.graph_outputs:
             result = to_arg(self.scope, output)
             if isinstance(result, Value):
+                result = outside_of_symmetric(self.scope, result)
                 result = self.scope.own_view(result) if result in views else result
                 views.add(result)
             found.append(result)

@@ -1,0 +1,26 @@
+"""Inductor's communication buffers: which of them a program can have."""
+
+from __future__ import annotations
+
+from torch._inductor import ir
+
+from inductor_frontend.errors import HookError
+
+__all__ = ["check_communication_buffer"]
+
+
+def check_communication_buffer(name: str, layout: ir.CommBufferLayout) -> None:
+    """Raises HookError FE202 for a buffer that is not in symmetric memory, or on a device that has none."""
+    if layout.comm_buffer_type is not ir.CommBufferType.SYMM_MEM:
+        raise HookError(
+            "FE202",
+            f"buffer {name} is a communication buffer of type {layout.comm_buffer_type.value}",
+            hint="leave torch._inductor.config._collective.auto_select off",
+        )
+    if layout.device.type != "cuda":
+        raise HookError(
+            "FE202",
+            f"Inductor has made buffer {name} a communication buffer of group {layout.group_name!r} on {layout.device}, "
+            "which has no symmetric memory",
+            hint="leave torch._inductor.config._collective.auto_select off, or capture the model for a GPU",
+        )
