@@ -23,7 +23,6 @@ os.environ["NCCL_NVLS_ENABLE"] = "0"  # no multicast
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed import _functional_collectives as funcol
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -32,6 +31,7 @@ import inductor_frontend  # noqa: F401 - registers the backend
 import py_wrapper
 import wrapper_ir
 from fx_converter import FxOptions
+from tests.collectives.collective_cases import funcol
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.interp import Interpreter
 from wrapper_ir.passes import run_pipeline
