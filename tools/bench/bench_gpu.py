@@ -55,22 +55,22 @@ which now happens while Inductor is imported. So at most 1.1 of stock for the ti
 nothing of Inductor's compiler is imported any more: 0.85."""
 
 OUTCOME = """\
-Calls: as predicted for plans of memory, 0.75 and 0.69 of stock where allocating each result takes 0.80 and 0.76, and Python and
-FX take the same. 0.55 is not reached: two thirds of a call are torch's products, whose host time calling torch's C function does not
-lower (11.8 of 12.0 us), and launches. With graphs ours is below stock's reduce-overhead in every row (0.86, 0.94, 0.98), and the host is
-done in 0.54 and 0.67 of its time, of which guards and autograd's wrappers, the same for both, are 0.31 and 0.46. So a call until
-finished is 1.15 to 1.17 of a bare replay, not 1.03: 30 and 77 us pass before any backend is asked. 8 x 256 tokens are no longer
-slower than stock, since products are padded as it pads them.
+Calls: with graphs a call takes 1.004 to 1.02 of a bare replay where calls are queued in a row. One call until finished takes 1.13 to
+1.18 of it for the two small rows, not 1.03: before any backend is asked, guards and autograd's wrappers take 29 and 74 us (below). It is below stock's
+reduce-overhead in every row, and the host is done in 0.55 and 0.63 of its time: of the 112 us for GPT-2 those 74 are the same for both sides,
+so that 0.5, which is 89 us, is out of reach there. Without graphs 0.70 and 0.68 of stock, where allocating each result takes 0.78 and 0.77; Python and FX take the same. 0.55 is not reached: two thirds of a
+call are torch's products, whose host time calling torch's C function does not lower (11.8 of 12.0 us), and launches. 8 x 256 tokens are no
+longer slower than stock, since products are padded as it pads them.
 
-Training: equal losses; 0.84 of stock without graphs, worse than predicted, since autograd's part and the optimizer are the same on
-both sides; with graphs 0.99 of reduce-overhead, and 500 MiB more held: results keep memory of their own, in which
+Training: equal losses; 0.81 of stock without graphs, worse than predicted, since autograd's part and the optimizer are the same on
+both sides; with graphs 0.99 of reduce-overhead, and 600 MiB more held: results keep memory of their own, in which
 backward's recording does not lie ([what was considered](../adr/0016-recordings.md)); how much of it that is was not measured.
 
-First calls: from warm caches 0.55 to 0.82, better than predicted. In fresh caches GPT-2 small takes 0.93, but the two small models 2.1 and
-3.7 of stock: they wait some 5 s for the process that compilers are forked from, where stock compiles in its own process until
-its pool is there.
+First calls: from warm caches 0.64 to 0.83, better than predicted. In fresh caches 0.86 to 1.10. Before kernels were compiled in the process
+itself until the process is there that compilers are forked from, the two small models took 3.7 and 2.1 of stock. What remains of the tiny model's
+0.2 s are imports of our modules. Pausing Python's collector meanwhile moves its work to the end and saves nothing.
 
-Calls, training steps, the host's parts (before memory was planned) and first calls are of four runs of one day."""
+Calls and training steps, the host's parts (before memory was planned) and first calls are of three runs."""
 
 _ROUNDS, _CALLS = 15, 10
 _ROW = 50

@@ -108,7 +108,7 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
             with file.open("a", encoding="utf-8") as results:
                 results.write(json.dumps(asdict(result)) + "\n")
     done = [known[key] for key in wanted if key in known]
-    text = render(sides, done, len(counted_cases(None, kernels)), kernels)
+    text = render(sides, done, len(counted_cases(None, kernels, options.every)), kernels, options.every)
     print(text)
     missing = len(wanted) - len(done)
     is_part = options.sample is not None or options.every > 1 or options.only or options.op
@@ -158,11 +158,19 @@ def share(results: Sequence[Result], side: str) -> float:
     return errors.count("") / len(errors) if errors else 1.0
 
 
-def render(sides: Sides, results: Sequence[Result], total: int, kernels: Kernels = Kernels.CPP) -> str:
-    """Totals, and every case of ours that fails. `total` is how many cases there are."""
+def render(
+    sides: Sides,
+    results: Sequence[Result],
+    total: int,
+    kernels: Kernels = Kernels.CPP,
+    every_nth: int = 1,
+) -> str:
+    """Totals, and every case of ours that fails. `total` is how many cases there are, of every Nth operator."""
     options = " --kernels gpu" if kernels is Kernels.GPU else ""
     ours = sum(r.side == sides.ours for r in results)
     part = f" So far {ours} of {total} cases ran, which are a fair sample." if ours < total else ""
+    if every_nth > 1:
+        part += f" They are those of one operator in {every_nth}."
     planned = sum(r.slots > 0 for r in results)
     if planned:
         part += f" {planned} of them have slots, {sum(r.slots for r in results)} in all."

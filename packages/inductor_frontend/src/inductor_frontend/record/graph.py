@@ -37,7 +37,7 @@ class RecordingGraph(GraphLowering):
 
     def init_wrapper_code(self, *args: object, **kwargs: object) -> None:
         """Installs our wrapper; takes Inductor's arguments, which concern subgraphs and partitions."""
-        if not set(self.device_types) - {"meta"}:
+        if not set(self.device_types) - {"cpu", "meta"}:
             self._add_devices_of_inputs()
         others = sorted(set(self.device_types) - {"cpu", "meta"})
         if len(others) > 1:
@@ -58,7 +58,7 @@ class RecordingGraph(GraphLowering):
         self.wrapper_code = self.make_wrapper()
 
     def _add_devices_of_inputs(self) -> None:
-        """Of a graph that computes nothing, such as one that gives its input back; Inductor takes it for the CPU's."""
+        """Of a graph that computes nothing there, such as one that gives its input back; Inductor takes it for the CPU's."""
         for given in self.graph_inputs.values():
             device = given.get_device() if isinstance(given, ir.TensorBox) else None
             if device is not None:
