@@ -12,7 +12,6 @@ import sympy
 from torch._inductor import config, ir
 from torch._inductor.codegen.common import WorkspaceArg
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
-from torch._inductor.scheduler import SchedulerBuffer
 from torch._inductor.virtualized import V
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
@@ -208,25 +207,18 @@ class RecordingWrapper(PythonWrapperCodegen):
                 self.events.append(events.Alias(buffer, view))
             case ir.CommBufferLayout():
                 check_communication_buffer(name, layout)
+                V.graph.never_reuse_buffers.add(name)  # torch 2.11 lets kernels work in place there
                 self.events.append(events.Allocate(buffer))
             case ir.NonOwningLayout():
                 raise HookError("FE202", f"buffer {name} has a layout of class {type(layout).__name__}")
             case _:
                 self.events.append(events.Allocate(buffer))
 
-    def can_reuse(self, input_buffer: Any, output_buffer: object = None) -> bool:  # Any: see codegen_free
-        """Whether a kernel may work in place, over a buffer that ends there. Communication buffers stay what they are, which torch
-        2.11 does not see to."""
-        node = input_buffer.node if isinstance(input_buffer, SchedulerBuffer) else input_buffer
-        if isinstance(node, ir.Buffer) and isinstance(node.layout, ir.CommBufferLayout):
-            return False
-        return bool(super().can_reuse(input_buffer, output_buffer))  # type: ignore[no-untyped-call]  # Inductor's
-
     def codegen_free(self, buffer: Any) -> None:  # Any: buffers, workspaces, torchbind objects
         """Frees are derived later; the scheduler only needs to know that the buffer is gone."""
         if isinstance(buffer, (ir.InputBuffer, ir.TorchBindObject)):
             return
-        if self.can_reuse(buffer):
+        if self.can_reuse(buffer):  # type: ignore[no-untyped-call]  # Inductor's
             self.freed.add(buffer.get_name())
 
     def codegen_inplace_reuse(self, input_buffer: ir.Buffer, output_buffer: ir.Buffer) -> None:
