@@ -26,6 +26,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn import functional as F
 
 from tests.collectives.disagreement_cases import planted_disagreements
+from tests.collectives.fused_cases import fused_products
 from tests.collectives.rank_cases import RANK_CASES
 from tests.common.parallel_models import ParallelGpt
 from wrapper_ir.errors import ExecutionError
@@ -161,6 +162,7 @@ CASES: Mapping[str, Callable[[int, int, Path], None]] = MappingProxyType(
         f.__name__: f
         for f in (
             finished_collectives,
+            fused_products,
             disagreement,
             planted_disagreements,
             tensor_parallel_gpt,

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import _functional_collectives
 
-__all__ = ["Column", "ParallelGpt", "ParallelMlp", "Row", "Sum", "SumGradients"]
+__all__ = ["Column", "ParallelGpt", "ParallelMlp", "Row", "SequenceMlp", "Sum", "SumGradients"]
 
 # Any in this file: what torch leaves untyped
 _funcol: Any = _functional_collectives
@@ -80,6 +80,37 @@ class ParallelMlp(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.layers:
             x = x + layer(x)
+        return x
+
+
+class _SequenceLayer(nn.Module):
+    """A gated layer: each process has a part of the rows, and a part of every weight."""
+
+    def __init__(self, width: int, inner: int, world: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.gate = nn.Linear(width, inner // world, bias=False)
+        self.up = nn.Linear(width, inner // world, bias=False)
+        self.down = nn.Linear(inner // world, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = _funcol.all_gather_tensor(self.norm(x), 0, dist.group.WORLD)
+        made = self.down(nn.functional.silu(self.gate(rows)) * self.up(rows))
+        part: Tensor = _funcol.reduce_scatter_tensor(made, "sum", 0, dist.group.WORLD)
+        return x + part
+
+
+class SequenceMlp(nn.Module):
+    """`layers` of three products each, whose rows are split between layers (sequence parallelism): a gather and a reduce-scatter a
+    layer. For inference."""
+
+    def __init__(self, layers: int, width: int, inner: int, world: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([_SequenceLayer(width, inner, world) for _ in range(layers)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
         return x
 
 

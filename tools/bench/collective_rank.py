@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from torch.distributed import _functional_collectives
 from torch.nn import functional as F
 
-from tests.common.parallel_models import ParallelGpt, ParallelMlp
+from tests.common.parallel_models import ParallelGpt, ParallelMlp, SequenceMlp
 from tools.bench.timing import alternate
 
-__all__ = ["JOBS", "SIDES", "SIZES"]
+__all__ = ["FUSED", "JOBS", "SIDES", "SIZES"]
 
 # Any in this file: compiled callables, what torch leaves untyped
 _funcol: Any = _functional_collectives
@@ -49,6 +49,12 @@ SIDES: Mapping[str, Mapping[str, Any]] = {
     "ours, graphs": _ours(passes=_GRAPHS, recordings=4),
     "ours, lowered, graphs": _ours(passes=f"lower-collectives,{_GRAPHS},plan-memory", recordings=4),
 }
+FUSED = "ours, fused products"
+_WITH_FUSED: Mapping[str, Mapping[str, Any]] = {
+    **SIDES,
+    FUSED: _ours(passes="lower-collectives{fused-products=true},plan-memory"),
+}
+"""Also with products that are fused with collectives, where a job has any."""
 SIZES = (1 << 10, 1 << 14, 1 << 17, 1 << 18, 1 << 20)
 """Bytes of the all-reduces whose latency is measured."""
 
@@ -103,12 +109,17 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def _compiled(me: Rank, model: Callable[..., Any], check: Callable[[Callable[..., Any]], None]) -> Found:
+def _compiled(
+    me: Rank,
+    model: Callable[..., Any],
+    check: Callable[[Callable[..., Any]], None],
+    sides: Mapping[str, Mapping[str, Any]],
+) -> Found:
     """Each side, checked; `failed` has those that some process could not do, and why."""
     runs: dict[str, Callable[..., Any]] = {"eager": model}
     failed: dict[str, str] = {}
     wanted = os.environ.get("BENCH_SIDES", "").split(";")
-    for side, settings in SIDES.items():
+    for side, settings in sides.items():
         if wanted != [""] and side not in wanted:
             continue
         torch._dynamo.reset()
@@ -139,7 +150,12 @@ def _timed(me: Rank, calls: Mapping[str, Callable[[], object]]) -> dict[str, lis
     return times
 
 
-def _inference(me: Rank, model: nn.Module, args: tuple[Tensor, ...]) -> Found:
+def _inference(
+    me: Rank,
+    model: nn.Module,
+    args: tuple[Tensor, ...],
+    sides: Mapping[str, Mapping[str, Any]] = SIDES,
+) -> Found:
     """Times of a call by each side; every side's results are eager mode's."""
     with torch.no_grad():
         want = model(*args)
@@ -148,7 +164,7 @@ def _inference(me: Rank, model: nn.Module, args: tuple[Tensor, ...]) -> Found:
             for _ in range(4):  # the first ones of a graph are not replays
                 _require_close(run(*args), want)
 
-        found = _compiled(me, model, check)
+        found = _compiled(me, model, check, sides)
         calls = {side: partial(run, *args) for side, run in found["runs"].items()}
         return {"failed": found["failed"], "times": _timed(me, calls)}
 
@@ -167,6 +183,15 @@ def mlp(me: Rank) -> Found:
     model = ParallelMlp(8, width, 4 * width, me.world).to(me.device, me.dtype).eval()
     x = torch.randn(64, width, generator=torch.Generator().manual_seed(7)).to(me.device, me.dtype)
     return _inference(me, model, (x,))
+
+
+def sequence_mlp(me: Rank) -> Found:
+    """Two gated layers of a model of 4096 whose 4096 rows are split: a gather of 16 MiB a process, products, a reduce-scatter."""
+    torch.manual_seed(me.rank)
+    width, inner, rows = (4096, 14336, 4096) if me.on_gpu else (32, 64, 16)
+    model = SequenceMlp(2, width, inner, me.world).to(me.device, me.dtype).eval()
+    x = torch.randn(rows // me.world, width, generator=torch.Generator().manual_seed(7 + me.rank))
+    return _inference(me, model, (x.to(me.device, me.dtype),), _WITH_FUSED)
 
 
 def _gpt(me: Rank) -> tuple[ParallelGpt, Tensor]:
@@ -338,6 +363,7 @@ def death(me: Rank) -> Found:
 
 JOBS: Mapping[str, Callable[[Rank], Found]] = {
     "mlp": mlp,
+    "sequence_mlp": sequence_mlp,
     "gpt_inference": gpt_inference,
     "gpt_training": gpt_training,
     "latency": latency,

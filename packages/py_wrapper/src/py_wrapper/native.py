@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from py_wrapper import higher_order
-from wrapper_ir.quoting import python_attribute
+from wrapper_ir.quoting import python_attribute, python_string
 from wrapper_ir.schemas import overload_path
 from wrapper_ir_torch import HIGHER_ORDER
 
-__all__ = ["overload_text", "short_overload"]
+__all__ = ["LOOK_UP", "is_symmetric", "overload_text", "short_overload"]
+
+LOOK_UP = "torch_operators"
+"""The function of `wrapper_ir_torch` that has the operators of a namespace."""
 
 
 def overload_text(name: str) -> str:
@@ -15,7 +18,15 @@ def overload_text(name: str) -> str:
     namespace, operator, overload = overload_path(name)
     if namespace == HIGHER_ORDER:
         return higher_order.callee_text(operator, overload)
-    return python_attribute(python_attribute(python_attribute("torch.ops", namespace), operator), overload)
+    found = python_attribute("torch.ops", namespace)
+    if is_symmetric(name):
+        found = f"{LOOK_UP}({python_string(namespace)})"
+    return python_attribute(python_attribute(found, operator), overload)
+
+
+def is_symmetric(name: str) -> bool:
+    """Whether torch registers an operator only where somebody asks for it, which `LOOK_UP` does."""
+    return overload_path(name)[0] == "symm_mem"
 
 
 def short_overload(name: str) -> str:

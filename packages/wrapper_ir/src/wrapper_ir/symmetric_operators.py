@@ -16,10 +16,12 @@ __all__ = [
     "GIVE_UP_STORAGE",
     "SYMMETRIC_ARGUMENTS",
     "WAITING",
+    "WORKSPACE",
     "gives_up",
     "missing_symmetric",
     "needed_symmetric",
     "needs_multicast",
+    "uses_workspace",
     "waits_for_all",
 ]
 
@@ -83,6 +85,14 @@ WAITING = frozenset(f"symm_mem::{name}" for name in _WAITING.split())
 """Operators after which no other process reads or writes these arguments: their kernels end with a barrier of all processes
 (`sync_remote_blocks` in `CUDASymmetricMemoryOps.cu`). Others put, get and signal."""
 
+_WORKSPACE = """
+    _low_contention_all_gather _low_contention_reduce_scatter fused_all_gather_matmul fused_all_gather_scaled_matmul
+    fused_matmul_reduce_scatter fused_scaled_matmul_reduce_scatter
+"""
+WORKSPACE = frozenset(f"symm_mem::{name}" for name in _WORKSPACE.split())
+"""Operators that take any memory, and communicate through symmetric memory that torch keeps for their group: one for all of them, as
+large as the largest call needs it."""
+
 _GIVE_UP = """
     aten::_resize_output_: self
     aten::record_stream: self
@@ -114,6 +124,11 @@ def needed_symmetric(schema: OpSchema) -> tuple[str, ...]:
 def needs_multicast(name: str) -> bool:
     """Whether the operator of this name works through a multicast object of its memory."""
     return name.startswith("symm_mem::") and ("multimem" in name or "multicast" in name)
+
+
+def uses_workspace(schema: OpSchema) -> bool:
+    """Whether an operator communicates through symmetric memory that is none of its arguments."""
+    return any(called.partition(".")[0] in WORKSPACE for called in called_names(schema.name))
 
 
 def waits_for_all(schema: OpSchema) -> bool:

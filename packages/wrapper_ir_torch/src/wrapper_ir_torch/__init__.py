@@ -11,6 +11,7 @@ from wrapper_ir_torch._compat import (
     program_groups,
     registered_symmetric,
     storage_key,
+    torch_operators,
 )
 from wrapper_ir_torch.agreement import TorchGroupStore, agreement, compare_ranks, own_ranks
 from wrapper_ir_torch.collectives import FINISHED, finished_collective
@@ -51,4 +52,5 @@ __all__ = [
     "resolve",
     "storage_key",
     "torch_device",
+    "torch_operators",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
 from collections.abc import Sequence
@@ -35,8 +36,13 @@ __all__ = [
     "storage_holders",
     "storage_key",
     "stream_at",
+    "torch_operators",
     "window_of_copy",
 ]
+
+
+SYMMETRIC = "symm_mem"
+"""The namespace of operators over symmetric memory."""
 
 
 # Only in a torch that is built for CUDA, present and alike in torch 2.11 to 2.15.
@@ -91,6 +97,20 @@ def stream_at(address: int, device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.ExternalStream(address, device=device)  # type: ignore[no-untyped-call]  # torch's own
 
 
+def refuse_multicast() -> None:
+    """Torch makes no multicast object of symmetric memory from here on: no operator that programs call needs one, and one that is left
+    over can keep the devices of a host from working. It asks the environment at each allocation."""
+    os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] = "1"
+
+
+def torch_operators(namespace: str) -> Any:
+    """`torch.ops.<namespace>`, with those that torch registers in Python only where somebody asks for them."""
+    if namespace == SYMMETRIC and torch.distributed.is_available():
+        refuse_multicast()
+        importlib.import_module("torch.distributed._symmetric_memory")
+    return getattr(torch.ops, namespace)  # operators are found by name
+
+
 def empty_symmetric(
     sizes: Sequence[int],
     strides: Sequence[int],
@@ -101,9 +121,7 @@ def empty_symmetric(
 ) -> Tensor:
     """A tensor in memory that the processes of a group share; an id has the same memory in each call, and holds one tensor
     at a time."""
-    # torch makes a multicast object of each allocation unless told otherwise: no operator that programs call needs one, and one
-    # that is left over can keep the devices of a host from working
-    os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] = "1"
+    refuse_multicast()
     allocate: Any = torch._C._distributed_c10d._SymmetricMemory.empty_strided_p2p
     made: Tensor = allocate(sizes, strides, dtype, device, group, id)
     return made

@@ -18,7 +18,7 @@ import torch
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.operators import inner_operator
 from wrapper_ir.schemas import ExternDef, overload_path, require_effects
-from wrapper_ir_torch._compat import is_overload, registered_symmetric
+from wrapper_ir_torch._compat import is_overload, registered_symmetric, torch_operators
 
 __all__ = ["HIGHER_ORDER", "RUNNERS", "Operator", "resolve"]
 
@@ -51,7 +51,7 @@ def resolve(extern: ExternDef) -> Operator:
     more than is declared."""
     namespace, operator, overload = overload_path(extern.name)
     try:
-        packet = getattr(getattr(torch.ops, namespace), operator)  # operators are found by name
+        packet = getattr(torch_operators(namespace), operator)  # operators are found by name
         if namespace == HIGHER_ORDER:
             return _higher_order(packet, operator, overload)
         found = getattr(packet, overload)

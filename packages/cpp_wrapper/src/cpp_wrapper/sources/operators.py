@@ -31,6 +31,7 @@ from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.quoting import cpp_string
 from wrapper_ir.schemas import ExternTag
+from wrapper_ir.symmetric_operators import uses_workspace
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat, ScalarType, TensorType
 from wrapper_ir.values import Value
 
@@ -55,6 +56,7 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     if not (_by_shim(step, scope) or write_exactly(step, scope)):
         if scope.is_recorded:
             raise scope.error("CPP505", f"operator {operator.name} is called otherwise than a recording can")
+        _require_no_workspace(step, scope)
         in_python = ExternTag.PYTHON_ONLY in operator.tags
         if in_python and (operator.name.startswith(_HIGHER_ORDER) or not scope.module.python_operators):
             hint = "register the operator in C++, or emit the program with py_wrapper or fx_converter"
@@ -63,6 +65,14 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     if scope.numbers_made:
         scope.line(f"drop({', '.join(scope.numbers_made)});")
         scope.numbers_made.clear()
+
+
+def _require_no_workspace(step: CallStep, scope: FunctionScope) -> None:
+    """Refuses (EmitError CPP502) what only torch's Python code can call: it keeps the memory of the group, and streams."""
+    if uses_workspace(step.operator.schema):
+        hint = "run lower-collectives without fused-products and low-contention-threshold-bytes, or emit with py_wrapper or fx_converter"
+        name = step.operator.extern.name
+        raise scope.error("CPP502", f"operator {name} exists in Python only, with its group's memory", hint)
 
 
 _HIGHER_ORDER = "higher_order::"
@@ -84,6 +94,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
         scope.module.shims[function] = f"int32_t {function}({parameters});"
         scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
         return
+    _require_no_workspace(step, scope)
     if takes_any(name) and not scope.module.python_operators:
         raise _refused(step, "torch's stable dispatcher does not take process groups", scope)
     _by_dispatcher(step, scope)

@@ -19,7 +19,7 @@ from wrapper_ir.expr import Expr, Int
 from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy, refused
 from wrapper_ir.schemas import overload_path
 from wrapper_ir.types import Device, Layout, MemoryFormat, TensorType
-from wrapper_ir_torch import DTYPE_OF, DTYPES, is_overload
+from wrapper_ir_torch import DTYPE_OF, DTYPES, is_overload, torch_operators
 
 __all__ = ["GraphReader"]
 
@@ -199,7 +199,8 @@ def _identifier(name: object) -> str:
 
 def _operator(name: str) -> Any:
     try:
-        found = reduce(getattr, overload_path(name), torch.ops)
+        namespace, *path = overload_path(name)
+        found = reduce(getattr, path, torch_operators(namespace))
     except (AttributeError, RuntimeError) as error:
         raise _missing(f"operator {name}") from error
     if not is_overload(found):

@@ -29,6 +29,7 @@ class Helper(enum.Enum):
     EXAMPLE = "example"
     CONSTANT = "constant"
     GROUPS = "program_groups"
+    OPERATORS = "torch_operators"
     ANY_GRADIENT = "any_requires_grad"
     DEVICE_GUARD = "device_guard"
     STREAM_KEY = "stream_key"
@@ -124,6 +125,7 @@ HELPERS: Mapping[Helper, str] = {
     Helper.EXAMPLE: _EXAMPLE,
     Helper.CONSTANT: _CONSTANT,
     Helper.GROUPS: "from wrapper_ir_torch import program_groups",
+    Helper.OPERATORS: "from wrapper_ir_torch import torch_operators",
     Helper.ANY_GRADIENT: FAST_IMPORTS["any_requires_grad"],
     Helper.DEVICE_GUARD: FAST_IMPORTS["device_guard"],
     Helper.STREAM_KEY: _STREAM_KEY,

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.names import namer
-from py_wrapper.native import short_overload
+from py_wrapper.native import is_symmetric, short_overload
 from py_wrapper.options import PyOptions
 from wrapper_ir import runtime
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
@@ -70,6 +70,8 @@ class ModuleScope:
         plain = PLAIN_FUNCTIONS.get(name)
         if plain is not None:
             return f"torch.{plain}"
+        if is_symmetric(name):
+            self.helper(Helper.OPERATORS)
         found = self.extern_globals[name] = self.names(short_overload(name))
         return found
 

@@ -6,6 +6,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op
 from wrapper_ir.program import Program
 from wrapper_ir.schemas import ExternTag
+from wrapper_ir.symmetric_operators import uses_workspace
 
 __all__ = ["groups_of", "sharing_groups"]
 
@@ -20,10 +21,19 @@ def groups_of(program: Program, analyses: Analyses | None = None) -> tuple[str, 
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def sharing_groups(program: Program) -> tuple[str, ...]:
-    """Names of the groups in whose memory, symmetric or registered, a program has storages, in order of first use."""
-    types = (op.result.type for op in program.ops if isinstance(op, AllocStorage))
-    return tuple(dict.fromkeys(type.space.group for type in types if type.is_group_memory))
+def sharing_groups(program: Program, analyses: Analyses | None = None) -> tuple[str, ...]:
+    """Names of the groups in whose memory, symmetric or registered, a program has storages, or whose workspace its operators use, in
+    order of first use."""
+    analyses = Analyses.of(program, analyses)
+    names = (_group(op, analyses) for op in program.ops if _shares(op, analyses))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _shares(op: Op, analyses: Analyses) -> bool:
+    if isinstance(op, CallExtern | CollectiveStart):
+        info = analyses.extern_info.get(op.target)
+        return info is not None and uses_workspace(info.schema)
+    return isinstance(op, AllocStorage)
 
 
 def _group(op: Op, analyses: Analyses) -> str:

@@ -76,7 +76,7 @@ class Interpreter(Generic[T]):
         self._infos: dict[str, FunctionInfo] = {}
         self._groups = groups_of(self.artifact.program, self._analyses)
         self._ranks = {one.group: one for one in group_ranks(self.artifact)}
-        self._sharing = sharing_groups(self.artifact.program)
+        self._sharing = sharing_groups(self.artifact.program, self._analyses)
         """Groups whose processes are still to be asked whether they run the same program."""
         self._files = self.artifact.mapped_files()
         self._checks = input_checks(

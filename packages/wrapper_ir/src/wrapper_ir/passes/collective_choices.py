@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Int
-from wrapper_ir.layout import extent_bytes, is_contiguous
+from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import (
     AllocPurpose,
     AllocStorage,
     CollectiveStart,
-    EnterMemoryPool,
-    ResizeStorage,
-    SetStorage,
     ZeroMode,
 )
+from wrapper_ir.passes.collective_forms import Form
+from wrapper_ir.passes.collective_operands import Limits, arguments_of, operand_of, why_not_shared
 from wrapper_ir.passes.escapes import EscapeKind, escapes
 from wrapper_ir.program import Function
 from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.values import Value
 
-__all__ = ["CollectiveChoice", "Form", "Limits", "collective_choices"]
+__all__ = ["CollectiveChoice", "Form", "collective_choices"]
 
 _ALL_REDUCE = ("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_")
 _REDUCE_SCATTER = "_c10d_functional::reduce_scatter_tensor"
@@ -34,30 +32,6 @@ _DTYPES = (DType.F32, DType.BF16)
 """What torch's kernels sum (`CUDASymmetricMemoryOps.cu`)."""
 _ALIGNMENT = 16
 """Bytes that these kernels load at once."""
-
-
-class Form(enum.Enum):
-    """What a collective becomes."""
-
-    LIBRARY = "library"
-    """It stays what it is."""
-    ONE_SHOT = "symm_mem::one_shot_all_reduce_out"
-    """Each process reads all parts and sums them."""
-    TWO_SHOT = "symm_mem::two_shot_all_reduce_out"
-    """Each process sums its share, then reads the others'."""
-    REDUCE_SCATTER = "symm_mem::_low_contention_reduce_scatter"
-    ALL_GATHER = "symm_mem::_low_contention_all_gather"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Limits:
-    """Options of `lower-collectives`, as it asks about one collective; bytes of a process's part."""
-
-    one_shot: int
-    two_shot: int
-    low_contention: int
-    groups: frozenset[str]
-    """The groups whose processes can read each other's memory; none: all can."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,7 +72,7 @@ class _Function:
         form, why = self.form(op)
         if form not in (Form.ONE_SHOT, Form.TWO_SHOT):
             return CollectiveChoice(self.function.name, position, op, form, why)
-        tensor = _operand(op)
+        tensor = operand_of(op)
         refused = self.refused_storage(tensor, position)
         why = f"over a copy: {refused}" if refused else f"over %{self.root(tensor).name} itself"
         storage = None if refused else self.root(tensor)
@@ -111,8 +85,8 @@ class _Function:
                 Form.LIBRARY,
                 "torch has no such operator over symmetric memory that works without multicast",
             )
-        tensor = _operand(op)
-        why = self.refused_tensor(op, tensor)
+        tensor = operand_of(op)
+        why = why_not_shared(op, self.function, self.analyses, self.limits) or self.refused_sum(op, tensor)
         if why:
             return Form.LIBRARY, why
         nbytes = extent_bytes(tensor.type)
@@ -131,30 +105,16 @@ class _Function:
         form = Form.ALL_GATHER if op.target == _ALL_GATHER else Form.REDUCE_SCATTER
         return form, "over memory of the operator's own"
 
-    def refused_tensor(self, op: CollectiveStart, tensor: Value[TensorType]) -> str:
-        """Why neither the operand nor a copy of it can be reduced in symmetric memory; '' where one can."""
-        type, arguments = tensor.type, _arguments(op, self.analyses)
-        if self.limits.groups and op.group not in self.limits.groups:
-            return f"option groups leaves group {op.group!r} out"
-        if type.device.type != "cuda":
-            return f"{type.device} has no symmetric memory"
-        if op.stream:
-            return f"it runs on stream {op.stream}"
+    def refused_sum(self, op: CollectiveStart, tensor: Value[TensorType]) -> str:
+        """Why the kernels do not take the operand, or a copy of it; '' where they do."""
+        arguments = arguments_of(op, self.analyses)
         if arguments.get("reduce_op", "sum") != "sum":
             return f"reduction {arguments['reduce_op']!r} is not a sum"
-        if "reduce_op" in arguments and type.dtype not in _DTYPES:
-            return f"{type.dtype.value} is not summed there"
-        nbytes = extent_bytes(type)
-        if not isinstance(nbytes, Int):
-            return f"its size {nbytes} is known at run time only"
-        if not is_contiguous(type.sizes, type.strides):
-            return f"%{tensor.name} is not contiguous"
-        if nbytes.value % _ALIGNMENT or not nbytes.value:
-            return f"{nbytes.value} bytes are not a multiple of {_ALIGNMENT}"
-        if any(
-            isinstance(other, EnterMemoryPool | ResizeStorage | SetStorage) for other in self.function.body
-        ):
-            return "the function takes memory from pools, or moves it under tensors"
+        if "reduce_op" in arguments and tensor.type.dtype not in _DTYPES:
+            return f"{tensor.type.dtype.value} is not summed there"
+        nbytes = extent_bytes(tensor.type)
+        if not isinstance(nbytes, Int) or nbytes.value % _ALIGNMENT:
+            return f"{nbytes} bytes are not a multiple of {_ALIGNMENT}"
         return ""
 
     def root(self, tensor: Value) -> Value:
@@ -200,15 +160,3 @@ class _Function:
         """Whether the sum takes the operand's place, so that later ops use the sum's storage."""
         op = self.function.body[position]
         return isinstance(op, CollectiveStart) and op.target == _ALL_REDUCE[1]
-
-
-def _operand(op: CollectiveStart) -> Value[TensorType]:
-    value = op.args[0] if op.args else dict(op.kwargs)["input"]
-    assert isinstance(value, Value)
-    assert is_tensor(value)
-    return value
-
-
-def _arguments(op: CollectiveStart, analyses: Analyses) -> Mapping[str, object]:
-    info = analyses.extern_info[op.target]
-    return dict(zip((a.name for a in info.schema.args), op.args)) | dict(op.kwargs)

@@ -8,36 +8,25 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from wrapper_ir.agreement import allocation_ids
-from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Copy, Op, View, Wait
 from wrapper_ir.passes.base import Pass
-from wrapper_ir.passes.collective_choices import CollectiveChoice, Form, Limits, collective_choices
+from wrapper_ir.passes.collective_choices import CollectiveChoice, collective_choices
+from wrapper_ir.passes.collective_forms import Form, with_forms_declared
+from wrapper_ir.passes.collective_operands import Limits, operand_of
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_frees
+from wrapper_ir.passes.fusable_products import Fusion, GatherFusion
+from wrapper_ir.passes.fuse_products import Site, fuse_products
+from wrapper_ir.passes.new_names import NewNames
 from wrapper_ir.program import Function, Program
-from wrapper_ir.schemas import ExternDef, ExternTag
-from wrapper_ir.structure import definitions, map_values, operands, results
+from wrapper_ir.structure import map_values
 from wrapper_ir.types import MemoryKind, MemorySpace, StorageType, TensorType
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.values import Value
 
 __all__ = ["LowerCollectives"]
 
 _LOG = logging.getLogger(__name__)
-_SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
-    Form.ONE_SHOT: (
-        "(Tensor input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)",
-        ("input",),
-    ),
-    Form.TWO_SHOT: (
-        "(Tensor(a!) input, str reduce_op, str group_name, Tensor(b!) output) -> Tensor(b!)",
-        ("input",),
-    ),
-    Form.REDUCE_SCATTER: ("(Tensor tensor, str reduce_op, str group_name) -> Tensor", ()),
-    Form.ALL_GATHER: ("(Tensor tensor, str group_name) -> Tensor", ()),
-}
-"""By form, the schema of its operator, and which arguments must be symmetric memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +35,8 @@ class LowerCollectives(Pass):
 
     An all-reduce of at most `one_shot_all_reduce_threshold_bytes` becomes a one-shot one, of at most
     `two_shot_all_reduce_threshold_bytes` a two-shot one; gathers and scatters of at most `low_contention_threshold_bytes` use the copy
-    engines. `groups` names the groups whose processes can read each other's memory, with `:` between them; none: all. Without
+    engines. With `fused_products`, gathers of at least `fused_products_minimum_bytes` whose result is the left factor of matrix products
+    become one operator with those, and so does a product that is only reduced and scattered. `groups` names the groups whose processes can read each other's memory, with `:` between them; none: all. Without
     `auto_select` nothing changes. Log level INFO says for each collective what it becomes, and why. Which storages are symmetric,
     and their ids, follow from the program alone: equal programs have equal ones. No operator uses multicast.
     """
@@ -58,6 +48,8 @@ class LowerCollectives(Pass):
     one_shot_all_reduce_threshold_bytes: int = 128 * 1024
     two_shot_all_reduce_threshold_bytes: int = 1024 * 1024
     low_contention_threshold_bytes: int = 0
+    fused_products: bool = False
+    fused_products_minimum_bytes: int = 1024 * 1024
     groups: str = ""
 
     def transform(self, analyses: Analyses) -> Program:
@@ -72,15 +64,33 @@ class LowerCollectives(Pass):
     def choices(self, analyses: Analyses) -> tuple[CollectiveChoice, ...]:
         """What each collective of the program becomes, in order."""
         stripped = analyses.after(strip_frees(analyses.program))
-        limits = Limits(
+        program, fusions = self._fused(stripped)
+        left = {(c.function, c.op.results[0].name): c for c in self._unfused(stripped.after(program))}
+        return tuple(
+            _choice(function, position, op, left, fusions)
+            for function in stripped.program.functions
+            for position, op in enumerate(function.body)
+            if isinstance(op, CollectiveStart)
+        )
+
+    def _limits(self) -> Limits:
+        return Limits(
             self.one_shot_all_reduce_threshold_bytes,
             self.two_shot_all_reduce_threshold_bytes,
             self.low_contention_threshold_bytes,
+            self.fused_products_minimum_bytes,
             frozenset(filter(None, self.groups.split(":"))),
         )
-        return tuple(
-            choice for f in stripped.program.functions for choice in collective_choices(f, stripped, limits)
-        )
+
+    def _fused(self, stripped: Analyses) -> tuple[Program, Mapping[Site, Fusion]]:
+        """The program with fused products, where the option is on, and what each gather and scatter can be fused with."""
+        program, fusions = fuse_products(stripped, self._limits())
+        return (program if self.fused_products else stripped.program), fusions
+
+    def _unfused(self, stripped: Analyses) -> Iterator[CollectiveChoice]:
+        """The choices of collectives that products are not fused with."""
+        for function in stripped.program.functions:
+            yield from collective_choices(function, stripped, self._limits())
 
     def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
         """Both with the kernels: a sum in another order is another value."""
@@ -88,20 +98,35 @@ class LowerCollectives(Pass):
 
     def _lowered(self, analyses: Analyses) -> Program:
         """The program with kernels, without frees."""
-        program = strip_frees(analyses.program)
-        ids = allocation_ids(program)
-        choices = [(c, next(ids)) for c in self.choices(analyses) if c.form is not Form.LIBRARY]
+        stripped = analyses.after(strip_frees(analyses.program))
+        ids = allocation_ids(stripped.program)
+        program, _ = self._fused(stripped)
+        found = self._unfused(stripped.after(program))
+        choices = [(c, next(ids)) for c in found if c.form is not Form.LIBRARY]
         for choice, id in reversed(choices):  # the last one first: positions before it stay what they are
             program = _replaced(program, choice, id)
-        used = {choice.form for choice, _ in choices}
-        known = {e.name for e in program.externs}
-        new = [_extern(form) for form in Form if form in used and form.value not in known]
-        return dataclasses.replace(program, externs=(*program.externs, *new))
+        return with_forms_declared(program)
 
 
-def _extern(form: Form) -> ExternDef:
-    schema, symmetric = _SCHEMAS[form]
-    return ExternDef(schema=form.value + schema, tags=(ExternTag.COLLECTIVE,), symmetric=symmetric)
+def _choice(
+    function: Function,
+    position: int,
+    op: CollectiveStart,
+    left: Mapping[Site, CollectiveChoice],
+    fusions: Mapping[Site, Fusion],
+) -> CollectiveChoice:
+    """What a collective becomes: fused, or what it is `left` for, and why it is not fused."""
+    site = function.name, op.results[0].name
+    fusion = fusions.get(site)
+    if site not in left:
+        form = Form.GATHER_PRODUCTS if isinstance(fusion, GatherFusion) else Form.PRODUCT_SCATTER
+        return CollectiveChoice(function.name, position, op, form, str(fusion))
+    why = left[site].why
+    if isinstance(fusion, str) and fusion != why:
+        why += f"; not fused with products: {fusion}"
+    elif fusion is not None and not isinstance(fusion, str):
+        why += f"; option fused-products is off, which would fuse it {fusion}"
+    return dataclasses.replace(left[site], position=position, op=op, why=why)
 
 
 def _replaced(program: Program, choice: CollectiveChoice, id: int) -> Program:
@@ -121,7 +146,7 @@ class _Site:
         assert isinstance(op, CollectiveStart)
         self.op = op
         self.space = MemorySpace(MemoryKind.SYMMETRIC, op.group, id)
-        self.taken = {v.name for v in (*definitions(function), *analyses.constant_values)}
+        self.fresh = NewNames(function, analyses)
         self.in_place = op.target.endswith("all_reduce_")
 
     def rewritten(self) -> Function:
@@ -143,7 +168,7 @@ class _Site:
 
     def over_a_copy(self) -> Iterator[Op]:
         """A buffer for the operand; what the operator gives goes where the collective's result was."""
-        tensor, at = self.tensor(), self.choice.position
+        tensor, at = operand_of(self.op), self.choice.position
         storage, buffer = self.new(f"{tensor.name}.symmetric", tensor.type, self.space)
         yield from self.function.body[:at]
         yield AllocStorage(result=storage, prov=self.op.prov)
@@ -165,30 +190,16 @@ class _Site:
                 yield dataclasses.replace(op, result=symmetric)
             else:
                 yield map_values(op, lambda v: moved.get(v, v))
-        calls = [*self.call(self.tensor(), None)]
+        calls = [*self.call(operand_of(self.op), None)]
         yield from calls
         (made,) = (op.result for op in calls if isinstance(op, AllocStorage))
         if self.in_place:
-            again = self.again(storage, made)
-            yield from again.values()
+            later = self.fresh.used_later(storage, self.choice.position)
+            again = self.fresh.views_of(made, later, "sum")
+            yield from (dataclasses.replace(view, prov=self.op.prov) for view in again.values())
             moved = {symmetric: made, storage: made, **{old: view.result for old, view in again.items()}}
         for op in self.finished(body[at + 1 :]):
             yield map_values(op, lambda v: moved.get(v, v))
-
-    def again(self, storage: Value, made: Value[StorageType]) -> dict[Value, View]:
-        """Views of the new storage for the names over the old one that are used later."""
-        at, body = self.choice.position, self.function.body
-        places = self.analyses.get_for(self.function, tensor_places)
-        roots = self.analyses.aliasing(self.function).roots
-        before = {v for op in body[: at + 1] for v in results(op)} - {*self.op.results}
-        later = dict.fromkeys(v for op in body[at + 1 :] for v in operands(op) if v in before)
-        found: dict[Value, View] = {}
-        for value in filter(is_tensor, later):
-            if storage in roots.get(value, NO_ROOTS):
-                result: Value[TensorType] = Value(self.fresh(f"{value.name}.sum"), value.type)
-                offset = places[value][1]
-                found[value] = View(source=made, result=result, offset=offset, prov=self.op.prov)
-        return found
 
     def call(self, operand: Value[TensorType], out: Value[TensorType] | None) -> Iterator[Op]:
         """The kernel, into `out` or a storage of its own, and the collective's result as a name for that."""
@@ -209,21 +220,9 @@ class _Site:
             else:
                 yield op
 
-    def tensor(self) -> Value[TensorType]:
-        value = self.op.args[0] if self.op.args else dict(self.op.kwargs)["input"]
-        assert isinstance(value, Value)
-        assert is_tensor(value)
-        return value
-
     def new(
         self, name: str, type: TensorType, space: MemorySpace
     ) -> tuple[Value[StorageType], Value[TensorType]]:
         """A storage for a contiguous tensor, and the tensor."""
         tensor: Value[TensorType] = Value(self.fresh(name), type)
         return Value(self.fresh(f"{name}.s"), StorageType(extent_bytes(type), type.device, space)), tensor
-
-    def fresh(self, wish: str) -> str:
-        while wish in self.taken:
-            wish += "_"
-        self.taken.add(wish)
-        return wish

@@ -8,24 +8,10 @@ from typing import ClassVar, NamedTuple
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import (
-    AllocStorage,
-    AssertLayout,
-    CallExtern,
-    CollectiveStart,
-    Comment,
-    Copy,
-    Define,
-    EffectClass,
-    Launch,
-    Op,
-    Slot,
-    View,
-    ViewMode,
-    Wait,
-)
+from wrapper_ir.ops import CallExtern, CollectiveStart, Copy, Launch, Op, Wait
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_frees
+from wrapper_ir.passes.passable_ops import may_pass
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import operands
 from wrapper_ir.values import Value
@@ -33,8 +19,6 @@ from wrapper_ir.values import Value
 __all__ = ["SinkWaits"]
 
 _WORK = CallExtern | Copy | Launch
-_PASSABLE = AllocStorage | AssertLayout | Comment | Define | Slot | View | _WORK
-_FENCES = frozenset({EffectClass.COLLECTIVE, EffectClass.EFFECT, EffectClass.HOST_IO, EffectClass.RANDOM})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +76,7 @@ def _first_need(at: int, body: Sequence[Op], held: _InFlight, analyses: Analyses
     assert isinstance(wait, Wait)
     for position in range(at + 1, len(body)):
         op = body[position]
-        if wait.result in operands(op) or not _may_pass(op, analyses):
+        if wait.result in operands(op) or not may_pass(op, analyses):
             return position
         effects = op.effects(analyses)
         changed = {*effects.writes, *effects.moves, *effects.ends}
@@ -101,11 +85,3 @@ def _first_need(at: int, body: Sequence[Op], held: _InFlight, analyses: Analyses
             if not held.busy.isdisjoint(used) or (value in changed and not held.lent.isdisjoint(used)):
                 return position
     return len(body)
-
-
-def _may_pass(op: Op, analyses: Analyses) -> bool:
-    if isinstance(op, View) and op.mode is not ViewMode.ALIAS:
-        return False
-    if isinstance(op, AllocStorage | Slot) and op.result.type.is_group_memory:
-        return False
-    return isinstance(op, _PASSABLE) and _FENCES.isdisjoint(op.effects(analyses).classes)

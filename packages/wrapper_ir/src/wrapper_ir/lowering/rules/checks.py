@@ -34,7 +34,7 @@ def prologue(state: FunctionState) -> Iterator[Step]:
         yield steps.CheckInputs(inputs=program.checks.entry)
     device = program.program.target.device
     if groups := groups_of(program.program, program.analyses):
-        sharing = sharing_groups(program.program)
+        sharing = sharing_groups(program.program, program.analyses)
         yield steps.CheckGroups(
             groups=groups,
             device=device,
