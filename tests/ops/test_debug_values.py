@@ -29,18 +29,35 @@ HEAD = "wir 0.3\ntarget cpu\n\n"
 def said(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Said]:
-    """What all engines say, the same of each."""
+    """What all engines say, the same of each; numbers to print precision where they are `close`."""
 
-    def run(artifact: Artifact, calls: Calls, spec: str = "", *, cpp: bool = True) -> Said:
+    def run(
+        artifact: Artifact, calls: Calls, spec: str = "", *, cpp: bool = True, close: bool = False
+    ) -> Said:
         shown = run_on_artifact(artifact, spec) if spec else artifact
         found = observe(shown, calls, tmp_path, capfd, monkeypatch, cpp=cpp)
         first = found["interpreter"]
         for name, (lines, files) in found.items():
-            assert lines == first[0], name
+            if close:
+                assert _texts(lines) == _texts(first[0]), name
+                assert _numbers(lines) == pytest.approx(_numbers(first[0]), rel=1e-4, abs=1e-7), name
+            else:
+                assert lines == first[0], name
             assert files == first[1], name
         return first
 
     return run
+
+
+_FRACTION = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?|-?\d+e[-+]\d+")
+
+
+def _texts(lines: list[str]) -> list[str]:
+    return [_FRACTION.sub("#", line) for line in lines]
+
+
+def _numbers(lines: list[str]) -> list[float]:
+    return [float(text) for line in lines for text in _FRACTION.findall(line)]
 
 
 def program(text: str) -> Artifact:
@@ -241,10 +258,11 @@ MODELS = [
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.conformance) for n in MODELS]
 )
 def test_models(name: str, said: Callable[..., Said]) -> None:
+    """oneDNN's layer of an LSTM rounds by where its memory lies, which is each engine's own."""
     model, shapes = name.split("-")
     is_dynamic = shapes == "dynamic"
-    artifact = artifact_of(model, is_dynamic)
-    lines, _ = said(artifact, calls_of(case_of(model), is_dynamic), "debug-values{level=print}")
+    artifact, calls = artifact_of(model, is_dynamic), calls_of(case_of(model), is_dynamic)
+    lines, _ = said(artifact, calls, "debug-values{level=print}", close=model == "lstm")
     kernels = {op.kernel for f in artifact.program.functions for op in f.body if hasattr(op, "kernel")}
     assert {line.split(" - ")[1] for line in lines if line.startswith("after_launch")} >= kernels
     assert lines[0].startswith("aoti_model_inputs - ")
