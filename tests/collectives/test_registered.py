@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.interp import Interpreter
-from wrapper_ir_torch import REGISTERED_MEMORY, REGISTRATIONS, RegistrationCounts
+from wrapper_ir_torch import REGISTERED_MEMORY, REGISTRATIONS, RegistrationCounts, find_group
 
 X = torch.randn(3, 4)
 DEVICE = torch.device("cuda:0")
@@ -135,14 +134,14 @@ def test_programs_with_the_same_ids_have_the_same_memory(backend: Backend, tmp_p
 
 
 def test_a_group_that_ends_leaves_nothing(backend: Backend, tmp_path: Path) -> None:
-    """Another one of its name has memory of its own."""
-    run = py_wrapper.compile(artifact())
+    """Another one of its name has memory of its own, also while something keeps the object of the first."""
+    run, kept = py_wrapper.compile(artifact()), []
     for number in range(2):
         (tmp_path / str(number)).mkdir()
         with lonely_group(tmp_path / str(number)):
             assert_same(run(X), (X,))
             assert REGISTRATIONS.counts("0", DEVICE).tensors == 2
-        gc.collect()
+            kept.append(find_group("0"))
         assert REGISTRATIONS.counts("0", DEVICE) == RegistrationCounts(0, 0, 0, 0)
     assert len({*map(id, backend.registered)}) == 2
 

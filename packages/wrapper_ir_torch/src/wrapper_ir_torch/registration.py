@@ -77,8 +77,11 @@ class Registrations:
         return made
 
     def counts(self, group: str, device: torch.device) -> RegistrationCounts:
-        """What is registered with the group of this name."""
+        """What is registered with the group of this name; nothing once it was destroyed, also while something keeps its object."""
         known = self._pools.get((group, device))
+        if known is not None and not _is_alive(group, known.group()):
+            self._forget((group, device), known)
+            known = None
         if known is None:
             return RegistrationCounts(0, 0, 0, 0)
         segments = pool_segments(known.pool)
@@ -104,6 +107,13 @@ class Registrations:
         """When a group has ended; another one may have its name."""
         if self._pools.get(key) is pool:
             del self._pools[key]
+
+
+def _is_alive(name: str, group: object) -> bool:
+    try:
+        return group is not None and find_group(name) is group
+    except RuntimeError:  # no group has this name any more
+        return False
 
 
 def _backend(owner: Any, name: str, device: torch.device) -> Any:  # Any: see _Pool
