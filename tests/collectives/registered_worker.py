@@ -147,9 +147,13 @@ def timed(rank: int) -> dict[str, float]:
 
 
 def ended(rank: int) -> None:
-    """With the group, its registrations and memory end."""
+    """With the group, its registrations and memory end. They are taken back while both processes have it: NCCL's own way back needs
+    the other one, which may be gone."""
     device = torch.device("cuda", rank)
     assert REGISTRATIONS.counts("0", device).segments > 0
+    torch.cuda.synchronize()
+    REGISTERED_MEMORY.release("0")
+    REGISTRATIONS.release("0")
     dist.barrier()
     torch.cuda.synchronize()
     dist.destroy_process_group()
