@@ -69,6 +69,7 @@ _MODELS = {
     "sequence_mlp": "gated MLP, 2 layers of 4096, 4096 rows, split between layers",
     "gpt_inference": "GPT-2 small, 128 tokens",
     "gpt_training": "GPT-2 small, a step of SGD",
+    "fsdp_training": "GPT-2 small, weights shared out, a step of SGD",
 }
 
 _DEATHS = 75.0
@@ -231,8 +232,7 @@ def _latency(found: Found) -> str:
     return table(("bytes", *sides), rows) if rows else ""
 
 
-def _training(found: Found) -> str:
-    job = found.get("gpt_training", {})
+def _training(job: Found) -> str:
     curves, held = job.get("curves") or {}, job.get("held") or {}
     if "torch.compile" not in curves:
         return ""
@@ -299,7 +299,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         ("Prediction", PREDICTION),
         ("Models", f"{head}\n\n{_models(found)}"),
         ("An addition and an all-reduce", _latency(found)),
-        ("20 steps of training", _training(found)),
+        ("20 steps of training", _training(found.get("gpt_training", {}))),
+        ("20 steps of training, weights shared out", _training(found.get("fsdp_training", {}))),
         ("10,000 calls", _endurance(found)),
         ("One process is killed", _deaths(found)),
         ("Failures", _failures(found)),

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,10 @@ import torch.distributed as dist
 from filelock import FileLock
 from torch import Tensor, nn
 from torch.distributed import _functional_collectives
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn import functional as F
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from tests.common.parallel_models import ParallelGpt, ParallelMlp, SequenceMlp
 from tools.bench.timing import alternate
@@ -103,6 +106,8 @@ class Rank:
 
 
 Found = dict[str, Any]
+Settings = Mapping[str, Any]
+"""Keywords of `torch.compile`."""
 
 
 def _told(error: Exception) -> str:
@@ -233,25 +238,64 @@ class _Loss(nn.Module):
         self.model = model
 
     def forward(self, ids: Tensor) -> Tensor:
-        logits = self.model(ids).float()
+        found = self.model(ids)
+        logits = (found if isinstance(found, Tensor) else found[0]).float()
         return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 
 def gpt_training(me: Rank) -> Found:
-    """Steps of a model of each side, its curve of 20 losses, and the bytes that it held at most."""
+    """GPT-2 small, split by tensors."""
     first, ids = _gpt(me)
+
+    def make(settings: Settings | None) -> tuple[nn.Module, Callable[..., Any]]:
+        model = _Loss(copy.deepcopy(first))
+        return model, model if settings is None else torch.compile(model, fullgraph=True, **settings)
+
+    return _training(me, make, ids, ("torch.compile", "ours", "ours, FX", "ours, lowered"))
+
+
+def fsdp_training(me: Rank) -> Found:
+    """GPT-2 small, whose weights are shared out (FSDP2) and whose blocks are compiled; each process has tokens of its own."""
+    torch.manual_seed(0)
+    large = {"n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50304, "n_positions": 128}
+    small = {"n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": 128, "n_positions": 16}
+    sizes = large if me.on_gpu else small
+    ends = {"bos_token_id": 0, "eos_token_id": 0}
+    config = GPT2Config(**sizes, **ends, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False)
+    first = GPT2LMHeadModel(config).to(me.device)
+    ids = torch.randint(
+        0, sizes["vocab_size"], (1, sizes["n_positions"]), generator=torch.Generator().manual_seed(me.rank)
+    )
+    mesh = init_device_mesh(me.device.type, (me.world,))
+
+    def make(settings: Settings | None) -> tuple[nn.Module, Callable[..., Any]]:
+        model = _Loss(copy.deepcopy(first))
+        for block in model.get_submodule("model.transformer.h").children():
+            if settings is not None:
+                block.compile(**settings)
+            fully_shard(block, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+        return model, model
+
+    return _training(me, make, ids.to(me.device), ("torch.compile", "ours", "ours, FX"))
+
+
+def _training(
+    me: Rank,
+    make: Callable[[Settings | None], tuple[nn.Module, Callable[..., Any]]],
+    ids: Tensor,
+    sides: Sequence[str],
+) -> Found:
+    """Steps of a model of each side, its curve of 20 losses, and the bytes that it held at most."""
     calls: dict[str, Callable[[], object]] = {}
     curves: dict[str, list[float]] = {}
     held: dict[str, int] = {}
     failed: dict[str, str] = {}
-    for side in ("eager", "torch.compile", "ours", "ours, FX", "ours, lowered"):
+    for side in ("eager", *sides):
         torch._dynamo.reset()
-        model = _Loss(copy.deepcopy(first))
-        run: Callable[..., Any] = (
-            model if side == "eager" else torch.compile(model, fullgraph=True, **SIDES[side])
-        )
         why = ""
         try:
+            model, run = make(None if side == "eager" else SIDES[side])
             _step(run, torch.optim.SGD(model.parameters(), lr=0.0), ids)
             if me.on_gpu:
                 torch.cuda.reset_peak_memory_stats()
@@ -366,6 +410,7 @@ JOBS: Mapping[str, Callable[[Rank], Found]] = {
     "sequence_mlp": sequence_mlp,
     "gpt_inference": gpt_inference,
     "gpt_training": gpt_training,
+    "fsdp_training": fsdp_training,
     "latency": latency,
     "endurance": endurance,
     "death": death,
