@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -125,6 +126,8 @@ class _Reduced(nn.Module):
 def shared_cache(rank: int, world: int, folder: Path) -> None:
     """With one cache folder, equal programs are lowered by one process, and others never taken for each other's: in the first calls,
     which all begin at the same time, and after them."""
+    # as tests of the cache do: others compile without one
+    os.environ.update(WRAPPER_IR_COMPILE_CACHE="1", WRAPPER_IR_CACHE_DIR=str(folder / "cache"))
     x = torch.arange(4.0) + 1
     new = zlib.crc32(str(folder).encode()) % 10000 + world  # nobody has compiled such a graph
     own = new + rank
