@@ -46,6 +46,20 @@ def test_single_unit_keeps_the_source_and_renames_its_entry() -> None:
     assert rest.startswith(f'#line 1 "k7.cpp"\n{source}\n#undef kernel\n')
 
 
+def test_tables_of_torchs_header_are_defined_once_a_type_and_filled_by_the_kernels_that_read_them() -> None:
+    """What only mentions such a type, without the header, has none."""
+    header = "#include <torch/csrc/inductor/cpp_prefix.h>\n"
+    reads = (
+        "// WelfordHelper<float, 4096> a; WelfordHelper<at::vec::Vectorized<float>, 4096> b;\n"
+        + KERNEL.source
+    )
+    text = shared_unit([member(1, header + reads), member(2, header + reads), member(3)])
+    assert text.count("WelfordHelper<float, 4096>::weight_recps{};") == 1
+    assert text.count("WelfordHelper<at::vec::Vectorized<float>, 4096>::weight_recps{};") == 1
+    assert text.count("  wrapper_ir_launch::fill_reciprocals<WelfordHelper<float, 4096>, 4096>();") == 2
+    assert "weight_recps" not in single_unit(member(4, reads))
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -2,7 +2,7 @@
 buffers of the library's own. The collectives are the same operators as over other memory.
 
 A group has one memory pool a device, over the allocator that its backend has for that (`ncclMemAlloc`). What is allocated in it is
-registered as it is allocated, by segments of torch's caching allocator, and stays so until the group ends.
+registered as it is allocated, by segments of torch's caching allocator, until `Registrations.release`.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class _Pool:
 
 
 class Registrations:
-    """Pools by the name of the group and device. A group that ends has none left: its communicator takes all registrations back when
-    it is destroyed."""
+    """Pools by the name of the group and device. A group that ends has none left; before it is destroyed, all its processes release
+    theirs, since NCCL takes registrations back with the help of the others."""
 
     def __init__(self) -> None:
         self._pools: dict[tuple[str, torch.device], _Pool] = {}

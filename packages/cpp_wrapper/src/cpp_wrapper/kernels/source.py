@@ -53,12 +53,14 @@ _TABLE = re.compile(
     r"\bWelfordHelper<((?:float|double|at::vec::Vectorized<(?:float|double)>|at::vec::VectorizedN<(?:float|double), ?\d+>)), ?(\d+)>"
 )
 """A type of torch's that has a table, and the number of its entries."""
+_TABLE_HEADER = "torch/csrc/inductor/cpp_prefix.h"
 _FILL = """\
 namespace wrapper_ir_launch {
 template <class Helper, std::size_t kCount> void fill_reciprocals() {
   [[maybe_unused]] static const bool is_filled = [] {
     std::remove_reference_t<decltype(Helper::weight_recps)> made(kCount);
-    for (std::size_t i = 0; i < kCount; ++i) made[i] = static_cast<decltype(made[i] + made[i])>(1.0 / static_cast<double>(i + 1));
+    using Element = typename decltype(made)::value_type;
+    for (std::size_t i = 0; i < kCount; ++i) made[i] = static_cast<Element>(1.0 / static_cast<double>(i + 1));
     Helper::weight_recps.swap(made);
     return true;
   }();
@@ -113,6 +115,13 @@ class Member:
         """The name of its trampoline."""
         return f"wir_{self.key[:40]}"
 
+    @property
+    def tables(self) -> tuple[tuple[str, str], ...]:
+        """The types whose tables it reads, and their lengths: once each, where torch's header is included at its head."""
+        if not any(_TABLE_HEADER in line for line in leading_includes(self.kernel.source)):
+            return ()
+        return tuple(dict.fromkeys(_TABLE.findall(self.kernel.source)))
+
 
 def check_kernel(kernel: CppKernel) -> None:
     """Raises KernelError CPP401 for a definition that no compiler run could make loadable."""
@@ -158,7 +167,7 @@ def shared_unit(members: Sequence[Member]) -> str:
 
 def _tables(members: Sequence[Member]) -> list[str]:
     """Definitions of the tables that the kernels read, empty, and what fills them."""
-    found = dict.fromkeys(table for m in members for table in _TABLE.findall(m.kernel.source))
+    found = dict.fromkeys(table for m in members for table in m.tables)
     if not found:
         return []
     return [
@@ -222,7 +231,6 @@ def _trampoline(member: Member, entry: str) -> str:
     kind = f"wrapper_ir_launch::Entry<decltype({entry})>"
     count = len(kernel.params)
     arity = f"the definition has {count} parameters, the entry has another number"
-    tables = dict.fromkeys(_TABLE.findall(kernel.source))
     return "\n".join(
         (
             f"#line 1 {cpp_message(f'{kernel.name} (definition)')}",
@@ -230,7 +238,10 @@ def _trampoline(member: Member, entry: str) -> str:
             *(_assertion(kind, i, param) for i, param in enumerate(kernel.params)),
             'extern "C" __attribute__((visibility("default")))',
             f"void {symbol}(const wrapper_ir_launch::Slot* slots) {{",
-            *(f"  wrapper_ir_launch::fill_reciprocals<WelfordHelper<{t}, {n}>, {n}>();" for t, n in tables),
+            *(
+                f"  wrapper_ir_launch::fill_reciprocals<WelfordHelper<{t}, {n}>, {n}>();"
+                for t, n in member.tables
+            ),
             f"  {kind}::call(&{entry}, slots, std::make_index_sequence<{kind}::count>{{}});",
             "}",
         )
