@@ -27,6 +27,7 @@ from torch.nn import functional as F
 
 from tests.collectives.disagreement_cases import planted_disagreements
 from tests.collectives.fused_cases import fused_products
+from tests.collectives.lowered_cases import lowered_kernels
 from tests.collectives.rank_cases import RANK_CASES
 from tests.common.parallel_models import ParallelGpt
 from wrapper_ir.errors import ExecutionError
@@ -163,6 +164,7 @@ CASES: Mapping[str, Callable[[int, int, Path], None]] = MappingProxyType(
         for f in (
             finished_collectives,
             fused_products,
+            lowered_kernels,
             disagreement,
             planted_disagreements,
             tensor_parallel_gpt,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from wrapper_ir import check, parse_program, print_program
@@ -40,9 +42,12 @@ def _program(body: str, result: str, device: str = 'cuda:0 arch "sm_90"') -> Pro
     )
 
 
+UNFUSED = LowerCollectives(one_shot_reduce_scatter_threshold_bytes=0)  # all stays the library's
+FUSED = replace(UNFUSED, fused_products=True)
+
+
 def _fused(program: Program, minimum: int = 0) -> Program:
-    options = f"fused-products=true,fused-products-minimum-bytes={minimum}"
-    made = run_pipeline(program, f"derive-frees,lower-collectives{{{options}}}")
+    made = run_pipeline(program, f"derive-frees,{replace(FUSED, fused_products_minimum_bytes=minimum).spec}")
     assert not check(made)
     return made
 
@@ -53,9 +58,7 @@ def _text(program: Program) -> str:
 
 
 def _why(program: Program, minimum: int = 0) -> list[tuple[Form, str]]:
-    found = LowerCollectives(fused_products=True, fused_products_minimum_bytes=minimum).choices(
-        Analyses(program)
-    )
+    found = replace(FUSED, fused_products_minimum_bytes=minimum).choices(Analyses(program))
     return [(choice.form, choice.why) for choice in found]
 
 
@@ -379,9 +382,8 @@ def test_small_ones_are_left(minimum: int, fused: bool) -> None:
 def test_off_unless_asked_for() -> None:
     """What it would do is said."""
     program = _program(PRODUCT + SCATTER, "%s")
-    assert _text(run_pipeline(program, "derive-frees,lower-collectives")) == _text(
-        run_pipeline(program, "derive-frees")
-    )
+    lowered = run_pipeline(program, f"derive-frees,{UNFUSED.spec}")
+    assert _text(lowered) == _text(run_pipeline(program, "derive-frees"))
     (choice,) = LowerCollectives(fused_products_minimum_bytes=0).choices(Analyses(program))
     assert str(choice).endswith(
         "option fused-products is off, which would fuse it with the product %p, which nothing else reads"

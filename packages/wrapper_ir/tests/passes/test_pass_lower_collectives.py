@@ -101,13 +101,75 @@ def test_options(options: str, operator: str) -> None:
 def test_gathers_and_scatters_by_the_copy_engines(operator: str) -> None:
     rows = 16 if "gather" in operator else 4
     body = f'  %h = collective _c10d_functional::{operator}2, "0") group("0") : f32[{rows}, 8]\n  %s = wait %h : f32[{rows}, 8]\n'
-    assert _why(_program(body))[0] is Form.LIBRARY
-    text = _lowered(_program(body), "low-contention-threshold-bytes=256")
+    assert _why(_program(body), one_shot_reduce_scatter_threshold_bytes=0)[0] is Form.LIBRARY
+    options = "one-shot-reduce-scatter-threshold-bytes=0,low-contention-threshold-bytes=256"
+    text = _lowered(_program(body), options)
     assert (
         f"collective symm_mem::_low_contention_{operator.partition('_tensor')[0].removesuffix('_into')}"
         in text
     )
     assert "wait %h" in text
+
+
+SCATTER = '  %h = collective _c10d_functional::reduce_scatter_tensor(%a, "sum", 2, "0") group("0") : f32[4, 8]\n  %s = wait %h : f32[4, 8]\n'
+
+
+def test_a_share_of_a_sum_is_one_kernel() -> None:
+    """Torch's takes tensors of one dimension."""
+    text = _lowered(_program(PRODUCT + SCATTER))
+    id = text[text.index('symmetric("0", ') + len('symmetric("0", ') :].partition(")")[0]
+    assert text == (
+        f"""func @main(%x: f32[8, 8], %w: f32[8, 8]) {{
+  %a.s = alloc_storage 256 symmetric("0", {id})
+  %a = view %a.s : f32[8, 8]
+  call aten::mm.out(%x, %w, out=%a)
+  drop %x
+  drop %w
+  %h.out = alloc f32[4, 8]
+  %a.flat = view %a : f32[64]
+  %h.out.flat = view %h.out : f32[32]
+  call symm_mem::reduce_scatter_out(%a.flat, "0", false, %h.out.flat)
+  free %a.s
+  %h = view %h.out : f32[4, 8]
+  %s = view %h : f32[4, 8]
+  return %s
+}}
+"""
+    )
+
+
+SCATTERED_BY_THE_LIBRARY = {
+    "three processes": (
+        SCATTER.replace('"sum", 2', '"sum", 3').replace("%a", "%x"),
+        "no such kernel for 3 processes",
+    ),
+    "shares of half a load": (
+        "  %a = view %x : f32[4]\n" + SCATTER.replace("f32[4, 8]", "f32[2]"),
+        "16 bytes are not a multiple of 2 times 16",
+    ),
+    "large": (
+        "  %a = alloc f32[1024, 257]\n  call aten::mm.out(%x, %w, out=%a)\n"
+        + SCATTER.replace("f32[4, 8]", "f32[512, 257]"),
+        "1052672 bytes are more than 1048576",
+    ),
+    "not a sum": (PRODUCT + SCATTER.replace('"sum"', '"avg"'), "reduction 'avg' is not a sum"),
+}
+
+
+@pytest.mark.parametrize("case", SCATTERED_BY_THE_LIBRARY)
+def test_a_share_that_stays_the_librarys(case: str) -> None:
+    body, why = SCATTERED_BY_THE_LIBRARY[case]
+    form, found = _why(_program(body))
+    assert (form, why in found) == (Form.LIBRARY, True), found
+
+
+@pytest.mark.parametrize("collective", [REDUCE.replace("all_reduce_", "all_reduce"), SCATTER])
+def test_what_is_read_later_is_not_given_to_a_kernel_that_writes_there(collective: str) -> None:
+    body = f"{PRODUCT}{collective}  %c = alloc f32[8, 8]\n  call aten::mm.out(%a, %w, out=%c)\n"
+    lowering = LowerCollectives(one_shot_all_reduce_threshold_bytes=0)
+    (choice,) = lowering.choices(Analyses(_program(body, result="%s, %c")))
+    assert (choice.form.writes_operand, choice.storage) == (True, None)
+    assert choice.why.startswith("over a copy: %a is used later, and the kernel writes there")
 
 
 REFUSED = {

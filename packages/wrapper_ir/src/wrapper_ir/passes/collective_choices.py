@@ -20,6 +20,7 @@ from wrapper_ir.passes.collective_forms import Form
 from wrapper_ir.passes.collective_operands import Limits, arguments_of, operand_of, why_not_shared
 from wrapper_ir.passes.escapes import EscapeKind, escapes
 from wrapper_ir.program import Function
+from wrapper_ir.structure import operands
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
 
@@ -32,6 +33,8 @@ _DTYPES = (DType.F32, DType.BF16)
 """What torch's kernels sum (`CUDASymmetricMemoryOps.cu`)."""
 _ALIGNMENT = 16
 """Bytes that these kernels load at once."""
+_SCATTER_WORLDS = (2, 4, 8)
+"""Sizes of groups for which torch has compiled the kernel of `reduce_scatter_out`; it raises an error for others."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,10 +73,10 @@ class _Function:
 
     def choice(self, position: int, op: CollectiveStart) -> CollectiveChoice:
         form, why = self.form(op)
-        if form not in (Form.ONE_SHOT, Form.TWO_SHOT):
+        if not form.is_kernel:
             return CollectiveChoice(self.function.name, position, op, form, why)
         tensor = operand_of(op)
-        refused = self.refused_storage(tensor, position)
+        refused = self.refused_storage(tensor, position) or self.refused_write(form, tensor, position)
         why = f"over a copy: {refused}" if refused else f"over %{self.root(tensor).name} itself"
         storage = None if refused else self.root(tensor)
         return CollectiveChoice(self.function.name, position, op, form, why, storage)
@@ -100,10 +103,32 @@ class _Function:
                 Form.LIBRARY,
                 f"{nbytes.value} bytes are more than {max(self.limits.one_shot, self.limits.two_shot)}",
             )
-        if nbytes.value > self.limits.low_contention:
-            return Form.LIBRARY, f"{nbytes.value} bytes are more than {self.limits.low_contention}"
-        form = Form.ALL_GATHER if op.target == _ALL_GATHER else Form.REDUCE_SCATTER
-        return form, "over memory of the operator's own"
+        if op.target == _ALL_GATHER:
+            return self.by_copy_engines(Form.ALL_GATHER, nbytes.value, "")
+        why = self.refused_scatter(op, nbytes.value)
+        return (
+            self.by_copy_engines(Form.REDUCE_SCATTER, nbytes.value, why)
+            if why
+            else (Form.ONE_SHOT_SCATTER, "")
+        )
+
+    def by_copy_engines(self, form: Form, nbytes: int, why: str) -> tuple[Form, str]:
+        """A gather or scatter that is not one kernel; `why` says why not."""
+        limit = self.limits.low_contention
+        if nbytes <= limit:
+            return form, "over memory of the operator's own"
+        return Form.LIBRARY, why or f"{nbytes} bytes are more than {limit}"
+
+    def refused_scatter(self, op: CollectiveStart, nbytes: int) -> str:
+        """Why a reduce-scatter of so many bytes is not one kernel; '' where it may be."""
+        if nbytes > self.limits.one_shot_scatter:
+            return f"{nbytes} bytes are more than {self.limits.one_shot_scatter}"
+        size = arguments_of(op, self.analyses)["group_size"]
+        if not isinstance(size, Int) or size.value not in _SCATTER_WORLDS:
+            return f"torch has no such kernel for {size} processes"
+        if nbytes % (size.value * _ALIGNMENT):
+            return f"{nbytes} bytes are not a multiple of {size} times {_ALIGNMENT}"
+        return ""
 
     def refused_sum(self, op: CollectiveStart, tensor: Value[TensorType]) -> str:
         """Why the kernels do not take the operand, or a copy of it; '' where they do."""
@@ -134,6 +159,15 @@ class _Function:
         if type.nbytes != extent_bytes(tensor.type):
             return f"%{tensor.name} is a part of %{made.result.name}"
         return self.escapes(made.result, position)
+
+    def refused_write(self, form: Form, tensor: Value[TensorType], position: int) -> str:
+        """Why a kernel that leaves something else in its operand cannot be given the operand itself; '' where it can."""
+        if not form.writes_operand or self.works_in_place(position):
+            return ""
+        roots = self.aliasing.roots
+        later = (v for op in self.function.body[position + 1 :] for v in operands(op))
+        reader = next((v for v in later if self.root(tensor) in roots.get(v, NO_ROOTS)), None)
+        return "" if reader is None else f"%{reader.name} is used later, and the kernel writes there"
 
     def origin(self, tensor: Value, roots: tuple[Value, ...]) -> str:
         """Where a tensor comes from that the function does not allocate."""

@@ -22,12 +22,24 @@ class Form(enum.Enum):
     """Each process reads all parts and sums them."""
     TWO_SHOT = "symm_mem::two_shot_all_reduce_out"
     """Each process sums its share, then reads the others'."""
+    ONE_SHOT_SCATTER = "symm_mem::reduce_scatter_out"
+    """Each process reads all parts of its share and sums them."""
     REDUCE_SCATTER = "symm_mem::_low_contention_reduce_scatter"
     ALL_GATHER = "symm_mem::_low_contention_all_gather"
     GATHER_PRODUCTS = "symm_mem::fused_all_gather_matmul"
     """It and the products of what it gathers are one operator, which multiplies each part while the next one is copied."""
     PRODUCT_SCATTER = "symm_mem::fused_matmul_reduce_scatter"
     """It and the product that it scatters are one operator, which sends each part while the next one is multiplied."""
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it is one kernel over an operand in symmetric memory, finished when the kernel is."""
+        return self in (Form.ONE_SHOT, Form.TWO_SHOT, Form.ONE_SHOT_SCATTER)
+
+    @property
+    def writes_operand(self) -> bool:
+        """Whether the operand holds something else afterwards, as the schema says."""
+        return self.is_kernel and _SCHEMAS[self][0].startswith("(Tensor(a!) input")
 
 
 _SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
@@ -37,6 +49,10 @@ _SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
     ),
     Form.TWO_SHOT: (
         "(Tensor(a!) input, str reduce_op, str group_name, Tensor(b!) output) -> Tensor(b!)",
+        ("input",),
+    ),
+    Form.ONE_SHOT_SCATTER: (
+        "(Tensor(a!) input, str group_name, bool split_last_dim, Tensor(b!) output) -> Tensor(b!)",
         ("input",),
     ),
     Form.REDUCE_SCATTER: ("(Tensor tensor, str reduce_op, str group_name) -> Tensor", ()),
@@ -50,7 +66,7 @@ _SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
         (),
     ),
 }
-"""By form, the schema of its operator, and which arguments must be symmetric memory."""
+"""By form, the schema of its operator, and which arguments must be symmetric memory; alike in torch 2.11 to 2.15."""
 _IN_PYTHON = (ExternTag.PYTHON_ONLY, ExternTag.UNRECORDABLE)
 """Of operators that torch has written in Python. They communicate through memory that torch allocates again where a later call needs more
 of it: a recording would go on using what it had."""

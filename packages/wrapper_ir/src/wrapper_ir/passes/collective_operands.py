@@ -22,6 +22,7 @@ class Limits:
 
     one_shot: int
     two_shot: int
+    one_shot_scatter: int
     low_contention: int
     fused: int
     """Products are fused with collectives of at least so many."""

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from wrapper_ir.agreement import allocation_ids
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.layout import extent_bytes
+from wrapper_ir.expr import Bool, Int
+from wrapper_ir.layout import extent_bytes, numel
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Copy, Op, View, Wait
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.collective_choices import CollectiveChoice, collective_choices
@@ -34,7 +35,8 @@ class LowerCollectives(Pass):
     """Turns eligible collectives into kernels over symmetric memory, and derives lifetimes again.
 
     An all-reduce of at most `one_shot_all_reduce_threshold_bytes` becomes a one-shot one, of at most
-    `two_shot_all_reduce_threshold_bytes` a two-shot one; gathers and scatters of at most `low_contention_threshold_bytes` use the copy
+    `two_shot_all_reduce_threshold_bytes` a two-shot one, a reduce-scatter of at most `one_shot_reduce_scatter_threshold_bytes` one that
+    sums its share; gathers and other scatters of at most `low_contention_threshold_bytes` use the copy
     engines. With `fused_products`, gathers of at least `fused_products_minimum_bytes` whose result is the left factor of matrix products
     become one operator with those, and so does a product that is only reduced and scattered. `groups` names the groups whose processes can read each other's memory, with `:` between them; none: all. Without
     `auto_select` nothing changes. Log level INFO says for each collective what it becomes, and why. Which storages are symmetric,
@@ -47,6 +49,7 @@ class LowerCollectives(Pass):
     auto_select: bool = True
     one_shot_all_reduce_threshold_bytes: int = 128 * 1024
     two_shot_all_reduce_threshold_bytes: int = 1024 * 1024
+    one_shot_reduce_scatter_threshold_bytes: int = 1024 * 1024
     low_contention_threshold_bytes: int = 0
     fused_products: bool = False
     fused_products_minimum_bytes: int = 1024 * 1024
@@ -77,6 +80,7 @@ class LowerCollectives(Pass):
         return Limits(
             self.one_shot_all_reduce_threshold_bytes,
             self.two_shot_all_reduce_threshold_bytes,
+            self.one_shot_reduce_scatter_threshold_bytes,
             self.low_contention_threshold_bytes,
             self.fused_products_minimum_bytes,
             frozenset(filter(None, self.groups.split(":"))),
@@ -208,9 +212,25 @@ class _Site:
             storage, out = self.new(f"{handle.name}.out", handle.type, MemorySpace())
             yield AllocStorage(result=storage, prov=self.op.prov)
             yield View(source=storage, result=out, prov=self.op.prov)
-        args = (operand, "sum", self.op.group, out)
-        yield CallExtern(target=self.choice.form.value, args=args, prov=self.op.prov)
+        if self.choice.form is Form.ONE_SHOT_SCATTER:
+            yield from self.scatter_call(operand, out)
+        else:
+            args = (operand, "sum", self.op.group, out)
+            yield CallExtern(target=self.choice.form.value, args=args, prov=self.op.prov)
         yield View(source=out, result=handle, prov=self.op.prov)
+
+    def scatter_call(self, operand: Value[TensorType], out: Value[TensorType]) -> Iterator[Op]:
+        """The kernel that sums one share, which takes tensors of one dimension: a share is a run of rows."""
+        flat = [self.flat(operand), self.flat(out)]
+        yield from flat
+        args = (flat[0].result, self.op.group, Bool(False), flat[1].result)
+        yield CallExtern(target=self.choice.form.value, args=args, prov=self.op.prov)
+
+    def flat(self, tensor: Value[TensorType]) -> View:
+        """All elements of a contiguous tensor in one dimension."""
+        type = tensor.type
+        flat = TensorType(type.dtype, (numel(type.sizes),), (Int(1),), type.device)
+        return View(source=tensor, result=Value(self.fresh(f"{tensor.name}.flat"), flat), prov=self.op.prov)
 
     def finished(self, body: tuple[Op, ...]) -> Iterator[Op]:
         """The ops after it; its wait only gives a name."""
