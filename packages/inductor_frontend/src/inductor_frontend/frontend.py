@@ -105,7 +105,7 @@ def _capture(
                 root=os.getcwd(),
                 target=device.target,
             )
-            with recorded(_request(simplified)) as recording:
+            with recorded(_request(simplified, options)) as recording:
                 built = build_program(recording, context)
     _check_events(built)
     inputs = simplified.inputs
@@ -125,7 +125,7 @@ def _capture(
         constants={name: tensor_data(name, t) for name, t in built.constants.items() if not is_packed(t)},
         handles={name: tensor for name, tensor in built.constants.items() if is_packed(tensor)},
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
-        extensions=MappingProxyType(explaining_extensions(program, built.sources, options)),
+        extensions=MappingProxyType(explaining_extensions(program, built.sources, options, built.products)),
     )
     artifact = with_group_ranks(artifact, own_ranks(groups_of(program, analyses)))
     found = check_signature(artifact, analyses) if options.verify else ()
@@ -146,11 +146,12 @@ def _free_names(program: Program, names: Mapping[str, str]) -> dict[str, str]:
     return chosen
 
 
-def _request(model: FunctionalModel) -> LoweringRequest:
+def _request(model: FunctionalModel, options: CaptureOptions) -> LoweringRequest:
     return LoweringRequest(
         gm=model.gm,
         inputs=[n.meta["val"] for n in model.inputs],
         static_inputs=[i for i, n in enumerate(model.inputs) if n.name in model.roles],
+        splits_products=options.products == "split",
     )
 
 

@@ -78,10 +78,12 @@ class CaptureOptions:
     multi_kernels: bool = False
     """Where a reduction's elements fit into registers, have kernels that hold them there and kernels that loop, one of
     which is chosen by measurement when the program is tuned or runs. Of Triton kernels alone."""
-    products: Literal["extern", "templates", "candidates"] = "extern"
-    """What computes matrix products and convolutions: the library's operators; kernels of Inductor's Triton templates,
-    where it has one, fused with what is around them; or one of both, which is chosen by measurement when the program is
-    tuned or runs, and with which nothing is fused. Templates have all of Inductor's configs; nothing is measured here."""
+    products: Literal["extern", "split", "templates", "candidates"] = "extern"
+    """What computes matrix products and convolutions: the library's operators; the same, where products with few rows on a GPU
+    are batched products of parts, which the kernel that uses the product adds up (`record/split_rule.py` says which); kernels of
+    Inductor's Triton templates, where it has one, fused with what is around them; or one of operator and template, which is
+    chosen by measurement when the program is tuned or runs, and with which nothing is fused. Templates have all of Inductor's
+    configs; nothing is measured here."""
     size_hints: tuple[int, ...] = ()
     """With `products="templates"`: sizes that templates over dynamic sizes are made for, a kernel for each, of which one
     is chosen by the sizes of a call; empty: one kernel, made for the sizes of the example."""

@@ -20,6 +20,7 @@ from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.record.bindings import bind_unbacked
 from inductor_frontend.record.donated import donated_alone
 from inductor_frontend.record.events import CallNode
+from inductor_frontend.record.split_rule import ProductDecision
 from inductor_frontend.record.wrapper import RecordingWrapper, record_own_kernel
 from inductor_frontend.torch_patches._compat import (
     EXTERN_MULTI_OUT,
@@ -34,6 +35,9 @@ __all__ = ["RecordingGraph", "RecordingSubgraph"]
 
 class RecordingGraph(GraphLowering):
     """Lowers an FX graph and records its wrapper in `recording`."""
+
+    product_decisions: tuple[ProductDecision, ...] = ()
+    """Which of its products are split, where products are."""
 
     def init_wrapper_code(self, *args: object, **kwargs: object) -> None:
         """Installs our wrapper; takes Inductor's arguments, which concern subgraphs and partitions."""

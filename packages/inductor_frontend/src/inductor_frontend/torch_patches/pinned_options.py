@@ -71,7 +71,7 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
         "shape_padding": options.padded_products,
         "cpu_backend": options.cpu_kernels,
         "triton.multi_kernel": int(options.multi_kernels),
-        "max_autotune_gemm": options.products != "extern",
+        "max_autotune_gemm": options.products in ("templates", "candidates"),
         "max_autotune_gemm_backends": "ATEN,TRITON",
         "max_autotune_conv_backends": "ATEN,TRITON",
         "multi_kernel_hints": list(options.size_hints) if options.products == "templates" else [],

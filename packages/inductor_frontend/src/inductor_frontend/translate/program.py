@@ -23,6 +23,7 @@ from inductor_frontend.guards.trace_guards import TraceGuards
 from inductor_frontend.kernels.launches import KernelTable
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.graph import RecordingGraph
+from inductor_frontend.record.split_rule import ProductDecision
 from inductor_frontend.scope.arguments import to_arg
 from inductor_frontend.scope.constant_table import ConstantTable, literals
 from inductor_frontend.scope.outer_streams import OuterStreams
@@ -44,7 +45,8 @@ __all__ = ["GraphProgram", "build_program"]
 class GraphProgram:
     """A program and what belongs to it: its constants' tensors by `Constant.data_name`, for each parameter of `main` the position of
     the graph input that it is, and for each result the parameter (by its position) whose storage it shares; `outer` are
-    the streams around it, `sources` the text of source lines by `file:line`."""
+    the streams around it, `sources` the text of source lines by `file:line`, `products` what became of matrix products where some
+    are split."""
 
     program: Program
     constants: Mapping[str, torch.Tensor]
@@ -52,6 +54,7 @@ class GraphProgram:
     shared: tuple[int | None, ...]
     outer: OuterStreams
     sources: Mapping[str, str]
+    products: tuple[ProductDecision, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +125,7 @@ class _Builder:
             shared,
             self.scope.streams.outer,
             self.scope.provenance.texts,
+            self.graph.product_decisions,
         )
 
     def _results(self) -> tuple[Arg, ...]:

@@ -1,0 +1,162 @@
+"""Splits matrix products with few rows along the summed dimension: a batched product of the parts, and their sum.
+
+    addmm(bias, a, b)   ->   parts = bmm(a as [parts, rows, length], b as [parts, length, columns])
+                             parts[0] + parts[1] + ... + bias
+
+Operands are views of what they were. The sum is written as additions, which Inductor inlines into the kernels that use it; a kernel that
+only adds would be one more, so a product stays whole unless such a kernel uses it. The pass runs after Inductor's own passes and
+those of the user (`post_grad_custom_post_pass`), which see whole products, and what Inductor's patterns fold stays folded.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._inductor import config
+from torch._inductor.lowering import fallbacks, lowerings
+from torch._ops import OpOverload
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+
+from inductor_frontend.record.split_rule import MOST_ROWS, ProductDecision, ProductSizes, parts_of
+
+__all__ = ["multiprocessors_of", "split_products"]
+
+_LOG = logging.getLogger(__name__)
+_ATEN = torch.ops.aten
+_PRODUCTS = (_ATEN.mm.default, _ATEN.addmm.default)
+_OF_VALUES = ("eager_input_vals", "tensor_meta", "unbacked_bindings", "val")
+"""Metadata of a node about its own value; the rest says where it comes from, and holds for what replaces it."""
+
+
+def multiprocessors_of(device: torch.device) -> int | None:
+    """How many multiprocessors a GPU has, which need not be here (`devices.stand_in`); None for other devices."""
+    if device.type != "cuda":
+        return None
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+def split_products(
+    gm: GraphModule, multiprocessors: Callable[[torch.device], int | None] = multiprocessors_of
+) -> tuple[ProductDecision, ...]:
+    """Splits the products of a graph and of its subgraphs for which that pays (`split_rule`), and says what became of each, in
+    order. Nodes have fake values (`meta["val"]`), and new ones get theirs."""
+    found: list[ProductDecision] = []
+    for module in gm.modules():
+        if isinstance(module, GraphModule):
+            found += _split_graph(module, multiprocessors)
+    for one in found:
+        _LOG.debug("product %s %s: %s", one.node, one.sizes, one.outcome)
+    _LOG.info("%d of %d matrix products are split", sum(one.parts > 1 for one in found), len(found))
+    return tuple(found)
+
+
+def _split_graph(
+    gm: GraphModule, multiprocessors: Callable[[torch.device], int | None]
+) -> list[ProductDecision]:
+    found: list[ProductDecision] = []
+    # From the end: a product is fused with the sum of a split one that it is added to.
+    for node in reversed(gm.graph.nodes):
+        if node.op == "call_function" and node.target in _PRODUCTS:
+            one = _decision(node, multiprocessors)
+            found.append(one)
+            if one.parts > 1:
+                _split(node, one.parts)
+    if any(one.parts > 1 for one in found):
+        gm.recompile()
+    return found[::-1]
+
+
+def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None]) -> ProductDecision:
+    a, b = (x.meta["val"] for x in _operands(node))
+    (rows, summed), columns = a.shape, b.shape[1]
+    sizes = f"[{rows}, {summed}] x [{summed}, {columns}]"
+    if not all(isinstance(n, int) for n in (rows, summed, columns)):
+        return ProductDecision(node.name, sizes, why="a size is symbolic")
+    known = ProductSizes(rows, summed, columns)
+    processors = multiprocessors(a.device)
+    why = ""
+    if processors is None:
+        why = f"on {a.device.type}, not on a GPU"
+    elif config.triton.native_matmul:
+        why = "a kernel of Inductor's (triton.native_matmul)"
+    elif a.dtype is not torch.float32:
+        # A batched product rounds each part to the type of its operands, which one product of halves does not do.
+        why = f"elements are {str(a.dtype).removeprefix('torch.')}, not float32"
+    elif any(factor != 1 for factor in node.kwargs.values()):
+        why = "it has factors alpha or beta"
+    elif rows > MOST_ROWS:
+        why = f"{rows} rows, more than {MOST_ROWS}"
+    elif (parts := parts_of(known, processors)) == 1:
+        why = (
+            f"no two parts are long enough and fit {processors} multiprocessors with {known.blocks} block(s)"
+        )
+    elif not _is_inlined(node):
+        why = "no generated kernel uses it, which the sum could be part of"
+    else:
+        return ProductDecision(node.name, sizes, parts)
+    return ProductDecision(node.name, sizes, why=why)
+
+
+def _operands(node: Node) -> list[Node]:
+    """The two matrices; a bias comes before them."""
+    return [x for x in node.args[-2:] if isinstance(x, Node)]
+
+
+def _is_inlined(node: Node) -> bool:
+    """Whether a kernel that Inductor generates uses this value, or a view of it."""
+    return any(
+        _is_generated(user.target) or (_is_view(user.target) and _is_inlined(user)) for user in node.users
+    )
+
+
+def _is_view(target: object) -> bool:
+    return target is operator.getitem or (isinstance(target, OpOverload) and target.is_view)
+
+
+def _is_generated(target: object) -> bool:
+    """Whether Inductor makes loops of calls of this operator. Of others it calls a library's, and what it has a template or a
+    collective for is lowered in modules of its own."""
+    if not isinstance(target, OpOverload) or target.is_view or target in fallbacks:
+        return False
+    lowering = lowerings.get(target)
+    return lowering is not None and lowering.__module__ == "torch._inductor.lowering"
+
+
+def _split(node: Node, parts: int) -> None:
+    """Replaces a product by the sum of a batched product."""
+    a, b = _operands(node)
+    rows, summed = a.meta["val"].shape
+    columns, length = b.meta["val"].shape[1], summed // parts
+    with node.graph.inserting_before(node):
+        tall = _call(node, "rows", _ATEN.reshape.default, a, [rows, parts, length])
+        left = _call(node, "left", _ATEN.permute.default, tall, [1, 0, 2])
+        right = _call(node, "right", _ATEN.reshape.default, b, [parts, length, columns])
+        batched = _call(node, "parts", _ATEN.bmm.default, left, right)
+        terms = [_call(node, f"part{i}", _ATEN.select.int, batched, 0, i) for i in range(parts)]
+        total = _sum(node, terms)
+        if len(node.args) > 2:
+            total = _call(node, "biased", _ATEN.add.Tensor, total, node.args[0])
+    node.replace_all_uses_with(total)
+    node.graph.erase_node(node)
+
+
+def _sum(node: Node, terms: Sequence[Node]) -> Node:
+    """The sum by halves, as deep as it must be."""
+    if len(terms) == 1:
+        return terms[0]
+    middle = (len(terms) + 1) // 2
+    return _call(node, "sum", _ATEN.add.Tensor, _sum(node, terms[:middle]), _sum(node, terms[middle:]))
+
+
+def _call(node: Node, name: str, target: OpOverload, *args: Any) -> Node:  # Any: arguments of a node
+    """A call in place of `node`, with where that comes from, and its own fake value."""
+    made = node.graph.create_node("call_function", target, args, name=f"{node.name}_{name}")
+    made.meta = {key: value for key, value in node.meta.items() if key not in _OF_VALUES}
+    with node.meta["val"].fake_mode:
+        made.meta["val"] = target(*map_arg(args, lambda x: x.meta["val"]))
+    return made
