@@ -396,5 +396,5 @@ def test_what_is_said_of_the_operators() -> None:
     program = _program(PRODUCT + SCATTER, "%s")
     made = _fused(program)
     (extern,) = (e for e in made.externs if "fused" in e.name)
-    assert [tag.value for tag in extern.tags] == ["collective", "python_only", "unrecordable"]
+    assert [tag.value for tag in extern.tags] == ["collective", "python_only"]
     assert (sharing_groups(program), sharing_groups(made)) == ((), ("0",))

@@ -14,6 +14,7 @@ from wrapper_ir.atoms import free_values, item_values
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.structure import operands, results
+from wrapper_ir.symmetric_operators import uses_workspace
 from wrapper_ir.types import CPU, ScalarType
 from wrapper_ir.values import Value, device_of, is_tensor
 
@@ -73,6 +74,9 @@ def _call(op: ops.CallExtern | ops.CollectiveStart, analyses: Analyses) -> Itera
     info = analyses.operator(op.target)
     if info is not None and ExternTag.UNRECORDABLE in info.extern.tags:
         yield "WIR225", f"{op.target} is marked as one that cannot be recorded"
+    if info is not None and uses_workspace(info.schema):
+        # a later call that needs more of it has torch allocate it again: a recording would go on with what it had
+        yield "WIR225", f"{op.target} uses memory that the group has from torch, which may move"
     if isinstance(op, ops.CallExtern):
         yield from _number(op.result)
 

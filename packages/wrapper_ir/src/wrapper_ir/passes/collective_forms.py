@@ -67,9 +67,6 @@ _SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
     ),
 }
 """By form, the schema of its operator, and which arguments must be symmetric memory; alike in torch 2.11 to 2.15."""
-_IN_PYTHON = (ExternTag.PYTHON_ONLY, ExternTag.UNRECORDABLE)
-"""Of operators that torch has written in Python. They communicate through memory that torch allocates again where a later call needs more
-of it: a recording would go on using what it had."""
 
 
 def with_forms_declared(program: Program) -> Program:
@@ -82,5 +79,5 @@ def with_forms_declared(program: Program) -> Program:
 
 def _extern(form: Form) -> ExternDef:
     schema, symmetric = _SCHEMAS[form]
-    tags = () if symmetric else _IN_PYTHON
+    tags = () if symmetric else (ExternTag.PYTHON_ONLY,)  # torch has written the others in Python
     return ExternDef(schema=form.value + schema, tags=(ExternTag.COLLECTIVE, *tags), symmetric=symmetric)
