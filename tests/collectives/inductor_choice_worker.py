@@ -1,0 +1,196 @@
+"""One of two processes with a GPU each, whose models Inductor itself moves to symmetric memory; started by `test_inductor_choice_gpu.py`.
+
+Usage: `python tests/collectives/inductor_choice_worker.py RANK FOLDER`. Writes what went wrong in each case into a file of the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch._inductor import config as inductor_config
+from torch.distributed import _symmetric_memory as symmetric_memory
+
+import cpp_wrapper
+import inductor_frontend
+from cpp_wrapper import CppOptions, EmitError
+from tests.collectives.collective_cases import GROUP, WORLD, funcol
+from tests.collectives.fused_cases import engines
+from tests.common.parallel_models import ParallelMlp, SequenceMlp
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.ops import AllocStorage, CallExtern
+
+# Any in this file: what torch leaves untyped
+PATIENCE = timedelta(seconds=60)
+CALLS = 3
+_FUSED = ("symm_mem::fused_all_gather_matmul", "symm_mem::fused_matmul_reduce_scatter")
+
+
+class _Sums(nn.Module):
+    """Of what a kernel writes, twice, and of an input; what is summed is a result, too, and used later."""
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        first = x.relu() + y
+        second = funcol.all_reduce(first, "sum", GROUP)
+        third = funcol.all_reduce(second.sigmoid() @ y, "sum", GROUP)
+        return first, third, funcol.all_reduce(x, "sum", GROUP) * 2, first.cos()
+
+
+class _Large(nn.Module):
+    """A sum above Inductor's limit: the library's."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        total: Tensor = funcol.all_reduce(x.repeat(8, 8) + 1, "sum", GROUP)
+        return total.relu()
+
+
+def _captured(model: nn.Module, *args: Tensor) -> Artifact:
+    torch._dynamo.reset()
+    with (
+        inductor_config.patch({"_collective.auto_select": True, "_micro_pipeline_tp": True}),
+        torch.no_grad(),
+    ):
+        return inductor_frontend.capture(model, args)
+
+
+def _operators(artifact: Artifact) -> list[str]:
+    return [
+        op.target for op in artifact.program.ops if isinstance(op, CallExtern) and "symm_mem" in op.target
+    ]
+
+
+def _ids(artifact: Artifact) -> list[int]:
+    types = [op.result.type for op in artifact.program.ops if isinstance(op, AllocStorage)]
+    return [t.space.alloc_id for t in types if t.is_symmetric]
+
+
+def _require_equal(artifact: Artifact, model: nn.Module, *args: Tensor) -> None:
+    """Every engine gives what eager mode gives, call after call."""
+    for name, make in engines().items():
+        run = make(artifact)
+        for _ in range(CALLS):
+            given = [torch.randn_like(x) for x in args]
+            with torch.no_grad():
+                want, got = model(*given), run(*given)
+            try:
+                torch.testing.assert_close(got, want, rtol=2e-2, atol=2e-2)
+            except AssertionError as error:
+                raise AssertionError(f"{name}: {error}") from error
+
+
+def sums(rank: int, folder: Path) -> None:
+    """Each has a buffer of its own, with an id that all processes have, and is equal."""
+    x, y = torch.randn(64, 64, device="cuda"), torch.randn(64, 64, device="cuda")
+    artifact, model = _captured(_Sums(), x, y), _Sums()
+    assert len(set(_ids(artifact))) == len(_operators(artifact)) >= 2, _operators(artifact)
+    _require_equal(artifact, model, x, y)
+
+
+def split_model(rank: int, folder: Path) -> None:
+    """A tensor-parallel MLP in bfloat16."""
+    model = ParallelMlp(2, 256, 512, WORLD).to("cuda", torch.bfloat16).eval()
+    x = torch.randn(32, 256, device="cuda", dtype=torch.bfloat16)
+    artifact = _captured(model, x)
+    assert len(_ids(artifact)) == len(_operators(artifact)) == 2, _operators(artifact)
+    _require_equal(artifact, model, x)
+
+
+def micro_pipeline(rank: int, folder: Path) -> None:
+    """A sequence-parallel MLP, whose products Inductor fuses with collectives: torch 2.11 finds them, later versions other patterns."""
+    model = SequenceMlp(2, 256, 512, WORLD).to("cuda", torch.bfloat16).eval()
+    x = torch.randn(64, 256, device="cuda", dtype=torch.bfloat16)
+    artifact = _captured(model, x)
+    if torch.__version__.startswith("2.11."):
+        assert set(_operators(artifact)) == {*_FUSED}, _operators(artifact)
+    _require_equal(artifact, model, x)
+
+
+def compiled(rank: int, folder: Path, emitter: str) -> None:
+    """Through `torch.compile`, which keeps Inductor's choice."""
+    model = ParallelMlp(2, 256, 512, WORLD).to("cuda", torch.bfloat16).eval()
+    x = torch.randn(32, 256, device="cuda", dtype=torch.bfloat16)
+    torch._dynamo.reset()
+    options: dict[str, Any] = {"emitter": emitter, "on_unsupported": "error"}
+    with inductor_config.patch({"_collective.auto_select": True}), torch.no_grad():
+        run = torch.compile(model, backend="wrapper_ir", fullgraph=True, options=options)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+            for _ in range(CALLS):
+                torch.testing.assert_close(run(x), model(x), rtol=2e-2, atol=2e-2)
+    counts = {event.key: event.count for event in seen.key_averages()}
+    assert any(name.startswith("symm_mem::one_shot_all_reduce") for name in counts), counts
+
+
+def cpp(rank: int, folder: Path) -> None:
+    """A library has what Inductor leaves to the library of collectives, and refuses the rest by name."""
+    x, y = torch.randn(64, 64, device="cuda"), torch.randn(64, 64, device="cuda")
+    try:
+        cpp_wrapper.emit(_captured(_Sums(), x, y))
+    except EmitError as error:
+        assert error.code == "CPP503", error
+    else:
+        raise AssertionError("a library has no symmetric memory, and is made of a program that has it")
+    model = _Large()
+    artifact = _captured(model, x)
+    assert not _operators(artifact)
+    run = cpp_wrapper.load(cpp_wrapper.build(artifact, folder / f"{rank}.so", CppOptions(opt_level=1)))
+    for _ in range(CALLS):
+        given = torch.randn_like(x)
+        torch.testing.assert_close(run(given), model(given))
+
+
+CASES: Mapping[str, Callable[[int, Path], None]] = MappingProxyType(
+    {
+        "sums": sums,
+        "split model": split_model,
+        "micro pipeline": micro_pipeline,
+        "compiled, Python": partial(compiled, emitter="python"),
+        "compiled, FX": partial(compiled, emitter="fx"),
+        "C++": cpp,
+    }
+)
+
+
+def main(rank: int, folder: Path) -> None:
+    """All cases, until one fails: the other process may then be waiting for something else."""
+    torch.cuda.set_device(rank)
+    dist.init_process_group(
+        "nccl",
+        init_method=f"file://{folder}/store",
+        rank=rank,
+        world_size=WORLD,
+        timeout=PATIENCE,
+        device_id=torch.device("cuda", rank),
+    )
+    enable: Any = symmetric_memory.enable_symm_mem_for_group
+    enable(GROUP)  # without it, Inductor chooses nothing
+    done: dict[str, str] = {}
+    for name, case in CASES.items():
+        failure = ""
+        torch.manual_seed(rank)
+        try:
+            case(rank, folder)
+        except Exception:
+            failure = traceback.format_exc()
+        done[name] = failure
+        (folder / f"rank{rank}.json").write_text(json.dumps(done), encoding="utf-8")
+        if failure:
+            os._exit(1)
+    dist.barrier()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))
