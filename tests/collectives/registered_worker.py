@@ -35,7 +35,7 @@ from tests.collectives.collective_cases import funcol
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.interp import Interpreter
 from wrapper_ir.passes import run_pipeline
-from wrapper_ir_torch import REGISTERED_MEMORY, REGISTRATIONS
+from wrapper_ir_torch import REGISTERED_MEMORY
 
 WORLD = 2
 PATIENCE = timedelta(seconds=60)
@@ -94,11 +94,11 @@ def many_calls(rank: int) -> None:
     run = py_wrapper.compile(artifact(rank, 1 << 20, "derive-frees,register-buffers"))
     x = torch.ones(1 << 20, device="cuda")
     run(x)
-    before = REGISTRATIONS.counts("0", device), torch.cuda.memory_reserved()
+    before = REGISTERED_MEMORY.counts("0", device), torch.cuda.memory_reserved()
     for _ in range(CALLS):
         (got,) = run(x)
     torch.cuda.synchronize()
-    assert (REGISTRATIONS.counts("0", device), torch.cuda.memory_reserved()) == before
+    assert (REGISTERED_MEMORY.counts("0", device), torch.cuda.memory_reserved()) == before
     assert bool((got == WORLD).all())
 
 
@@ -150,15 +150,14 @@ def ended(rank: int) -> None:
     """With the group, its registrations and memory end. They are taken back while both processes have it: NCCL's own way back needs
     the other one, which may be gone."""
     device = torch.device("cuda", rank)
-    assert REGISTRATIONS.counts("0", device).segments > 0
+    assert REGISTERED_MEMORY.counts("0", device).segments > 0
     torch.cuda.synchronize()
     REGISTERED_MEMORY.release("0")
-    REGISTRATIONS.release("0")
     dist.barrier()
     torch.cuda.synchronize()
     dist.destroy_process_group()
     gc.collect()
-    assert REGISTRATIONS.counts("0", device).tensors == 0
+    assert REGISTERED_MEMORY.counts("0", device).tensors == 0
 
 
 def main(rank: int, folder: Path) -> None:
@@ -189,7 +188,7 @@ def main(rank: int, folder: Path) -> None:
     step("many calls", lambda: many_calls(rank))
     step("compiled", lambda: compiled(rank))
     step("times", lambda: timed(rank))
-    step("counts", lambda: [str(REGISTRATIONS.counts("0", device))])
+    step("counts", lambda: [str(REGISTERED_MEMORY.counts("0", device))])
     step("released", lambda: released(device))
     step("ended", lambda: ended(rank))
     os._exit(0)
@@ -198,8 +197,7 @@ def main(rank: int, folder: Path) -> None:
 def released(device: torch.device) -> None:
     """Of a living group, memory can be given back; a program that is called again registers new memory."""
     REGISTERED_MEMORY.release("0")
-    REGISTRATIONS.release("0")
-    assert REGISTRATIONS.counts("0", device).segments == 0
+    assert REGISTERED_MEMORY.counts("0", device).segments == 0
     check(
         py_wrapper.compile(artifact(device.index or 0, 1 << 20, "derive-frees,register-buffers")),
         device.index or 0,

@@ -25,7 +25,7 @@ from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.interp import Interpreter
-from wrapper_ir_torch import REGISTERED_MEMORY, REGISTRATIONS, RegistrationCounts, find_group
+from wrapper_ir_torch import REGISTERED_MEMORY, RegistrationCounts, find_group
 
 X = torch.randn(3, 4)
 DEVICE = torch.device("cuda:0")
@@ -121,7 +121,7 @@ def test_memory_is_registered_once(way: str, backend: Backend, tmp_path: Path) -
     with lonely_group(tmp_path):
         for _ in range(3):
             assert_same(run(X), (X,))
-        assert REGISTRATIONS.counts("0", DEVICE) == RegistrationCounts(2, 48 + 96, 1, SEGMENT)
+        assert REGISTERED_MEMORY.counts("0", DEVICE) == RegistrationCounts(2, 48 + 96, 1, SEGMENT)
         assert backend.connected == [DEVICE]
         assert len({*map(id, backend.registered)}) == 1
 
@@ -130,7 +130,7 @@ def test_programs_with_the_same_ids_have_the_same_memory(backend: Backend, tmp_p
     with lonely_group(tmp_path):
         for make in ways().values():
             assert_same(make(artifact())(X), (X,))
-        assert REGISTRATIONS.counts("0", DEVICE).tensors == 2
+        assert REGISTERED_MEMORY.counts("0", DEVICE).tensors == 2
 
 
 def test_a_group_that_ends_leaves_nothing(backend: Backend, tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ def test_a_group_that_ends_leaves_nothing(backend: Backend, tmp_path: Path) -> N
         (tmp_path / str(number)).mkdir()
         with lonely_group(tmp_path / str(number)):
             assert_same(run(X), (X,))
-            assert REGISTRATIONS.counts("0", DEVICE).tensors == 2
+            assert REGISTERED_MEMORY.counts("0", DEVICE).tensors == 2
             kept.append(find_group("0"))
-        assert REGISTRATIONS.counts("0", DEVICE) == RegistrationCounts(0, 0, 0, 0)
+        assert REGISTERED_MEMORY.counts("0", DEVICE) == RegistrationCounts(0, 0, 0, 0)
     assert len({*map(id, backend.registered)}) == 2
 
 
@@ -151,7 +151,6 @@ def test_memory_of_a_living_group_is_given_back(backend: Backend, tmp_path: Path
     with lonely_group(tmp_path):
         assert_same(run(X), (X,))
         REGISTERED_MEMORY.release("0")
-        REGISTRATIONS.release("0")
         assert backend.registered == []
         assert_same(run(X), (X,))
         assert len(backend.registered) == 2
@@ -178,7 +177,7 @@ def test_a_graph_that_is_traced_again_keeps_the_call(backend: Backend, tmp_path:
         assert [n.name for n in again.graph.nodes if "empty_registered" in str(n.target)]
         assert backend.registered == []
         assert_same(fx_converter.load(tmp_path / "graph.wir")(X), (X,))
-        assert REGISTRATIONS.counts("0", DEVICE).tensors == 2
+        assert REGISTERED_MEMORY.counts("0", DEVICE).tensors == 2
 
 
 def test_libraries_of_cpp_have_none() -> None:

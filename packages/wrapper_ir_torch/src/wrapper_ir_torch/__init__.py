@@ -16,9 +16,9 @@ from wrapper_ir_torch._compat import (
 from wrapper_ir_torch.agreement import TorchGroupStore, agreement, compare_ranks, own_ranks
 from wrapper_ir_torch.collectives import FINISHED, finished_collective
 from wrapper_ir_torch.graphs import TorchGraphs
-from wrapper_ir_torch.group_memory import REGISTERED_MEMORY, SYMMETRIC_MEMORY, GroupMemory
+from wrapper_ir_torch.group_memory import SYMMETRIC_MEMORY, GroupMemory
 from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, resolve
-from wrapper_ir_torch.registration import REGISTRATIONS, RegistrationCounts, Registrations
+from wrapper_ir_torch.registration import REGISTERED_MEMORY, RegisteredMemory, RegistrationCounts
 from wrapper_ir_torch.types import DTYPE_OF, DTYPES, LAYOUTS, MEMORY_FORMATS, torch_device
 
 __all__ = [
@@ -29,13 +29,12 @@ __all__ = [
     "LAYOUTS",
     "MEMORY_FORMATS",
     "REGISTERED_MEMORY",
-    "REGISTRATIONS",
     "RUNNERS",
     "SYMMETRIC_MEMORY",
     "GroupMemory",
     "Operator",
+    "RegisteredMemory",
     "RegistrationCounts",
-    "Registrations",
     "TorchGraphs",
     "TorchGroupStore",
     "agreement",

@@ -2,12 +2,11 @@
 buffers of the library's own. The collectives are the same operators as over other memory.
 
 A group has one memory pool a device, over the allocator that its backend has for that (`ncclMemAlloc`). What is allocated in it is
-registered as it is allocated, by segments of torch's caching allocator, until `Registrations.release`.
+registered as it is allocated, by segments of torch's caching allocator, until `RegisteredMemory.release`.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +24,10 @@ from wrapper_ir_torch._compat import (
     new_pool,
     pool_segments,
 )
+from wrapper_ir_torch.group_memory import GroupMemory
+from wrapper_ir_torch.group_objects import GroupObjects
 
-__all__ = ["REGISTRATIONS", "RegistrationCounts", "Registrations"]
+__all__ = ["REGISTERED_MEMORY", "RegisteredMemory", "RegistrationCounts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,43 +45,26 @@ class RegistrationCounts:
 
 
 class _Pool:
-    """The pool of one group and device, which does not keep the group alive."""
+    """The pool of one group and device, and what programs have asked for."""
 
-    def __init__(self, group: Any, pool: Any) -> None:  # Any: torch's own classes, not in all builds
-        self.group, self.pool = weakref.ref(group), pool
+    def __init__(self, pool: Any) -> None:  # Any: torch's own class, not in all builds
+        self.pool = pool
         self.tensors = self.nbytes = 0
 
 
-class Registrations:
-    """Pools by the name of the group and device. A group that ends has none left; before it is destroyed, all its processes release
-    theirs, since NCCL takes registrations back with the help of the others."""
+class RegisteredMemory(GroupMemory):
+    """Tensors in registered memory. Before a group is destroyed, all its processes release theirs, since NCCL takes registrations back with
+    the help of the others."""
 
     def __init__(self) -> None:
-        self._pools: dict[tuple[str, torch.device], _Pool] = {}
-
-    def empty(
-        self,
-        sizes: Sequence[int],
-        strides: Sequence[int],
-        dtype: torch.dtype,
-        device: torch.device,
-        group: str,
-    ) -> Tensor:
-        """A tensor in registered memory. Raises ExecutionError WIR938 where the group cannot register any."""
-        owner = find_group(group)
-        backend = _backend(owner, group, device)
-        known = self._pool(owner, backend, (group, device))
-        made = empty_in_pool(known.pool, sizes, strides, dtype, device)
-        backend.register_mem_pool(known.pool)  # segments that are registered already are left alone
-        known.tensors += 1
-        known.nbytes += made.untyped_storage().nbytes()
-        return made
+        super().__init__("registered", self._empty)
+        self._pools: GroupObjects[torch.device, _Pool] = GroupObjects()
 
     def counts(self, group: str, device: torch.device) -> RegistrationCounts:
-        """What is registered with the group of this name; nothing once it was destroyed, also while something keeps its object."""
-        known = self._pools.get((group, device))
-        if known is not None and not _is_alive(group, known.group()):
-            self._forget((group, device), known)
+        """What is registered with the group of this name; nothing once it was destroyed."""
+        try:
+            known = self._pools.of(group).get(device)
+        except RuntimeError:  # no group has this name any more
             known = None
         if known is None:
             return RegistrationCounts(0, 0, 0, 0)
@@ -88,37 +72,36 @@ class Registrations:
         return RegistrationCounts(known.tensors, known.nbytes, len(segments), sum(segments))
 
     def release(self, group: str) -> None:
-        """Takes the registration of a living group back, and lets go of its pools."""
-        for key in [key for key in self._pools if key[0] == group]:
-            known = self._pools.pop(key)
-            owner = known.group()
-            if owner is not None:
-                _backend(owner, *key).deregister_mem_pool(known.pool)
+        """Lets go of all memory of a group, and takes its registration back, if the group lives."""
+        super().release(group)
+        for device, known in self._pools.release(group).items():
+            _backend(group, device).deregister_mem_pool(known.pool)
 
-    def _pool(self, owner: Any, backend: Any, key: tuple[str, torch.device]) -> _Pool:
-        known = self._pools.get(key)
-        if known is None or known.group() is not owner:
-            connect(backend, key[1])
-            known = self._pools[key] = _Pool(owner, new_pool(backend, key[1]))
-            weakref.finalize(owner, self._forget, key, known)
-        return known
+    def _empty(
+        self,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        dtype: torch.dtype,
+        device: torch.device,
+        group: str,
+        id: int,
+    ) -> Tensor:
+        """New memory of the group's pool. Raises ExecutionError WIR938 where the group cannot register any."""
+        backend, pools = _backend(group, device), self._pools.of(group)
+        known = pools.get(device)
+        if known is None:
+            connect(backend, device)
+            known = pools[device] = _Pool(new_pool(backend, device))
+        made = empty_in_pool(known.pool, sizes, strides, dtype, device)
+        backend.register_mem_pool(known.pool)  # segments that are registered already are left alone
+        known.tensors += 1
+        known.nbytes += made.untyped_storage().nbytes()
+        return made
 
-    def _forget(self, key: tuple[str, torch.device], pool: _Pool) -> None:
-        """When a group has ended; another one may have its name."""
-        if self._pools.get(key) is pool:
-            del self._pools[key]
 
-
-def _is_alive(name: str, group: object) -> bool:
-    try:
-        return group is not None and find_group(name) is group
-    except RuntimeError:  # no group has this name any more
-        return False
-
-
-def _backend(owner: Any, name: str, device: torch.device) -> Any:  # Any: see _Pool
+def _backend(name: str, device: torch.device) -> Any:  # Any: see _Pool
     """The group's backend on the device, where it can register memory without multicast; else raises ExecutionError WIR938."""
-    backend = group_backend(owner, device)
+    backend = group_backend(find_group(name), device)
     if backend is None:
         raise ExecutionError(
             "WIR938",
@@ -134,5 +117,5 @@ def _backend(owner: Any, name: str, device: torch.device) -> Any:  # Any: see _P
     return backend
 
 
-REGISTRATIONS = Registrations()
-"""Those of this process."""
+REGISTERED_MEMORY = RegisteredMemory()
+"""The memory of this process that is registered with groups' communicators."""
