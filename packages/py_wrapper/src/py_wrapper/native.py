@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from py_wrapper import higher_order
+from wrapper_ir import symmetric_operators
 from wrapper_ir.quoting import python_attribute, python_string
 from wrapper_ir.schemas import overload_path
 from wrapper_ir_torch import HIGHER_ORDER
@@ -26,7 +27,7 @@ def overload_text(name: str) -> str:
 
 def is_symmetric(name: str) -> bool:
     """Whether torch registers an operator only where somebody asks for it, which `LOOK_UP` does."""
-    return overload_path(name)[0] == "symm_mem"
+    return overload_path(name)[0] == symmetric_operators.NAMESPACE
 
 
 def short_overload(name: str) -> str:

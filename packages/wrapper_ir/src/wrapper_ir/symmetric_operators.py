@@ -14,6 +14,7 @@ from wrapper_ir.schemas import OpSchema
 
 __all__ = [
     "GIVE_UP_STORAGE",
+    "NAMESPACE",
     "SYMMETRIC_ARGUMENTS",
     "WAITING",
     "WORKSPACE",
@@ -24,6 +25,9 @@ __all__ = [
     "uses_workspace",
     "waits_for_all",
 ]
+
+NAMESPACE = "symm_mem"
+"""The namespace of torch's operators over symmetric memory."""
 
 _NEEDED = """
     _low_contention_all_gather_ce_multicast_out: out
@@ -68,7 +72,7 @@ def _rows(text: str, prefix: str = "") -> Iterable[tuple[str, tuple[str, ...]]]:
         yield f"{prefix}{name}", tuple(arguments.split())
 
 
-SYMMETRIC_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(dict(_rows(_NEEDED, "symm_mem::")))
+SYMMETRIC_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(dict(_rows(_NEEDED, f"{NAMESPACE}::")))
 """By operator (all its overloads), the arguments that other processes read or write directly. From torch's own
 implementations (`torch/csrc/distributed/c10d/symm_mem`): those that they look up (`rendezvous`) and refuse when the
 lookup finds nothing, and those that NVSHMEM takes as addresses of its symmetric heap. Not here is what works with any memory:
@@ -81,7 +85,7 @@ _WAITING = """
     multimem_one_shot_reduce_out one_shot_all_reduce one_shot_all_reduce_copy one_shot_all_reduce_copy_out
     one_shot_all_reduce_out reduce_scatter_out two_shot_all_reduce_ two_shot_all_reduce_out
 """
-WAITING = frozenset(f"symm_mem::{name}" for name in _WAITING.split())
+WAITING = frozenset(f"{NAMESPACE}::{name}" for name in _WAITING.split())
 """Operators after which no other process reads or writes these arguments: their kernels end with a barrier of all processes
 (`sync_remote_blocks` in `CUDASymmetricMemoryOps.cu`). Others put, get and signal."""
 
@@ -89,7 +93,7 @@ _WORKSPACE = """
     _low_contention_all_gather _low_contention_reduce_scatter fused_all_gather_matmul fused_all_gather_scaled_matmul
     fused_matmul_reduce_scatter fused_scaled_matmul_reduce_scatter
 """
-WORKSPACE = frozenset(f"symm_mem::{name}" for name in _WORKSPACE.split())
+WORKSPACE = frozenset(f"{NAMESPACE}::{name}" for name in _WORKSPACE.split())
 """Operators that take any memory, and communicate through symmetric memory that torch keeps for their group: one for all of them, as
 large as the largest call needs it."""
 
@@ -123,7 +127,7 @@ def needed_symmetric(schema: OpSchema) -> tuple[str, ...]:
 
 def needs_multicast(name: str) -> bool:
     """Whether the operator of this name works through a multicast object of its memory."""
-    return name.startswith("symm_mem::") and ("multimem" in name or "multicast" in name)
+    return name.startswith(f"{NAMESPACE}::") and ("multimem" in name or "multicast" in name)
 
 
 def uses_workspace(schema: OpSchema) -> bool:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch._library import simple_registry
 
+from wrapper_ir import symmetric_operators
 from wrapper_ir.runtime import ProgramGroups, TorchCaller, TorchGroups
 
 __all__ = [
@@ -39,10 +40,6 @@ __all__ = [
     "torch_operators",
     "window_of_copy",
 ]
-
-
-SYMMETRIC = "symm_mem"
-"""The namespace of operators over symmetric memory."""
 
 
 # Only in a torch that is built for CUDA, present and alike in torch 2.11 to 2.15.
@@ -105,7 +102,7 @@ def refuse_multicast() -> None:
 
 def torch_operators(namespace: str) -> Any:
     """`torch.ops.<namespace>`, with those that torch registers in Python only where somebody asks for them."""
-    if namespace == SYMMETRIC and torch.distributed.is_available():
+    if namespace == symmetric_operators.NAMESPACE and torch.distributed.is_available():
         refuse_multicast()
         importlib.import_module("torch.distributed._symmetric_memory")
     return getattr(torch.ops, namespace)  # operators are found by name

@@ -12,6 +12,7 @@ from torch._ops import OpOverload
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.operators.python_operators import is_python_only
 from inductor_frontend.torch_patches._compat import is_effectful
+from wrapper_ir import symmetric_operators
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.expr import SymKind
 from wrapper_ir.schemas import ExternDef, ExternTag, parse_schema
@@ -29,7 +30,9 @@ _MAYBE_VIEW = frozenset(
     }
 )  # fmt: skip
 
-_COLLECTIVES = frozenset({"_c10d_functional", "c10d_functional", "c10d", "_dtensor", "symm_mem"})
+_COLLECTIVES = frozenset(
+    {"_c10d_functional", "c10d_functional", "c10d", "_dtensor", symmetric_operators.NAMESPACE}
+)
 
 # What these do, where Inductor's own schema leaves it out: they return their argument. One fills it; waiting changes
 # nothing that anybody may have looked at before.
