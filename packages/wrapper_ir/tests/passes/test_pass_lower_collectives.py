@@ -187,7 +187,7 @@ REFUSED = {
             "  copy %a, 1.0\n", "  %z = view %x : f32[1]\n  copy %a, %z\n"
         )
         + REDUCE.replace("f32[8, 8]", "f32[s0]"),
-        "4*s0 is known at run time only",
+        "the size of %a, 4*s0, is known at run time only",
     ),
     "an odd number of bytes": (
         "  %a = alloc f32[3]\n  %z = view %x : f32[3]\n  copy %a, %z\n"
@@ -251,7 +251,10 @@ def test_a_storage_stays_what_it_is(case: str) -> None:
 
 
 def test_the_cpu_has_none() -> None:
-    assert _why(_program(PRODUCT + REDUCE, "cpu")) == (Form.LIBRARY, "cpu has no symmetric memory")
+    assert _why(_program(PRODUCT + REDUCE, "cpu")) == (
+        Form.LIBRARY,
+        "%a lies on cpu, which has no memory of groups",
+    )
 
 
 def test_each_choice_is_reported(caplog: pytest.LogCaptureFixture) -> None:

@@ -131,7 +131,7 @@ REFUSED = {
         '  %h = collective _c10d_functional::broadcast(%x, 0, "0") group("0") : f32[8, 8]\n  %s = wait %h : f32[8, 8]\n'
         + SMALL,
         "%h",
-        "is allocated by the operator",
+        "the operator allocates it",
     ),
     "what an operator may keep": (
         f"{PRODUCT}  %k = call lib::keep(%a) : f32[8, 8]\n{REDUCE}{SMALL}",
@@ -177,8 +177,8 @@ def test_a_buffer_stays_where_it_is(case: str) -> None:
 def test_options() -> None:
     program = _program(PRODUCT + REDUCE + GATHER + OUT)
     assert _buffers(program, threshold_bytes=512) == {
-        "a": "has fewer than 512 bytes",
-        "s": "has fewer than 512 bytes",
+        "a": "is not registered: %a has 256 bytes, fewer than 512",
+        "s": "is not registered: %s has 256 bytes, fewer than 512",
         "g": "can be registered",
     }
     assert {*_buffers(program, groups="1:2").values()} == {
@@ -190,7 +190,7 @@ def test_options() -> None:
 
 def test_the_cpu_has_none() -> None:
     found = _buffers(_program(PRODUCT + REDUCE + SMALL, "cpu"))
-    assert found == {"a": "lies on cpu, which registers no memory"}
+    assert found == {"a": "is not registered: %a lies on cpu, which has no memory of groups"}
 
 
 def test_collectives_over_symmetric_memory_are_not_the_librarys() -> None:

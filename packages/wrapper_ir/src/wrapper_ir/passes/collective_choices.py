@@ -11,13 +11,18 @@ from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Int
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import (
-    AllocPurpose,
     AllocStorage,
     CollectiveStart,
-    ZeroMode,
 )
 from wrapper_ir.passes.collective_forms import Form
-from wrapper_ir.passes.collective_operands import Limits, arguments_of, operand_of, why_not_shared
+from wrapper_ir.passes.collective_operands import (
+    Limits,
+    arguments_of,
+    operand_of,
+    origin_of,
+    why_not_shared,
+    why_storage_stays,
+)
 from wrapper_ir.passes.escapes import EscapeKind, escapes
 from wrapper_ir.program import Function
 from wrapper_ir.structure import operands
@@ -89,7 +94,7 @@ class _Function:
                 "torch has no such operator over symmetric memory that works without multicast",
             )
         tensor = operand_of(op)
-        why = why_not_shared(op, self.function, self.analyses, self.limits) or self.refused_sum(op, tensor)
+        why = why_not_shared(op, self.function, self.limits) or self.refused_sum(op, tensor)
         if why:
             return Form.LIBRARY, why
         nbytes = extent_bytes(tensor.type)
@@ -150,13 +155,11 @@ class _Function:
         roots = self.aliasing.roots.get(tensor, NO_ROOTS)
         made = self.made.get(roots[0]) if len(roots) == 1 else None
         if made is None:
-            return self.origin(tensor, roots)
-        type = made.result.type
-        if made.purpose is not AllocPurpose.PLAIN or made.zero is not ZeroMode.NONE:
-            return f"%{made.result.name} is a pool, or begins with zeros"
-        if type.is_group_memory or made.stream or made.result in self.crossing:
-            return f"%{made.result.name} is memory of a group already, or of another stream"
-        if type.nbytes != extent_bytes(tensor.type):
+            return origin_of(tensor, roots, self.function, self.analyses)
+        why = why_storage_stays(made, self.crossing)
+        if why:
+            return why
+        if made.result.type.nbytes != extent_bytes(tensor.type):
             return f"%{tensor.name} is a part of %{made.result.name}"
         return self.escapes(made.result, position)
 
@@ -168,15 +171,6 @@ class _Function:
         later = (v for op in self.function.body[position + 1 :] for v in operands(op))
         reader = next((v for v in later if self.root(tensor) in roots.get(v, NO_ROOTS)), None)
         return "" if reader is None else f"%{reader.name} is used later, and the kernel writes there"
-
-    def origin(self, tensor: Value, roots: tuple[Value, ...]) -> str:
-        """Where a tensor comes from that the function does not allocate."""
-        params = {p.value for p in self.function.params}
-        if any(root in params for root in roots):
-            return f"%{tensor.name} is an input"
-        if any(root in self.analyses.constant_values for root in roots):
-            return f"%{tensor.name} is a constant"
-        return f"%{tensor.name} is the result of an operator, which allocates it"
 
     def escapes(self, storage: Value, position: int) -> str:
         """What gives the storage away before the collective, or what makes a view of it that is used after it and that cannot be

@@ -80,7 +80,7 @@ def fusion_of(position: int, function: Function, analyses: Analyses, limits: Lim
     """What a gather or reduce-scatter can be fused with, or why with nothing; the function has no frees."""
     op = function.body[position]
     assert isinstance(op, CollectiveStart)
-    why = why_not_shared(op, function, analyses, limits)
+    why = why_not_shared(op, function, limits)
     if why:
         return why
     tensor, found = operand_of(op), _Finder(function, analyses)

@@ -12,14 +12,10 @@ from wrapper_ir.analysis.symmetric import named_arguments
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import (
-    AllocPurpose,
     AllocStorage,
     CollectiveStart,
-    EnterMemoryPool,
-    ResizeStorage,
-    SetStorage,
-    ZeroMode,
 )
+from wrapper_ir.passes.collective_operands import origin_of, why_no_group_memory, why_storage_stays
 from wrapper_ir.passes.escapes import EscapeKind, escapes
 from wrapper_ir.program import Function
 from wrapper_ir.types import MemoryKind, StorageType, TensorType
@@ -139,62 +135,42 @@ class _Function:
         if spaces == {(MemoryKind.REGISTERED, op.group)} and len(types) == len(roots):
             return BufferChoice(value, copies, "is registered", is_registered=True)
         why = self.refused(op, value) or self.refused_root(value, roots)
-        root = None if why else roots[0]
-        if root is not None and self.groups.setdefault(root, op.group) != op.group:
+        if why:
+            return BufferChoice(value, copies, f"is not registered: {why}")
+        root = roots[0]
+        if self.groups.setdefault(root, op.group) != op.group:
             return BufferChoice(value, copies, f"is registered with group {self.groups[root]!r}")
-        return BufferChoice(value, copies, why or "can be registered", root=root)
+        return BufferChoice(value, copies, "can be registered", root=root)
 
     def result(self, op: CollectiveStart, value: Value[TensorType]) -> BufferChoice:
         """A tensor that the operator allocates; its variant that writes into a given tensor does as well."""
         why = self.refused(op, value)
         if not why and op.target not in OUT_VARIANTS:
-            why = "is allocated by the operator, which has no variant that is given its result"
+            why = "the operator allocates it, and has no variant that is given its result"
         why = why or self.escape(value)
-        return BufferChoice(value, 1, why or "can be registered", root=None if why else value)
+        if why:
+            return BufferChoice(value, 1, f"is not registered: {why}")
+        return BufferChoice(value, 1, "can be registered", root=value)
 
     def refused(self, op: CollectiveStart, value: Value[TensorType]) -> str:
         """Why no memory of this size and device is registered; '' where it is."""
-        if self.limits.groups and op.group not in self.limits.groups:
-            return f"is not registered: option groups leaves group {op.group!r} out"
-        if value.type.device.type != "cuda":
-            return f"lies on {value.type.device}, which registers no memory"
-        nbytes = extent_bytes(value.type)
-        if not isinstance(nbytes, Int):
-            return "has a size that is known at run time only"
-        if nbytes.value < max(1, self.limits.threshold):
-            return f"has fewer than {max(1, self.limits.threshold)} bytes"
-        if any(isinstance(o, EnterMemoryPool | ResizeStorage | SetStorage) for o in self.function.body):
-            return "is in a function that takes memory from pools, or moves it under tensors"
-        return ""
+        return why_no_group_memory(
+            value, op.group, self.function, self.limits.groups, max(1, self.limits.threshold)
+        )
 
     def refused_root(self, value: Value[TensorType], roots: tuple[Value, ...]) -> str:
         """Why the memory of a tensor cannot be registered; '' where it can."""
         made = self.made.get(roots[0]) if len(roots) == 1 else None
         if made is None:
-            return self.origin(roots)
-        type = made.result.type
-        if made.purpose is not AllocPurpose.PLAIN or made.zero is not ZeroMode.NONE:
-            return "lies in a pool, or in memory that begins with zeros: register-buffers comes before plan-memory"
-        if type.space.kind is not MemoryKind.DEFAULT:
-            return f"lies in {type.space.kind.value} memory"
-        if made.stream or made.result in self.crossing:
-            return "is of another stream"
-        if not isinstance(type.nbytes, Int):
-            return "lies in a storage of a size that is known at run time only"
-        return self.escape(made.result)
-
-    def origin(self, roots: tuple[Value, ...]) -> str:
-        """Where a tensor comes from that the function does not allocate."""
-        params = {p.value for p in self.function.params}
-        if any(root in params for root in roots):
-            return "is an input, which the caller allocates"
-        if any(root in self.analyses.constant_values for root in roots):
-            return "is a constant"
-        return "is the result of an operator, which allocates it"
+            return origin_of(value, roots, self.function, self.analyses)
+        why = why_storage_stays(made, self.crossing)
+        if not why and not isinstance(made.result.type.nbytes, Int):
+            why = f"the size of %{made.result.name} is known at run time only"
+        return why or self.escape(made.result)
 
     def escape(self, root: Value) -> str:
         """What hands the memory on: a later call of the program writes there again."""
         for found in escapes(self.function, self.analyses, root):
             if found.kind is not EscapeKind.COLLECTIVE:
-                return f"outlives the call or its function: {found.why}"
+                return f"it outlives the call or its function: {found.why}"
         return ""
