@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -92,3 +96,37 @@ def test_a_table_keeps_numbers_as_they_are_written() -> None:
 def test_the_command_line() -> None:
     assert not command_line("What it measures.").parse_args([]).write
     assert command_line("What it measures.").parse_args(["--write"]).write
+
+
+_PARENT = """
+import sys, time
+from pathlib import Path
+from tools.bench.processes import Processes, exit_on_termination
+exit_on_termination()
+with Processes() as processes:
+    child = [sys.executable, "-c", "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"]
+    print(processes.start(child, Path(sys.argv[1]), {}).pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_processes_end_with_the_one_that_is_terminated(tmp_path: Path) -> None:
+    """And so do those that they have started."""
+    log = tmp_path / "log"
+    parent = subprocess.Popen([sys.executable, "-c", _PARENT, str(log)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    while not log.read_text():
+        assert parent.poll() is None
+    parent.terminate()
+    assert parent.wait(10) == 128 + signal.SIGTERM
+    deadline = time.monotonic() + 10
+    while any(map(_is_running, (child, int(log.read_text())))):
+        assert time.monotonic() < deadline
+
+
+def _is_running(id: int) -> bool:
+    try:
+        return "zombie" not in Path(f"/proc/{id}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -9,7 +9,6 @@ with `--save`.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import signal
@@ -29,6 +28,7 @@ import torch
 from tools.bench.collective_process import FUSED
 from tools.bench.collective_rank import JOBS
 from tools.bench.pages import command_line, page, publish, table
+from tools.bench.processes import Processes, end_process, exit_on_termination
 
 PREDICTION = """\
 Written before the first measurement. A functional all-reduce and its wait cost 25 us of the host, a call of the group 3 us, and on
@@ -93,13 +93,21 @@ class _Group:
 
     def kill(self) -> None:
         for process in self.ranks:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end_process(process)
 
 
-def _start(job: str, label: str, world: int, folder: Path, **env: str) -> _Group:
-    own = folder / label
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Where a run keeps its files, how many processes a job has, when it ends, and all that were started."""
+
+    folder: Path
+    world: int
+    deadline: float
+    processes: Processes
+
+
+def _start(job: str, label: str, run: _Run, **env: str) -> _Group:
+    own = run.folder / label
     own.mkdir()
     environment = {
         **os.environ,
@@ -112,24 +120,10 @@ def _start(job: str, label: str, world: int, folder: Path, **env: str) -> _Group
         **env,
     }
     ranks = []
-    for rank in range(world):
-        command = (
-            sys.executable,
-            "-W",
-            "ignore",
-            "-m",
-            "tools.bench.collective_rank",
-            job,
-            str(rank),
-            str(world),
-            str(own),
-        )
-        with (own / f"rank{rank}.log").open("wb") as log:
-            ranks.append(
-                subprocess.Popen(
-                    command, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True
-                )
-            )
+    for rank in range(run.world):
+        module = ("-m", "tools.bench.collective_rank")
+        command = (sys.executable, "-W", "ignore", *module, job, str(rank), str(run.world), str(own))
+        ranks.append(run.processes.start(command, own / f"rank{rank}.log", environment))
     return _Group(job, own, tuple(ranks))
 
 
@@ -148,19 +142,19 @@ def _end(group: _Group, deadline: float) -> Found:
     return {"failed": {"all": " ".join(group.log()[-2000:].split()) or "not within the time limit"}}
 
 
-def _death(side: str, world: int, folder: Path, deadline: float, patience: int = 12) -> Found:
+def _death(side: str, run: _Run, patience: int = 12) -> Found:
     """Kills the last process while all are at work: whether the first one ends by itself, with what, and after how long."""
     label = f"death {side}".replace(" ", "_").replace(",", "")
-    group = _start("death", label, world, folder, BENCH_SIDES=side, BENCH_PATIENCE=str(patience))
+    group = _start("death", label, run, BENCH_SIDES=side, BENCH_PATIENCE=str(patience))
     try:
-        while not all((group.folder / f"running{rank}").exists() for rank in range(world)):
-            if time.monotonic() > deadline or any(p.poll() is not None for p in group.ranks):
+        while not all((group.folder / f"running{rank}").exists() for rank in range(run.world)):
+            if time.monotonic() > run.deadline or any(p.poll() is not None for p in group.ranks):
                 return {"side": side, "ended": False, "why": "it did not begin: " + group.log()[-300:]}
             time.sleep(0.1)
         time.sleep(1)
         os.killpg(group.ranks[-1].pid, signal.SIGKILL)
         begin = time.monotonic()
-        while time.monotonic() < min(deadline, begin + 4 * patience):
+        while time.monotonic() < min(run.deadline, begin + 4 * patience):
             if group.ranks[0].poll() is not None:
                 seconds, status = time.monotonic() - begin, group.ranks[0].returncode
                 return {
@@ -181,17 +175,20 @@ def _run(jobs: Sequence[str], world: int, limit: float) -> Found:
     deadline = time.monotonic() + limit
     until = deadline - (_DEATHS if "death" in jobs else 0.0)
     found: Found = {"device": _device(), "world": world}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        groups = [_start(job, job, world, folder) for job in jobs if job != "death"]
+    with (
+        tempfile.TemporaryDirectory() as name,
+        ThreadPoolExecutor() as pool,
+        Processes() as processes,  # ended first: what the pool's threads wait for ends with them
+    ):
+        run = _Run(Path(name), world, deadline, processes)
+        groups = [_start(job, job, run) for job in jobs if job != "death"]
         for group in groups:
             found[group.job] = _end(group, until)
             print(group.job, json.dumps(_brief(found[group.job])), flush=True)
         if "death" in jobs:
             sides = ("ours", "ours, lowered") if torch.cuda.is_available() else ("ours",)
-            with ThreadPoolExecutor(len(sides)) as pool:
-                kills = [pool.submit(_death, side, world, folder, deadline) for side in sides]
-                found["death"] = [kill.result() for kill in kills]
+            kills = [pool.submit(_death, side, run) for side in sides]
+            found["death"] = [kill.result() for kill in kills]
             print("death", json.dumps(found["death"]), flush=True)
     return found
 
@@ -288,6 +285,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--save", type=Path, help="also write what was found, as JSON")
     parser.add_argument("--found", type=Path, help="measure nothing: the page of an earlier run")
     args: argparse.Namespace = parser.parse_args(argv)
+    exit_on_termination()
     if args.found:
         found: Found = json.loads(args.found.read_text(encoding="utf-8"))
     else:

@@ -1,14 +1,18 @@
-"""Measurements in processes of their own, with caches in a folder of theirs."""
+"""Measurements in processes of their own: with caches in a folder of theirs, or several at a time that end with this one."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType, TracebackType
 
-__all__ = ["in_fresh_process"]
+__all__ = ["Processes", "end_process", "exit_on_termination", "in_fresh_process"]
 
 
 def in_fresh_process(arguments: Sequence[str], caches: str) -> dict[str, float]:
@@ -31,3 +35,44 @@ def in_fresh_process(arguments: Sequence[str], caches: str) -> dict[str, float]:
         raise RuntimeError(done.stderr)
     numbers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return numbers
+
+
+def exit_on_termination() -> None:
+    """From now on SIGTERM raises SystemExit in the main thread, so that what cleans up is run."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Kills a process of `Processes`, and those that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+class Processes:
+    """Processes in sessions of their own, none of which is left when the block ends, by an exception too."""
+
+    def __init__(self) -> None:
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._started:
+            end_process(process)
+
+    def start(self, command: Sequence[str], log: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """Starts one, which writes into `log`."""
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command, stdout=file, stderr=subprocess.STDOUT, env=env, start_new_session=True
+            )
+        self._started.append(process)
+        return process
