@@ -233,20 +233,29 @@ def test_commands(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None
         ("tune", output_file, "-o", tmp_path / "out.wir"),
         *(
             (name, output_file)
-            for name in ("step", "hunt", "compare", "profile", "view", "explain", "memory")
+            for name in (
+                *("step", "hunt", "compare", "profile", "view", "explain", "memory"),
+                *("print", "lower", "stats"),
+            )
         ),
         ("replay", output_file, "--ops", "0", "-o", tmp_path / "out.wir"),
         ("minify", output_file, "--nan"),
         *(
-            (name, plain, output_file) for name in ("compare", "view")
+            (name, plain, output_file) for name in ("compare", "view", "diff")
         ),  # which is signed with this key, and not the second
+        ("diff", output_file, plain),
+        ("opt", output_file, "--pass", "derive-frees"),
+        ("opt", output_file, "--pass", "derive-frees", "-o", tmp_path / "out.wir"),
         ("minify", plain, "--compare", output_file),
     ):
         status, output = wir(*command, "--public-key", keys[1])
         assert (status, "WIR715" in output) == (2, True), (command, output)
-    for name in ("verify", "explain", "memory"):
+    assert not (tmp_path / "out.wir").exists()
+    for name in ("verify", "explain", "memory", "print", "lower", "stats", "opt"):
         assert wir(name, output_file, "--public-key", public)[1].count("WIR7") == 0
+    assert wir("diff", output_file, output_file, "--public-key", public)[0] == 0
     text = tmp_path / "plain.txt"
     text.write_text("wir 0.3\n")
-    assert "WIR7" in wir("memory", text, "--public-key", public)[1]  # text has no signature
+    for name in ("memory", "print", "lower", "stats", "opt"):  # text has no signature
+        assert "WIR7" in wir(name, text, "--public-key", public)[1]
     shutil.rmtree(tmp_path / "out", ignore_errors=True)

@@ -23,11 +23,12 @@ __all__ = ["COMMANDS"]
 @click.option(
     "--head", type=click.IntRange(min=0), default=0, metavar="N", help="The first N lines only (0: all)."
 )
-def print_command(file: str, as_json: bool, kernels: bool, head: int) -> None:
+@public_key
+def print_command(file: str, as_json: bool, kernels: bool, head: int, public_key: str | None) -> None:
     """Print a program in text or JSON form."""
     from wrapper_ir import print_program, to_json
 
-    program = read_program(file)
+    program = read_program(file, public_key)
     if not kernels:
         program = dataclasses.replace(program, kernels=())
     text = to_json(program) if as_json else print_program(program)
@@ -40,14 +41,15 @@ def print_command(file: str, as_json: bool, kernels: bool, head: int) -> None:
 @click.option(
     "--persistent-buffers", is_flag=True, help="Keep the memory of intermediate results from call to call."
 )
-def lower(file: str, persistent_buffers: bool) -> None:
+@public_key
+def lower(file: str, persistent_buffers: bool, public_key: str | None) -> None:
     """Print a program's plan: the steps that emitters spell, with everything decided."""
     from wrapper_ir import verify as check
     from wrapper_ir.artifact import bare_artifact
     from wrapper_ir.lowering import LoweringOptions, print_plan
     from wrapper_ir.lowering import lower as lower_artifact
 
-    found = read_any(file)
+    found = read_any(file, public_key)
     artifact = found if isinstance(found, Artifact) else bare_artifact(found)
     check(artifact)
     click.echo(
@@ -96,15 +98,16 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
 @click.command()
 @click.argument("file")
 @hint
+@public_key
 @as_json
-def stats(file: str, hints: tuple[tuple[str, int], ...], as_json: bool) -> None:
+def stats(file: str, hints: tuple[tuple[str, int], ...], public_key: str | None, as_json: bool) -> None:
     """Count ops and kernels; bytes allocated, held and live at the worst moment, and the bound of plans; what `lower-collectives` makes
     of each collective, and why; which buffers of collectives are registered with their group, and why others are not."""
     from wrapper_ir.analyses import Analyses
     from wrapper_ir.analysis import program_stats
     from wrapper_ir.passes import LowerCollectives, RegisterBuffers, registration_totals
 
-    program = read_program(file)
+    program = read_program(file, public_key)
     found = program_stats(program, hints_of(program, hints))
     analyses = Analyses(program)
     choices = [str(choice) for choice in LowerCollectives().choices(analyses)]
@@ -137,11 +140,12 @@ def stats(file: str, hints: tuple[tuple[str, int], ...], as_json: bool) -> None:
 @click.argument("old")
 @click.argument("new")
 @click.option("--names", is_flag=True, help="Renamed values count as different.")
-def diff(old: str, new: str, names: bool) -> None:
-    """Compare two programs by structure; exit status 1 where they differ."""
+@public_key
+def diff(old: str, new: str, names: bool, public_key: str | None) -> None:
+    """Compare two programs by structure; exit status 1 where they differ. A key is for both."""
     from wrapper_ir.diff import diff_programs
 
-    text = diff_programs(read_program(old), read_program(new), names=names)
+    text = diff_programs(read_program(old, public_key), read_program(new, public_key), names=names)
     if text:
         click.echo(text)
         sys.exit(1)

@@ -34,15 +34,16 @@ def _list_passes(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     callback=_list_passes,
     help="List all passes and their options.",
 )
-def opt(file: str, passes: tuple[str, ...], output: str) -> None:
+@public_key
+def opt(file: str, passes: tuple[str, ...], output: str, public_key: str | None) -> None:
     """Run passes; the program is verified before and after each."""
     from wrapper_ir import print_program, save
     from wrapper_ir.passes import run_on_artifact, run_pipeline
 
     if output.endswith(".wir"):
-        save(run_on_artifact(read_artifact(file), ",".join(passes)), output)
+        save(run_on_artifact(read_artifact(file, public_key), ",".join(passes)), output)
         return
-    program = run_pipeline(read_program(file), ",".join(passes))
+    program = run_pipeline(read_program(file, public_key), ",".join(passes))
     if output == "-":
         click.echo(print_program(program), nl=False)
     else:
