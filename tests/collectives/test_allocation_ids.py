@@ -7,10 +7,12 @@ import itertools
 import pytest
 import torch
 
-from inductor_frontend.backend import lowered
+from inductor_frontend import CaptureOptions
+from inductor_frontend.translate.finish import finish
 from tests.collectives.collective_cases import WORLD, fake_group
 from tests.common.parallel_models import ParallelMlp
 from wrapper_ir import parse_program, print_program
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import AllocStorage
 from wrapper_ir.passes import LowerCollectives, RegisterBuffers
 from wrapper_ir.passes.base import Pass
@@ -23,14 +25,13 @@ KINDS = (LowerCollectives(two_shot_all_reduce_threshold_bytes=1 << 30), Register
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
     """What is compiled."""
     made: list[Program] = []
-    finish = lowered.finish
 
-    def record(program: Program, options: object) -> object:
-        found = finish(program, options)  # type: ignore[arg-type]  # as it is given
+    def record(program: Program, options: CaptureOptions) -> Analyses:
+        found = finish(program, options)
         made.append(found.program)
         return found
 
-    monkeypatch.setattr(lowered, "finish", record)
+    monkeypatch.setattr("inductor_frontend.backend.lowered.finish", record)
     return made
 
 
