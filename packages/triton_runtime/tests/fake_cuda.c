@@ -351,6 +351,7 @@ typedef struct {
   Config config;
   void *function, *params[MAX_PARAMS];
   int extended;
+  Attribute attributes[8];
 } Noted;
 static void launch_noted(void* data, void* stream) {
   Noted* noted = data;
@@ -360,6 +361,8 @@ static void launch_noted(void* data, void* stream) {
 static int note_launch(const Config* c, Kernel* k, void** params, int extended) {
   Noted* made = calloc(1, sizeof(Noted));
   made->config = *c;
+  made->config.attributes = made->attributes;
+  if (c->count) memcpy(made->attributes, c->attributes, c->count * sizeof(Attribute));
   made->function = k;
   made->extended = extended;
   for (int i = 0; i < k->count; ++i) {
@@ -367,6 +370,105 @@ static int note_launch(const Config* c, Kernel* k, void** params, int extended) 
     memcpy(made->params[i], params[i], (size_t)k->sizes[i]);
   }
   return fake_note(launch_noted, made);
+}
+
+// --- what is in a graph: nodes one after the other, of which `fake_fork` makes two roots
+
+static int is_forked;
+EXPORT void fake_fork(int on) { is_forked = on; }
+typedef struct {
+  uint64_t to;
+  size_t pitch;
+  unsigned value, element_size;
+  size_t width, height;
+} Fill;
+static void fill(void* data, void* stream) {
+  Fill* f = data;
+  note("fill", stream, NULL);
+  for (size_t i = 0; i < f->width * f->element_size; ++i) ((char*)f->to)[i] = (char)(f->value >> 8 * (i % f->element_size));
+}
+static int fill_later(uint64_t to, unsigned value, unsigned element_size, size_t width, void* stream) {
+  Fill* made = calloc(1, sizeof(Fill));
+  *made = (Fill){to, 0, value, element_size, width, 1};
+  if (!fake_note(fill, made)) fill(made, stream);
+  return 0;
+}
+EXPORT int cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void* stream) { return fill_later(to, value, 1, n, stream); }
+EXPORT int cuMemsetD16Async(uint64_t to, unsigned short value, size_t n, void* stream) { return fill_later(to, value, 2, n, stream); }
+EXPORT int cuMemsetD32Async(uint64_t to, unsigned value, size_t n, void* stream) { return fill_later(to, value, 4, n, stream); }
+EXPORT int cuGraphGetRootNodes(void* graph, void** nodes, size_t* count) {
+  Node* first = ((Graph*)graph)->first;
+  *count = !first ? 0 : is_forked ? 2 : 1;
+  if (nodes) *nodes = first;
+  return 0;
+}
+static int is_programmatic(Node* node) {
+  Noted* noted = node->data;
+  if (node->run != launch_noted) return 0;
+  for (unsigned i = 0; i < noted->config.count; ++i) {
+    if (noted->config.attributes[i].id == 6) return 1;
+  }
+  return 0;
+}
+EXPORT int cuGraphNodeGetDependentNodes_v2(void* node, void** nodes, unsigned char* edge, size_t* count) {
+  Node* next = ((Node*)node)->next;
+  *count = next != NULL;
+  if (!next || !nodes) return 0;
+  *nodes = next;
+  memset(edge, 0, 8);
+  edge[0] = edge[2] = (unsigned char)is_programmatic(next);
+  return 0;
+}
+EXPORT int cuGraphNodeGetType(void* node, int* type) {
+  MAY_FAIL;
+  void (*run)(void*, void*) = ((Node*)node)->run;
+  *type = run == launch_noted ? 0 : run == fill ? 2 : 1;
+  return 0;
+}
+typedef struct {
+  void* function;
+  unsigned grid[3], block[3], shared;
+  void **params, **extra;
+  void *kernel, *context;
+} KernelNode;
+// A function whose library was loaded in parts is known as a kernel only.
+EXPORT int cuGraphKernelNodeGetParams_v2(void* node, KernelNode* found) {
+  Noted* noted = ((Node*)node)->data;
+  memset(found, 0, sizeof *found);
+  found->kernel = noted->function;
+  memcpy(found->grid, noted->config.grid, sizeof found->grid);
+  memcpy(found->block, noted->config.block, sizeof found->block);
+  found->shared = noted->config.shared;
+  found->params = noted->params;
+  return 0;
+}
+EXPORT int cuKernelGetFunction(void** function, void* kernel) {
+  MAY_FAIL;
+  *function = kernel;
+  return 0;
+}
+EXPORT int cuFuncGetParamInfo(void* function, size_t index, size_t* offset, size_t* size) {
+  Kernel* k = function;
+  if (index >= (size_t)k->count) return 1;
+  *offset = 0;
+  for (size_t i = 0; i <= index; ++i) {
+    size_t align = k->sizes[i] < 8 ? (size_t)k->sizes[i] : 8;
+    *offset = (*offset + align - 1) / align * align + (i < index ? (size_t)k->sizes[i] : 0);
+  }
+  *size = (size_t)k->sizes[index];
+  return 0;
+}
+EXPORT int cuGraphKernelNodeGetAttribute(void* node, int id, void* value) {
+  Noted* noted = ((Node*)node)->data;
+  memset(value, 0, 64);
+  for (unsigned i = 0; i < noted->config.count; ++i) {
+    if (noted->config.attributes[i].id == id) memcpy(value, &noted->config.attributes[i].value, 64);
+  }
+  return 0;
+}
+EXPORT int cuGraphMemsetNodeGetParams(void* node, Fill* found) {
+  *found = *(Fill*)((Node*)node)->data;
+  return 0;
 }
 
 static int record(const Config* c, void* function, void** params, int extended) {

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
 
 from fx_converter import targets
@@ -18,10 +19,11 @@ from fx_converter.emitted import node_origin
 from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import constant_windows
+from wrapper_ir.analysis.repeatable import is_repeatable
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.emitted import LineOrigin
 from wrapper_ir.runtime import RECORDERS, BufferPool
-from wrapper_ir_torch import TorchGraphs
+from wrapper_ir_torch import TorchGraphs, repeated_operator
 
 __all__ = ["BoxedSource", "boxed_call", "boxed_function", "boxed_source", "boxed_text"]
 
@@ -86,9 +88,12 @@ def boxed_text(
     persistent: PersistentNodes | None = None,
     recordings: int = 0,
     facts: tuple[Any, ...] = (),
+    *,
+    repeats: bool = False,
 ) -> BoxedSource:
-    """The text of a graph module, of which nothing is run; what records functions is not among its objects yet."""
-    writer = _Writer(module, persistent, recordings)
+    """The text of a graph module, of which nothing is run; what records functions is not among its objects yet. `repeats`: operators
+    that are kernels alone are called through what launches these again."""
+    writer = _Writer(module, persistent, recordings, repeats)
     lines = writer.lines()
     return BoxedSource(
         name=type(module).__name__,
@@ -120,8 +125,13 @@ def _over_lists(run: Boxed) -> Callable[..., tuple[Any, ...]]:
 
 
 class _Writer(StraightLine):
-    def __init__(self, module: fx.GraphModule, persistent: PersistentNodes | None, recordings: int) -> None:
+    def __init__(
+        self, module: fx.GraphModule, persistent: PersistentNodes | None, recordings: int, repeats: bool
+    ) -> None:
         super().__init__(list(module.graph.nodes))
+        self._repeats = repeats
+        self._repeated: dict[tuple[str, str], Callable[..., Any]] = {}
+        """By operator and device."""
         self._module = module
         self._persistent = persistent
         self._recordings = recordings
@@ -205,10 +215,28 @@ class _Writer(StraightLine):
         facts, module, name, *operands = arguments
         count = facts[2]
         replay = self.name(f"replay_{name}")
-        self.recorded[replay] = boxed_text(self._lookup(str(module.target)), facts=facts)
+        self.recorded[replay] = boxed_text(
+            self._lookup(str(module.target)), facts=facts, repeats=self._repeats
+        )
         given = [self.repr(x) for x in operands]
         box = f"[{', '.join(given[:count])}]"
         return f"{replay}({', '.join([box, *given[count:]])})"
+
+    def function(self, node: fx.Node) -> str:
+        """See `StraightLine`."""
+        target: Any = node.target
+        out = node.kwargs.get("out")
+        if self._repeats and isinstance(target, torch._ops.OpOverload) and isinstance(out, fx.Node):
+            name, device = target.name(), str(out.meta["val"].device)  # type: ignore[no-untyped-call]  # torch leaves it so
+            if is_repeatable(name) and device.startswith("cuda:"):
+                return self.object(self._repeater(name, device, target), target.overloadpacket.__name__)
+        return super().function(node)
+
+    def _repeater(self, name: str, device: str, target: Any) -> Callable[..., Any]:
+        if (name, device) not in self._repeated:
+            calls = sum(node.target is target for node in self.nodes)
+            self._repeated[name, device] = repeated_operator(name, device, calls)
+        return self._repeated[name, device]
 
     def is_ready(self, node: fx.Node) -> bool:
         """See `StraightLine`."""

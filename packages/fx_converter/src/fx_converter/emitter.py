@@ -62,7 +62,8 @@ def _straight_line(
         artifact = replace(artifact, program=with_persistent_pools(original, given))
     module = convert_as(artifact, options, analyses, original=original, is_run=is_run)
     persistent = persistent_nodes(module.graph, artifact.program, is_held=options.persistent_buffers)
-    return boxed_text(module, persistent, options.recordings)
+    repeats = options.repeated_operators and is_run
+    return boxed_text(module, persistent, options.recordings, repeats=repeats)
 
 
 def _watched(

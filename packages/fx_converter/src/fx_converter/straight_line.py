@@ -144,7 +144,7 @@ class StraightLine:
         args = [self.repr(arg) for arg in node.args]
         if node.op == "call_method":
             return f"{python_attribute(args[0], str(node.target))}({', '.join([*args[1:], *self._kwargs(node)])})"
-        target = self.attribute(str(node.target)) if node.op == "call_module" else self._target(node)
+        target = self.attribute(str(node.target)) if node.op == "call_module" else self.function(node)
         return f"{target}({', '.join([*args, *self._kwargs(node)])})"
 
     def _check_inputs(self, node: fx.Node) -> str:
@@ -170,7 +170,8 @@ class StraightLine:
         said = {k: v for k, v in node.kwargs.items() if k not in defaults or not _is_same(v, defaults[k])}
         return [python_keyword(k, self.repr(v)) for k, v in said.items()]
 
-    def _target(self, node: fx.Node) -> str:
+    def function(self, node: fx.Node) -> str:
+        """The name of what a node calls."""
         target: Any = node.target
         if isinstance(target, LoadedTarget):
             return self.object(target.launch, target.name)

@@ -16,6 +16,7 @@ from triton_runtime.compile.service import INDUCTORS_MODULES, CompileStats, Work
 from triton_runtime.cuda import CudaDriver
 from triton_runtime.cuda.address_check import address_check
 from triton_runtime.cuda.extension import Extension
+from triton_runtime.cuda.repeated import OperatorRepeater
 from triton_runtime.errors import CompileError, KernelError, LaunchError
 from triton_runtime.loading import Compiler, Loader, Loading, launchable
 from triton_runtime.operators import load_operator
@@ -29,6 +30,7 @@ from wrapper_ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, Ope
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel, Machine
 from wrapper_ir.store import Cache, open_cache
+from wrapper_ir.types import Device
 
 __all__ = ["KERNEL_RUNTIME", "TritonRuntime"]
 
@@ -125,6 +127,12 @@ class TritonRuntime:
         """See `wrapper_ir.protocols.AddressComparer`."""
         extension = self._extension()
         return None if extension is None else address_check(extension, positions, addresses)
+
+    def operator_repeater(self, device: Device) -> OperatorRepeater | None:
+        """See `wrapper_ir.repeating.RepeatingRuntime`."""
+        if self.options.driver is not None or device.type != "cuda":
+            return None
+        return self._world_of(self.settings or read_settings()).cuda.operator_repeater(device)
 
     def _extension(self) -> Extension | None:
         """The launcher's module; None where no driver of CUDA is there, or options name another one."""

@@ -19,6 +19,7 @@ from wrapper_ir_torch.graphs import TorchGraphs
 from wrapper_ir_torch.group_memory import SYMMETRIC_MEMORY, GroupMemory
 from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, resolve
 from wrapper_ir_torch.registration import REGISTERED_MEMORY, RegisteredMemory, RegistrationCounts
+from wrapper_ir_torch.repeated import REPEATERS, Repeaters, repeated_operator
 from wrapper_ir_torch.types import DTYPE_OF, DTYPES, LAYOUTS, MEMORY_FORMATS, torch_device
 
 __all__ = [
@@ -29,12 +30,14 @@ __all__ = [
     "LAYOUTS",
     "MEMORY_FORMATS",
     "REGISTERED_MEMORY",
+    "REPEATERS",
     "RUNNERS",
     "SYMMETRIC_MEMORY",
     "GroupMemory",
     "Operator",
     "RegisteredMemory",
     "RegistrationCounts",
+    "Repeaters",
     "TorchGraphs",
     "TorchGroupStore",
     "agreement",
@@ -48,6 +51,7 @@ __all__ = [
     "own_ranks",
     "program_groups",
     "registered_symmetric",
+    "repeated_operator",
     "resolve",
     "storage_key",
     "torch_device",

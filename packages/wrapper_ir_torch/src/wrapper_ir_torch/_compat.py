@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -29,15 +30,18 @@ __all__ = [
     "has_dispatch_modes",
     "is_dense",
     "is_overload",
+    "memory_pool",
     "new_pool",
     "new_stream",
     "pool_segments",
+    "product_settings",
     "program_groups",
     "registered_symmetric",
     "storage_holders",
     "storage_key",
     "stream_at",
     "torch_operators",
+    "using_pool",
     "window_of_copy",
 ]
 
@@ -92,6 +96,31 @@ def stream_at(address: int, device: torch.device) -> torch.cuda.Stream:
     if not address:
         return torch.cuda.default_stream(device)
     return torch.cuda.ExternalStream(address, device=device)  # type: ignore[no-untyped-call]  # torch's own
+
+
+def product_settings() -> Callable[[], Hashable]:
+    """What gives all settings of torch that the kernels of a product on a GPU depend on."""
+    precision, backend = torch._C._get_fp32_precision_getter, torch._C._get_blas_preferred_backend
+    half, brain = (
+        torch._C._get_cublas_allow_fp16_reduced_precision_reduction,
+        torch._C._get_cublas_allow_bf16_reduced_precision_reduction,
+    )
+    accumulation, deterministic = (
+        torch._C._get_cublas_allow_fp16_accumulation,
+        torch._C._get_deterministic_algorithms,
+    )
+    return lambda: (precision("cuda", "matmul"), half(), brain(), accumulation(), backend(), deterministic())
+
+
+def memory_pool() -> Any:  # Any: torch gives its class no types
+    """A pool of memory, which its blocks return to as long as it lives."""
+    return torch.cuda.MemPool()
+
+
+def using_pool(pool: Any, device: torch.device) -> AbstractContextManager[None]:
+    """This thread allocates from a pool."""
+    found: AbstractContextManager[None] = torch.cuda.use_mem_pool(pool, device)
+    return found
 
 
 def refuse_multicast() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import targets
+from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
+from wrapper_ir.analysis.repeatable import repeats_on
 from wrapper_ir.expr import Expr, Float, Int
 from wrapper_ir.lowering import steps
 from wrapper_ir.quoting import python_keyword, python_string
@@ -39,7 +41,20 @@ def _is_usual_number(argument: steps.Argument) -> bool:
 def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     """A call."""
     head = "" if step.result is None else f"{scope.bind(step.result)} = "
-    _call(step, head, scope.module.extern_names[step.operator.extern.name], scope)
+    _call(step, head, _operator(step, scope), scope)
+
+
+def _operator(step: steps.CallOperator, scope: FunctionScope) -> str:
+    """The operator's function; what repeats a product, on a device that can."""
+    name = step.operator.extern.name
+    device = repeats_on(name, step.arguments[-1].value) if scope.module.options.repeated_operators else None
+    if device is None:
+        return scope.module.extern_names[name]
+    function = scope.module.helper(Helper.REPEATED)
+    calls = scope.module.calls_of(name)
+    return scope.lookup(
+        PLAIN_FUNCTIONS[name], f"{function}({python_string(name)}, {python_string(device)}, {calls})"
+    )
 
 
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:

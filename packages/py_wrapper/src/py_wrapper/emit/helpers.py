@@ -35,6 +35,7 @@ class Helper(enum.Enum):
     STREAM_KEY = "stream_key"
     GRAPHS = "TorchGraphs"
     FINISHED = "finished_collective"
+    REPEATED = "repeated_operator"
 
 
 _WINDOW = '''
@@ -130,6 +131,7 @@ HELPERS: Mapping[Helper, str] = {
     Helper.DEVICE_GUARD: FAST_IMPORTS["device_guard"],
     Helper.STREAM_KEY: _STREAM_KEY,
     Helper.FINISHED: "from wrapper_ir_torch import finished_collective",
+    Helper.REPEATED: "from wrapper_ir_torch import repeated_operator",
     Helper.GRAPHS: "from wrapper_ir_torch import TorchGraphs",
 }
 """The text that defines each helper: one line, or a function."""

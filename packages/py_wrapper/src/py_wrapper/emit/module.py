@@ -12,6 +12,7 @@ from wrapper_ir import runtime
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.emitted import OpOrigins
 from wrapper_ir.lowering import FunctionPlan, Plan
+from wrapper_ir.ops import CallExtern
 from wrapper_ir.runtime.kernel_files import short_name
 from wrapper_ir.signature import TreeSpec
 from wrapper_ir.values import Value
@@ -102,6 +103,11 @@ class ModuleScope:
             self.runtime("custom_container")
             self.containers[key] = (self.names(f"flatten_{stem}"), self.names(f"build_{stem}"))
         return self.containers[key]
+
+    def calls_of(self, operator: str) -> int:
+        """How many calls of an operator the program has."""
+        ops = (op for function in self.program.functions for op in function.body)
+        return sum(isinstance(op, CallExtern) and op.target == operator for op in ops)
 
     def lookup(self, wish: str, text: str, hidden: Container[str] = ()) -> str:
         """The global name of what `text` makes; a new one is not among `hidden`."""

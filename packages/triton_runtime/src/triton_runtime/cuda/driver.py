@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from triton_runtime.cuda import tensors
 from triton_runtime.cuda.explain import Explainer
 from triton_runtime.cuda.extension import Extension, Hooks, load_extension
-from triton_runtime.cuda.functions import DRIVER_FUNCTIONS, addresses
+from triton_runtime.cuda.functions import DRIVER_FUNCTIONS, GRAPH_FUNCTIONS, addresses
 from triton_runtime.cuda.launcher_build import PREBUILT
 from triton_runtime.cuda.program import numbers_of, steps_of
+from triton_runtime.cuda.repeated import OperatorRepeater
 from triton_runtime.cuda.slots import Slot, SlotKind, make_slots
 from triton_runtime.errors import DriverError, KernelError
 from triton_runtime.protocols import Launchable
@@ -86,6 +87,27 @@ class CudaDriver:
             return None
         return session.extension if session.in_place else None
 
+    def operator_repeater(self, device: Device) -> OperatorRepeater | None:
+        """What repeats operators on a device; None where the launcher does not read tensors without calling Python, or the driver
+        is of before CUDA 12.4."""
+        try:
+            session = self._open()
+            functions = addresses(self.options.library, GRAPH_FUNCTIONS)
+        except (DriverError, OSError):
+            return None
+        if not session.in_place:
+            return None
+        return OperatorRepeater(
+            session.extension,
+            session.api,
+            functions,
+            (device.index or 0, *tensors.device_number(device)),
+            self._stream_source(device),
+        )
+
+    def _stream_source(self, device: Device) -> tuple[int, Callable[[int], int] | None]:
+        return tensors.stream_source(device) if self.options.stream is None else (0, self.options.stream)
+
     def prepare(self) -> None:
         """Builds the launcher in the background where the wheel has none; whoever needs it first waits, and is told what is
         wrong."""
@@ -109,7 +131,7 @@ class CudaDriver:
             raise KernelError("TR110", f"kernel '{launchable.kernel.name}' has no binary to load")
         session = self._open()
         where = tensors.current_device(device)
-        stream = tensors.stream_source(where) if self.options.stream is None else (0, self.options.stream)
+        stream = self._stream_source(where)
         slots, extras = self._layout(launchable, binary, session)
         facts = binary.facts
         return session.extension.load(

@@ -10,12 +10,15 @@ from triton_runtime.errors import DriverError, LaunchError
 from wrapper_ir.kernels import KernelParam, TritonKernel
 from wrapper_ir.types import Device
 
-__all__ = ["Explainer"]
+__all__ = ["OUT_OF_MEMORY", "STICKY_HINT", "STICKY_STATUSES", "Explainer"]
 
-_STICKY = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
+STICKY_STATUSES = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
 """Driver errors after which the process can use the device no more: an earlier kernel has failed."""
-_OUT_OF_MEMORY = 2
+OUT_OF_MEMORY = 2
 """CUDA_ERROR_OUT_OF_MEMORY."""
+STICKY_HINT = (
+    "an earlier kernel failed, and the device is lost for this process; CUDA_LAUNCH_BLOCKING=1 tells which"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +99,12 @@ class Explainer:
         message = f"kernel '{self.kernel.name}' on {self.device}: could not {what}: {name} ({status}, {text})"
         hint = ""
         is_launch = what in ("launch", "describe a tensor")
-        if status == _OUT_OF_MEMORY:
+        if status == OUT_OF_MEMORY:
             from triton_runtime.cuda.memory_error import DeviceMemoryError  # torch is needed for its base
 
             raise DeviceMemoryError("TR308" if is_launch else "TR505", message)
-        if status in _STICKY:
-            hint = "an earlier kernel failed, and the device is lost for this process; CUDA_LAUNCH_BLOCKING=1 tells which"
+        if status in STICKY_STATUSES:
+            hint = STICKY_HINT
         if what == "describe a tensor":
             hint = (
                 hint or "address and strides of a tensor to copy blocks of have to be multiples of 16 bytes"

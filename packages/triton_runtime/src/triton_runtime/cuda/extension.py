@@ -19,13 +19,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from triton_runtime.cuda.launcher_build import FLAGS, PREBUILT, SOURCE, compile_command
+from triton_runtime.cuda.launcher_build import FLAGS, INCLUDED, PREBUILT, SOURCE, compile_command
 from triton_runtime.errors import DriverError
 from triton_runtime.settings import Settings
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.store import open_cache
 
-__all__ = ["Extension", "Hooks", "load_extension"]
+__all__ = ["Extension", "Hooks", "RepeatedOperator", "load_extension"]
 
 _MODULE = "wrapper_ir_cuda_launcher"
 _LIBRARY = "launcher.so"
@@ -40,6 +40,20 @@ class Hooks(Protocol):
 
     enter: Callable[[LoadedKernel, tuple[int, int, int], int], object] | None
     exit: Callable[[LoadedKernel, tuple[int, int, int], int], object] | None
+
+
+class RepeatedOperator(Protocol):
+    """An operator of a library; see `repeated.h`."""
+
+    # Any: the operator's own arguments
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """One call. The last argument is its result."""
+
+    def begin(self, stream: int) -> None:
+        """Records what is queued on a raw stream from now on."""
+
+    def end(self, stream: int) -> object | None:
+        """What was queued since then; None where that cannot be repeated."""
 
 
 class Extension(Protocol):
@@ -68,6 +82,12 @@ class Extension(Protocol):
     def addresses(self, positions: bytes, wanted: bytes) -> Callable[[list[Any]], bool]:
         """Whether tensors of a list lie at these addresses."""
 
+    def repeated(self, *parts: Any) -> RepeatedOperator:
+        """An operator whose launches are repeated."""
+
+    def new_stream(self, driver: object, functions: bytes, ordinal: int) -> int:
+        """A raw stream that nobody else has; raises OSError."""
+
 
 def load_extension(settings: Settings) -> Extension:
     """Imports the extension; builds it where neither the wheel nor the cache has one.
@@ -87,7 +107,8 @@ def load_extension(settings: Settings) -> Extension:
 
 
 def _recipe() -> str:
-    parts = (SOURCE.read_text(encoding="utf-8"), *FLAGS, platform.machine())
+    texts = (path.read_text(encoding="utf-8") for path in (SOURCE, *INCLUDED))
+    parts = (*texts, *FLAGS, platform.machine())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

@@ -6,7 +6,7 @@ import ctypes
 import struct
 from collections.abc import Sequence
 
-__all__ = ["DRIVER_FUNCTIONS", "STREAM_FUNCTION", "TENSOR_FUNCTIONS", "addresses"]
+__all__ = ["DRIVER_FUNCTIONS", "GRAPH_FUNCTIONS", "STREAM_FUNCTION", "TENSOR_FUNCTIONS", "addresses"]
 
 DRIVER_FUNCTIONS = (
     "cuInit",
@@ -29,6 +29,26 @@ DRIVER_FUNCTIONS = (
     "cuTensorMapEncodeTiled",
 )
 """The versions of these functions that `cuda.h` chooses, in the order of the launcher's `Api`."""
+
+GRAPH_FUNCTIONS = (
+    "cuGraphGetRootNodes",
+    "cuGraphNodeGetDependentNodes_v2",
+    "cuGraphNodeGetType",
+    "cuGraphKernelNodeGetParams_v2",
+    "cuGraphKernelNodeGetAttribute",
+    "cuGraphMemsetNodeGetParams",
+    "cuKernelGetFunction",
+    "cuFuncGetParamInfo",
+    "cuMemsetD8Async",
+    "cuMemsetD16Async",
+    "cuMemsetD32Async",
+    "cuStreamIsCapturing",
+    "cuStreamCreate",
+    "cuStreamBeginCapture_v2",
+    "cuStreamEndCapture",
+    "cuGraphDestroy",
+)
+"""What repeating an operator takes, in the order of the launcher's `GraphApi`; drivers have all of them from CUDA 12.4 on."""
 
 TENSOR_FUNCTIONS = tuple(
     f"aoti_torch_get_{fact}"

@@ -18,6 +18,7 @@
 
 // Vectorcall is of the stable ABI from 3.12 on; 3.11, which changes no more, has it in the same form.
 extern "C" PyObject* PyVectorcall_Call(PyObject*, PyObject*, PyObject*);
+extern "C" PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, std::size_t, PyObject*);
 
 namespace {
 
@@ -250,6 +251,41 @@ struct Hooks {
   PyObject* exit;
 };
 
+// Where a device's current stream comes from: torch's C function, else a Python function, else there is the default one only.
+struct StreamSource {
+  std::int32_t (*native)(std::int32_t, void**);
+  std::int32_t index;
+  PyObject *function, *argument;
+
+  bool set(unsigned long long address, PyObject* python, std::int32_t device) {
+    native = reinterpret_cast<std::int32_t (*)(std::int32_t, void**)>(static_cast<std::uintptr_t>(address));
+    index = device;
+    function = Py_NewRef(python);
+    argument = PyLong_FromLong(device);
+    return argument != nullptr;
+  }
+  bool current(void** stream) const {
+    if (native != nullptr) [[likely]] {
+      if (native(index, stream) == 0) [[likely]] {
+        return true;
+      }
+      PyErr_SetString(PyExc_RuntimeError, "torch gives no current stream");
+      return false;
+    }
+    if (function == Py_None) {
+      *stream = nullptr;
+      return true;
+    }
+    PyObject* number = call_with(function, argument);
+    *stream = number == nullptr ? nullptr : PyLong_AsVoidPtr(number);
+    Py_XDECREF(number);
+    return PyErr_Occurred() == nullptr;
+  }
+  bool is(const StreamSource& other) const {
+    return native == other.native && function == other.function && index == other.index;
+  }
+};
+
 struct Kernel {
   PyObject_HEAD
   Vectorcall call;
@@ -268,8 +304,7 @@ struct Kernel {
   Config config;
   Attribute attributes[4];
   std::int64_t scratch[2], profile[2];  // bytes for a program of the grid, alignment
-  std::int32_t (*stream)(std::int32_t, void**);
-  PyObject *stream_function, *stream_argument;
+  StreamSource stream;
   PyObject *name, *explain, *grid, *allocate, *driver;
   Hooks* hooks;
   void* module;
@@ -627,24 +662,6 @@ bool make_grid(const Kernel& k, PyObject* const* args, const std::int64_t* numbe
 
 // --- launching ----------------------------------------------------------------------------------------------------
 
-bool current_stream(const Kernel& k, void** stream) {
-  if (k.stream != nullptr) [[likely]] {
-    if (k.stream(k.device_index, stream) == 0) [[likely]] {
-      return true;
-    }
-    PyErr_SetString(PyExc_RuntimeError, "torch gives no current stream");
-    return false;
-  }
-  if (k.stream_function == Py_None) {
-    *stream = nullptr;
-    return true;
-  }
-  PyObject* number = call_with(k.stream_function, k.stream_argument);
-  *stream = number == nullptr ? nullptr : PyLong_AsVoidPtr(number);
-  Py_XDECREF(number);
-  return PyErr_Occurred() == nullptr;
-}
-
 // Memory for the kernel's own use; it may be given back once the launch is on its stream.
 [[gnu::noinline]] bool scratch(const Kernel& k, const unsigned* grid, const std::int64_t* wanted, void* stream,
                                PyObject** owner, std::uint64_t* out) {
@@ -802,7 +819,7 @@ bool launch(const Kernel& k, PyObject* const* args, void* const* stream) {
   }
   if (stream != nullptr) {
     ready.stream = *stream;
-  } else if (!current_stream(k, &ready.stream)) [[unlikely]] {
+  } else if (!k.stream.current(&ready.stream)) [[unlikely]] {
     return false;
   }
   return launch_ready(k, ready);
@@ -853,7 +870,7 @@ void kernel_dealloc(PyObject* self) {
   PyMem_Free(k->params);
   PyMem_Free(k->steps);
   PyMem_Free(k->extras);
-  PyObject* const owned[] = {k->stream_function, k->stream_argument, k->name,   k->explain,
+  PyObject* const owned[] = {k->stream.function, k->stream.argument, k->name,   k->explain,
                              k->grid,            k->allocate,        k->driver, reinterpret_cast<PyObject*>(k->hooks)};
   for (PyObject* o : owned) {
     Py_XDECREF(o);
@@ -1037,15 +1054,8 @@ bool load_image(Kernel& k, int ordinal, const char* image, const char* symbol, u
   return status == 0 || driver_failed(k, what, status);
 }
 
-bool add_stream(Kernel& k, unsigned long long address, PyObject* function) {
-  k.stream_function = Py_NewRef(function);
-  k.stream_argument = PyLong_FromLong(k.device_index);
-  k.stream = reinterpret_cast<std::int32_t (*)(std::int32_t, void**)>(static_cast<std::uintptr_t>(address));
-  return k.stream_argument != nullptr;
-}
-
 // Made when the module is.
-PyTypeObject *kernel_type, *hooks_type, *sequence_type, *addresses_type;
+PyTypeObject *kernel_type, *hooks_type, *sequence_type, *addresses_type, *launches_type, *repeated_type;
 
 // load(driver, image, symbol, name, explain, (ordinal, device type, device index, check),
 //      (threads, ctas, shared, cooperative, dependent), ((bytes, align) scratch, (bytes, align) profile),
@@ -1091,7 +1101,7 @@ PyObject* load(PyObject*, PyObject* args) {
   }
   add_attributes(k, num_ctas, cooperative != 0, dependent != 0);
   if (!add_slots(k, slots) || !copy_records(steps, &k.steps, &k.step_count) ||
-      !copy_records(extras, &k.extras, &k.extra_count) || !add_stream(k, current, function) ||
+      !copy_records(extras, &k.extras, &k.extra_count) || !k.stream.set(current, function, k.device_index) ||
       !load_image(k, ordinal, PyBytes_AsString(image), symbol, num_ctas)) {
     Py_DECREF(self);
     return nullptr;
@@ -1129,11 +1139,10 @@ struct Work {
 bool streams_of(const Sequence& s, void* const* given, Ready* ready) {
   for (std::int32_t i = 0; i < s.kernel_count; ++i) {
     const Kernel &k = *s.kernels[i], &before = *s.kernels[i == 0 ? 0 : i - 1];
-    const bool same = i > 0 && k.stream == before.stream && k.stream_function == before.stream_function &&
-                      k.device_index == before.device_index;
+    const bool same = i > 0 && k.stream.is(before.stream);
     if (given != nullptr || same) {
       ready[i].stream = given != nullptr ? *given : ready[i - 1].stream;
-    } else if (!current_stream(k, &ready[i].stream)) [[unlikely]] {
+    } else if (!k.stream.current(&ready[i].stream)) [[unlikely]] {
       return false;
     }
   }
@@ -1385,6 +1394,8 @@ PyObject* addresses(PyObject*, PyObject* args) {
   return self;
 }
 
+#include "repeated.h"
+
 // --- the module ---------------------------------------------------------------------------------------------------
 
 void hooks_dealloc(PyObject* self) {
@@ -1419,8 +1430,24 @@ PyMemberDef kAddressesMembers[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 
+PyMemberDef kLaunchesMembers[] = {
+    {"count", T_INT, offsetof(Launches, count), READONLY, "How many kernels and fills."},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyMemberDef kRepeatedMembers[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Repeated, call), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
 PyMethodDef kKernelMethods[] = {
     {"unload", kernel_unload, METH_NOARGS, "Takes the kernel's code off the device; its launches must have finished."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyMethodDef kRepeatedMethods[] = {
+    {"begin", repeated_begin, METH_O, "Records what is queued on a stream."},
+    {"end", repeated_end, METH_O, "Ends that and gives what was queued."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -1460,12 +1487,31 @@ PyType_Slot kAddressesSlots[] = {
     {0, nullptr},
 };
 
+PyType_Slot kLaunchesSlots[] = {
+    {Py_tp_doc, const_cast<char*>("What a call of an operator queued.")},
+    {Py_tp_dealloc, slot_of(launches_dealloc)},
+    {Py_tp_members, kLaunchesMembers},
+    {0, nullptr},
+};
+
+PyType_Slot kRepeatedSlots[] = {
+    {Py_tp_doc, const_cast<char*>("An operator whose launches are repeated.")},
+    {Py_tp_dealloc, slot_of(repeated_dealloc)},
+    {Py_tp_call, slot_of(PyVectorcall_Call)},
+    {Py_tp_members, kRepeatedMembers},
+    {Py_tp_methods, kRepeatedMethods},
+    {0, nullptr},
+};
+
 constexpr unsigned kCallable = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | kHaveVectorcall;
 
 PyType_Spec kHooksSpec = {"triton_runtime.Hooks", sizeof(Hooks), 0, Py_TPFLAGS_DEFAULT, kHooksSlots};
 PyType_Spec kKernelSpec = {"triton_runtime.Kernel", sizeof(Kernel), 0, kCallable, kKernelSlots};
 PyType_Spec kSequenceSpec = {"triton_runtime.Sequence", sizeof(Sequence), 0, kCallable, kSequenceSlots};
 PyType_Spec kAddressesSpec = {"triton_runtime.Addresses", sizeof(Addresses), 0, kCallable, kAddressesSlots};
+PyType_Spec kLaunchesSpec = {"triton_runtime.Launches", sizeof(Launches), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kLaunchesSlots};
+PyType_Spec kRepeatedSpec = {"triton_runtime.RepeatedOperator", sizeof(Repeated), 0, kCallable, kRepeatedSlots};
 
 bool make_type(PyType_Spec& spec, PyTypeObject** type) {
   *type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
@@ -1479,6 +1525,8 @@ PyMethodDef kMethods[] = {
     {"load", load, METH_VARARGS, "Loads a kernel onto a device."},
     {"sequence", sequence, METH_VARARGS, "Several launches in one call."},
     {"addresses", addresses, METH_VARARGS, "Compares the addresses of many tensors."},
+    {"repeated", repeated, METH_VARARGS, "An operator whose launches are repeated."},
+    {"new_stream", new_stream, METH_VARARGS, "A stream that nobody else has."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -1488,7 +1536,8 @@ PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "wrapper_ir_cuda_launcher", nullpt
 
 PyMODINIT_FUNC PyInit_wrapper_ir_cuda_launcher() {
   if (!make_type(kKernelSpec, &kernel_type) || !make_type(kHooksSpec, &hooks_type) ||
-      !make_type(kSequenceSpec, &sequence_type) || !make_type(kAddressesSpec, &addresses_type)) {
+      !make_type(kSequenceSpec, &sequence_type) || !make_type(kAddressesSpec, &addresses_type) ||
+      !make_type(kLaunchesSpec, &launches_type) || !make_type(kRepeatedSpec, &repeated_type)) {
     return nullptr;
   }
   PyObject* module = PyModule_Create(&kModule);

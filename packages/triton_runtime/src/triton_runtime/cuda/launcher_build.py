@@ -6,9 +6,10 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-__all__ = ["FLAGS", "PREBUILT", "SOURCE", "compile_command"]
+__all__ = ["FLAGS", "INCLUDED", "PREBUILT", "SOURCE", "compile_command"]
 
 SOURCE = Path(__file__).with_name("launcher.cpp")
+INCLUDED = (Path(__file__).with_name("repeated.h"),)
 PREBUILT = Path(__file__).with_name("launcher.abi3.so")
 """The launcher in wheels for a platform; other wheels and checkouts have none."""
 FLAGS = (

@@ -1,0 +1,515 @@
+// Operators of a library whose launches are repeated: torch is asked once what an operator queues for tensors at these addresses,
+// on a stream that is recorded, and from then on its kernels are launched as the launcher's own are.
+//
+// Included by `launcher.cpp`, into its namespace.
+
+// In the order of `GRAPH_FUNCTIONS` in `functions.py`.
+struct GraphApi {
+  Result (*GraphGetRootNodes)(void*, void**, std::size_t*);
+  Result (*GraphNodeGetDependentNodes)(void*, void**, void*, std::size_t*);
+  Result (*GraphNodeGetType)(void*, int*);
+  Result (*GraphKernelNodeGetParams)(void*, void*);
+  Result (*GraphKernelNodeGetAttribute)(void*, int, void*);
+  Result (*GraphMemsetNodeGetParams)(void*, void*);
+  Result (*KernelGetFunction)(void**, void*);
+  Result (*FuncGetParamInfo)(void*, std::size_t, std::size_t*, std::size_t*);
+  Result (*MemsetD8Async)(std::uint64_t, unsigned char, std::size_t, void*);
+  Result (*MemsetD16Async)(std::uint64_t, unsigned short, std::size_t, void*);
+  Result (*MemsetD32Async)(std::uint64_t, unsigned, std::size_t, void*);
+  Result (*StreamIsCapturing)(void*, int*);
+  Result (*StreamCreate)(void**, unsigned);
+  Result (*StreamBeginCapture)(void*, int);
+  Result (*StreamEndCapture)(void*, void**);
+  Result (*GraphDestroy)(void*);
+};
+
+// `CUDA_KERNEL_NODE_PARAMS_v2`, `CUDA_MEMSET_NODE_PARAMS_v1` and `CUgraphEdgeData` of cuda.h.
+struct KernelNode {
+  void* function;
+  unsigned grid[3], block[3], shared;
+  void **params, **extra;
+  void *kernel, *context;
+};
+struct MemsetNode {
+  std::uint64_t to;
+  std::size_t pitch;
+  unsigned value, element_size;
+  std::size_t width, height;
+};
+struct Edge {
+  unsigned char from_port, to_port, type, reserved[5];
+};
+constexpr int kKernelNode = 0, kMemsetNode = 2;
+constexpr int kProgrammaticPort = 1, kProgrammaticEdge = 1;
+constexpr unsigned kNonBlocking = 1;
+constexpr int kRelaxed = 2;  // a recording forbids no thread anything
+
+// --- what an operator queued
+
+struct QueuedLaunch {
+  bool is_memset;
+  MemsetNode memset;
+  void* function;
+  Config config;  // but for the stream
+  Attribute attributes[4];
+  void** params;  // into `bytes`
+  char* bytes;
+};
+
+// Kernels and fills in the order in which they run.
+struct Launches {
+  PyObject_HEAD
+  const Api* api;
+  GraphApi graphs;
+  void* context;
+  QueuedLaunch* items;
+  std::int32_t count;
+};
+
+// Why a graph cannot be repeated: a status of the driver, or kOther for what is in it.
+constexpr Result kOther = -1;
+
+Result copy_params(const GraphApi& api, const KernelNode& node, QueuedLaunch* made) {
+  if (node.extra != nullptr) return kOther;
+  std::size_t count = 0, bytes = 0, offset = 0, size = 0;
+  while (api.FuncGetParamInfo(made->function, count, &offset, &size) == 0) {
+    bytes = offset + size;
+    ++count;
+  }
+  if (count != 0 && node.params == nullptr) return kOther;
+  made->bytes = static_cast<char*>(PyMem_Calloc(bytes + 1, 1));
+  made->params = static_cast<void**>(PyMem_Calloc(count + 1, sizeof(void*)));
+  if (made->bytes == nullptr || made->params == nullptr) return kOther;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const Result status = api.FuncGetParamInfo(made->function, i, &offset, &size)) return status;
+    std::memcpy(made->bytes + offset, node.params[i], size);
+    made->params[i] = made->bytes + offset;
+  }
+  return 0;
+}
+
+// Attributes without which a kernel does not run as it was queued.
+Result copy_attributes(const GraphApi& api, void* node, QueuedLaunch* made) {
+  constexpr int kKept[] = {kCooperative, kClusterDimension, kClusterPolicy};
+  for (const int id : kKept) {
+    Attribute found{};
+    if (const Result status = api.GraphKernelNodeGetAttribute(node, id, &found.value)) return status;
+    const bool is_set = id == kClusterDimension ? found.value.cluster[0] != 0 : found.value.number != 0;
+    if (!is_set) continue;
+    found.id = id;
+    made->attributes[made->config.count++] = found;
+  }
+  return 0;
+}
+
+Result copy_kernel(const GraphApi& api, void* node, bool is_programmatic, QueuedLaunch* made) {
+  KernelNode found{};
+  if (const Result status = api.GraphKernelNodeGetParams(node, &found)) return status;
+  made->function = found.function;
+  if (found.function == nullptr) {
+    if (const Result status = api.KernelGetFunction(&made->function, found.kernel)) return status;
+  }
+  for (int i = 0; i < 3; ++i) {
+    made->config.grid[i] = found.grid[i];
+    made->config.block[i] = found.block[i];
+  }
+  made->config.shared = found.shared;
+  if (is_programmatic) {
+    Attribute one{};
+    one.id = kProgrammaticSerialization;
+    one.value.number = 1;
+    made->attributes[made->config.count++] = one;
+  }
+  if (const Result status = copy_attributes(api, node, made)) return status;
+  return copy_params(api, found, made);
+}
+
+Result copy_node(const GraphApi& api, void* node, bool is_programmatic, QueuedLaunch* made) {
+  int type = 0;
+  if (const Result status = api.GraphNodeGetType(node, &type)) return status;
+  if (type == kKernelNode) return copy_kernel(api, node, is_programmatic, made);
+  if (type != kMemsetNode || is_programmatic) return kOther;
+  made->is_memset = true;
+  if (const Result status = api.GraphMemsetNodeGetParams(node, &made->memset)) return status;
+  const unsigned size = made->memset.element_size;
+  return made->memset.height > 1 || (size != 1 && size != 2 && size != 4) ? kOther : 0;
+}
+
+bool add_item(Launches* l) {
+  void* grown = PyMem_Realloc(l->items, (static_cast<std::size_t>(l->count) + 1) * sizeof(QueuedLaunch));
+  if (grown == nullptr) return false;
+  l->items = static_cast<QueuedLaunch*>(grown);
+  std::memset(&l->items[l->count++], 0, sizeof(QueuedLaunch));
+  return true;
+}
+
+// Follows the graph from its one root, each node with at most one that waits for it.
+Result copy_chain(Launches* l, void* graph) {
+  const GraphApi& api = l->graphs;
+  std::size_t count = 0;
+  if (const Result status = api.GraphGetRootNodes(graph, nullptr, &count)) return status;
+  if (count != 1) return kOther;
+  void* node = nullptr;
+  if (const Result status = api.GraphGetRootNodes(graph, &node, &count)) return status;
+  bool is_programmatic = false;
+  for (;;) {
+    if (!add_item(l)) return kOther;
+    if (const Result status = copy_node(api, node, is_programmatic, &l->items[l->count - 1])) return status;
+    if (const Result status = api.GraphNodeGetDependentNodes(node, nullptr, nullptr, &count)) return status;
+    if (count == 0) break;
+    if (count != 1) return kOther;
+    Edge edge{};
+    void* next = nullptr;
+    if (const Result status = api.GraphNodeGetDependentNodes(node, &next, &edge, &count)) return status;
+    is_programmatic = edge.type == kProgrammaticEdge && edge.from_port == kProgrammaticPort;
+    node = next;
+  }
+  for (std::int32_t i = 0; i < l->count; ++i) l->items[i].config.attributes = l->items[i].attributes;
+  return 0;
+}
+
+Result launch_one(const Launches& l, QueuedLaunch& item, void* stream) {
+  if (item.is_memset) {
+    const MemsetNode& m = item.memset;
+    if (m.element_size == 1) return l.graphs.MemsetD8Async(m.to, static_cast<unsigned char>(m.value), m.width, stream);
+    if (m.element_size == 2) return l.graphs.MemsetD16Async(m.to, static_cast<unsigned short>(m.value), m.width, stream);
+    return l.graphs.MemsetD32Async(m.to, m.value, m.width, stream);
+  }
+  Config config = item.config;
+  config.stream = stream;
+  return l.api->LaunchKernelEx(&config, item.function, item.params, nullptr);
+}
+
+// Called without the lock of the interpreter.
+Result launch_queued(const Launches& l, void* stream) {
+  for (std::int32_t i = 0; i < l.count; ++i) {
+    Result status = launch_one(l, l.items[i], stream);
+    if (status == kInvalidContext || status == kInvalidHandle) [[unlikely]] {
+      // A thread that has not used the device yet, or that is busy with another one.
+      if (l.api->CtxPushCurrent(l.context) == 0) {
+        status = launch_one(l, l.items[i], stream);
+        void* popped = nullptr;
+        l.api->CtxPopCurrent(&popped);
+      }
+    }
+    if (status != 0) [[unlikely]] return status;
+  }
+  return 0;
+}
+
+void launches_dealloc(PyObject* self) {
+  Launches* l = reinterpret_cast<Launches*>(self);
+  for (std::int32_t i = 0; i < l->count; ++i) {
+    PyMem_Free(l->items[i].bytes);
+    PyMem_Free(l->items[i].params);
+  }
+  PyMem_Free(l->items);
+  free_object(self);
+}
+
+// --- operators
+
+constexpr std::int32_t kMostWords = 160, kWays = 8;
+
+// One call as numbers: where its tensors lie, how, and all else that its launches depend on.
+struct Key {
+  std::int64_t words[kMostWords];
+  std::int32_t count;
+  std::uint64_t hash;
+
+  bool add(std::int64_t word) {
+    if (count == kMostWords) return false;
+    words[count++] = word;
+    hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9e3779b97f4a7c15ULL;
+    hash ^= hash >> 29;
+    return true;
+  }
+};
+
+struct Known {
+  std::int64_t* words;  // null: nothing is known here
+  std::int32_t count;
+  std::uint64_t hash, used;
+  PyObject* launches;  // null: it was called once; None: it cannot be repeated
+};
+
+struct Repeated {
+  PyObject_HEAD
+  Vectorcall call;
+  const Api* api;
+  GraphApi graphs;
+  void* context;
+  std::int32_t device_type, device_index;
+  StreamSource stream;
+  PyObject *driver, *function, *record, *settings, *failed;
+  Known* known;
+  std::uint64_t sets, clock;
+  std::int64_t left;  // recordings that it may still make
+};
+
+bool add_tensor(const Repeated& r, PyObject* o, Key* key) {
+  Facts f{};
+  std::int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  if (torch.offset == 0) return false;
+  void* handle = handle_of(o);
+  constexpr int kComplexHalf = 8, kComplexDouble = 10;
+  if (torch.data_ptr(handle, &f.data) != 0 || f.data == nullptr || !read_facts(o, &f) || f.device_type != r.device_type ||
+      f.device_index != r.device_index || (f.dtype >= kComplexHalf && f.dtype <= kComplexDouble) ||
+      torch.dim(handle, &rank) != 0 || torch.sizes(handle, &sizes) != 0 || torch.strides(handle, &strides) != 0 ||
+      !key->add(static_cast<std::int64_t>(f.dtype) << 8 | rank) || !key->add(reinterpret_cast<std::intptr_t>(f.data))) {
+    return false;
+  }
+  for (std::int64_t i = 0; i < rank; ++i) {
+    if (!key->add(sizes[i]) || !key->add(strides[i])) return false;
+  }
+  return true;
+}
+
+// False: arguments of another kind, which only torch understands.
+bool add_argument(const Repeated& r, PyObject* o, Key* key) {
+  if (Py_TYPE(o) == torch.tensor || Py_TYPE(o) == torch.parameter) return add_tensor(r, o, key);
+  if (Py_TYPE(o) == &PyFloat_Type) {
+    const double value = PyFloat_AsDouble(o);
+    std::int64_t word = 0;
+    std::memcpy(&word, &value, sizeof(word));
+    return key->add(-1) && key->add(word);
+  }
+  if (Py_TYPE(o) != &PyLong_Type && Py_TYPE(o) != &PyBool_Type) return false;
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+  return overflow == 0 && key->add(Py_TYPE(o) == &PyLong_Type ? -2 : -3) && key->add(value);
+}
+
+bool read_key(const Repeated& r, PyObject* const* args, Py_ssize_t count, PyObject* names, void* stream, Key* key) {
+  PyObject* settings = PyObject_CallObject(r.settings, nullptr);
+  const Py_hash_t hash = settings == nullptr ? -1 : PyObject_Hash(settings);
+  Py_XDECREF(settings);
+  if (hash == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_Size(names);
+  key->count = 0;
+  key->hash = 0;
+  bool fine = key->add(reinterpret_cast<std::intptr_t>(stream)) && key->add(hash) && key->add(count);
+  for (Py_ssize_t i = 0; fine && i < named; ++i) fine = key->add(reinterpret_cast<std::intptr_t>(PyTuple_GetItem(names, i)));
+  for (Py_ssize_t i = 0; fine && i < count + named; ++i) fine = add_argument(r, args[i], key);
+  return fine;
+}
+
+Known* set_of(const Repeated& r, const Key& key) { return &r.known[(key.hash % r.sets) * kWays]; }
+
+Known* find(Repeated& r, const Key& key) {
+  Known* const begin = set_of(r, key);
+  for (Known* one = begin; one != begin + kWays; ++one) {
+    if (one->hash == key.hash && one->count == key.count && one->words != nullptr &&
+        std::memcmp(one->words, key.words, static_cast<std::size_t>(key.count) * sizeof(std::int64_t)) == 0) {
+      one->used = ++r.clock;
+      return one;
+    }
+  }
+  return nullptr;
+}
+
+void forget(Known* one) {
+  PyMem_Free(one->words);
+  PyObject* launches = one->launches;
+  *one = Known{};
+  Py_XDECREF(launches);
+}
+
+// Takes the place of what was used least lately.
+void remember(Repeated& r, const Key& key) {
+  Known* const begin = set_of(r, key);
+  Known* oldest = begin;
+  for (Known* one = begin; one != begin + kWays; ++one) {
+    if (one->used < oldest->used) oldest = one;
+  }
+  forget(oldest);
+  const std::size_t bytes = static_cast<std::size_t>(key.count) * sizeof(std::int64_t);
+  oldest->words = static_cast<std::int64_t*>(PyMem_Malloc(bytes));
+  if (oldest->words == nullptr) return;
+  std::memcpy(oldest->words, key.words, bytes);
+  oldest->count = key.count;
+  oldest->hash = key.hash;
+  oldest->used = ++r.clock;
+}
+
+PyObject* call_torch(const Repeated& r, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return PyObject_Vectorcall(r.function, args, static_cast<std::size_t>(count), names);
+}
+
+// Asks Python, which calls the operator in a recording, once for each call that is known; false with an error set.
+bool record(Repeated& r, const Key& key, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  PyObject* made = r.left == 0 ? Py_NewRef(Py_None) : PyObject_Vectorcall(r.record, args, static_cast<std::size_t>(count), names);
+  if (made == nullptr) return false;
+  r.left -= r.left == 0 ? 0 : 1;
+  Known* place = find(r, key);  // Python may have called this operator again
+  if (place != nullptr && place->launches == nullptr && (made == Py_None || Py_TYPE(made) == launches_type)) {
+    place->launches = Py_NewRef(made);
+  }
+  Py_DECREF(made);
+  return true;
+}
+
+[[gnu::cold]] PyObject* repeat_failed(const Repeated& r, Result status) {
+  const char *name = nullptr, *text = nullptr;
+  r.api->GetErrorName(status, &name);
+  r.api->GetErrorString(status, &text);
+  PyObject* done = PyObject_CallFunction(r.failed, "iss", status, name ? name : "unknown", text ? text : "");
+  if (done != nullptr) {
+    Py_DECREF(done);
+    PyErr_SetString(PyExc_SystemError, "nobody explained a launch that failed");
+  }
+  return nullptr;
+}
+
+PyObject* repeated_call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* names) {
+  Repeated& r = *reinterpret_cast<Repeated*>(self);
+  const Py_ssize_t count = count_of(flags);
+  void* stream = nullptr;
+  int capturing = 0;
+  Key key;
+  if (!r.stream.current(&stream)) return nullptr;
+  if (r.graphs.StreamIsCapturing(stream, &capturing) != 0 || capturing != 0 ||
+      !read_key(r, args, count, names, stream, &key)) {
+    return call_torch(r, args, count, names);
+  }
+  Known* known = find(r, key);
+  if (known == nullptr) {
+    remember(r, key);
+    return call_torch(r, args, count, names);
+  }
+  if (known->launches == nullptr) [[unlikely]] {
+    if (!record(r, key, args, count, names)) return nullptr;
+    known = find(r, key);
+  }
+  if (known == nullptr || known->launches == nullptr || known->launches == Py_None) [[unlikely]] {
+    return call_torch(r, args, count, names);
+  }
+  PyObject* kept = Py_NewRef(known->launches);  // others may run while the lock is given away
+  const Launches& launches = *reinterpret_cast<Launches*>(kept);
+  Result status = 0;
+  Py_BEGIN_ALLOW_THREADS
+  status = launch_queued(launches, stream);
+  Py_END_ALLOW_THREADS
+  Py_DECREF(kept);
+  if (status != 0) [[unlikely]] return repeat_failed(r, status);
+  const Py_ssize_t all = count + (names == nullptr ? 0 : PyTuple_Size(names));
+  return Py_NewRef(args[all - 1]);
+}
+
+void repeated_dealloc(PyObject* self) {
+  Repeated* r = reinterpret_cast<Repeated*>(self);
+  for (std::uint64_t i = 0; r->known != nullptr && i < r->sets * kWays; ++i) forget(&r->known[i]);
+  PyMem_Free(r->known);
+  PyObject* const owned[] = {r->driver, r->function, r->record, r->settings, r->failed, r->stream.function, r->stream.argument};
+  for (PyObject* o : owned) Py_XDECREF(o);
+  free_object(self);
+}
+
+bool retain_context(const Api& api, int ordinal, void** context) {
+  int device = 0;
+  if (api.DeviceGet(&device, ordinal) == 0 && api.DevicePrimaryCtxRetain(context, device) == 0) return true;
+  PyErr_Format(PyExc_OSError, "CUDA device %d cannot be used", ordinal);
+  return false;
+}
+
+// repeated(driver, graph functions, (ordinal, device type, device index), (address, function) stream, operator, record, settings,
+//          failed, calls) -> callable: takes the operator's arguments, the last of which is its result. It holds what four times as
+//          many calls queue.
+PyObject* repeated(PyObject*, PyObject* args) {
+  PyObject *driver, *graphs, *stream, *function, *record, *settings, *failed;
+  unsigned long long address;
+  int ordinal, type, index, calls;
+  if (!PyArg_ParseTuple(args, "OS(iii)(KO)OOOOi", &driver, &graphs, &ordinal, &type, &index, &address, &stream, &function, &record,
+                        &settings, &failed, &calls)) {
+    return nullptr;
+  }
+  const Api* api = static_cast<const Api*>(PyCapsule_GetPointer(driver, kCapsule));
+  PyObject* self = api == nullptr ? nullptr : PyType_GenericAlloc(repeated_type, 0);
+  if (self == nullptr) return nullptr;
+  Repeated& r = *reinterpret_cast<Repeated*>(self);
+  r.call = repeated_call;
+  r.api = api;
+  r.driver = Py_NewRef(driver);
+  r.function = Py_NewRef(function);
+  r.record = Py_NewRef(record);
+  r.settings = Py_NewRef(settings);
+  r.failed = Py_NewRef(failed);
+  r.device_type = type;
+  r.device_index = index;
+  r.sets = (4 * static_cast<std::uint64_t>(calls < 1 ? 1 : calls) + kWays - 1) / kWays + 1;
+  r.left = static_cast<std::int64_t>(64 * r.sets * kWays);
+  r.known = static_cast<Known*>(PyMem_Calloc(r.sets * kWays, sizeof(Known)));
+  if (r.known == nullptr) PyErr_NoMemory();
+  if (r.known == nullptr || !r.stream.set(address, stream, index) || !copy_functions(graphs, &r.graphs) ||
+      !retain_context(*api, ordinal, &r.context)) {
+    Py_DECREF(self);
+    return nullptr;
+  }
+  return self;
+}
+
+// --- recordings
+
+Result in_context(const Api& api, void* context, Result (*run)(const GraphApi&, void**), const GraphApi& graphs, void** argument) {
+  Result status = api.CtxPushCurrent(context);
+  if (status != 0) return status;
+  status = run(graphs, argument);
+  void* popped = nullptr;
+  api.CtxPopCurrent(&popped);
+  return status;
+}
+
+// new_stream(driver, graph functions, ordinal) -> a raw stream that nobody else has; raises OSError
+PyObject* new_stream(PyObject*, PyObject* args) {
+  PyObject *driver, *graphs;
+  int ordinal;
+  GraphApi functions{};
+  void *context = nullptr, *stream = nullptr;
+  if (!PyArg_ParseTuple(args, "OSi", &driver, &graphs, &ordinal) || !copy_functions(graphs, &functions)) return nullptr;
+  const Api* api = static_cast<const Api*>(PyCapsule_GetPointer(driver, kCapsule));
+  if (api == nullptr || !retain_context(*api, ordinal, &context)) return nullptr;
+  const auto create = [](const GraphApi& api, void** made) { return api.StreamCreate(made, kNonBlocking); };
+  if (const Result status = in_context(*api, context, create, functions, &stream)) {
+    return PyErr_Format(PyExc_OSError, "CUDA gives no stream: status %d", status);
+  }
+  return PyLong_FromVoidPtr(stream);
+}
+
+// Methods of an operator: begin(stream) records what is queued on it; end(stream) gives what that was, or None where it cannot be
+// repeated: more than kernels and fills one after the other, or what may not be recorded. Kernels' modules, and the memory that they
+// use, have to stay.
+PyObject* repeated_begin(PyObject* self, PyObject* number) {
+  const Repeated& r = *reinterpret_cast<Repeated*>(self);
+  void* stream = PyLong_AsVoidPtr(number);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  const auto begin = [](const GraphApi& api, void** stream) { return api.StreamBeginCapture(*stream, kRelaxed); };
+  if (const Result status = in_context(*r.api, r.context, begin, r.graphs, &stream)) return repeat_failed(r, status);
+  Py_RETURN_NONE;
+}
+
+PyObject* repeated_end(PyObject* self, PyObject* number) {
+  const Repeated& r = *reinterpret_cast<Repeated*>(self);
+  void* place[2] = {PyLong_AsVoidPtr(number), nullptr};
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  const auto end = [](const GraphApi& api, void** place) { return api.StreamEndCapture(place[0], &place[1]); };
+  if (in_context(*r.api, r.context, end, r.graphs, place) != 0 || place[1] == nullptr) Py_RETURN_NONE;
+  PyObject* made = PyType_GenericAlloc(launches_type, 0);
+  if (made == nullptr) return nullptr;
+  Launches& l = *reinterpret_cast<Launches*>(made);
+  l.api = r.api;
+  l.graphs = r.graphs;
+  l.context = r.context;
+  Result status = r.api->CtxPushCurrent(r.context);
+  if (status == 0) {
+    status = copy_chain(&l, place[1]);
+    r.graphs.GraphDestroy(place[1]);
+    void* popped = nullptr;
+    r.api->CtxPopCurrent(&popped);
+  }
+  if (status == 0) return made;
+  Py_DECREF(made);
+  Py_RETURN_NONE;
+}

@@ -1,0 +1,261 @@
+"""Operators whose launches are repeated: seen once on a recorded stream, then launched without the operator."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, load
+from torch import Tensor
+
+from triton_runtime.errors import DriverError, LaunchError
+from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.repeating import RepeatedOperator
+from wrapper_ir.types import CPU
+
+
+@dataclass
+class Library:
+    """An operator that copies a vector: it fills its result by the driver, then launches kernels."""
+
+    fake: FakeCuda
+    current: int = 7
+    """The stream that callers run on."""
+    setting: str = "high"
+    calls: int = 0
+    recorded: int = 0
+    queue: Callable[[Library, Tensor, Tensor], None] = field(default=lambda self, a, out: self.copy(a, out))
+    kernel: LoadedKernel = field(init=False)
+    operator: RepeatedOperator = field(init=False)
+    side: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        driver = self.fake.driver(stream=lambda _: self.current, check_args=False)
+        self.kernel = load(driver, *VECTOR)
+        repeater = driver.operator_repeater(CPU)
+        assert repeater is not None
+        self.side = repeater.new_stream()
+        self.operator = repeater.repeated("lib::copy", self, lambda: self.setting, self.record, 1)
+
+    def __call__(self, a: Tensor, *, out: Tensor, scale: float = 1) -> Tensor:
+        self.calls += 1
+        self.queue(self, a, out)
+        return out
+
+    def copy(self, a: Tensor, out: Tensor) -> None:
+        self.fill(out.data_ptr(), 0, out.numel(), self.current)
+        self.kernel(a, out, out.numel())
+
+    def fill(self, *args: int) -> None:
+        types = (ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_uint64)
+        call = self.fake.library.cuMemsetD32Async
+        assert call(*(kind(arg) for kind, arg in zip(types, args))) == 0
+
+    def record(self, *args: Any, **kwargs: Any) -> object | None:  # Any: the operator's own
+        self.recorded += 1
+        self.operator.begin(self.side)
+        self.current, before = self.side, self.current
+        try:
+            self(*args, **kwargs)
+        finally:
+            self.current = before
+            found = self.operator.end(self.side)
+        return found
+
+    def ran(self, call: Callable[[], object]) -> str:
+        """Whether the operator itself was called, and how often it was recorded."""
+        calls, recorded = self.calls, self.recorded
+        call()
+        return f"called {self.calls - calls}, recorded {self.recorded - recorded}, launched {len(self.fake.launches())}"
+
+
+@pytest.fixture
+def library(fake: FakeCuda) -> Iterator[Library]:
+    fake.library.fake_enter(0)
+    yield Library(fake)
+    fake.library.fake_leave()
+
+
+PLAIN = "called 1, recorded 0, launched 1"
+SEEN = "called 1, recorded 1, launched 1"
+REPEATED = "called 0, recorded 0, launched 1"
+
+
+def test_the_second_call_is_seen_and_later_ones_are_repeated(library: Library) -> None:
+    a, out = torch.randn(100), torch.full((100,), 9.0)
+    assert library.ran(lambda: library.operator(a, out=out)) == PLAIN
+    assert library.ran(lambda: library.operator(a, out=out)) == SEEN
+    library.operator(a, out=out)
+    [launch] = library.fake.launches()
+    assert launch.params[:3] == (a.data_ptr(), out.data_ptr(), 100)
+    assert (launch.grid[0], launch.block[0], launch.stream) == (2, 128, library.current)
+    out.fill_(9)
+    library.fake.library.fake_forget()
+    assert library.ran(lambda: library.operator(a, out=out)) == REPEATED
+    assert out.sum() == 0, "the fill is repeated, too"
+    assert library.operator(a, out=out) is out
+
+
+def test_what_a_call_depends_on(library: Library) -> None:
+    """Each of these makes another call: once by the operator, then seen, then repeated."""
+    a, out = torch.randn(8, 8), torch.empty(8, 8)
+    twin = a.clone()
+    others: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+        "address": (lambda: library.operator(twin, out=out), lambda: None),
+        "strides": (lambda: library.operator(a.t(), out=out), lambda: None),
+        "sizes": (lambda: library.operator(a.view(64), out=out), lambda: None),
+        "dtype": (lambda: library.operator(a.view(torch.int32), out=out), lambda: None),
+        "number": (lambda: library.operator(a, scale=2.0, out=out), lambda: None),
+        "kind of number": (lambda: library.operator(a, scale=2, out=out), lambda: None),
+        "stream": (lambda: library.operator(a, out=out), lambda: setattr(library, "current", 8)),
+        "setting": (lambda: library.operator(a, out=out), lambda: setattr(library, "setting", "ieee")),
+    }
+    for _ in range(3):
+        library.operator(a, out=out)
+    library.fake.launches()
+    assert library.ran(lambda: library.operator(a, out=out)) == REPEATED
+    for what, (call, change) in others.items():
+        change()
+        assert [library.ran(call) for _ in range(3)] == [PLAIN, SEEN, REPEATED], what
+    library.current, library.setting = 7, "high"
+    assert library.ran(lambda: library.operator(a, out=out)) == REPEATED
+
+
+def test_what_only_the_library_understands(library: Library) -> None:
+    class Own(Tensor):
+        pass
+
+    a, out = torch.randn(64), torch.empty(64)
+    for x in (Own(64), torch.randn(64, dtype=torch.complex64), torch.empty(0)):
+        assert [library.ran(lambda x=x: library.operator(x, out=out)) for _ in range(3)] == [PLAIN] * 3
+    with pytest.raises(TypeError, match="scales"):
+        library.operator(a, scales=[1], out=out)
+    library.fake.library.fake_capture(1)
+    assert [library.ran(lambda: library.operator(a, out=out)) for _ in range(3)] == [PLAIN] * 3
+    library.fake.library.fake_capture(0)
+
+
+@pytest.mark.parametrize("kind", ["copy", "fork", "nothing", "driver", "refused"])
+def test_what_cannot_be_repeated(library: Library, kind: str) -> None:
+    a, out = torch.randn(100), torch.empty(100)
+
+    def queue(self: Library, a: Tensor, out: Tensor) -> None:
+        assert self is library
+        if kind != "nothing":
+            self.copy(a, out)
+        if kind == "copy":
+            types = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_uint64)
+            args = (out.data_ptr(), a.data_ptr(), 400, self.current)
+            self.fake.library.cuMemcpyDtoDAsync_v2(*(k(x) for k, x in zip(types, args)))
+
+    library.queue = queue
+    library.fake.library.fake_fork(kind == "fork")
+    if kind in ("driver", "refused"):
+        library.operator(a, out=out)
+        library.fake.fail("cuGraphNodeGetType" if kind == "driver" else "cuStreamEndCapture", 1)
+    for _ in range(4):
+        library.operator(a, out=out)
+    assert library.recorded == 1
+    assert library.calls == 5 + (kind in ("driver", "refused")), "the operator did them all"
+    library.fake.library.fake_fork(0)
+
+
+def test_a_launch_that_fails(library: Library) -> None:
+    a, out = torch.randn(100), torch.empty(100)
+    for _ in range(3):
+        library.operator(a, out=out)
+    for status, hint in ((700, "CUDA_LAUNCH_BLOCKING"), (1, "could not launch")):
+        library.fake.fail("cuLaunchKernelEx", status)
+        with pytest.raises(LaunchError, match=r"TR308.*'lib::copy'") as caught:
+            library.operator(a, out=out)
+        assert hint in str(caught.value)
+    library.fake.fail("cuLaunchKernelEx", 2)
+    with pytest.raises(torch.OutOfMemoryError, match="TR308"):
+        library.operator(a, out=out)
+    library.fake.launches()
+    assert library.ran(lambda: library.operator(a, out=out)) == REPEATED
+
+
+def test_many_layouts_leave_what_is_used(library: Library) -> None:
+    """What is known is bounded: new calls take the place of what was used least lately, or are the operator's."""
+    a, out = torch.randn(4096), torch.empty(4096)
+
+    def kept() -> None:
+        library.operator(a, out=out)
+
+    for _ in range(3):
+        kept()
+    for size in range(1, 600):
+        library.operator(a[:size], out=out[:size])
+        kept()
+    assert library.recorded < 4
+    library.fake.launches()
+    assert library.ran(kept) == REPEATED
+
+
+def test_an_operator_that_raises(library: Library) -> None:
+    a, out = torch.randn(64), torch.empty(64)
+
+    def queue(self: Library, a: Tensor, out: Tensor) -> None:
+        raise RuntimeError("said the library")
+
+    library.queue = queue
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="said the library"):
+            library.operator(a, out=out)
+    library.queue = Library.copy
+    assert library.ran(lambda: library.operator(a, out=out)) == SEEN
+
+
+def test_threads(library: Library) -> None:
+    """A thread without a context of its own launches in the device's."""
+    a, out = torch.randn(64), torch.empty(64)
+    for _ in range(3):
+        library.operator(a, out=out)
+    library.fake.launches()
+    threads = [
+        threading.Thread(target=lambda: [library.operator(a, out=out) for _ in range(50)]) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(library.fake.launches()) == 200
+    assert library.calls == 2
+
+
+def test_the_order_and_attributes_of_kernels_stay(fake: FakeCuda) -> None:
+    fake.library.fake_enter(0)
+    library = Library(fake)
+    driver = fake.driver(stream=lambda _: library.current)
+    wide = load(driver, *VECTOR, cluster=(2, 1, 1), dependent_launch=True)
+
+    def queue(self: Library, a: Tensor, out: Tensor) -> None:
+        self.kernel(a, out, 64)
+        wide(out, a, 64)
+        self.kernel(a, out, 1)
+
+    library.queue = queue
+    a, out = torch.randn(64), torch.empty(64)
+    library.operator(a, out=out)
+    expected = [(x.grid, x.block, x.shared, x.params, x.attributes) for x in fake.launches()]
+    assert [bool(x[-1]) for x in expected] == [False, True, False]
+    for _ in range(2):
+        library.operator(a, out=out)
+        assert [(x.grid, x.block, x.shared, x.params, x.attributes) for x in fake.launches()] == expected
+    fake.library.fake_leave()
+
+
+def test_no_driver(fake: FakeCuda, tmp_path: Any) -> None:  # Any: pytest gives a Path
+    driver = fake.driver()
+    assert driver.operator_repeater(CPU) is not None
+    driver.options = type(driver.options)(library=str(tmp_path / "none.so"))
+    driver._session = None
+    assert driver.operator_repeater(CPU) is None
+    with pytest.raises(DriverError, match="TR504"):
+        driver.hooks  # noqa: B018
