@@ -6,6 +6,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,7 +27,8 @@ class Library:
     fake: FakeCuda
     current: int = 7
     """The stream that callers run on."""
-    setting: str = "high"
+    setting: bool | None = True
+    """Of the library's precision; None where it cannot tell."""
     calls: int = 0
     recorded: int = 0
     queue: Callable[[Library, Tensor, Tensor], None] = field(default=lambda self, a, out: self.copy(a, out))
@@ -40,7 +42,9 @@ class Library:
         repeater = driver.operator_repeater(CPU)
         assert repeater is not None
         self.side = repeater.new_stream()
-        self.operator = repeater.repeated("lib::copy", self, lambda: self.setting, self.record, 1)
+        self.operator = repeater.repeated(
+            "lib::copy", self, (lambda: (True, False), self.precision), self.record, 1
+        )
 
     def __call__(self, a: Tensor, *, out: Tensor, scale: float = 1) -> Tensor:
         self.calls += 1
@@ -50,6 +54,11 @@ class Library:
     def copy(self, a: Tensor, out: Tensor) -> None:
         self.fill(out.data_ptr(), 0, out.numel(), self.current)
         self.kernel(a, out, out.numel())
+
+    def precision(self) -> bool:
+        if self.setting is None:
+            raise RuntimeError("two settings contradict each other")
+        return self.setting
 
     def fill(self, *args: int) -> None:
         types = (ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_uint64)
@@ -113,7 +122,7 @@ def test_what_a_call_depends_on(library: Library) -> None:
         "number": (lambda: library.operator(a, scale=2.0, out=out), lambda: None),
         "kind of number": (lambda: library.operator(a, scale=2, out=out), lambda: None),
         "stream": (lambda: library.operator(a, out=out), lambda: setattr(library, "current", 8)),
-        "setting": (lambda: library.operator(a, out=out), lambda: setattr(library, "setting", "ieee")),
+        "setting": (lambda: library.operator(a, out=out), lambda: setattr(library, "setting", False)),
     }
     for _ in range(3):
         library.operator(a, out=out)
@@ -122,7 +131,7 @@ def test_what_a_call_depends_on(library: Library) -> None:
     for what, (call, change) in others.items():
         change()
         assert [library.ran(call) for _ in range(3)] == [PLAIN, SEEN, REPEATED], what
-    library.current, library.setting = 7, "high"
+    library.current, library.setting = 7, True
     assert library.ran(lambda: library.operator(a, out=out)) == REPEATED
 
 
@@ -132,12 +141,14 @@ def test_what_only_the_library_understands(library: Library) -> None:
 
     a, out = torch.randn(64), torch.empty(64)
     for x in (Own(64), torch.randn(64, dtype=torch.complex64), torch.empty(0)):
-        assert [library.ran(lambda x=x: library.operator(x, out=out)) for _ in range(3)] == [PLAIN] * 3
+        assert [library.ran(partial(library.operator, x, out=out)) for _ in range(3)] == [PLAIN] * 3
     with pytest.raises(TypeError, match="scales"):
         library.operator(a, scales=[1], out=out)
     library.fake.library.fake_capture(1)
     assert [library.ran(lambda: library.operator(a, out=out)) for _ in range(3)] == [PLAIN] * 3
     library.fake.library.fake_capture(0)
+    library.setting = None
+    assert [library.ran(lambda: library.operator(a, out=out)) for _ in range(3)] == [PLAIN] * 3
 
 
 @pytest.mark.parametrize("kind", ["copy", "fork", "nothing", "driver", "refused"])

@@ -21,7 +21,7 @@ class OperatorRepeater(Protocol):
         self,
         name: str,
         operator: Callable[..., Any],
-        settings: Callable[[], Hashable],
+        settings: tuple[Callable[[], Hashable], ...],
         record: Callable[..., object | None],
         calls: int,
     ) -> RepeatedOperator:

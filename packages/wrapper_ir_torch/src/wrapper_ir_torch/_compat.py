@@ -98,18 +98,16 @@ def stream_at(address: int, device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.ExternalStream(address, device=device)  # type: ignore[no-untyped-call]  # torch's own
 
 
-def product_settings() -> Callable[[], Hashable]:
-    """What gives all settings of torch that the kernels of a product on a GPU depend on."""
-    precision, backend = torch._C._get_fp32_precision_getter, torch._C._get_blas_preferred_backend
-    half, brain = (
+def product_settings() -> tuple[Callable[[], Hashable], ...]:
+    """All settings of torch that results of a product on a GPU depend on. The first one raises RuntimeError where torch's newer
+    settings of precision contradict it."""
+    return (
+        torch._C._get_cublas_allow_tf32,
         torch._C._get_cublas_allow_fp16_reduced_precision_reduction,
         torch._C._get_cublas_allow_bf16_reduced_precision_reduction,
-    )
-    accumulation, deterministic = (
         torch._C._get_cublas_allow_fp16_accumulation,
         torch._C._get_deterministic_algorithms,
     )
-    return lambda: (precision("cuda", "matmul"), half(), brain(), accumulation(), backend(), deterministic())
 
 
 def memory_pool() -> Any:  # Any: torch gives its class no types

@@ -8,7 +8,7 @@ kernels that use one run in order.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -59,12 +59,11 @@ class _Recording:
 
     def operator(self, name: str, function: Callable[..., Any], calls: int) -> Callable[..., Any]:
         """The operator for a program that calls it so often."""
-        settings: Callable[[], Hashable] = self._settings
 
         def record(*args: Any, **kwargs: Any) -> object | None:
             return self._recorded(made, lambda: function(*args, **kwargs))
 
-        made = self._repeater.repeated(name, function, settings, record, calls)
+        made = self._repeater.repeated(name, function, self._settings, record, calls)
         return made
 
     def _recorded(self, operator: RepeatedOperator, call: Callable[[], object]) -> object | None:

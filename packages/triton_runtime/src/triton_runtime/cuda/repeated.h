@@ -242,6 +242,7 @@ struct Repeated {
   std::int32_t device_type, device_index;
   StreamSource stream;
   PyObject *driver, *function, *record, *settings, *failed;
+  Py_ssize_t setting_count;
   Known* known;
   std::uint64_t sets, clock;
   std::int64_t left;  // recordings that it may still make
@@ -280,18 +281,26 @@ bool add_argument(const Repeated& r, PyObject* o, Key* key) {
   return overflow == 0 && key->add(Py_TYPE(o) == &PyLong_Type ? -2 : -3) && key->add(value);
 }
 
-bool read_key(const Repeated& r, PyObject* const* args, Py_ssize_t count, PyObject* names, void* stream, Key* key) {
-  PyObject* settings = PyObject_CallObject(r.settings, nullptr);
-  const Py_hash_t hash = settings == nullptr ? -1 : PyObject_Hash(settings);
-  Py_XDECREF(settings);
-  if (hash == -1 && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    return false;
+// What torch's settings say, bools or tuples of them; false where one cannot be told.
+bool add_settings(const Repeated& r, Key* key) {
+  for (Py_ssize_t i = 0; i < r.setting_count; ++i) {
+    PyObject* found = PyObject_CallNoArgs(PyTuple_GetItem(r.settings, i));
+    const Py_hash_t hash = found == nullptr ? -1 : found == Py_True ? 1 : found == Py_False ? 0 : PyObject_Hash(found);
+    Py_XDECREF(found);
+    if (hash == -1) {
+      PyErr_Clear();
+      return false;
+    }
+    if (!key->add(hash)) return false;
   }
+  return true;
+}
+
+bool read_key(const Repeated& r, PyObject* const* args, Py_ssize_t count, PyObject* names, void* stream, Key* key) {
   const Py_ssize_t named = names == nullptr ? 0 : PyTuple_Size(names);
   key->count = 0;
   key->hash = 0;
-  bool fine = key->add(reinterpret_cast<std::intptr_t>(stream)) && key->add(hash) && key->add(count);
+  bool fine = add_settings(r, key) && key->add(reinterpret_cast<std::intptr_t>(stream)) && key->add(count);
   for (Py_ssize_t i = 0; fine && i < named; ++i) fine = key->add(reinterpret_cast<std::intptr_t>(PyTuple_GetItem(names, i)));
   for (Py_ssize_t i = 0; fine && i < count + named; ++i) fine = add_argument(r, args[i], key);
   return fine;
@@ -422,8 +431,8 @@ PyObject* repeated(PyObject*, PyObject* args) {
   PyObject *driver, *graphs, *stream, *function, *record, *settings, *failed;
   unsigned long long address;
   int ordinal, type, index, calls;
-  if (!PyArg_ParseTuple(args, "OS(iii)(KO)OOOOi", &driver, &graphs, &ordinal, &type, &index, &address, &stream, &function, &record,
-                        &settings, &failed, &calls)) {
+  if (!PyArg_ParseTuple(args, "OS(iii)(KO)OOO!Oi", &driver, &graphs, &ordinal, &type, &index, &address, &stream, &function, &record,
+                        &PyTuple_Type, &settings, &failed, &calls)) {
     return nullptr;
   }
   const Api* api = static_cast<const Api*>(PyCapsule_GetPointer(driver, kCapsule));
@@ -436,6 +445,7 @@ PyObject* repeated(PyObject*, PyObject* args) {
   r.function = Py_NewRef(function);
   r.record = Py_NewRef(record);
   r.settings = Py_NewRef(settings);
+  r.setting_count = PyTuple_Size(settings);
   r.failed = Py_NewRef(failed);
   r.device_type = type;
   r.device_index = index;

@@ -38,7 +38,7 @@ class OperatorRepeater:
         self,
         name: str,
         operator: Callable[..., Any],
-        settings: Callable[[], Hashable],
+        settings: tuple[Callable[[], Hashable], ...],
         record: Callable[..., object | None],
         calls: int,
     ) -> RepeatedOperator:
