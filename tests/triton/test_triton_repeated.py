@@ -1,0 +1,92 @@
+"""Products on a GPU are called through what launches their kernels again: the text of both emitters, and where nothing can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import py_wrapper
+from fx_converter import FxOptions, boxed, convert
+from fx_converter.boxed import boxed_text
+from py_wrapper import PyOptions
+from wrapper_ir import parse_program
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir_torch import repeated_operator
+
+PROGRAM = """wir 0.3
+target {device}
+
+extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
+extern "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
+
+func @main(%x: f32[8, 8], %y: f32[8, 8]) {{
+  %a = alloc f32[8, 8]
+  call aten::mm.out(%x, %y, out=%a)
+  %b = alloc f32[8, 8]
+  call aten::mm.out(%a, %y, out=%b)
+  %c = alloc f32[8, 8]
+  call aten::addmm.out(%x, %a, %b, alpha=1, beta=1, out=%c)
+  free %a
+  free %b
+  drop %x
+  drop %y
+  return %c
+}}
+"""
+
+
+def artifact(device: str) -> Artifact:
+    return bare_artifact(parse_program(PROGRAM.format(device=device)))
+
+
+def calls(text: str) -> list[str]:
+    words = ("mm(", "repeated_operator")
+    return [line.strip() for line in text.splitlines() if any(word in line for word in words)]
+
+
+def test_python() -> None:
+    assert calls(str(py_wrapper.emit(artifact("cuda:0")))) == [
+        "from wrapper_ir_torch import repeated_operator",
+        'mm = repeated_operator("aten::mm.out", "cuda:0", 2)',
+        'addmm = repeated_operator("aten::addmm.out", "cuda:0", 1)',
+        "mm(x, y, out=a)",
+        "mm(a, y, out=b)",
+        "addmm(x, a, b, out=c)",
+    ]
+    plain = ["torch.mm(x, y, out=a)", "torch.mm(a, y, out=b)", "torch.addmm(x, a, b, out=c)"]
+    assert calls(str(py_wrapper.emit(artifact("cuda:0"), PyOptions(repeated_operators=False)))) == plain
+    assert calls(str(py_wrapper.emit(artifact("cpu")))) == plain
+
+
+def test_fx(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def repeated(name: str, device: str, count: int) -> Callable[..., Any]:  # Any: as torch's functions
+        asked.append((name, device, count))
+        return lambda *args, **kwargs: None
+
+    monkeypatch.setattr(boxed, "repeated_operator", repeated)
+    for device, repeats, expected in (
+        ("cuda:0", True, [("aten::mm.out", "cuda:0", 2), ("aten::addmm.out", "cuda:0", 1)]),
+        ("cuda:0", False, []),
+        ("cpu", True, []),
+    ):
+        asked.clear()
+        module = convert(artifact(device), FxOptions(convention="flat"))
+        source = boxed_text(module, repeats=repeats)
+        assert asked == expected
+        assert (torch.mm in source.scope.values()) == (not expected)
+        assert torch.ops.aten.mm.out in [node.target for node in module.graph.nodes], (
+            "a graph is for any reader"
+        )
+
+
+def test_without_a_device() -> None:
+    """The operator's own function, and only for operators that are nothing but their kernels."""
+    if not torch.cuda.is_available():
+        assert repeated_operator("aten::mm.out", "cuda:0", 1) is torch.mm
+    with pytest.raises(ValueError, match=r"aten::add\.out may do more"):
+        repeated_operator("aten::add.out", "cuda:0", 1)
