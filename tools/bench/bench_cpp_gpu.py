@@ -57,15 +57,17 @@ follow add up, where cuBLAS has a kernel for that. Its graph takes 0.89 of the g
 call. The 48 layers do not change: a product that sums up 64 elements is not split."""
 
 OUTCOME = """\
-Not as predicted: persistent buffers alone bring the 48 layers to 0.85 of AOTInductor's call and GPT-2 small to 0.89, since a product
-of cuBLAS costs the host more than was thought. Better than predicted: with products as Triton templates the 48 layers take 0.20, less
-than the replay of a graph of cuBLAS's products, since their kernels are shorter, too; as a graph 0.14. What the library records itself
-costs the host 12 us a call: 0.33 and 0.15, so that a bare replay is not faster with Triton products.
+Not as predicted: persistent buffers alone bring the 48 layers to 0.85 of AOTInductor's call and GPT-2 small to 0.91, since a product
+of cuBLAS costs the host more than was thought. Better than predicted: with products as Triton templates the 48 layers take 0.21, less
+than the replay of a graph of cuBLAS's products, since their kernels are shorter, too; as a graph 0.15. What the library records itself
+costs the host 12 us a call: 0.35 and 0.16, so that a bare replay is not faster with Triton products.
 
-The graph of GPT-2 small takes 0.76 here and took 0.67 in a run on another machine of the kind: 751 us are the device's, and how far below
-AOTInductor's 978 or 1066 that is depends on its host alone. Recorded by the library it takes 0.89, since attention allocates and stands
-between 13 graphs. Worse than predicted: with Triton products that model leaves the host after 0.42 of AOTInductor's time, but they are slower on
-the GPU than cuBLAS's, so that the call takes 1.10; cuBLAS's in a graph are the choice."""
+Split products are as predicted: their graph of GPT-2 small takes 673 us on the device in place of 763, which is 0.68 of AOTInductor's
+call; without a graph 0.78 in place of 0.91, since a part of a product is one kernel for the host, too, where cuBLAS launches two. With
+whole products the graph takes 0.77 here and took 0.67 in a run on another machine of the kind: how far below AOTInductor's call it
+is depends on that call's host. Recorded by the library it takes 0.83 and 0.91, since attention allocates and stands between 13 graphs.
+Worse than predicted: with Triton products that model leaves the host after 0.41 of AOTInductor's time, but they are slower on the GPU than
+cuBLAS's, so that the call takes 1.12; split products in a graph are the choice."""
 
 _ROUNDS, _CALLS = 15, 20
 _TOLERANCE = 2e-2

@@ -133,6 +133,7 @@ class TestGraphs:
         ("function", "args", "why"),
         [
             (lambda x, w: relu(x @ w), (ones(129, 192), W), "129 rows, more than 128"),
+            (lambda x, w: relu(x @ w), (ones(7, 192), W), "7 rows, fewer than 8"),
             (lambda x, w: relu(x @ w), (ones(8, 192).bfloat16(), W.bfloat16()), "elements are bfloat16, not float32"),
             (lambda x, w: relu(x @ w), (ones(8, 192).half(), W.half()), "elements are float16, not float32"),
             (
@@ -157,7 +158,7 @@ class TestGraphs:
                 "no generated kernel uses it, which the sum could be part of",
             ),
         ],
-        ids=["rows", "bfloat16", "half", "alpha", "wide", "short", "result", "operand"],
+        ids=["many rows", "few rows", "bfloat16", "half", "alpha", "wide", "short", "result", "operand"],
     )  # fmt: skip
     def test_whole_products(self, function: Function, args: tuple[Tensor, ...], why: str) -> None:
         gm = graph_of(function, *args)
@@ -213,7 +214,7 @@ class TestNumbers:
         ("function", "sizes"),
         [
             (lambda x, w: relu(x @ w), ((8, 192), (192, 64))),
-            (lambda x, w: (x @ w.t()).tanh(), ((1, 768), (100, 768))),
+            (lambda x, w: (x @ w.t()).tanh(), ((9, 768), (100, 768))),
             (lambda x, w: relu(x.t() @ w.t()), ((768, 64), (64, 768))),
             (lambda x, w: relu(x[2:, 16:208] @ w[:, 3:67]), ((10, 230), (192, 70))),
             (lambda b, x, w: relu(torch.addmm(b, x, w)), ((64,), (8, 1152), (1152, 64))),

@@ -22,7 +22,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-from inductor_frontend.record.split_rule import MOST_ROWS, ProductDecision, ProductSizes, parts_of
+from inductor_frontend.record.split_rule import LEAST_ROWS, MOST_ROWS, ProductDecision, ProductSizes, parts_of
 
 __all__ = ["multiprocessors_of", "split_products"]
 
@@ -91,6 +91,8 @@ def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None])
         why = "it has factors alpha or beta"
     elif rows > MOST_ROWS:
         why = f"{rows} rows, more than {MOST_ROWS}"
+    elif rows < LEAST_ROWS:
+        why = f"{rows} rows, fewer than {LEAST_ROWS}"
     elif (parts := parts_of(known, processors)) == 1:
         why = (
             f"no two parts are long enough and fit {processors} multiprocessors with {known.blocks} block(s)"
