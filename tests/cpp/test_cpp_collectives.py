@@ -46,10 +46,12 @@ def test_tensors_of_a_device_are_reduced_through_the_shim() -> None:
 
 
 @pytest.mark.usefixtures("process_group")
-def test_processes_of_python_have_all(tmp_path: Path) -> None:
-    """Group names go through an operator of the loader's."""
+@pytest.mark.parametrize("declared", ["str", *(["Any"] if since("2.13") else [])])
+def test_processes_of_python_have_all(declared: str, tmp_path: Path) -> None:
+    """Group names go through an operator of the loader's; captures declare them as the installed torch does."""
     options = replace(FAST, python_operators=True)
-    library = cpp_wrapper.build(artifact_of_text(HEAD + GATHERED), tmp_path / "m.so", options)
+    text = (HEAD + GATHERED).replace("str group_name", f"{declared} group_name")
+    library = cpp_wrapper.build(artifact_of_text(text), tmp_path / "m.so", options)
     x = torch.arange(4.0)
     assert torch.equal(cpp_wrapper.load(library)(x)[0], x)
 

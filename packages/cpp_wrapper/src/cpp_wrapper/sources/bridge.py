@@ -25,8 +25,15 @@ def bridge(step: steps.CallOperator | steps.StartCollective, scope: FunctionScop
     if not scope.module.python_operators or not (has_scalars or takes_any(name)):
         return ""
     made = f"{_NAMESPACE}::{re.sub(r'[^a-zA-Z0-9]', '_', name)}"
-    types = [_SCALAR.sub("Tensor", a.schema.type) for a in step.arguments]
+    types = [_type_of(a) for a in step.arguments]
     declared = ", ".join(f"{type} {a.schema.name}" for type, a in zip(types, step.arguments))
     returns = ", ".join(r.type for r in step.operator.schema.returns)
     scope.module.bridges[name] = f"{made}({declared}) -> ({returns})"
     return made
+
+
+def _type_of(argument: steps.Argument) -> str:
+    """What the bridge takes for an argument. torch declares the name of a group as anything from 2.13 on."""
+    if argument.schema.type == "Any" and isinstance(argument.value, str):
+        return "str"
+    return _SCALAR.sub("Tensor", argument.schema.type)

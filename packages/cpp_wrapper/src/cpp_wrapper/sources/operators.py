@@ -352,7 +352,8 @@ def _boxed_one(base: str, value: Arg, step: CallStep, scope: FunctionScope) -> s
             return f"number({scope.real(value)})"
         case Expr() if base == "bool":
             return f"truth({scope.truth(value)})"
-        case str() if base == "str":
+        case str() if base == "str" or (base == "Any" and scope.module.python_operators):
+            # a group, whose name a bridge takes as text
             return f"string({cpp_string(value)}, {len(value.encode('utf-8', 'surrogatepass'))})"
         case Device() if base == "Device":
             return "device(run.gpu)" if _on_gpu(value, scope) else "cpu_device()"
