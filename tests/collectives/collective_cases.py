@@ -1,6 +1,6 @@
 """Programs that communicate, and the process groups to capture and run them in.
 
-`CASES` are run by two processes (`collective_worker.py`); `fake_group` captures without any other process, and
+`CASES` are run by two or four processes (`collective_worker.py`); `fake_group` captures without any other process, and
 `lonely_group` runs with none: what `lonely_artifact` captured can be executed there.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch._higher_order_ops.while_loop import while_loop
 from torch.distributed import _functional_collectives
 
 import inductor_frontend
@@ -116,6 +117,11 @@ def _group() -> Any:
     return dist.group.WORLD
 
 
+def _world() -> int:
+    """How many processes there are. A case asks before its function is traced."""
+    return dist.get_world_size()
+
+
 def _all_reduce(rank: int) -> Any:
     return lambda x, w: funcol.all_reduce(x @ w, "sum", _group()) @ w, _numbers(rank)
 
@@ -130,9 +136,10 @@ def _all_reduce_of_an_input(rank: int) -> Any:
 
 def _rewritten_by_torch(rank: int) -> Any:
     """Functions that fill what they are given, as eager programs call them."""
+    rows = 4 * _world()
 
     def model(x: Tensor, w: Tensor) -> Any:
-        whole, part, exchanged = torch.empty(8, 4), torch.empty(4, 4), torch.empty(4, 4)
+        whole, part, exchanged = x.new_empty(rows, 4), x.new_empty(4, 4), x.new_empty(4, 4)
         dist.all_gather_into_tensor(whole, x)
         dist.reduce_scatter_tensor(part, whole)
         dist.all_to_all_single(exchanged, x)
@@ -165,8 +172,13 @@ def _coalesced(rank: int) -> Any:
     return model, _numbers(rank)
 
 
+_SENT = {2: ((3, 1), (2, 2)), 4: ((2, 1, 1, 0), (0, 2, 1, 1), (1, 0, 2, 1), (1, 1, 0, 2))}
+"""By the number of processes, how many rows each sends to each."""
+
+
 def _uneven_splits(rank: int) -> Any:
-    sent, received = ([3, 1], [3, 2]) if rank == 0 else ([2, 2], [1, 2])
+    table = _SENT[_world()]
+    sent, received = [*table[rank]], [row[rank] for row in table]
 
     def model(x: Tensor, w: Tensor) -> Any:
         return funcol.all_to_all_single(x, received, sent, _group()) @ w
@@ -181,10 +193,10 @@ def _splits_that_data_decides(rank: int) -> Any:
         for n in (*ins, *outs):
             check(n >= 0)
             check(n <= 4)
-        check(ins[0] + ins[1] == x.size(0))
+        check(sum(ins) == x.size(0))
         return funcol.all_to_all_single(x, outs, ins, _group()), received
 
-    return model, (_numbers(rank)[0], torch.tensor([[3, 1], [2, 2]][rank]))
+    return model, (_numbers(rank)[0], torch.tensor(_SENT[_world()][rank]))
 
 
 def _broadcast(rank: int) -> Any:
@@ -192,10 +204,12 @@ def _broadcast(rank: int) -> Any:
 
 
 def _out_argument(rank: int) -> Any:
+    world = _world()
+
     def model(x: Tensor, w: Tensor) -> Any:
-        whole = c10d.all_gather_into_tensor_out(x, WORLD, GROUP, out=x.new_empty(8, 4))
+        whole = c10d.all_gather_into_tensor_out(x, world, GROUP, out=x.new_empty(4 * world, 4))
         rows = c10d.wait_tensor(whole) @ w
-        part = c10d.reduce_scatter_tensor_out(rows, "sum", WORLD, GROUP, out=x.new_empty(4, 4))
+        part = c10d.reduce_scatter_tensor_out(rows, "sum", world, GROUP, out=x.new_empty(4, 4))
         return c10d.wait_tensor(part)
 
     return model, _numbers(rank)
@@ -203,9 +217,10 @@ def _out_argument(rank: int) -> Any:
 
 def _in_buckets(rank: int) -> Any:
     """Torch makes one gather of two: each process puts its part where the result has it."""
+    world = _world()
 
     def model(x: Tensor, w: Tensor) -> Any:
-        a, b = (c10d.all_gather_into_tensor(t, WORLD, GROUP) for t in (x, w))
+        a, b = (c10d.all_gather_into_tensor(t, world, GROUP) for t in (x, w))
         return c10d.wait_tensor(a), c10d.wait_tensor(b)
 
     return model, _numbers(rank)
@@ -213,10 +228,11 @@ def _in_buckets(rank: int) -> Any:
 
 def _in_flight_together(rank: int) -> Any:
     """Each is waited for once, not in the order of their starts; a view is waited for as what it views."""
+    world = _world()
 
     def model(x: Tensor, w: Tensor) -> Any:
         a = c10d.all_reduce(x, "sum", GROUP)
-        b = c10d.all_gather_into_tensor(w, WORLD, GROUP)
+        b = c10d.all_gather_into_tensor(w, world, GROUP)
         c = x @ w
         d = c10d.wait_tensor(b.view(-1)[16:])
         return c10d.wait_tensor(c10d.wait_tensor(a)) @ c, d
@@ -225,7 +241,8 @@ def _in_flight_together(rank: int) -> Any:
 
 
 def _left_in_flight(rank: int) -> Any:
-    return lambda x, w: c10d.all_gather_into_tensor(x @ w, WORLD, GROUP), _numbers(rank)
+    world = _world()
+    return lambda x, w: c10d.all_gather_into_tensor(x @ w, world, GROUP), _numbers(rank)
 
 
 def _input_in_flight(rank: int) -> Any:
@@ -233,13 +250,14 @@ def _input_in_flight(rank: int) -> Any:
 
 
 def _another_group(rank: int) -> Any:
-    group = dist.new_group([0, 1])
+    group = dist.new_group([*range(_world())])
     return lambda x, w: funcol.all_reduce(x, "max", group) @ w, _numbers(rank)
 
 
 def _done_when_it_returns(rank: int) -> Any:
     shard: Any = torch.ops._dtensor.shard_dim_alltoall
-    return lambda x, w: shard(x, 0, 1, GROUP) @ w[:2], _numbers(rank)
+    columns = 4 // _world()
+    return lambda x, w: shard(x, 0, 1, GROUP) @ w[:columns], _numbers(rank)
 
 
 def _in_a_branch(rank: int) -> Any:
@@ -253,12 +271,29 @@ def _in_a_branch(rank: int) -> Any:
     return model, (torch.tensor(True), *_numbers(rank))
 
 
-def _ring(rank: int) -> Any:
-    """Each sends to the other; what is received lands in an empty buffer."""
+def _in_a_loop(rank: int) -> Any:
+    """All processes go round as often."""
+    loop: Any = while_loop
 
     def model(x: Tensor, w: Tensor) -> Any:
-        sent = c10d.isend(x, 1 - rank, 0, GROUP)
-        received = c10d.irecv(torch.empty_like(x), 1 - rank, 0, GROUP)
+        def more(i: Tensor, y: Tensor) -> Tensor:
+            return i < 3
+
+        def body(i: Tensor, y: Tensor) -> Any:
+            return i + 1, funcol.all_reduce(y @ w, "sum", _group()).tanh()
+
+        return loop(more, body, (x.new_zeros((), dtype=torch.int64), x))[1]
+
+    return model, _numbers(rank)
+
+
+def _ring(rank: int) -> Any:
+    """Each sends to the next one; what is received lands in an empty buffer."""
+    after, before = (rank + 1) % _world(), (rank - 1) % _world()
+
+    def model(x: Tensor, w: Tensor) -> Any:
+        sent = c10d.isend(x, after, 0, GROUP)
+        received = c10d.irecv(torch.empty_like(x), before, 0, GROUP)
         c10d.wait_tensor(sent)
         return c10d.wait_tensor(received) @ w
 
@@ -285,6 +320,7 @@ def _cases() -> Iterator[tuple[str, CollectiveCase]]:
     yield "another_group", CollectiveCase(make=_another_group)
     yield "done_when_it_returns", CollectiveCase(make=_done_when_it_returns)
     yield "in_a_branch", CollectiveCase(make=_in_a_branch)
+    yield "in_a_loop", CollectiveCase(make=_in_a_loop)
     if HAS_P2P:
         yield "ring", CollectiveCase(make=_ring)
 

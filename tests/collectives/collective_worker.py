@@ -1,12 +1,13 @@
 """One of the processes that run programs with collectives; started by `test_collectives.py`.
 
-Usage: `python tests/collectives/collective_worker.py RANK FOLDER [--stock] [CASE ...]`. `--stock`: through stock
-`torch.compile` alone. Writes what became of each case into a file of the folder: nothing, or why it failed. The first
-failure ends the run: from then on the processes would wait for each other in different places.
+Usage: `python tests/collectives/collective_worker.py RANK FOLDER [--world N] [--device cuda] [--ways WAYS] [CASE ...]`. `--ways stock`: through
+stock `torch.compile` alone, `cpp`: through C++ libraries alone. Writes what became of each case into a file of the folder: nothing, or why
+it failed. The first failure ends the run: from then on the processes would wait for each other in different places.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -27,9 +28,11 @@ from torch import Tensor
 from torch._inductor import config as inductor_config
 from torch.utils import _pytree as pytree
 
+import cpp_wrapper
 import fx_converter
 import inductor_frontend
 import py_wrapper
+from cpp_wrapper import CppOptions
 from fx_converter import FxOptions
 from tests.collectives.collective_cases import CASES, GROUP, HAS_P2P, WORLD, CollectiveCase, funcol
 from tests.collectives.collective_training import TRAINING
@@ -54,13 +57,16 @@ def run(function: Any, args: tuple[Any, ...], in_flight: bool) -> tuple[Any, Any
     return clone_tree(results), args
 
 
-def check(case: CollectiveCase, rank: int, stock: bool) -> None:
+def check(case: CollectiveCase, rank: int, options: argparse.Namespace) -> None:
     """Every way to run the case gives what eager gives."""
     with inductor_config.patch(dict(case.options)), TemporaryDirectory() as folder:
         function, args = case.make(rank)
+        args = pytree.tree_map_only(Tensor, lambda x: x.to(options.device), args)
         want = run(function, args, case.in_flight)
-        if stock:
+        if options.ways == "stock":
             ways = {"torch.compile": torch.compile(function, fullgraph=True)}
+        elif options.ways == "cpp":
+            ways = {"C++": library(case, function, args, Path(folder))}
         else:
             ways = our_ways(case, function, args, Path(folder))
         for name, way in ways.items():
@@ -81,6 +87,15 @@ def graphs(artifact: Artifact, folder: Path) -> dict[str, Callable[..., Any]]:
         found[f"FX graph, {form}, boxed"] = fx_converter.compile(artifact, FxOptions(kernel_calls=form))
         found[f"FX graph, {form}, read again"] = fx_converter.load(path, FxOptions(kernel_calls=form))
     return found
+
+
+def library(
+    case: CollectiveCase, function: Callable[..., Any], args: tuple[Any, ...], folder: Path
+) -> Callable[..., Any]:
+    """The case captured, and built as a library that calls what only torch's Python code has by way of it."""
+    artifact = inductor_frontend.capture(function, args, dynamic_shapes=case.dynamic)
+    options = CppOptions(opt_level=0, python_operators=True)
+    return cpp_wrapper.load(cpp_wrapper.build(artifact, folder / "case.so", options))
 
 
 def our_ways(
@@ -137,30 +152,45 @@ def messages(rank: int) -> None:
         assert_same(torch.compile(model, backend="wrapper_ir", fullgraph=True)(x, w), want)
 
 
-def checks(rank: int, stock: bool) -> dict[str, Callable[[], None]]:
+def checks(rank: int, options: argparse.Namespace) -> dict[str, Callable[[], None]]:
     """Everything that is run, by name, in the same order on every process."""
     found: dict[str, Callable[[], None]] = {
-        name: partial(check, case, rank, stock) for name, case in CASES.items()
+        name: partial(check, case, rank, options) for name, case in CASES.items()
     }
-    if stock:
+    if options.ways or options.world != WORLD or options.device != "cpu":
         return found
     others = [waits_for_inputs, *([messages] if HAS_P2P else []), *TRAINING.values()]
     return found | {other.__name__: partial(other, rank) for other in others}
 
 
-def main(rank: int, folder: Path, only: list[str]) -> None:
+def _options(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--world", type=int, default=WORLD)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--ways", choices=("", "stock", "cpp"), default="")
+    parser.add_argument("cases", nargs="*")
+    return parser.parse_args(argv)
+
+
+def main(rank: int, folder: Path, options: argparse.Namespace) -> None:
     """Runs all cases, or those of these names."""
-    stock = "--stock" in only
-    only = [name for name in only if name != "--stock"]
+    on_gpu = options.device == "cuda"
+    if on_gpu:
+        torch.cuda.set_device(rank)
     torch.manual_seed(0)
     # Symbolic sizes may come out of data.
     torch._dynamo.config.capture_scalar_outputs = True
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=WORLD, timeout=PATIENCE
+        "nccl" if on_gpu else "gloo",
+        init_method=f"file://{folder}/store",
+        rank=rank,
+        world_size=options.world,
+        timeout=PATIENCE,
+        device_id=torch.device("cuda", rank) if on_gpu else None,
     )
     done: dict[str, Any] = {}
-    for name, work in checks(rank, stock).items():
-        if only and name not in only:
+    for name, work in checks(rank, options).items():
+        if options.cases and name not in options.cases:
             continue
         torch._dynamo.reset()
         start, failure = time.process_time(), ""
@@ -181,4 +211,4 @@ def main(rank: int, folder: Path, only: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    main(int(sys.argv[1]), Path(sys.argv[2]), _options(sys.argv[3:]))

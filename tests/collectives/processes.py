@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["WORKER", "end", "finish", "outcome", "start"]
+__all__ = ["WORKER", "end", "finish", "outcome", "run_cases", "start"]
 
 
 WORKER = Path(__file__).parent / "collective_worker.py"
@@ -62,3 +62,20 @@ def outcome(folder: Path, rank: int) -> dict[str, Any]:  # Any: JSON
     path = folder / f"rank{rank}.json"
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found
+
+
+def run_cases(folder: Path, world: int, names: list[str], *args: str) -> None:
+    """Runs cases of these names of `collective_worker.py` on so many processes; raises AssertionError where one fails."""
+    workers = [start(rank, folder, WORKER, "--world", str(world), *args, *names) for rank in range(world)]
+    try:
+        finish(workers)
+    finally:
+        for worker in workers:
+            end(worker)
+    for rank in range(world):
+        found = outcome(folder, rank)
+        log = (folder / f"rank{rank}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+        failures = [f"{name}: {case['failure']}" for name, case in found.items() if case["failure"]]
+        assert not failures, f"rank {rank}\n" + "\n".join(failures)
+        assert list(found) == names, f"rank {rank} stopped after {[*found][-1:]}\n{log}"
+    assert [w.returncode for w in workers] == [0] * world
