@@ -422,7 +422,7 @@ EXPORT int cuGraphNodeGetDependentNodes_v2(void* node, void** nodes, unsigned ch
 EXPORT int cuGraphNodeGetType(void* node, int* type) {
   MAY_FAIL;
   void (*run)(void*, void*) = ((Node*)node)->run;
-  *type = run == launch_noted ? 0 : run == fill ? 2 : 1;
+  *type = run == launch_noted ? 0 : run == fill ? 2 : run == copy_bytes ? 1 : 3;
   return 0;
 }
 typedef struct {
@@ -468,6 +468,32 @@ EXPORT int cuGraphKernelNodeGetAttribute(void* node, int id, void* value) {
 }
 EXPORT int cuGraphMemsetNodeGetParams(void* node, Fill* found) {
   *found = *(Fill*)((Node*)node)->data;
+  return 0;
+}
+typedef struct {
+  size_t x, y, z, level;
+  int memory;
+  void* host;
+  uint64_t device;
+  void *array, *reserved;
+  size_t pitch, height;
+} CopyEnd;
+typedef struct {
+  CopyEnd from, to;
+  size_t width, height, depth;
+} Copied;
+static int host_copies;
+EXPORT void fake_host_copies(int on) { host_copies = on; }
+EXPORT int cuGraphMemcpyNodeGetParams(void* node, Copied* found) {
+  Bytes* bytes = ((Node*)node)->data;
+  memset(found, 0, sizeof *found);
+  found->from.device = bytes->from;
+  found->to.device = bytes->to - 4;
+  found->to.x = 4;
+  found->from.memory = host_copies ? 1 : 2;
+  found->to.memory = 2;
+  found->width = bytes->nbytes;
+  found->height = found->depth = 1;
   return 0;
 }
 

@@ -55,6 +55,12 @@ class Library:
         self.fill(out.data_ptr(), 0, out.numel(), self.current)
         self.kernel(a, out, out.numel())
 
+    def copy_bytes(self, a: Tensor, out: Tensor) -> None:
+        """By the driver, without a kernel."""
+        types = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_uint64)
+        args = (out.data_ptr(), a.data_ptr(), 4 * out.numel(), self.current)
+        assert self.fake.library.cuMemcpyDtoDAsync_v2(*(kind(arg) for kind, arg in zip(types, args))) == 0
+
     def precision(self) -> bool:
         if self.setting is None:
             raise RuntimeError("two settings contradict each other")
@@ -151,7 +157,7 @@ def test_what_only_the_library_understands(library: Library) -> None:
     assert [library.ran(lambda: library.operator(a, out=out)) for _ in range(3)] == [PLAIN] * 3
 
 
-@pytest.mark.parametrize("kind", ["copy", "fork", "nothing", "driver", "refused"])
+@pytest.mark.parametrize("kind", ["host", "fork", "nothing", "driver", "refused"])
 def test_what_cannot_be_repeated(library: Library, kind: str) -> None:
     a, out = torch.randn(100), torch.empty(100)
 
@@ -159,13 +165,12 @@ def test_what_cannot_be_repeated(library: Library, kind: str) -> None:
         assert self is library
         if kind != "nothing":
             self.copy(a, out)
-        if kind == "copy":
-            types = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_uint64)
-            args = (out.data_ptr(), a.data_ptr(), 400, self.current)
-            self.fake.library.cuMemcpyDtoDAsync_v2(*(k(x) for k, x in zip(types, args)))
+        if kind == "host":
+            self.copy_bytes(a, out)
 
     library.queue = queue
     library.fake.library.fake_fork(kind == "fork")
+    library.fake.library.fake_host_copies(kind == "host")
     if kind in ("driver", "refused"):
         library.operator(a, out=out)
         library.fake.fail("cuGraphNodeGetType" if kind == "driver" else "cuStreamEndCapture", 1)
@@ -174,6 +179,17 @@ def test_what_cannot_be_repeated(library: Library, kind: str) -> None:
     assert library.recorded == 1
     assert library.calls == 5 + (kind in ("driver", "refused")), "the operator did them all"
     library.fake.library.fake_fork(0)
+    library.fake.library.fake_host_copies(0)
+
+
+def test_copies_are_repeated(library: Library) -> None:
+    a, out = torch.randn(100), torch.empty(100)
+    library.queue = Library.copy_bytes
+    for _ in range(3):
+        out.zero_()
+        library.operator(a, out=out)
+        assert torch.equal(a, out)
+    assert library.calls == 2
 
 
 def test_a_launch_that_fails(library: Library) -> None:

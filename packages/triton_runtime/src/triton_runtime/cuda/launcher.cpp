@@ -1431,7 +1431,7 @@ PyMemberDef kAddressesMembers[] = {
 };
 
 PyMemberDef kLaunchesMembers[] = {
-    {"count", T_INT, offsetof(Launches, count), READONLY, "How many kernels and fills."},
+    {"count", T_INT, offsetof(Launches, count), READONLY, "How many kernels, fills and copies."},
     {nullptr, 0, 0, 0, nullptr},
 };
 

@@ -11,11 +11,13 @@ struct GraphApi {
   Result (*GraphKernelNodeGetParams)(void*, void*);
   Result (*GraphKernelNodeGetAttribute)(void*, int, void*);
   Result (*GraphMemsetNodeGetParams)(void*, void*);
+  Result (*GraphMemcpyNodeGetParams)(void*, void*);
   Result (*KernelGetFunction)(void**, void*);
   Result (*FuncGetParamInfo)(void*, std::size_t, std::size_t*, std::size_t*);
   Result (*MemsetD8Async)(std::uint64_t, unsigned char, std::size_t, void*);
   Result (*MemsetD16Async)(std::uint64_t, unsigned short, std::size_t, void*);
   Result (*MemsetD32Async)(std::uint64_t, unsigned, std::size_t, void*);
+  Result (*MemcpyDtoDAsync)(std::uint64_t, std::uint64_t, std::size_t, void*);
   Result (*StreamIsCapturing)(void*, int*);
   Result (*StreamCreate)(void**, unsigned);
   Result (*StreamBeginCapture)(void*, int);
@@ -23,7 +25,7 @@ struct GraphApi {
   Result (*GraphDestroy)(void*);
 };
 
-// `CUDA_KERNEL_NODE_PARAMS_v2`, `CUDA_MEMSET_NODE_PARAMS_v1` and `CUgraphEdgeData` of cuda.h.
+// `CUDA_KERNEL_NODE_PARAMS_v2`, `CUDA_MEMSET_NODE_PARAMS_v1`, `CUDA_MEMCPY3D_v2` and `CUgraphEdgeData` of cuda.h.
 struct KernelNode {
   void* function;
   unsigned grid[3], block[3], shared;
@@ -36,19 +38,38 @@ struct MemsetNode {
   unsigned value, element_size;
   std::size_t width, height;
 };
+struct CopyEnd {
+  std::size_t x, y, z, level;
+  int memory;
+  void* host;
+  std::uint64_t device;
+  void *array, *reserved;
+  std::size_t pitch, height;
+};
+struct MemcpyNode {
+  CopyEnd from, to;
+  std::size_t width, height, depth;
+};
 struct Edge {
   unsigned char from_port, to_port, type, reserved[5];
 };
-constexpr int kKernelNode = 0, kMemsetNode = 2;
+constexpr int kKernelNode = 0, kMemcpyNode = 1, kMemsetNode = 2;
+constexpr int kDeviceMemory = 2;
 constexpr int kProgrammaticPort = 1, kProgrammaticEdge = 1;
 constexpr unsigned kNonBlocking = 1;
 constexpr int kRelaxed = 2;  // a recording forbids no thread anything
 
 // --- what an operator queued
 
+enum class Queued : std::uint8_t { Kernel, Fill, Copy };
+
 struct QueuedLaunch {
-  bool is_memset;
-  MemsetNode memset;
+  Queued kind;
+  MemsetNode fill;
+  struct {
+    std::uint64_t to, from;
+    std::size_t bytes;
+  } copy;
   void* function;
   Config config;  // but for the stream
   Attribute attributes[4];
@@ -56,7 +77,7 @@ struct QueuedLaunch {
   char* bytes;
 };
 
-// Kernels and fills in the order in which they run.
+// Kernels, fills and copies on the device in the order in which they run.
 struct Launches {
   PyObject_HEAD
   const Api* api;
@@ -124,15 +145,29 @@ Result copy_kernel(const GraphApi& api, void* node, bool is_programmatic, Queued
   return copy_params(api, found, made);
 }
 
+Result copy_fill(const GraphApi& api, void* node, QueuedLaunch* made) {
+  made->kind = Queued::Fill;
+  if (const Result status = api.GraphMemsetNodeGetParams(node, &made->fill)) return status;
+  const unsigned size = made->fill.element_size;
+  return made->fill.height > 1 || (size != 1 && size != 2 && size != 4) ? kOther : 0;
+}
+
+Result copy_copy(const GraphApi& api, void* node, QueuedLaunch* made) {
+  made->kind = Queued::Copy;
+  MemcpyNode found{};
+  if (const Result status = api.GraphMemcpyNodeGetParams(node, &found)) return status;
+  const bool is_line = found.height <= 1 && found.depth <= 1 && found.from.y + found.from.z + found.to.y + found.to.z == 0;
+  if (!is_line || found.from.memory != kDeviceMemory || found.to.memory != kDeviceMemory) return kOther;
+  made->copy = {found.to.device + found.to.x, found.from.device + found.from.x, found.width};
+  return 0;
+}
+
 Result copy_node(const GraphApi& api, void* node, bool is_programmatic, QueuedLaunch* made) {
   int type = 0;
   if (const Result status = api.GraphNodeGetType(node, &type)) return status;
   if (type == kKernelNode) return copy_kernel(api, node, is_programmatic, made);
-  if (type != kMemsetNode || is_programmatic) return kOther;
-  made->is_memset = true;
-  if (const Result status = api.GraphMemsetNodeGetParams(node, &made->memset)) return status;
-  const unsigned size = made->memset.element_size;
-  return made->memset.height > 1 || (size != 1 && size != 2 && size != 4) ? kOther : 0;
+  if (is_programmatic) return kOther;
+  return type == kMemsetNode ? copy_fill(api, node, made) : type == kMemcpyNode ? copy_copy(api, node, made) : kOther;
 }
 
 bool add_item(Launches* l) {
@@ -169,8 +204,9 @@ Result copy_chain(Launches* l, void* graph) {
 }
 
 Result launch_one(const Launches& l, QueuedLaunch& item, void* stream) {
-  if (item.is_memset) {
-    const MemsetNode& m = item.memset;
+  if (item.kind == Queued::Copy) return l.graphs.MemcpyDtoDAsync(item.copy.to, item.copy.from, item.copy.bytes, stream);
+  if (item.kind == Queued::Fill) {
+    const MemsetNode& m = item.fill;
     if (m.element_size == 1) return l.graphs.MemsetD8Async(m.to, static_cast<unsigned char>(m.value), m.width, stream);
     if (m.element_size == 2) return l.graphs.MemsetD16Async(m.to, static_cast<unsigned short>(m.value), m.width, stream);
     return l.graphs.MemsetD32Async(m.to, m.value, m.width, stream);
@@ -489,7 +525,7 @@ PyObject* new_stream(PyObject*, PyObject* args) {
 }
 
 // Methods of an operator: begin(stream) records what is queued on it; end(stream) gives what that was, or None where it cannot be
-// repeated: more than kernels and fills one after the other, or what may not be recorded. Kernels' modules, and the memory that they
+// repeated: more than kernels, fills and copies one after the other, or what may not be recorded. Kernels' modules, and the memory that they
 // use, have to stay.
 PyObject* repeated_begin(PyObject* self, PyObject* number) {
   const Repeated& r = *reinterpret_cast<Repeated*>(self);
