@@ -2,7 +2,8 @@
 
 Usage: `python -m tools.bench.bench_gpu [--write] [calls|host|first ...]`. Prints tables; `--write` also writes `docs/benchmarks/gpu.md`,
 prediction first; a part that is not asked for stays as the page has it. "calls": each model is compiled in a process of its own,
-all at the same time, and measured one at a time, sides in alternating rounds; results and losses are held against eager mode's.
+all at the same time, and measured one at a time, sides in alternating rounds; results and losses are held against eager mode's. What a
+training step holds is measured in a process for each side.
 "host": where the host's time of a call goes (`tools.bench.call_parts`). "first": from the call of `torch.compile` to the end of the first call, after torch, the device and the model are there, with
 empty cache folders, and with those that an earlier process has filled; each measurement is a process, and the two sides of a
 model run at the same time.
@@ -29,6 +30,7 @@ import torch
 from filelock import FileLock
 from torch import Tensor, nn
 
+from tools.bench import training_steps
 from tools.bench.bench_cpp_gpu import gpt2, mlp
 from tools.bench.bench_memory_gpu import gpt2_small
 from tools.bench.call_parts import PARTS, host_parts
@@ -36,6 +38,7 @@ from tools.bench.gpu_calls import Model, call_seconds, recorded, row_seconds
 from tools.bench.pages import command_line, page, publish, section_of, table
 from tools.bench.processes import in_fresh_process
 from tools.bench.timing import alternate
+from tools.bench.training_steps import step_memory, training_step
 
 PREDICTION = """\
 Written before this table was measured, and after parts of it: calls without graphs take what the emitted code takes, 0.6 to 0.8
@@ -54,7 +57,12 @@ which wheels now bring, most of the rest a process that imported torch and Trito
 which now happens while Inductor is imported. So at most 1.1 of stock for the tiny model and 0.9 for GPT-2. From warm caches
 nothing of Inductor's compiler is imported any more: 0.85.
 
-Written later, before the row of split products: GPT-2 small on 64 tokens, in a row, takes 0.89 of the row without."""
+Written later, before the row of split products: GPT-2 small on 64 tokens, in a row, takes 0.89 of the row without.
+
+Written when the memory of a training step had been measured in one process for each side (MiB reserved by torch's allocator): eager 2796, stock
+2750, reduce-overhead 2982, ours 2872 with either emitter, with graphs 3466. The 300 MiB between Python and FX had been what earlier sides of the
+same process left behind. Now backward's recording takes the memory of what forward saved, some 300 MiB, and a copied argument's buffer of 98 MiB ends at its last
+use: with graphs 3080, give or take 80."""
 
 OUTCOME = """\
 Calls: with graphs a call takes 1.004 to 1.02 of a bare replay where calls are queued in a row. One call until finished takes 1.13 to
@@ -65,8 +73,7 @@ call are torch's products, whose host time calling torch's C function does not l
 longer slower than stock, since products are padded as it pads them.
 
 Training: equal losses; 0.81 of stock without graphs, worse than predicted, since autograd's part and the optimizer are the same on
-both sides; with graphs 0.99 of reduce-overhead, and 600 MiB more held: results keep memory of their own, in which
-backward's recording does not lie ([what was considered](../adr/0016-recordings.md)); how much of it that is was not measured.
+both sides; with graphs 0.99 of reduce-overhead.
 
 First calls: from warm caches 0.64 to 0.83, better than predicted. In fresh caches 0.86 to 1.10. Before kernels were compiled in the process
 itself until the process is there that compilers are forked from, the two small models took 3.7 and 2.1 of stock. What remains of the tiny model's
@@ -103,7 +110,7 @@ MODELS: Mapping[str, Callable[[], Made]] = {
     "GPT-2 small, 1 x 64 tokens": gpt2,
     "GPT-2 small, 8 x 256 tokens": large,
 }
-TRAINING = "GPT-2 small, training step of 4 x 128 tokens"
+TRAINING = training_steps.NAME
 OURS: Settings = {"backend": "wrapper_ir"}
 SIDES: Mapping[str, Settings] = {
     "stock": {},
@@ -153,38 +160,14 @@ def _calls(name: str, runs: dict[str, Model], failed: dict[str, str]) -> None:
             failed[side] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
-def _step(model: nn.Module, settings: Settings | None) -> Callable[[], Tensor]:
-    """A training step of a copy of the model, which gives its loss."""
-    own = copy.deepcopy(model).train()
-    run: Any = own if settings is None else torch.compile(own, **settings)  # a module, to its users
-    optimizer = torch.optim.AdamW(own.parameters(), lr=1e-5)
-    ids = torch.randint(0, 50257, (4, 128), generator=torch.Generator().manual_seed(0)).cuda()
-
-    def step() -> Tensor:
-        optimizer.zero_grad(set_to_none=True)
-        loss = nn.functional.cross_entropy(_logits(run(ids))[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
-        torch.autograd.backward(loss)
-        optimizer.step()
-        return loss.detach().clone()
-
-    return step
-
-
-def _reserved() -> int:
-    """Bytes that torch's allocator holds on the device, without what it only keeps for later."""
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-    return torch.cuda.memory_reserved()
-
-
-def _training(runs: dict[str, Model], failed: dict[str, str]) -> dict[str, int]:
-    """Makes the sides; gives the bytes that each takes: weights, the optimizer's state, recordings, and what a step needs."""
+def _training(runs: dict[str, Model], failed: dict[str, str], caches: str) -> dict[str, dict[str, float]]:
+    """Makes the sides; gives the bytes that each takes, in a process of its own: weights, the optimizer's state, recordings, and what a
+    step needs."""
     model = gpt2_small()
     want: list[float] = []
-    memory: dict[str, int] = {}
-    for side in ("eager", *STEPS):
-        before = _reserved()
-        step = _step(model, None if side == "eager" else SIDES[side])
+    sides = ("eager", *STEPS)
+    for side in sides:
+        step = training_step(model, None if side == "eager" else SIDES[side])
         try:
             losses = [step().item() for _ in range(5)]
             want = want or losses
@@ -192,21 +175,23 @@ def _training(runs: dict[str, Model], failed: dict[str, str]) -> dict[str, int]:
                 torch.tensor(losses), torch.tensor(want), rtol=_TOLERANCE, atol=_TOLERANCE
             )
             runs[side] = step
-            _reserved()
-            step()
-            memory[side] = torch.cuda.memory_reserved() - before
         except Exception as error:  # as above
             failed[side] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    return memory
+    with ThreadPoolExecutor(len(sides)) as pool:
+        found = {
+            side: pool.submit(in_fresh_process, ("-m", __spec__.name, "--memory", side), f"{caches}/{number}")
+            for number, side in enumerate(sides)
+        }
+        return {side: each.result() for side, each in found.items()}
 
 
 def _one(name: str, lock: Path) -> dict[str, Any]:
     """What a process prints: seconds of each side until finished and until returned, and of a call in a row, by round."""
     runs: dict[str, Model] = {}
     failed: dict[str, str] = {}
-    memory: dict[str, int] = {}
+    memory: dict[str, dict[str, float]] = {}
     if name == TRAINING:
-        memory = _training(runs, failed)
+        memory = _training(runs, failed, f"{lock.parent}/memory")
     else:
         with torch.no_grad():
             _calls(name, runs, failed)
@@ -259,8 +244,9 @@ def _calls_table(found: Mapping[str, Any]) -> str:
         heads.append("in a row, us")
         rows = [(*row, f"{min(found['in a row'][row[0]]) * 1e6:.0f}") for row in rows]
     if found["memory"]:
-        heads.append("memory, MiB")
-        rows = [(*row, f"{found['memory'][row[0]] / 2**20:.0f}") for row in rows]
+        heads += ["reserved, MiB", "allocated, MiB"]
+        kinds = "reserved", "allocated"
+        rows = [(*row, *(f"{found['memory'][row[0]][kind] / 2**20:.0f}" for kind in kinds)) for row in rows]
     text = table(heads, rows)
     told = "".join(f"\n\n{side}: {why}" for side, why in found["failed"].items())
     return f"### {found['name']}\n\n{text}{told}"
@@ -323,6 +309,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--lock", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--first", help=argparse.SUPPRESS)
+    parser.add_argument("--memory", help=argparse.SUPPRESS)
     parser.add_argument("--side", help=argparse.SUPPRESS)
     parser.add_argument("parts", nargs="*", default=["calls", "host", "first"], metavar="calls|host|first")
     return parser.parse_args(argv)
@@ -332,6 +319,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measures and prints, or writes the page."""
     args = _arguments(argv)
     torch.set_float32_matmul_precision("high")
+    if args.memory:
+        print(json.dumps(step_memory(SIDES.get(args.memory))))
+        return
     if args.one or args.first:
         print(json.dumps(_one(args.one, args.lock) if args.one else _first_call(args.first, args.side)))
         return
