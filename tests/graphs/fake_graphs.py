@@ -24,7 +24,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis import recordable, regions
 from wrapper_ir.analysis.recordable import Refusal
 from wrapper_ir.ops import Op
-from wrapper_ir.runtime import RECORDERS, Recorder
+from wrapper_ir.runtime import RECORDERS, Recorder, Span
 from wrapper_ir.types import Device
 from wrapper_ir.verifier.checks import recording
 
@@ -123,6 +123,17 @@ class FakeGraphs:
 
         return replay, results
 
+    def memory(self) -> Sequence[Span]:
+        return []  # each recording has its own
+
+    def spans(self, tensors: Sequence[Tensor]) -> Sequence[Span]:
+        found = [t.untyped_storage() for t in tensors]
+        return [(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in found]
+
+    def release(self, tensor: Tensor, args: Sequence[Tensor]) -> list[Tensor]:
+        self.counts["released"] += 1
+        return [*args]
+
     def storages(self, results: Sequence[Tensor]) -> Sequence[Any]:
         plain = [r.detach().view(torch.int16) if r.dtype is torch.bfloat16 else r.detach() for r in results]
         memory = [r.numpy() for r in plain]  # which has no such numbers
@@ -134,13 +145,11 @@ class FakeGraphs:
         return [sys.getrefcount(s) for s in storages]
 
     def giver(self, results: tuple[Tensor, ...], owned: Set[int]) -> Callable[[], tuple[Tensor, ...]]:
-        memory: list[Any] = [r.memory for r in results]  # type: ignore[attr-defined]  # as `storages` left it
-
         def give() -> tuple[Tensor, ...]:
             self.counts["owned"] += len(owned)
             lent = [
-                torch.frombuffer(m, dtype=r.dtype).as_strided(r.size(), r.stride())
-                for m, r in zip(memory, results)
+                torch.frombuffer(r.memory, dtype=r.dtype).as_strided(r.size(), r.stride())  # type: ignore[attr-defined]  # as `storages` left it
+                for r in results
             ]
             return tuple(x.clone() if i in owned else x for i, x in enumerate(lent))
 

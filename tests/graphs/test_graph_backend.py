@@ -87,6 +87,9 @@ def test_training(device: FakeGraphs, kept: bool) -> None:
     # backward takes two more calls, until it is clear that `x` moves; one, where torch saves another tensor in its place
     assert device.counts["replays"] in (11 + 9, 11 + 10)
     assert not device.counts["owned"]
+    assert (
+        device.counts["released"] >= 4
+    )  # backward ends what forward has saved: three inputs of layers, and a mask
 
 
 def test_gradients_that_accumulate(device: FakeGraphs) -> None:

@@ -317,7 +317,7 @@ def test_a_graph_that_is_saved(device: FakeGraphs, tmp_path: Path) -> None:
     fx_converter.save(fx_converter.convert(artifact, FxOptions(convention="flat")), tmp_path / "graph.wir")
     module = fx_converter.load(tmp_path / "graph.wir")
     (node,) = [n for n in module.graph.nodes if n.target is targets.replay_effect]
-    assert node.args[0] == ("graph", "cpu", 3, (0, 1, 2), (1,), (2,))
+    assert node.args[0] == ("graph", "cpu", 3, (0, 1, 2), (1,), (2,), ())
     boxed = fx_converter.boxed_call(module, recordings=4)
     x, w, state = torch.randn(8, 4), torch.randn(4), torch.zeros(4)
     for run in (lambda args: module(*args), boxed, boxed, boxed):

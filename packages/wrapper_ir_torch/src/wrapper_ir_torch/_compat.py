@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from wrapper_ir import symmetric_operators
 from wrapper_ir.runtime import ProgramGroups, TorchCaller, TorchGroups
 
 __all__ = [
+    "allocating_from",
     "allows_multicast",
     "bytes_tensor",
     "caller",
@@ -25,6 +26,7 @@ __all__ = [
     "empty_symmetric",
     "end_allocation",
     "find_group",
+    "free_storage",
     "group_backend",
     "group_store",
     "has_dispatch_modes",
@@ -37,11 +39,13 @@ __all__ = [
     "product_settings",
     "program_groups",
     "registered_symmetric",
+    "segments_of",
     "storage_holders",
     "storage_key",
     "stream_at",
     "torch_operators",
     "using_pool",
+    "window_of",
     "window_of_copy",
 ]
 
@@ -50,6 +54,32 @@ __all__ = [
 def storage_holders(keys: Sequence[int]) -> list[int]:
     """How many holders each storage has, by `storage_key`."""
     return [*map(torch._C._storage_Use_Count, keys)]
+
+
+def free_storage(storage: torch.UntypedStorage) -> None:
+    """Gives the memory of a storage on a GPU back to torch's allocator. The storage stays where it is."""
+    torch._C._free_And_Remove_DeleterFn(storage._cdata)
+
+
+@contextmanager
+def allocating_from(pool: Any, device: torch.device) -> Iterator[None]:
+    """Within, this thread's new memory on a GPU comes from a pool of recordings, which has some already."""
+    index = device.index or 0
+    torch._C._cuda_beginAllocateCurrentThreadToPool(index, pool)
+    try:
+        yield
+    finally:
+        torch._C._cuda_endAllocateToPool(index, pool)
+        torch._C._cuda_releasePool(index, pool)
+
+
+def segments_of(pools: Set[Any], device: torch.device) -> list[tuple[int, int]]:
+    """The addresses of the memory that pools of recordings have from the driver, one piece each."""
+    return [
+        (segment["address"], segment["address"] + segment["total_size"])
+        for segment in torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]  # torch's own
+        if segment["segment_pool_id"] in pools and segment["device"] == (device.index or 0)
+    ]
 
 
 def bytes_tensor(buffer: memoryview) -> Tensor:
@@ -82,8 +112,13 @@ def window_of_copy(tensor: Tensor, copies: dict[int, torch.UntypedStorage]) -> T
     key = storage_key(tensor)
     if key not in copies:
         copies[key] = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]  # torch's own
-    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    return empty.set_(copies[key], tensor.storage_offset(), tensor.size(), tensor.stride())
+    return window_of(copies[key], tensor)
+
+
+def window_of(storage: torch.UntypedStorage, like: Tensor) -> Tensor:
+    """A tensor in this storage as `like` is in its own."""
+    empty = torch.empty(0, dtype=like.dtype, device=like.device)
+    return empty.set_(storage, like.storage_offset(), like.size(), like.stride())
 
 
 def new_stream(device: torch.device) -> torch.cuda.Stream:

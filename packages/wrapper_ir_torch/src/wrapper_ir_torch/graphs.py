@@ -16,13 +16,18 @@ from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import PluginError
 from wrapper_ir.protocols import AddressComparer
 from wrapper_ir.registry import kernel_runtime
+from wrapper_ir.runtime import Span
 from wrapper_ir_torch._compat import (
+    allocating_from,
     end_allocation,
+    free_storage,
     is_dense,
     new_stream,
+    segments_of,
     storage_holders,
     storage_key,
     stream_at,
+    window_of,
     window_of_copy,
 )
 
@@ -38,14 +43,32 @@ def _comparer() -> AddressComparer | None:
     return found if isinstance(found, AddressComparer) else None
 
 
+class _Ending:
+    """Memory of a storage on a GPU, as libraries of other arrays show it. Whoever takes it up holds this object, at whose end the storage
+    gives its memory back."""
+
+    def __init__(self, storage: torch.UntypedStorage) -> None:
+        self._storage = storage
+        self.__cuda_array_interface__ = {
+            "data": (storage.data_ptr(), False),
+            "shape": (storage.nbytes(),),
+            "typestr": "|u1",
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        free_storage(self._storage)
+
+
 class TorchGraphs:
     """See `wrapper_ir.runtime.GraphDevice`. All recordings of a device take memory from one pool, where one may have what another
-    uses between its begin and its end; results stay theirs."""
+    frees."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
         self.index = self.device.index or 0
         self._pool: Any = None  # Any: torch's own handle
+        self._pools: set[Any] = set()
         self._keeper: torch.cuda.CUDAGraph | None = None
         self._side: torch.cuda.Stream | None = None
         self._is_recording = torch._C._cuda_isCurrentStreamCapturing
@@ -84,7 +107,8 @@ class TorchGraphs:
 
     def buffer(self, arg: Tensor) -> Tensor | None:
         """Of the same layout; torch copies to no tensor whose elements share bytes."""
-        made = torch.empty_strided(arg.size(), arg.stride(), dtype=arg.dtype, device=arg.device)
+        with torch.cuda.stream(self._recording_stream()), allocating_from(self._pool, self.device):
+            made = torch.empty_strided(arg.size(), arg.stride(), dtype=arg.dtype, device=arg.device)
         return None if torch._debug_has_internal_overlap(made) == 1 else made
 
     def copy(self, targets: list[Tensor], sources: list[Tensor]) -> None:
@@ -97,14 +121,13 @@ class TorchGraphs:
 
     def record(self, run: Callable[[], Sequence[Tensor]]) -> tuple[Callable[[], None], tuple[Tensor, ...]]:
         """Records on a stream of its own. What random operators draw follows torch's generator, and advances it, at each replay."""
-        if self._side is None:
-            self._side = new_stream(self.device)
-            self._begin_pool()
+        side = self._recording_stream()
         graph = torch.cuda.CUDAGraph()
         gc.collect()  # what dies during a recording may be a graph, which cannot be destroyed then
         torch.cuda.synchronize(self.device)
         torch._C._cuda_clearCublasWorkspaces()  # those of a recording are the pool's
-        with paused_collection(), torch.cuda.stream(self._side):
+        torch.cuda.empty_cache()  # plain runs have needed what now comes from the pool
+        with paused_collection(), torch.cuda.stream(side):
             try:
                 graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
                 results = tuple(run())
@@ -115,9 +138,17 @@ class TorchGraphs:
         torch._C._cuda_clearCublasWorkspaces()
         return graph.replay, results
 
+    def _recording_stream(self) -> torch.cuda.Stream:
+        """The stream of recordings, whose memory is that of the pool."""
+        if self._side is None:
+            self._side = new_stream(self.device)
+            self._begin_pool()
+        return self._side
+
     def _begin_pool(self) -> None:
         """A pool, which an empty recording keeps: torch takes none up again whose recordings have all died."""
         self._pool = torch.cuda.graph_pool_handle()
+        self._pools.add(self._pool)
         self._keeper = torch.cuda.CUDAGraph()
         with warnings.catch_warnings(), torch.cuda.stream(self._side):
             warnings.simplefilter("ignore")  # that it is empty
@@ -133,6 +164,24 @@ class TorchGraphs:
             end_allocation(self.device, self._pool)
         graph.reset()
         self._begin_pool()
+
+    def memory(self) -> Sequence[Span]:
+        """The segments of its pools."""
+        return segments_of(self._pools, self.device)
+
+    def spans(self, tensors: Sequence[Tensor]) -> Sequence[Span]:
+        """All bytes of storages."""
+        found = [t.untyped_storage() for t in tensors]
+        return [(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in found]
+
+    def release(self, tensor: Tensor, args: Sequence[Tensor]) -> list[Tensor]:
+        """Tensors of a storage of their own over the same bytes, with which those end. Torch asks the driver about them, which it does
+        before a recording begins. Where it cannot make such tensors (without NumPy), the bytes stay the recording's."""
+        try:
+            ending = torch.as_tensor(_Ending(tensor.untyped_storage()), device=tensor.device)
+        except (ImportError, RuntimeError, TypeError):
+            return [*args]
+        return [window_of(ending.untyped_storage(), arg) for arg in args]
 
     def storages(self, results: Sequence[Tensor]) -> Sequence[int]:
         """Addresses of torch's storage objects, which the results keep alive."""

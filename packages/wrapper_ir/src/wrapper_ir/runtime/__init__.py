@@ -13,6 +13,7 @@ from wrapper_ir.runtime.buffer_pool import *
 from wrapper_ir.runtime.caller import *
 from wrapper_ir.runtime.debug import *
 from wrapper_ir.runtime.failures import *
+from wrapper_ir.runtime.graph_device import *
 from wrapper_ir.runtime.groups import *
 from wrapper_ir.runtime.inputs import *
 from wrapper_ir.runtime.kernels import *
@@ -20,6 +21,7 @@ from wrapper_ir.runtime.memory_pools import *
 from wrapper_ir.runtime.parameters import *
 from wrapper_ir.runtime.parts import *
 from wrapper_ir.runtime.ranks import *
+from wrapper_ir.runtime.recorders import *
 from wrapper_ir.runtime.recording import *
 from wrapper_ir.runtime.sharing import *
 from wrapper_ir.runtime.subclasses import *
@@ -49,9 +51,9 @@ __all__ = [
     "Recorded",
     "Recorder",
     "Recorders",
-    "Replay",
     "SharedLeaf",
     "SharedStorage",
+    "Span",
     "Subclass",
     "SubclassSpec",
     "TensorInput",

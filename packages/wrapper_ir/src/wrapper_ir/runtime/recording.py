@@ -2,112 +2,40 @@
 
 `Recorded` stands in for a recordable function of a program. It knows no tensor library: a `GraphDevice` records, replays and
 says what an address is. One device has one `Recorder`, so that all recordings share memory and none runs beside another.
+`lent_results` says what of that memory callers may hold.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Hashable, Sequence, Set
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-__all__ = ["RECORDERS", "GraphDevice", "Recorded", "Recorder", "Recorders", "Replay"]
+from wrapper_ir.runtime.graph_device import GraphDevice
+from wrapper_ir.runtime.known_calls import Key, Replay
+from wrapper_ir.runtime.lent_results import Lending, Overlap, RecordedMemory
+
+__all__ = ["Recorded", "Recorder"]
 
 # Any in this file: tensors and numbers of a library that this package does not know.
 _LOG = logging.getLogger(__name__)
-_STEADY = 3
-"""Calls in a row in which a static argument may lie elsewhere than before, before it is copied instead."""
-_MOVES = 32
-"""Calls in all of which that holds for."""
 _KNOWN = 1024
 """Keys that a function remembers, the recorded ones among them."""
 _UNUSED = 8
 """How many times `limit` changes of the key a recording is unused before another may take its place."""
 
 
-@dataclass(slots=True)
-class Replay:
-    """One recording. `addresses` has those of the arguments that are bound (None for others), which `fits` compares, `copied`
-    the positions of the arguments that are copied to `buffers`, `written` pairs of a position and the buffer to copy back.
+@dataclass(frozen=True, slots=True)
+class ArgumentUses:
+    """Positions of a recorded function's arguments: the tensors among them; those that lie at one address in most calls; those that
+    it writes; those that its caller has given to it, to be ended."""
 
-    `results` are the tensors that a replay writes, `storages` what `GraphDevice.holders` counts the holders of, and
-    `holders` how many there are while no caller has any; `give` gives them to the caller, copies at positions in `owned`;
-    `is_lent` says whether a caller may have one.
-    """
-
-    run: Callable[[], None]
-    results: tuple[Any, ...]
-    storages: Sequence[Any]
-    holders: Sequence[int]
-    addresses: list[int | None]
-    fits: Callable[[list[Any]], bool]
-    copied: tuple[int, ...]
-    buffers: list[Any]
-    written: tuple[tuple[int, Any], ...]
-    give: Callable[[], tuple[Any, ...]]
-    owned: frozenset[int]
-    is_lent: bool = False
-
-
-class GraphDevice(Protocol):
-    """What a tensor library does for recordings on one device."""
-
-    def stream(self) -> Hashable | None:
-        """The current stream; None where the work that it is given is being recorded already."""
-
-    def follow(self, before: Hashable) -> None:
-        """Makes the current stream wait for what `before` was given."""
-
-    def addresses(self, args: Sequence[Any], positions: Sequence[int]) -> list[int | None]:
-        """One a position of `args`: the address for those in `positions`."""
-
-    def checker(self, args: Sequence[Any], positions: Sequence[int]) -> Callable[[list[Any]], bool]:
-        """What says of arguments whether those at these positions lie where those of `args` do."""
-
-    def is_here(self, args: Sequence[Any], positions: Sequence[int]) -> bool:
-        """Whether all tensors at these positions lie on this device."""
-
-    def buffer(self, arg: Any) -> Any | None:
-        """A tensor that an argument can be copied to; None where its elements share bytes."""
-
-    def copy(self, targets: list[Any], sources: list[Any]) -> None:
-        """Copies tensors, on the current stream."""
-
-    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], tuple[Any, ...]]:
-        """Records what `run` does, and gives what replays it, and what `run` returned. Whatever `run` raises it raises, and the
-        device is as before."""
-
-    def storages(self, results: Sequence[Any]) -> Sequence[Any]:
-        """What `holders` takes: for each result, its memory."""
-
-    def holders(self, storages: Sequence[Any]) -> Sequence[int]:
-        """How many tensors and other holders each storage has."""
-
-    def giver(self, results: tuple[Any, ...], owned: Set[int]) -> Callable[[], tuple[Any, ...]]:
-        """What makes new tensors over the memory of results after each replay; at positions in `owned` copies, which share memory
-        where the results do."""
-
-    def wait(self) -> None:
-        """Waits until the device has done everything."""
-
-    def is_exhausted(self, error: Exception) -> bool:
-        """Whether an error says that the device has no memory left."""
-
-
-@dataclass(slots=True)
-class _Key:
-    """What is known about the calls with one key."""
-
-    seen: list[int | None]
-    """Where static arguments lay in the last call that was not a replay."""
-    copied: frozenset[int]
-    moves: int = 0
-    """Calls in a row in which a static argument lay elsewhere than before."""
-    all_moves: int = 0
-    used: int = 0
-    replay: Replay | None = None
-    refused: bool = False
+    tensors: tuple[int, ...]
+    static: frozenset[int]
+    written: frozenset[int]
+    given: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -115,9 +43,13 @@ class Recorder:
     """What all recordings of one device share: replays are in order, whatever streams and threads they are called on."""
 
     device: GraphDevice
+    memory: RecordedMemory = field(init=False)
     lock: threading.RLock = field(default_factory=threading.RLock)
     stream: Hashable | None = None
     """The stream of the last replay."""
+
+    def __post_init__(self) -> None:
+        self.memory = RecordedMemory(self.device)
 
     def recorded(
         self,
@@ -128,9 +60,11 @@ class Recorder:
         tensors: Sequence[int] = (),
         static: Sequence[int] = (),
         written: Sequence[int] = (),
+        given: Sequence[int] = (),
     ) -> Recorded:
         """`function`, recorded: see `Recorded`."""
-        return Recorded(self, function, name, limit, tuple(tensors), frozenset(static), frozenset(written))
+        uses = ArgumentUses(tuple(tensors), frozenset(static), frozenset(written), frozenset(given))
+        return Recorded(self, function, name, limit, uses)
 
 
 class Recorded:
@@ -160,27 +94,25 @@ class Recorded:
         function: Callable[..., tuple[Any, ...]],
         name: str,
         limit: int,
-        tensors: tuple[int, ...],
-        static: frozenset[int],
-        written: frozenset[int],
+        uses: ArgumentUses,
     ) -> None:
         self.recorder = recorder
         self.device = recorder.device
         self.function = function
         self.name = name
         self.limit = limit
-        self.tensors = tensors
-        self.static = static | written
-        self.fixed = static & written
+        self.tensors = uses.tensors
+        self.given = uses.given
+        self.written = uses.written - uses.given
+        self.static = uses.static | self.written
+        self.fixed = uses.static & self.written
         """Arguments of which there must be no copy."""
-        self.written = written
         self.refusal = ""
         """Why nothing is recorded any more."""
-        self.owned: frozenset[int] = frozenset()
-        """Positions of the results of which callers get copies."""
+        self.lending = Lending()
         self.moving: frozenset[int] = frozenset()
         """Arguments, not static ones, that have lain at different addresses in calls with one key."""
-        self._keys: dict[tuple[Any, ...], _Key] = {}
+        self._keys: dict[tuple[Any, ...], Key] = {}
         self._ticks = 0
         self._key: tuple[Any, ...] | None = None
         """The key of the last replay."""
@@ -198,8 +130,10 @@ class Recorded:
             replay = self._replay if key == self._key else self._find(key)
             if replay is None or not replay.fits(args):
                 replay = self._prepare(key, args, numbers)
-            if replay is not None and replay.is_lent:
+            if replay is not None and replay.lent.is_lent:
                 replay = self._returned(replay, key, args, numbers)
+            if replay is not None and replay.overlaps:
+                replay = self._apart(replay, key, args, numbers)
             if replay is not None:
                 return self._replayed(replay, args, stream)
         return self.function(args, *numbers)
@@ -215,9 +149,10 @@ class Recorded:
         replay.run()
         if replay.written:
             device.copy([args[i] for i, _ in replay.written], [buffer for _, buffer in replay.written])
-        replay.is_lent = True
-        if replay.owned is not self.owned:
-            replay.owned, replay.give = self.owned, device.giver(replay.results, self.owned)
+        replay.lent.is_lent = True
+        if replay.owned is not self.lending.owned:
+            replay.owned = self.lending.owned
+            replay.give = device.giver(replay.lent.results, replay.owned)
         return replay.give()
 
     def _returned(
@@ -225,16 +160,63 @@ class Recorded:
     ) -> Replay | None:
         """The recording, where no caller holds results of its last replay; a new one, which leaves them their memory, where that
         is not the first time."""
-        holders = self.device.holders(replay.storages)
-        if holders == replay.holders:
+        lent, lending = replay.lent, self.lending
+        held = lent.held()
+        if not held and not lent.is_stale:
+            lent.is_lent = False
             return replay
-        held = {i for i, (now, free) in enumerate(zip(holders, replay.holders)) if now != free}
-        if not self.owned.issuperset(held):
-            self.owned |= held
+        if not lending.owned.issuperset(held):
+            lending.owned |= held
             _LOG.info("%s: a caller holds results %s across calls; they are copied", self.name, sorted(held))
             return None
-        known = self._keys[key]
-        self._forget(known)
+        if not lent.taken.isdisjoint(held):
+            return None  # their memory is another recording's: there is no leaving it to the caller
+        return self._anew(key, args, numbers)
+
+    def _apart(
+        self, replay: Replay, key: tuple[Any, ...], args: list[Any], numbers: tuple[Any, ...]
+    ) -> Replay | None:
+        """The recording, where no caller holds results of others that lie where it writes; else a new one, or None."""
+        for overlap in replay.overlaps:
+            lent = overlap.lent
+            held = lent.held() if lent.is_lent else frozenset()
+            inside = held & overlap.positions
+            if inside:
+                if not self._yields(replay, Overlap(lent, inside), args):
+                    return None
+                made = self._anew(key, args, numbers)
+                return None if made is None else self._apart(made, key, args, numbers)
+            lent.is_lent = bool(held) or lent.is_stale
+        gone = [each for each in replay.overlaps if each.lent.is_given_up and not each.lent.is_lent]
+        for each in gone:
+            replay.overlaps.remove(each)
+        return replay
+
+    def _yields(self, replay: Replay, found: Overlap, args: list[Any]) -> bool:
+        """Whether a recording that would write over results of another one, which callers hold, is made anew, elsewhere. Else this call
+        runs as it is, and the results of the other function are copied from now on."""
+        lent, inside = found.lent, found.positions
+        if not lent.taken.isdisjoint(inside):  # forward, another function, backward
+            lent.part(for_good=True)
+            return False
+        if any(each.lent is replay.lent for each in lent.takes):  # gradients are held while forward is called
+            replay.lent.part(for_good=True)
+            lent.mark_stale()
+            _LOG.info("%s: what lies in its results' memory is held across calls, and now apart", self.name)
+            return True
+        if lent.is_given_up or lent.function.owned.issuperset(inside) or self._are_given(found, args):
+            return True
+        lent.function.owned |= inside
+        return False
+
+    def _are_given(self, found: Overlap, args: list[Any]) -> bool:
+        """Whether some of these results are among the arguments."""
+        spans = {*self.device.spans([args[i] for i in self.tensors])}
+        return any(found.lent.spans[i] in spans for i in found.positions)
+
+    def _anew(self, key: tuple[Any, ...], args: list[Any], numbers: tuple[Any, ...]) -> Replay | None:
+        """Another recording, where one can be made now."""
+        self._forget(self._keys[key])
         return self._prepare(key, args, numbers)
 
     # --- the first calls
@@ -262,11 +244,24 @@ class Recorded:
             args, self.tensors
         ):  # a seed that an operator makes on the CPU, which a recording would keep
             return None
-        self._note_moves(known, here)
-        if not self._is_steady(known, here) or (known.replay is None and not self._make_room()):
+        self.moving |= known.moved(here) - self.static
+        for i in self.moving:
+            here[i] = known.seen[i] = None
+        before = known.copied
+        lent = self.recorder.memory.lent([args[i] for i in self.tensors])  # come back to where they are
+        is_steady = known.is_steady(here, self.fixed | {self.tensors[i] for i in lent})
+        if known.copied != before:
+            _LOG.info(
+                "%s: arguments %s lie elsewhere in each call; they are copied",
+                self.name,
+                sorted(known.copied - before),
+            )
+        if not is_steady or (known.replay is None and not self._make_room()):
             return None
         known.moves = 0
         self._forget(known)
+        if self.recorder.memory.part_from([args[i] for i in self.tensors]):
+            return None
         try:
             known.replay = self._record(known, args, numbers)
         except Exception as error:
@@ -279,36 +274,11 @@ class Recorded:
         self._key, self._replay = key, known.replay
         return known.replay
 
-    def _note_moves(self, known: _Key, here: list[int | None]) -> None:
-        """Takes out of `here` the arguments, not static ones, that a call has found elsewhere; they are copied from now on."""
-        last = known.seen if known.replay is None else known.replay.addresses
-        self.moving |= {i for i, at in enumerate(here) if at != last[i]} - self.static
-        for i in self.moving:
-            here[i] = known.seen[i] = None
-
-    def _is_steady(self, known: _Key, here: list[int | None]) -> bool:
-        """Whether a recording for these addresses will last: static arguments lie where they lay in the call before, or those
-        that do not are copied from now on."""
-        last = known.seen if known.replay is None else known.replay.addresses
-        moved = {i for i, at in enumerate(here) if at is not None and at != last[i]} - self.fixed
-        known.all_moves += bool(moved)
-        is_steady = known.seen == here
-        known.seen = here
-        if is_steady and known.all_moves < _MOVES:
-            return True
-        known.moves += 1
-        if known.moves < _STEADY or not moved:
-            return is_steady
-        known.copied |= moved
-        known.seen = [None if i in moved else at for i, at in enumerate(here)]
-        _LOG.info("%s: arguments %s lie elsewhere in each call; they are copied", self.name, sorted(moved))
-        return True
-
     def _remember(self, key: tuple[Any, ...], seen: list[int | None]) -> None:
         if len(self._keys) >= _KNOWN:  # those without a recording, the oldest first
             for old in [k for k, known in self._keys.items() if known.replay is None][: _KNOWN // 2]:
                 del self._keys[old]
-        self._keys[key] = _Key(seen, frozenset())
+        self._keys[key] = Key(seen, frozenset())
 
     def _make_room(self) -> bool:
         """Whether one more recording may be made; forgets one that is not used any more."""
@@ -322,14 +292,17 @@ class Recorded:
         self._forget(oldest)
         return True
 
-    def _forget(self, known: _Key) -> None:
-        if known.replay is not None:
-            self.device.wait()
-        if self._replay is known.replay:
+    def _forget(self, known: Key) -> None:
+        replay, known.replay = known.replay, None
+        if replay is None:
+            return
+        self.device.wait()
+        if self._replay is replay:
             self._key = self._replay = None
-        known.replay = None
+        replay.give = tuple  # whoever has it still lets go of the results
+        self.recorder.memory.remove(replay.lent)
 
-    def _record(self, known: _Key, args: list[Any], numbers: tuple[Any, ...]) -> Replay:
+    def _record(self, known: Key, args: list[Any], numbers: tuple[Any, ...]) -> Replay:
         given, copied, bound = list(args), list[int](), list[int]()
         copied_now = self.moving | known.copied
         for i in self.tensors:
@@ -341,43 +314,26 @@ class Recorded:
                 copied.append(i)
         buffers = [given[i] for i in copied]
         written = tuple([(i, given[i]) for i in copied if i in self.written])
-        run, results = self.device.record(lambda: self.function([*given], *numbers))
-        storages, give = self.device.storages(results), self.device.giver(results, self.owned)
+        tensors = {i: args[i] for i in self.tensors}
+        takes, handed = self.recorder.memory.take(self.lending, tensors, self.given.intersection(bound))
+        for i in copied:
+            if i not in self.written:  # is read until its last use, and free from then on
+                [handed[i]] = self.device.release(given[i], [given[i]])
+
+        def run() -> tuple[Any, ...]:
+            return self.function([handed.pop(i, x) for i, x in enumerate(given)], *numbers)
+
+        run_again, results = self.device.record(run)
+        lent, overlaps = self.recorder.memory.add(self.lending, results, takes)
         return Replay(
-            run=run,
-            results=results,
-            storages=storages,
-            holders=self.device.holders(storages),
+            run=run_again,
+            lent=lent,
+            overlaps=overlaps,
             addresses=self.device.addresses(args, bound),
             fits=self.device.checker(args, bound),
             copied=tuple(copied),
             buffers=buffers,
             written=written,
-            give=give,
-            owned=self.owned,
+            give=self.device.giver(results, self.lending.owned),
+            owned=self.lending.owned,
         )
-
-
-class Recorders:
-    """The recorders of this process, by device. Like memory pools they belong to the process, since programs share what a device
-    has for recordings."""
-
-    def __init__(self) -> None:
-        self._recorders: dict[str, Recorder] = {}
-        self._lock = threading.Lock()
-
-    def set(self, device: str, recorder: Recorder) -> None:
-        """Makes `recorder` the one of a device for programs that are loaded from now on."""
-        with self._lock:
-            self._recorders[device] = recorder
-
-    def get(self, device: str, make: Callable[[str], GraphDevice]) -> Recorder:
-        """The recorder of a device, made where there is none."""
-        with self._lock:
-            if device not in self._recorders:
-                self._recorders[device] = Recorder(make(device))
-            return self._recorders[device]
-
-
-RECORDERS = Recorders()
-"""The recorders of this process."""

@@ -1,0 +1,148 @@
+"""Memory of recordings on a GPU: what is held is not written over, and backward's results lie where forward's lay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from wrapper_ir.runtime import Recorded, Recorder
+from wrapper_ir_torch import TorchGraphs
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+]
+
+_MIB = 1 << 20
+_COUNT, _SIZE = 16, _MIB
+"""How many tensors forward saves, and their elements: 4 MiB each."""
+
+Function = Callable[..., tuple[Tensor, ...]]
+
+
+def forward(args: list[Tensor]) -> tuple[Tensor, ...]:
+    """A result, and what backward needs."""
+    x, weight = args
+    args.clear()
+    saved = [x + number for number in range(_COUNT)]
+    return (saved[-1] * weight, *saved)
+
+
+def backward(args: list[Tensor]) -> tuple[Tensor, ...]:
+    """Ends each saved tensor when it has used it."""
+    *saved, tangent = args
+    args.clear()
+    found: list[Tensor] = []
+    while saved:
+        product = saved.pop() * tangent
+        found.append(product + 1)
+        del product
+    return tuple(found)
+
+
+def eager(x: Tensor, tangent: Tensor) -> list[Tensor]:
+    return [(x + number) * tangent + 1 for number in reversed(range(_COUNT))]
+
+
+class Step:
+    """Both functions, recorded on a device of their own."""
+
+    def __init__(self, *, given: bool) -> None:
+        self.device = TorchGraphs("cuda:0")
+        recorder = Recorder(self.device)
+        self.forward = recorder.recorded(forward, "forward", limit=4, tensors=(0, 1), static=(1,))
+        saved = (*range(_COUNT),)
+        self.backward = recorder.recorded(
+            backward,
+            "backward",
+            limit=4,
+            tensors=(*saved, _COUNT),
+            static=saved,
+            given=saved if given else (),
+        )
+        self.weight = torch.full((_SIZE,), 2.0, device="cuda")
+
+    def __call__(self, seed: float) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """The result, the gradients, and what they should be."""
+        x, tangent = (torch.full((_SIZE,), seed + more, device="cuda") for more in (0.0, 0.5))
+        result, *saved = self.forward([x, self.weight])
+        found = self.backward([*saved, tangent])
+        return result, [*found], eager(x, tangent)
+
+    def pool(self) -> int:
+        """Bytes."""
+        return sum(end - begin for begin, end in self.device.memory())
+
+
+def recordings(*functions: Recorded) -> int:
+    return sum(known.replay is not None for f in functions for known in f._keys.values())
+
+
+def test_backward_takes_the_memory_of_what_forward_saved() -> None:
+    sizes = []
+    for given in (False, True):
+        step = Step(given=given)
+        for number in range(12):
+            result, found, want = step(float(number))
+            torch.testing.assert_close(found, want, rtol=0, atol=0)
+            torch.testing.assert_close(result, 2.0 * torch.full_like(result, number + _COUNT - 1))
+            del result, found, want
+        assert recordings(step.forward, step.backward) == 2
+        sizes.append(step.pool() // _MIB)
+    apart, shared = sizes
+    assert apart >= 2 * 4 * _COUNT
+    assert shared <= 4 * _COUNT + 48, sizes
+
+
+def test_gradients_that_are_held_while_forward_runs() -> None:
+    step = Step(given=True)
+    held: list[tuple[list[Tensor], list[Tensor]]] = []
+    for number in range(24):
+        result, found, want = step(float(number))
+        held.append((found, want))
+        del result, found, want
+        for each in held:
+            torch.testing.assert_close(*each, rtol=0, atol=0)
+        if number % 3 == 2:
+            held.clear()
+
+
+def test_saved_tensors_of_two_steps() -> None:
+    step = Step(given=True)
+    for number in range(16):
+        x, tangent = (torch.full((_SIZE,), number + more, device="cuda") for more in (0.0, 0.5))
+        passes = [step.forward([x + more, step.weight])[1:] for more in range(2 if number > 8 else 1)]
+        for more, saved in reversed([*enumerate(passes)]):
+            found = step.backward([*saved, tangent])
+            torch.testing.assert_close([*found], eager(x + more, tangent), rtol=0, atol=0)
+            del saved, found
+        del passes
+
+
+def test_a_result_that_is_held_while_an_earlier_recording_runs() -> None:
+    """Its memory is what that one has computed with, and freed."""
+    recorder = Recorder(TorchGraphs("cuda:0"))
+
+    def first(args: list[Tensor]) -> tuple[Tensor, ...]:
+        (x,) = args
+        args.clear()
+        return ((x * 3 + 1).sum(),)
+
+    def second(args: list[Tensor]) -> tuple[Tensor, ...]:
+        (x,) = args
+        args.clear()
+        return (x + 5,)
+
+    calls = [recorder.recorded(f, f.__name__, limit=4, tensors=(0,)) for f in (first, second)]
+    x = torch.ones(_SIZE, device="cuda")
+    for call in calls:
+        for _ in range(3):
+            call([x])
+    for _ in range(6):
+        (held,) = calls[1]([x])
+        calls[0]([x])
+        torch.testing.assert_close(held, x + 5, rtol=0, atol=0)
+        del held
