@@ -84,8 +84,8 @@ def test_each_emitter_says_what_it_records() -> None:
         for name in ("python", "fx", "cpp")
     }
     assert found == {
-        "python": "cuda-graphs,strip-debug",
-        "fx": "cuda-graphs,strip-debug",
+        "python": "cuda-graphs{donated=true},strip-debug",
+        "fx": "cuda-graphs{donated=true},strip-debug",
         "cpp": "cuda-graphs{own_memory=true},plan-memory,strip-debug",
     }
 
@@ -99,7 +99,12 @@ def test_memory_of_programs_for_a_gpu_is_planned() -> None:
         {"recordings": 4},
     )
     assert BackendOptions.parse({}).pipeline == "plan-memory"
-    assert [BackendOptions.parse(o).pipeline for o in others] == ["", "", "strip-debug", "cuda-graphs"]
+    assert [BackendOptions.parse(o).pipeline for o in others] == [
+        "",
+        "",
+        "strip-debug",
+        "cuda-graphs{donated=true}",
+    ]
     refused({"planned_memory": 1}, "'planned_memory' is 1", "True or False")
 
 

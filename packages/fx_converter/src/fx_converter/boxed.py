@@ -108,7 +108,7 @@ def boxed_text(
 def _make_recorders(source: BoxedSource, recordings: int) -> None:
     """Puts what records functions among the objects of a text."""
     for name, inner in source.recorded.items():
-        function, device, _, tensors, static, written = inner.facts
+        function, device, _, tensors, static, written, *given = inner.facts
         source.scope[name] = RECORDERS.get(device, TorchGraphs).recorded(
             _over_lists(boxed_function(inner)),
             function,
@@ -116,12 +116,19 @@ def _make_recorders(source: BoxedSource, recordings: int) -> None:
             tensors=tensors,
             static=static,
             written=written,
+            given=given[0] if given else (),  # graphs of before that existed do without
         )
 
 
 def _over_lists(run: Boxed) -> Callable[..., tuple[Any, ...]]:
-    """`run` over a list of arguments, and the symbols that the function captures."""
-    return lambda args, *numbers: run([*args, *numbers])
+    """`run` over a list of arguments, which it empties, and the symbols that the function captures."""
+
+    def call(args: list[Any], *numbers: Any) -> tuple[Any, ...]:
+        given = [*args, *numbers]
+        args.clear()
+        return run(given)
+
+    return call
 
 
 class _Writer(StraightLine):

@@ -64,7 +64,8 @@ class Function:
 
     A `recordable` one, with all that it calls, does nothing but what one device can record and replay, as CUDA graphs do:
     the host neither waits nor decides (WIR225), works (WIR226), or takes memory over (WIR227), and what it starts on other
-    streams it joins (WIR228). It returns tensors of its own (WIR281). Whether, when and for which numbers it is recorded is the runtime's decision; who cannot
+    streams it joins (WIR228). It returns tensors of its own (WIR281). What it owns of its arguments is no longer used by anyone: a
+    recording may use the memory for something else after their last use. Whether, when and for which numbers it is recorded is the runtime's decision; who cannot
     record calls it as any other. Text: `func @step(%x: f32[8] @cuda:0) captures(s0) recordable {`.
     """
 

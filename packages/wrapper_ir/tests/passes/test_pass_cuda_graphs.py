@@ -271,3 +271,45 @@ func @right(%x: f32[s0]) captures(s0) {
     assert "captures(s0) recordable" in text(program)
     unsafe = graphs(main + branches.replace("aten::relu", "mine::reads"))
     assert len(unsafe.functions) == 3
+
+
+def test_donated_arguments_are_the_regions_to_end() -> None:
+    """Not what is used after it, or has two names in it."""
+    body = """func @main(%x: owned static f32[8], %y: owned static f32[8], %z: owned static f32[8], %b: static f32[8]) {
+  %half = view %z : f32[4]
+  %1 = call aten::relu(%x) : f32[8]
+  %2 = call aten::relu(%y) : f32[8]
+  %3 = call aten::relu(%z) : f32[8]
+  %4 = call aten::relu(%half) : f32[4]
+  %5 = call aten::relu(%b) : f32[8]
+  %6 = call mine::reads(%y) : f32[8]
+  %7 = call aten::relu(%half) : f32[4]
+  return %1, %2, %3, %4, %5, %6, %7
+}
+"""
+    given = text(graphs(body, "cuda-graphs{donated=true}"))
+    assert (
+        given[given.index("func @graph_0") :]
+        == """func @graph_0(
+    %x: owned static f32[8],
+    %y: static f32[8],
+    %z: static f32[8],
+    %half: static f32[4],
+    %b: static f32[8],
+) recordable {
+  %1 = call aten::relu(%x) : f32[8]
+  free %x
+  %2 = call aten::relu(%y) : f32[8]
+  drop %y
+  %3 = call aten::relu(%z) : f32[8]
+  drop %z
+  %4 = call aten::relu(%half) : f32[4]
+  drop %half
+  %5 = call aten::relu(%b) : f32[8]
+  drop %b
+  return %1, %2, %3, %4, %5
+}
+"""
+    )
+    plain = text(graphs(body))
+    assert "owned" not in plain[plain.index("func @graph_0") :]

@@ -62,6 +62,8 @@ def _refusal(plan: FunctionPlan, analyses: Analyses) -> str:
     """Why a recordable function is not recorded; "" where it is."""
     if any(getattr(op, "stream", 0) for op in plan.function.body):  # ops that queue nothing have none
         return "it is work of several streams"
+    if plan.recording is not None and plan.recording.given:
+        return "it ends arguments"
     return function_foreign_memory(plan.name, analyses) or _other_product(plan, analyses)
 
 

@@ -50,7 +50,8 @@ def call(step: Call, scope: FunctionScope) -> None:
     target: Callable[..., Any]  # Any: as torch's operators for control flow
     if facts is not None and scope.program.direct:
         target = targets.replay_effect if effect else targets.replay
-        head = (name, str(facts.device), len(step.args), facts.tensors, facts.static, facts.written)
+        where = facts.tensors, facts.static, facts.written, facts.given
+        head = (name, str(facts.device), len(step.args), *where)
         made = scope.call(target, head, module, name, *operands, val=tuple(fakes))
     else:
         plain = torch.ops.higher_order.invoke_subgraph

@@ -96,7 +96,7 @@ def invoke_effect(*args: Any) -> Any:
 
 def replay(facts: tuple[Any, ...], *args: Any) -> Any:
     """`invoke_subgraph`, of a function that a device can record: what `compile` makes of a graph records it. `facts` are its
-    name, its device, the number of its parameters, and the positions of those that are tensors, static and written."""
+    name, its device, the number of its parameters, and the positions of those that are tensors, static, written, and the function's to end."""
     return _higher.invoke_subgraph(*args)
 
 

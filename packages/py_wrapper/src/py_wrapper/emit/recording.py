@@ -21,7 +21,12 @@ def write_recorded(plan: FunctionPlan, scope: ModuleScope, out: Writer) -> None:
     recorder = (
         f"{scope.runtime('RECORDERS')}.get({python_string(str(facts.device))}, {scope.helper(Helper.GRAPHS)})"
     )
-    positions = {"tensors": facts.tensors, "static": facts.static, "written": facts.written}
+    positions = {
+        "tensors": facts.tensors,
+        "static": facts.static,
+        "written": facts.written,
+        "given": facts.given,
+    }
     args = [scope.function_names[plan.name], python_string(plan.name), f"limit={scope.options.recordings}"]
     args += [f"{key}={tuple_text([str(i) for i in found])}" for key, found in positions.items() if found]
     out.line()

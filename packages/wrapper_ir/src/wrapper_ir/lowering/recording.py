@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.lowering.steps import Recording
-from wrapper_ir.program import Function
+from wrapper_ir.program import Function, Ownership
 from wrapper_ir.structure import definitions
 from wrapper_ir.types import StorageType, TensorType
 from wrapper_ir.values import device_of
@@ -24,4 +24,5 @@ def plan_recording(function: Function, analyses: Analyses) -> Recording | None:
         tensors=tuple([i for i, p in params if i in lent or isinstance(p.value.type, TensorType)]),
         static=tuple([i for i, p in params if i in lent or p.static]),
         written=tuple(sorted(analyses.summary(function.name).written_params | lent)),
+        given=tuple([i for i, p in params if p.ownership is Ownership.OWNED]),
     )

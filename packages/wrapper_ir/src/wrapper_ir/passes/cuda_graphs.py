@@ -14,7 +14,7 @@ from wrapper_ir.expr import Int
 from wrapper_ir.ops import CallSubgraph, Define, Op, Return, View, ViewMode
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_frees
-from wrapper_ir.program import Function, Param, Program
+from wrapper_ir.program import Function, Ownership, Param, Program
 from wrapper_ir.structure import definitions, operands, results
 from wrapper_ir.types import DType, StorageType, TensorType
 from wrapper_ir.values import Value, is_storage, is_tensor
@@ -31,7 +31,8 @@ class CudaGraphs(Pass):
     The symbols that a function captures, and its numbers, are what a recording is made for. `least` is how many ops that do
     work it has at least; `collectives` are recorded where the caller says that all processes replay alike; `unbacked` lets a
     region depend on sizes that only a run knows, with a recording for each; `own_memory` leaves out operators that allocate,
-    which C++ libraries do not record. Frees and drops are derived again. Run it before `plan-memory`, which then gives each
+    which C++ libraries do not record; `donated` gives a region, to end, what the caller of main has given up and nothing uses after
+    it. Frees and drops are derived again. Run it before `plan-memory`, which then gives each
     region pools of its own.
     """
 
@@ -42,16 +43,22 @@ class CudaGraphs(Pass):
     collectives: bool = False
     unbacked: bool = False
     own_memory: bool = False
+    donated: bool = False
 
     def transform(self, analyses: Analyses) -> Program:
         """The program with a recordable function for each region of main; log level INFO says why there are not fewer."""
         stripped = analyses.after(strip_frees(analyses.program))
-        options = RegionOptions(**dataclasses.asdict(self))
+        options = RegionOptions(
+            least=self.least,
+            collectives=self.collectives,
+            unbacked=self.unbacked,
+            own_memory=self.own_memory,
+        )
         found = find_regions(stripped, options)
         _report(found)
         if not found.regions:
             return analyses.program
-        program = _Outliner(stripped).outlined(found.regions)
+        program = _Outliner(stripped, donated=self.donated).outlined(found.regions)
         return derive_frees(program)
 
     def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
@@ -84,10 +91,12 @@ def inline_regions(program: Program, names: Set[str]) -> Program:
 
 
 class _Outliner:
-    def __init__(self, analyses: Analyses) -> None:
+    def __init__(self, analyses: Analyses, *, donated: bool) -> None:
         self.analyses = analyses
         self.main = analyses.program.main
         self.aliasing = analyses.aliasing(self.main)
+        owned = {p.value for p in self.main.params if p.ownership is Ownership.OWNED}
+        self.donated = owned if donated else set()
         self.body: list[Op] = list(self.main.body)
         self.names = {v.name for v in definitions(self.main)} | {v.name for v in analyses.constant_values}
         self.functions = {f.name for f in analyses.program.functions}
@@ -118,9 +127,18 @@ class _Outliner:
         returned = [v for op in inside for v in results(op) if is_tensor(v) and v in used_after]
         args = self._arguments(inside, defined)
         captures = sorted({s for op in inside for s in region_symbols(op, self.analyses)})
+        static, given = self._static(args, inside), self._given(args, after)
+        ownership = dict.fromkeys(given, Ownership.OWNED)
         function = Function(
             name=name,
-            params=tuple(Param(value=v, static=v in self._static(args, inside)) for v in args),
+            params=tuple(
+                Param(
+                    value=v,
+                    static=v in static,
+                    ownership=ownership.get(v, Ownership.BORROWED),
+                )
+                for v in args
+            ),
             captures=tuple(captures),
             body=(*inside, Return(values=tuple(returned))),
             recordable=True,
@@ -174,6 +192,16 @@ class _Outliner:
         constants = self.analyses.constant_values
         used = dict.fromkeys(v for op in inside for v in operands(op))
         return [v for v in used if v not in defined and v not in constants]
+
+    def _given(self, args: Sequence[Value], after: Sequence[Op]) -> Set[Value]:
+        """The arguments that are the region's to end: donated to main, and used after it, or under another name in it, by nothing."""
+        roots = [self.aliasing.roots.get(v, NO_ROOTS) for v in args]
+        used = {root for op in after for v in operands(op) for root in self.aliasing.roots.get(v, NO_ROOTS)}
+        return {
+            v
+            for v, of in zip(args, roots)
+            if v in self.donated and v not in used and sum(v in other for other in roots) == 1 and of == (v,)
+        }
 
     def _static(self, args: Sequence[Value], inside: Sequence[Op]) -> Set[Value]:
         """The arguments that are bound by address: of static memory, and those that share memory which the region writes."""

@@ -150,7 +150,7 @@ _RULES = {
     "recording": {
         "WIR225": "a recordable function, or one that it calls, does what a replay does not: the host waits for the device, shows or checks values, reads one, or decides by one; or an operator has effects of its own",
         "WIR226": "a recordable function, or one that it calls, has memory or work on the CPU, or memory on two devices",
-        "WIR227": "a recordable function, or one that it calls, owns a parameter, changes a storage or takes memory from a pool",
+        "WIR227": "a recordable function, or one that it calls, changes a storage or takes memory from a pool, or the called one owns a parameter",
         "WIR228": "a recordable function, or one that it calls, does not wait for what it starts on another stream, or waits for an event of its caller",
         "WIR281": "a recordable function returns something else than tensors of its own",
         "WIR280": "a static parameter is not a tensor",

@@ -90,12 +90,14 @@ Step = MemoryStep | CallStep | CheckStep | Define | DebugStep | Call | Switch | 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """How a recordable function may be recorded: on which device, the positions of the parameters that are tensors (others are
-    part of a recording's key, as captured symbols are), of those that are bound by address, and of those that it writes."""
+    part of a recording's key, as captured symbols are), of those that are bound by address, of those that it writes, and of those that
+    it is given to end."""
 
     device: Device
     tensors: tuple[int, ...]
     static: tuple[int, ...]
     written: tuple[int, ...]
+    given: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -37,7 +37,7 @@ class Recording(Check):
                 device = device_of(param.value)
                 if device is not None and device.type == CPU.type:
                     self.refuse("WIR226", f"%{param.value.name} is on {device}", -1)
-                if param.ownership is Ownership.OWNED:
+                if param.ownership is Ownership.OWNED and not facts.function.recordable:
                     self.refuse("WIR227", f"%{param.value.name} would be the recording's", -1)
 
     def refuse(self, code: str, why: str, position: int) -> None:
