@@ -34,7 +34,9 @@ __all__ = [
 # Any in this file: what torch leaves untyped
 _funcol: Any = _functional_collectives
 _FUSE = "derive-frees,lower-collectives{fused-products=true,fused-products-minimum-bytes=0}"
-DECLARATIONS = """extern "_c10d_functional::all_gather_into_tensor(Tensor input, int group_size, str group_name) -> Tensor" tags(collective)
+DECLARATIONS = """extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
+extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)
+extern "_c10d_functional::all_gather_into_tensor(Tensor input, int group_size, str group_name) -> Tensor" tags(collective)
 extern "_c10d_functional::reduce_scatter_tensor(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor" tags(collective)
 extern "aten::mm(Tensor self, Tensor mat2) -> Tensor"
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"

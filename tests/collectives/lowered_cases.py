@@ -33,8 +33,6 @@ _funcol: Any = _functional_collectives
 _SUMS = """wir 0.3
 target cuda:0
 
-extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
-extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)
 DECLARATIONS
 func @main(%x: f32[16, 4], %w: f32[4, 4]) {
   %a = alloc f32[16, 4]

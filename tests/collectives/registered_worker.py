@@ -39,7 +39,7 @@ from wrapper_ir_torch import REGISTERED_MEMORY
 
 WORLD = 2
 PATIENCE = timedelta(seconds=60)
-CALLS = 1000
+CALLS = 10_000
 PROGRAM = """wir 0.3
 target cuda:RANK arch "sm_90"
 

@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import py_wrapper
 from tests.collectives.collective_cases import WORLD, lonely_group
 from tests.collectives.fused_cases import engines
 from tests.collectives.lowered_cases import OPTIONS, lowered_pair, on_host, program
+from tests.collectives.random_programs import random_texts
+from wrapper_ir import parse_program
+from wrapper_ir.interp import Interpreter
 from wrapper_ir.passes import Form
 
 
@@ -29,3 +36,25 @@ def test_one_of_two_processes(rank: int, engine: str, options: str, tmp_path: Pa
     want = 2 * product, 2 * (product @ w)[share], 2 * x[share], 2 * (2 * product @ w)
     with lonely_group(tmp_path), on_host(lambda tensor, _: 2 * tensor, rank, WORLD):
         torch.testing.assert_close(tuple(engines()[engine](other)(x, w)), want)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """This process is all of group 0: a sum is what it sums."""
+    with lonely_group(tmp_path_factory.mktemp("group")), on_host(lambda tensor, _: tensor, 0, 1):
+        yield
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=random_texts("sum", "sum in place"), options=st.sampled_from(OPTIONS))
+@pytest.mark.usefixtures("alone")
+def test_random_programs(text: str, options: str) -> None:
+    """Results and arguments are those of the program as it was, whatever is read or changed in place after a sum."""
+    torch.manual_seed(0)
+    found = []
+    args = [torch.randn(8, 8) / 3 for _ in range(3)]
+    for artifact in lowered_pair(parse_program(text), options):
+        given = [x.clone() for x in args]
+        made = Interpreter(artifact, py_wrapper.TORCH_MACHINE)(*given)
+        found.append((*made, *given))
+    torch.testing.assert_close(*found)
