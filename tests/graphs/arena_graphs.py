@@ -123,6 +123,11 @@ class ArenaGraphs:
         """The cells of the arena."""
         return sum(end - begin for begin, end in self._segments)
 
+    @property
+    def unused(self) -> int:
+        """The cells of the arena that are free."""
+        return sum(end - begin for begin, end in self._free)
+
     def free(self, span: Span) -> None:
         """Ends memory."""
         if span[0] >= _HEAP:

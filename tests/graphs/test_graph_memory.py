@@ -342,3 +342,28 @@ def test_a_step_takes_what_it_needs_and_its_copied_arguments(count: int) -> None
         sizes.append(device.arena)
     assert sizes[0] <= peak_of_plain_step(count) + 2 * _SIZE
     assert sizes[1] >= sizes[0] + (count - 2) * _SIZE
+
+
+def test_a_function_that_is_gone_leaves_nothing_but_what_is_held() -> None:
+    device = ArenaGraphs()
+    recorder = Recorder(device)
+    first, second = (
+        recorder.recorded(layers(3)[0].on(device), name, limit=1, tensors=(0, 1), static=(0, 1))
+        for name in "ab"
+    )
+    x, weight = device.array([2] * _SIZE), device.array([1] * _SIZE)
+    for call in (first, second):
+        for _ in range(2):
+            found = call([x, weight])
+            del found
+    (held, *_) = second([x, weight])
+    want = device.read(held)
+    del _, second, call
+    assert (
+        device.arena - device.unused == 3 * _SIZE + _SIZE
+    )  # results of the first function, and what is held
+    for _ in range(3):
+        first([x, weight])
+        assert device.read(held) == want
+    del held, first
+    assert device.unused == device.arena

@@ -8,14 +8,16 @@ says what an address is. One device has one `Recorder`, so that all recordings s
 from __future__ import annotations
 
 import logging
+import sys
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from wrapper_ir.runtime.graph_device import GraphDevice
 from wrapper_ir.runtime.known_calls import Key, Replay
-from wrapper_ir.runtime.lent_results import Lending, Overlap, RecordedMemory
+from wrapper_ir.runtime.lent_results import Lending, LentResults, Overlap, RecordedMemory
 
 __all__ = ["Recorded", "Recorder"]
 
@@ -47,9 +49,24 @@ class Recorder:
     lock: threading.RLock = field(default_factory=threading.RLock)
     stream: Hashable | None = None
     """The stream of the last replay."""
+    _dropped: deque[LentResults] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         self.memory = RecordedMemory(self.device)
+
+    def drop(self, lent: Iterable[LentResults]) -> None:
+        """Forgets recordings of a function that is gone, now or, while another thread is at work here, later."""
+        self._dropped.extend(lent)
+        if self.lock.acquire(blocking=False):
+            try:
+                self.forget_dropped()
+            finally:
+                self.lock.release()
+
+    def forget_dropped(self) -> None:
+        """Forgets the recordings of functions that are gone."""
+        while self._dropped:
+            self.memory.remove(self._dropped.popleft())
 
     def recorded(
         self,
@@ -118,6 +135,12 @@ class Recorded:
         """The key of the last replay."""
         self._replay: Replay | None = None
 
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.recorder.drop(
+                [known.replay.lent for known in self._keys.values() if known.replay is not None]
+            )
+
     def __call__(self, args: list[Any], *numbers: Any) -> tuple[Any, ...]:
         """The function's results."""
         key = numbers
@@ -177,7 +200,7 @@ class Recorded:
         self, replay: Replay, key: tuple[Any, ...], args: list[Any], numbers: tuple[Any, ...]
     ) -> Replay | None:
         """The recording, where no caller holds results of others that lie where it writes; else a new one, or None."""
-        for overlap in replay.overlaps:
+        for overlap in [*replay.overlaps]:
             lent = overlap.lent
             held = lent.held() if lent.is_lent else frozenset()
             inside = held & overlap.positions
@@ -232,6 +255,7 @@ class Recorded:
 
     def _prepare(self, key: tuple[Any, ...], args: list[Any], numbers: tuple[Any, ...]) -> Replay | None:
         """A recording for these arguments, where it is time for one."""
+        self.recorder.forget_dropped()
         known = self._keys.get(key)
         copied = self.moving if known is None else self.moving | known.copied
         here = self.device.addresses(args, [i for i in self.tensors if i not in copied])
