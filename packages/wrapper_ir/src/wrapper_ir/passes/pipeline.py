@@ -5,33 +5,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import PassError, VerificationError
 from wrapper_ir.passes.base import Pass, option_name
-from wrapper_ir.passes.cuda_graphs import CudaGraphs
-from wrapper_ir.passes.dead_ops import EliminateDeadOps
-from wrapper_ir.passes.debug_values import DebugValues
-from wrapper_ir.passes.derive_frees import DeriveFrees
-from wrapper_ir.passes.finite_checks import InsertFiniteChecks
-from wrapper_ir.passes.insert_checks import InsertChecks
-from wrapper_ir.passes.lower_collectives import LowerCollectives
-from wrapper_ir.passes.move_arguments import MoveArguments
-from wrapper_ir.passes.move_device import MoveDevice
-from wrapper_ir.passes.plan_memory import PlanMemory
-from wrapper_ir.passes.profile_ranges import ProfileRanges
-from wrapper_ir.passes.register_buffers import RegisterBuffers
-from wrapper_ir.passes.reorder_for_memory import ReorderForMemory
-from wrapper_ir.passes.reuse_for_results import ReuseForResults
-from wrapper_ir.passes.reuse_in_place import ReuseInPlace
-from wrapper_ir.passes.sink_waits import SinkWaits
-from wrapper_ir.passes.split_storages import SplitStorages
-from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import check_translation
-from wrapper_ir.passes.use_out_variants import UseOutVariants
 from wrapper_ir.program import Program
 
 __all__ = [
@@ -44,30 +25,47 @@ __all__ = [
     "run_pipeline",
 ]
 
-_CLASSES: tuple[type[Pass], ...] = (
-    CudaGraphs,
-    DebugValues,
-    DeriveFrees,
-    EliminateDeadOps,
-    InsertChecks,
-    InsertFiniteChecks,
-    LowerCollectives,
-    MoveArguments,
-    MoveDevice,
-    PlanMemory,
-    ProfileRanges,
-    RegisterBuffers,
-    ReorderForMemory,
-    ReuseForResults,
-    ReuseInPlace,
-    SinkWaits,
-    SplitStorages,
-    StripAsserts,
-    StripDebug,
-    UseOutVariants,
-)
+_MODULES: Mapping[str, str] = {
+    "cuda-graphs": "cuda_graphs",
+    "debug-values": "debug_values",
+    "derive-frees": "derive_frees",
+    "eliminate-dead-ops": "dead_ops",
+    "insert-checks": "insert_checks",
+    "insert-finite-checks": "finite_checks",
+    "lower-collectives": "lower_collectives",
+    "move-arguments": "move_arguments",
+    "move-device": "move_device",
+    "plan-memory": "plan_memory",
+    "profile-ranges": "profile_ranges",
+    "register-buffers": "register_buffers",
+    "reorder-for-memory": "reorder_for_memory",
+    "reuse-for-results": "reuse_for_results",
+    "reuse-in-place": "reuse_in_place",
+    "sink-waits": "sink_waits",
+    "split-storages": "split_storages",
+    "strip-asserts": "strip",
+    "strip-debug": "strip",
+    "use-out-variants": "use_out_variants",
+}
+"""The module of each pass: one that is not asked for is not imported."""
 
-PASSES: Mapping[str, type[Pass]] = MappingProxyType({cls.name: cls for cls in _CLASSES})
+
+class _Passes(Mapping[str, type[Pass]]):
+    """The classes by name, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> type[Pass]:
+        found = vars(import_module(f"wrapper_ir.passes.{_MODULES[name]}")).values()
+        classes = (each for each in found if isinstance(each, type) and issubclass(each, Pass))
+        return next(each for each in classes if getattr(each, "name", "") == name)  # `Pass` itself has none
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+PASSES: Mapping[str, type[Pass]] = _Passes()
 """All passes by name."""
 
 MEMORY_PASSES = (
@@ -108,7 +106,7 @@ def print_pipeline(passes: Iterable[Pass]) -> str:
 def describe_passes() -> str:
     """Two lines a pass: its name and options with their defaults, and what it does."""
     lines = []
-    for cls in _CLASSES:
+    for cls in PASSES.values():
         options = ",".join(_describe(f) for f in dataclasses.fields(cls))
         title = f"{cls.name}{{{options}}}" if options else cls.name
         summary = (cls.__doc__ or "").strip().splitlines()[0]
