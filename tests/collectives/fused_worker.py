@@ -6,12 +6,9 @@ Usage: `python tests/collectives/fused_worker.py RANK FOLDER`. Writes what went 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import traceback
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -24,10 +21,10 @@ import torch.distributed as dist
 from torch.profiler import ProfilerActivity, profile
 
 from tests.collectives.fused_cases import require_equal
+from tests.collectives.steps import join_over_gpus, run_steps
 from tests.common.parallel_models import SequenceMlp
 
 WORLD = 2
-PATIENCE = timedelta(seconds=60)
 FUSED = ("symm_mem::fused_all_gather_matmul", "symm_mem::fused_matmul_reduce_scatter")
 PASSES = "lower-collectives{fused-products=true,fused-products-minimum-bytes=0},plan-memory"
 
@@ -70,28 +67,9 @@ CASES: Mapping[str, Callable[[int], None]] = MappingProxyType(
 
 
 def main(rank: int, folder: Path) -> None:
-    """All cases, until one fails: the other process may then be waiting for something else."""
-    torch.cuda.set_device(rank)
-    device = torch.device("cuda", rank)
-    dist.init_process_group(
-        "nccl",
-        init_method=f"file://{folder}/store",
-        rank=rank,
-        world_size=WORLD,
-        timeout=PATIENCE,
-        device_id=device,
-    )
-    done: dict[str, str] = {}
-    for name, case in CASES.items():
-        failure = ""
-        try:
-            case(rank)
-        except Exception:
-            failure = traceback.format_exc()
-        done[name] = failure
-        (folder / f"rank{rank}.json").write_text(json.dumps(done), encoding="utf-8")
-        if failure:
-            os._exit(1)
+    """All cases."""
+    join_over_gpus(rank, WORLD, folder)
+    run_steps(rank, folder, {name: partial(case, rank) for name, case in CASES.items()})
     dist.barrier()
     os._exit(0)
 

@@ -5,12 +5,9 @@ Usage: `python tests/collectives/inductor_choice_worker.py RANK FOLDER`. Writes 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import traceback
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -29,12 +26,12 @@ import inductor_frontend
 from cpp_wrapper import CppOptions, EmitError
 from tests.collectives.collective_cases import GROUP, WORLD, funcol
 from tests.collectives.fused_cases import engines
+from tests.collectives.steps import join_over_gpus, run_steps
 from tests.common.parallel_models import ParallelMlp, SequenceMlp
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.ops import AllocStorage, CallExtern
 
 # Any in this file: what torch leaves untyped
-PATIENCE = timedelta(seconds=60)
 CALLS = 3
 _FUSED = ("symm_mem::fused_all_gather_matmul", "symm_mem::fused_matmul_reduce_scatter")
 
@@ -164,30 +161,11 @@ CASES: Mapping[str, Callable[[int, Path], None]] = MappingProxyType(
 
 
 def main(rank: int, folder: Path) -> None:
-    """All cases, until one fails: the other process may then be waiting for something else."""
-    torch.cuda.set_device(rank)
-    dist.init_process_group(
-        "nccl",
-        init_method=f"file://{folder}/store",
-        rank=rank,
-        world_size=WORLD,
-        timeout=PATIENCE,
-        device_id=torch.device("cuda", rank),
-    )
+    """All cases."""
+    join_over_gpus(rank, WORLD, folder)
     enable: Any = symmetric_memory.enable_symm_mem_for_group
     enable(GROUP)  # without it, Inductor chooses nothing
-    done: dict[str, str] = {}
-    for name, case in CASES.items():
-        failure = ""
-        torch.manual_seed(rank)
-        try:
-            case(rank, folder)
-        except Exception:
-            failure = traceback.format_exc()
-        done[name] = failure
-        (folder / f"rank{rank}.json").write_text(json.dumps(done), encoding="utf-8")
-        if failure:
-            os._exit(1)
+    run_steps(rank, folder, {name: partial(case, rank, folder) for name, case in CASES.items()})
     dist.barrier()
     os._exit(0)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,13 +15,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
-import torch.distributed as dist
 
 import cpp_wrapper
 import fx_converter
 import py_wrapper
 from cpp_wrapper import CppOptions
 from py_wrapper import PyOptions
+from tests.collectives.steps import join_over_gpus
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.passes import run_pipeline
@@ -89,15 +88,7 @@ def _require_replays(call: Any) -> None:
 
 def main(rank: int, folder: Path, case: str) -> None:
     """Calls without end."""
-    torch.cuda.set_device(rank)
-    dist.init_process_group(
-        "nccl",
-        init_method=f"file://{folder}/store",
-        rank=rank,
-        world_size=WORLD,
-        timeout=timedelta(seconds=PATIENCE),
-        device_id=torch.device("cuda", rank),
-    )
+    join_over_gpus(rank, WORLD, folder, PATIENCE)
     run = CASES[case](rank, folder)
     x, w = (torch.full((128, 128), 1.0 + rank, device="cuda") for _ in range(2))
     for _ in range(5):

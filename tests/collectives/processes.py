@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["WORKER", "end", "finish", "outcome", "run_cases", "start"]
+__all__ = ["end", "outcome", "run_cases", "run_workers", "start"]
 
 
 WORKER = Path(__file__).parent / "collective_worker.py"
@@ -64,18 +65,31 @@ def outcome(folder: Path, rank: int) -> dict[str, Any]:  # Any: JSON
     return found
 
 
-def run_cases(folder: Path, world: int, names: list[str], *args: str) -> None:
-    """Runs cases of these names of `collective_worker.py` on so many processes; raises AssertionError where one fails."""
-    workers = [start(rank, folder, WORKER, "--world", str(world), *args, *names) for rank in range(world)]
+def run_workers(
+    folder: Path, worker: Path, world: int, names: Sequence[str], *args: str
+) -> list[dict[str, Any]]:  # Any: JSON
+    """Runs a worker on so many processes, each of which must end well and write what became of these steps, in order. Returns what each has
+    written. A step failed where it is a text, or has one under `failure`."""
+    workers = [start(rank, folder, worker, *args) for rank in range(world)]
     try:
         finish(workers)
     finally:
-        for worker in workers:
-            end(worker)
-    for rank in range(world):
-        found = outcome(folder, rank)
+        for one in workers:
+            end(one)
+    written = [outcome(folder, rank) for rank in range(world)]
+    for rank, found in enumerate(written):
         log = (folder / f"rank{rank}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
-        failures = [f"{name}: {case['failure']}" for name, case in found.items() if case["failure"]]
+        said = {
+            name: step["failure"] if isinstance(step, dict) and "failure" in step else step
+            for name, step in found.items()
+        }
+        failures = [f"{name}: {text}" for name, text in said.items() if text and isinstance(text, str)]
         assert not failures, f"rank {rank}\n" + "\n".join(failures)
-        assert list(found) == names, f"rank {rank} stopped after {[*found][-1:]}\n{log}"
-    assert [w.returncode for w in workers] == [0] * world
+        assert list(found) == [*names], f"rank {rank} stopped after {[*found][-1:]}\n{log}"
+    assert [one.returncode for one in workers] == [0] * world
+    return written
+
+
+def run_cases(folder: Path, world: int, names: Sequence[str], *args: str) -> None:
+    """Runs cases of these names of `collective_worker.py` on so many processes; raises AssertionError where one fails."""
+    run_workers(folder, WORKER, world, names, "--world", str(world), *args, *names)

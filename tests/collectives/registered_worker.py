@@ -7,13 +7,11 @@ microseconds a call, into a file of the folder.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
-from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +30,17 @@ import py_wrapper
 import wrapper_ir
 from fx_converter import FxOptions
 from tests.collectives.collective_cases import funcol
+from tests.collectives.steps import join_over_gpus, run_steps
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.interp import Interpreter
 from wrapper_ir.passes import run_pipeline
 from wrapper_ir_torch import REGISTERED_MEMORY
 
 WORLD = 2
-PATIENCE = timedelta(seconds=60)
+STEPS = (
+    *("interpreter", "Python", "Python, planned", "FX, direct", "FX, hop", "FX, read again"),
+    *("many calls", "compiled", "times", "counts", "released", "ended"),
+)
 CALLS = 10_000
 PROGRAM = """wir 0.3
 target cuda:RANK arch "sm_90"
@@ -161,36 +163,22 @@ def ended(rank: int) -> None:
 
 
 def main(rank: int, folder: Path) -> None:
-    """Each step, until one fails."""
-    torch.cuda.set_device(rank)
+    """All steps."""
+    join_over_gpus(rank, WORLD, folder)
     device = torch.device("cuda", rank)
-    dist.init_process_group(
-        "nccl",
-        init_method=f"file://{folder}/store",
-        rank=rank,
-        world_size=WORLD,
-        timeout=PATIENCE,
-        device_id=device,
-    )
-    done: dict[str, Any] = {}
-
-    def step(name: str, run: Callable[[], Any]) -> None:
-        try:
-            done[name] = run() or ""
-        except Exception:
-            done[name] = traceback.format_exc()
-        (folder / f"rank{rank}.json").write_text(json.dumps(done), encoding="utf-8")
-        if isinstance(done[name], str) and done[name]:
-            os._exit(1)  # no farewell: the other process may be waiting for something else
-
-    for name, way in ways(rank, folder).items():
-        step(name, lambda way=way: check(way, rank))  # type: ignore[misc]
-    step("many calls", lambda: many_calls(rank))
-    step("compiled", lambda: compiled(rank))
-    step("times", lambda: timed(rank))
-    step("counts", lambda: [str(REGISTERED_MEMORY.counts("0", device))])
-    step("released", lambda: released(device))
-    step("ended", lambda: ended(rank))
+    steps: dict[str, Callable[[], Any]] = {
+        name: partial(check, way, rank) for name, way in ways(rank, folder).items()
+    }
+    steps |= {
+        "many calls": partial(many_calls, rank),
+        "compiled": partial(compiled, rank),
+        "times": partial(timed, rank),
+        "counts": lambda: [str(REGISTERED_MEMORY.counts("0", device))],
+        "released": partial(released, device),
+        "ended": partial(ended, rank),
+    }
+    assert (*steps,) == STEPS
+    run_steps(rank, folder, steps)
     os._exit(0)
 
 

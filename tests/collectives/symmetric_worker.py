@@ -6,13 +6,10 @@ file of the folder.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,13 +24,18 @@ import py_wrapper
 import wrapper_ir
 from fx_converter import FxOptions
 from tests.collectives.lowered_cases import require_equal
+from tests.collectives.steps import join_over_gpus, run_steps
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.interp import Interpreter
 from wrapper_ir.ops import CallExtern
 from wrapper_ir.passes import run_pipeline
 
 WORLD = 2
-PATIENCE = timedelta(seconds=60)
+STEPS = (
+    *("interpreter", "emitted Python"),
+    *("FX graph, direct", "FX graph, direct, read again", "FX graph, hop", "FX graph, hop, read again"),
+    *("kernels", "scattered"),
+)
 PROGRAM = """wir 0.3
 target cuda:RANK arch "sm_90"
 
@@ -121,29 +123,14 @@ def scattered(rank: int) -> dict[str, float]:
 
 def main(rank: int, folder: Path) -> None:
     """Each way to run the program, programs with every kernel, and shares of sums; until one fails."""
-    torch.cuda.set_device(rank)
-    dist.init_process_group(
-        "nccl",
-        init_method=f"file://{folder}/store",
-        rank=rank,
-        world_size=WORLD,
-        timeout=PATIENCE,
-        device_id=torch.device("cuda", rank),
-    )
+    join_over_gpus(rank, WORLD, folder)
     steps: dict[str, Callable[[], Any]] = {
         name: partial(equal_sums, way, rank) for name, way in ways(rank, folder).items()
     }
     steps["kernels"] = partial(require_equal, rank, WORLD, torch.device("cuda", rank))
     steps["scattered"] = partial(scattered, rank)
-    done: dict[str, Any] = {}
-    for name, step in steps.items():
-        try:
-            done[name] = step() or ""
-        except Exception:
-            done[name] = traceback.format_exc()
-        (folder / f"rank{rank}.json").write_text(json.dumps(done), encoding="utf-8")
-        if isinstance(done[name], str) and done[name]:
-            os._exit(1)  # no farewell: the other process may be waiting for something else
+    assert (*steps,) == STEPS
+    run_steps(rank, folder, steps)
     dist.barrier()
     os._exit(0)
 

@@ -8,45 +8,34 @@ from pathlib import Path
 import pytest
 
 from tests.collectives.parallel_worker import CASES
-from tests.collectives.processes import end, finish, outcome, start
+from tests.collectives.processes import run_workers
 
 WORKER = Path(__file__).parent / "parallel_worker.py"
 TRAINING = ("tensor_parallel_gpt", "fully_sharded_gpt")
 FILES = ("artifacts_of_ranks", "artifacts_that_are_compared", "shared_cache")
 
 
-def run_workers(folder: Path, world: int, *names: str) -> None:
+def _run(folder: Path, world: int, *names: str) -> None:
     """Runs the cases of these names on so many processes."""
-    workers = [start(rank, folder, WORKER, str(world), *names) for rank in range(world)]
-    try:
-        finish(workers)
-    finally:
-        for worker in workers:
-            end(worker)
-    for rank in range(world):
-        found = outcome(folder, rank)
-        log = (folder / f"rank{rank}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
-        failures = [f"{name}: {case['failure']}" for name, case in found.items() if case["failure"]]
-        assert not failures, f"rank {rank}\n" + "\n".join(failures)
-        assert list(found) == [*names], f"rank {rank} stopped after {[*found][-1:]}\n{log}"
+    run_workers(folder, WORKER, world, names, str(world), *names)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [pytest.param(2, marks=pytest.mark.conformance), 4])
 def test_without_compiling(tmp_path: Path, world: int) -> None:
-    run_workers(tmp_path, world, *(name for name in CASES if name not in (*TRAINING, *FILES)))
+    _run(tmp_path, world, *(name for name in CASES if name not in (*TRAINING, *FILES)))
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("world", [8, 32])
 def test_disagreement_of_many_processes(tmp_path: Path, world: int) -> None:
-    run_workers(tmp_path, world, "disagreement")
+    _run(tmp_path, world, "disagreement")
 
 
 @pytest.mark.conformance
 def test_files_and_caches_of_two_processes(tmp_path: Path) -> None:
     """`test_group_ranks.py` is its short sibling."""
-    run_workers(tmp_path, 2, *FILES)
+    _run(tmp_path, 2, *FILES)
 
 
 @pytest.mark.slow
@@ -55,10 +44,10 @@ def test_files_and_caches_of_two_processes(tmp_path: Path) -> None:
     [pytest.param(n, marks=() if n == "tensor_parallel_gpt" else pytest.mark.conformance) for n in TRAINING],
 )
 def test_training_on_two_processes(tmp_path: Path, name: str) -> None:
-    run_workers(tmp_path, 2, name)
+    _run(tmp_path, 2, name)
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("name", TRAINING)
 def test_training_on_four_processes(tmp_path: Path, name: str) -> None:
-    run_workers(tmp_path, 4, name)
+    _run(tmp_path, 4, name)
