@@ -25,7 +25,9 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
         raise scope.error(
             "CPP503",
             f"a storage in {kind} memory: a library has plain memory, and pinned for GPUs",
-            "leave the passes lower-collectives and register-buffers out" if storage.is_group_memory else "",
+            "leave the passes lower-collectives and register-buffers out, and torch._inductor.config._collective.auto_select off"
+            if storage.is_group_memory
+            else "",
         )
     most = _DEVICE_ALIGNMENT if place else DEFAULT_ALIGNMENT
     if storage.alignment > most:
