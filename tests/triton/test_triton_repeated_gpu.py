@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
+from torch.utils.flop_counter import FlopCounterMode
 
 from wrapper_ir_torch import repeated_operator
 
@@ -145,6 +146,17 @@ def test_streams_at_the_same_time() -> None:
         thread.join()
     assert len(wrong) == 1200
     assert not any(wrong)
+
+
+def test_modes_see_what_is_asked_for() -> None:
+    a, b, out = (torch.randn(64, 64, device="cuda") for _ in range(3))
+    run = repeated_operator("aten::mm.out", "cuda:0", 1)
+    for _ in range(4):
+        run(a, b, out=out)
+    with FlopCounterMode(display=False) as counter:
+        for _ in range(4):
+            run(a, b, out=out)
+    assert counter.get_total_flops() == 4 * 2 * 64**3
 
 
 def test_inside_of_a_graph() -> None:

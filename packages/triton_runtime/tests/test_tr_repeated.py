@@ -29,6 +29,7 @@ class Library:
     """The stream that callers run on."""
     setting: bool | None = True
     """Of the library's precision; None where it cannot tell."""
+    watchers: int | None = 0
     calls: int = 0
     recorded: int = 0
     queue: Callable[[Library, Tensor, Tensor], None] = field(default=lambda self, a, out: self.copy(a, out))
@@ -42,9 +43,8 @@ class Library:
         repeater = driver.operator_repeater(CPU)
         assert repeater is not None
         self.side = repeater.new_stream()
-        self.operator = repeater.repeated(
-            "lib::copy", self, (lambda: (True, False), self.precision), self.record, 1
-        )
+        settings, watchers = (lambda: (True, False), self.precision), (lambda: 0, lambda: self.watchers)
+        self.operator = repeater.repeated("lib::copy", self, settings, watchers, self.record, 1)
 
     def __call__(self, a: Tensor, *, out: Tensor, scale: float = 1) -> Tensor:
         self.calls += 1
@@ -153,7 +153,9 @@ def test_what_only_the_library_understands(library: Library) -> None:
     library.fake.library.fake_capture(1)
     assert [library.ran(lambda: library.operator(a, out=out)) for _ in range(3)] == [PLAIN] * 3
     library.fake.library.fake_capture(0)
-    library.setting = None
+    for library.watchers in (1, 2):
+        assert [library.ran(lambda: library.operator(a, out=out)) for _ in range(3)] == [PLAIN] * 3
+    library.watchers, library.setting = 0, None
     assert [library.ran(lambda: library.operator(a, out=out)) for _ in range(3)] == [PLAIN] * 3
 
 

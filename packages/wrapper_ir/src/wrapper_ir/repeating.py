@@ -22,11 +22,13 @@ class OperatorRepeater(Protocol):
         name: str,
         operator: Callable[..., Any],
         settings: tuple[Callable[[], Hashable], ...],
+        watchers: tuple[Callable[[], object], ...],
         record: Callable[..., object | None],
         calls: int,
     ) -> RepeatedOperator:
         """The operator `name`, whose last argument is its result. A call with the same numbers and layouts, addresses, stream and
-        `settings` as two before launches what the second one did; others are `operator`'s. The second one is `record`'s, which
+        `settings` as two before launches what the second one did; others, and all
+        while one of `watchers` gives something true, are `operator`'s. The second one is `record`'s, which
         gives what lies between `begin` and `end`. Made for a program with so many `calls`."""
 
 

@@ -17,6 +17,7 @@ from wrapper_ir import symmetric_operators
 from wrapper_ir.runtime import ProgramGroups, TorchCaller, TorchGroups
 
 __all__ = [
+    "WATCHERS",
     "allocating_from",
     "allows_multicast",
     "bytes_tensor",
@@ -131,6 +132,10 @@ def stream_at(address: int, device: torch.device) -> torch.cuda.Stream:
     if not address:
         return torch.cuda.default_stream(device)
     return torch.cuda.ExternalStream(address, device=device)  # type: ignore[no-untyped-call]  # torch's own
+
+
+WATCHERS: tuple[Callable[[], int], ...] = (torch._C._len_torch_dispatch_stack,)
+"""How many modes see each operator that is called (counters of operations, tracers)."""
 
 
 def product_settings() -> tuple[Callable[[], Hashable], ...]:

@@ -20,7 +20,7 @@ from wrapper_ir.errors import PluginError
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.repeating import OperatorRepeater, RepeatedOperator, RepeatingRuntime
 from wrapper_ir.types import Device
-from wrapper_ir_torch._compat import memory_pool, product_settings, stream_at, using_pool
+from wrapper_ir_torch._compat import WATCHERS, memory_pool, product_settings, stream_at, using_pool
 
 __all__ = ["REPEATERS", "Repeaters", "repeated_operator"]
 
@@ -63,7 +63,7 @@ class _Recording:
         def record(*args: Any, **kwargs: Any) -> object | None:
             return self._recorded(made, lambda: function(*args, **kwargs))
 
-        made = self._repeater.repeated(name, function, self._settings, record, calls)
+        made = self._repeater.repeated(name, function, self._settings, WATCHERS, record, calls)
         return made
 
     def _recorded(self, operator: RepeatedOperator, call: Callable[[], object]) -> object | None:

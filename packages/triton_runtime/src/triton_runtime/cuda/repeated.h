@@ -277,8 +277,8 @@ struct Repeated {
   void* context;
   std::int32_t device_type, device_index;
   StreamSource stream;
-  PyObject *driver, *function, *record, *settings, *failed;
-  Py_ssize_t setting_count;
+  PyObject *driver, *function, *record, *settings, *watchers, *failed;
+  Py_ssize_t setting_count, watcher_count;
   Known* known;
   std::uint64_t sets, clock;
   std::int64_t left;  // recordings that it may still make
@@ -317,6 +317,20 @@ bool add_argument(const Repeated& r, PyObject* o, Key* key) {
   return overflow == 0 && key->add(Py_TYPE(o) == &PyLong_Type ? -2 : -3) && key->add(value);
 }
 
+// Whether somebody watches what torch is asked for, or that cannot be told.
+bool is_watched(const Repeated& r) {
+  for (Py_ssize_t i = 0; i < r.watcher_count; ++i) {
+    PyObject* found = PyObject_CallNoArgs(PyTuple_GetItem(r.watchers, i));
+    const int is_true = found == nullptr ? -1 : PyObject_IsTrue(found);
+    Py_XDECREF(found);
+    if (is_true != 0) {
+      PyErr_Clear();
+      return true;
+    }
+  }
+  return false;
+}
+
 // What torch's settings say, bools or tuples of them; false where one cannot be told.
 bool add_settings(const Repeated& r, Key* key) {
   for (Py_ssize_t i = 0; i < r.setting_count; ++i) {
@@ -336,7 +350,7 @@ bool read_key(const Repeated& r, PyObject* const* args, Py_ssize_t count, PyObje
   const Py_ssize_t named = names == nullptr ? 0 : PyTuple_Size(names);
   key->count = 0;
   key->hash = 0;
-  bool fine = add_settings(r, key) && key->add(reinterpret_cast<std::intptr_t>(stream)) && key->add(count);
+  bool fine = !is_watched(r) && add_settings(r, key) && key->add(reinterpret_cast<std::intptr_t>(stream)) && key->add(count);
   for (Py_ssize_t i = 0; fine && i < named; ++i) fine = key->add(reinterpret_cast<std::intptr_t>(PyTuple_GetItem(names, i)));
   for (Py_ssize_t i = 0; fine && i < count + named; ++i) fine = add_argument(r, args[i], key);
   return fine;
@@ -448,7 +462,7 @@ void repeated_dealloc(PyObject* self) {
   Repeated* r = reinterpret_cast<Repeated*>(self);
   for (std::uint64_t i = 0; r->known != nullptr && i < r->sets * kWays; ++i) forget(&r->known[i]);
   PyMem_Free(r->known);
-  PyObject* const owned[] = {r->driver, r->function, r->record, r->settings, r->failed, r->stream.function, r->stream.argument};
+  PyObject* const owned[] = {r->driver, r->function, r->record, r->settings, r->watchers, r->failed, r->stream.function, r->stream.argument};
   for (PyObject* o : owned) Py_XDECREF(o);
   free_object(self);
 }
@@ -461,14 +475,14 @@ bool retain_context(const Api& api, int ordinal, void** context) {
 }
 
 // repeated(driver, graph functions, (ordinal, device type, device index), (address, function) stream, operator, record, settings,
-//          failed, calls) -> callable: takes the operator's arguments, the last of which is its result. It holds what four times as
+//          watchers, failed, calls) -> callable: takes the operator's arguments, the last of which is its result. It holds what four times as
 //          many calls queue.
 PyObject* repeated(PyObject*, PyObject* args) {
-  PyObject *driver, *graphs, *stream, *function, *record, *settings, *failed;
+  PyObject *driver, *graphs, *stream, *function, *record, *settings, *watchers, *failed;
   unsigned long long address;
   int ordinal, type, index, calls;
-  if (!PyArg_ParseTuple(args, "OS(iii)(KO)OOO!Oi", &driver, &graphs, &ordinal, &type, &index, &address, &stream, &function, &record,
-                        &PyTuple_Type, &settings, &failed, &calls)) {
+  if (!PyArg_ParseTuple(args, "OS(iii)(KO)OOO!O!Oi", &driver, &graphs, &ordinal, &type, &index, &address, &stream, &function, &record,
+                        &PyTuple_Type, &settings, &PyTuple_Type, &watchers, &failed, &calls)) {
     return nullptr;
   }
   const Api* api = static_cast<const Api*>(PyCapsule_GetPointer(driver, kCapsule));
@@ -482,6 +496,8 @@ PyObject* repeated(PyObject*, PyObject* args) {
   r.record = Py_NewRef(record);
   r.settings = Py_NewRef(settings);
   r.setting_count = PyTuple_Size(settings);
+  r.watchers = Py_NewRef(watchers);
+  r.watcher_count = PyTuple_Size(watchers);
   r.failed = Py_NewRef(failed);
   r.device_type = type;
   r.device_index = index;

@@ -39,6 +39,7 @@ class OperatorRepeater:
         name: str,
         operator: Callable[..., Any],
         settings: tuple[Callable[[], Hashable], ...],
+        watchers: tuple[Callable[[], object], ...],
         record: Callable[..., object | None],
         calls: int,
     ) -> RepeatedOperator:
@@ -48,7 +49,7 @@ class OperatorRepeater:
             _failed(name, status, error, text)
 
         parts = (self.api, self.functions, self.device, self.stream)
-        return self.extension.repeated(*parts, operator, record, settings, failed, calls)
+        return self.extension.repeated(*parts, operator, record, settings, watchers, failed, calls)
 
 
 def _failed(name: str, status: int, error: str, text: str) -> NoReturn:
