@@ -77,8 +77,9 @@ class _FirstResults(PythonEmitter):
 
 @dataclass(frozen=True)
 class _NoProducts(PythonEmitter):
-    """Programs whose matrix products do nothing."""
+    """Programs whose matrix products, which torch is asked for each time, do nothing."""
 
+    options: PyOptions = field(default=PyOptions(repeated_operators=False), init=False)
     name: str = field(default="no-products", init=False)
 
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
