@@ -27,6 +27,7 @@ __all__ = [
     "empty_symmetric",
     "end_allocation",
     "find_group",
+    "forget_workspaces",
     "free_storage",
     "group_backend",
     "group_store",
@@ -148,6 +149,11 @@ def product_settings() -> tuple[Callable[[], Hashable], ...]:
         torch._C._get_cublas_allow_fp16_accumulation,
         torch._C._get_deterministic_algorithms,
     )
+
+
+def forget_workspaces() -> None:
+    """cuBLAS gets new workspaces where torch is asked for a product; the memory of those before goes back to the pools that they are of."""
+    torch._C._cuda_clearCublasWorkspaces()
 
 
 def memory_pool() -> Any:  # Any: torch gives its class no types

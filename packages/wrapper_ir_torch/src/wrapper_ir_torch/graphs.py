@@ -20,6 +20,7 @@ from wrapper_ir.runtime import Span
 from wrapper_ir_torch._compat import (
     allocating_from,
     end_allocation,
+    forget_workspaces,
     free_storage,
     is_dense,
     new_stream,
@@ -125,7 +126,7 @@ class TorchGraphs:
         graph = torch.cuda.CUDAGraph()
         gc.collect()  # what dies during a recording may be a graph, which cannot be destroyed then
         torch.cuda.synchronize(self.device)
-        torch._C._cuda_clearCublasWorkspaces()  # those of a recording are the pool's
+        forget_workspaces()  # those of a recording are the pool's
         torch.cuda.empty_cache()  # plain runs have needed what now comes from the pool
         with paused_collection(), torch.cuda.stream(side):
             try:
@@ -135,7 +136,7 @@ class TorchGraphs:
             except BaseException:
                 self._abandon(graph)
                 raise
-        torch._C._cuda_clearCublasWorkspaces()
+        forget_workspaces()
         return graph.replay, results
 
     def _recording_stream(self) -> torch.cuda.Stream:

@@ -2,7 +2,8 @@
 
 What a product launches is seen once, on a stream that is recorded and never run. Its kernels may use the workspace that torch gives to
 that stream: it lies in a pool of ours, so that it stays where it is, and each stream that programs run on has its own, so that the
-kernels that use one run in order.
+kernels that use one run in order. The workspace of a stream that programs run on is given back, so that there are no two for it unless
+others ask torch for products there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from wrapper_ir.errors import PluginError
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.repeating import OperatorRepeater, RepeatedOperator, RepeatingRuntime
 from wrapper_ir.types import Device
-from wrapper_ir_torch._compat import WATCHERS, memory_pool, product_settings, stream_at, using_pool
+from wrapper_ir_torch._compat import (
+    WATCHERS,
+    forget_workspaces,
+    memory_pool,
+    product_settings,
+    stream_at,
+    using_pool,
+)
 
 __all__ = ["REPEATERS", "Repeaters", "repeated_operator"]
 
@@ -79,7 +87,9 @@ class _Recording:
                 except RuntimeError:
                     operator.end(side)
                     return None
-                return operator.end(side)
+                found = operator.end(side)
+            forget_workspaces()  # that of the stream that is in use, which nobody may ask for again
+            return found
 
     def _side(self) -> int:
         current = torch.cuda.current_stream(self._device).cuda_stream
