@@ -79,7 +79,7 @@ class _FirstResults(PythonEmitter):
 class _NoProducts(PythonEmitter):
     """Programs whose matrix products, which torch is asked for each time, do nothing."""
 
-    options: PyOptions = field(default=PyOptions(repeated_operators=False), init=False)
+    options: PyOptions = field(default_factory=lambda: PyOptions(repeated_operators=False))
     name: str = field(default="no-products", init=False)
 
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
