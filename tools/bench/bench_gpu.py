@@ -68,21 +68,25 @@ same process left behind. Now backward's recording takes the memory of what forw
 use: with graphs 3080, give or take 80."""
 
 OUTCOME = """\
-Calls: with graphs a call takes 1.004 to 1.02 of a bare replay where calls are queued in a row. One call until finished takes 1.13 to
-1.18 of it for the two small rows, not 1.03: before any backend is asked, guards and autograd's wrappers take 29 and 74 us (below). It is below stock's
-reduce-overhead in every row, and the host is done in 0.55 and 0.63 of its time: of the 112 us for GPT-2 those 74 are the same for both sides,
-so that 0.5, which is 89 us, is out of reach there. Without graphs 0.70 and 0.68 of stock, where allocating each result takes 0.78 and 0.77; Python and FX take the same. 0.55 is not reached: two thirds of a
-call are torch's products, whose host time calling torch's C function does not lower (11.8 of 12.0 us), and launches. 8 x 256 tokens are no
-longer slower than stock, since products are padded as it pads them.
+Calls: with graphs a call takes 1.005 to 1.02 of a bare replay where calls are queued in a row. One call until finished takes 1.16 and 1.13 of it
+for the two small rows, not 1.03: before any backend is asked, guards and autograd's wrappers take 29 and 74 us (below). It is below stock's
+reduce-overhead in every row, and the host is done in 0.57 and 0.67 of its time: of the 110 us for GPT-2 those 74 are the same for both sides,
+so that 0.5, which is 83 us, is out of reach there. Split products take 0.89 of the row without, in a row and until finished, as predicted.
 
-Training: equal losses; 0.81 of stock without graphs, worse than predicted, since autograd's part and the optimizer are the same on
-both sides; with graphs 0.99 of reduce-overhead.
+Without graphs 0.48 and 0.56 of stock, 0.48 and 0.53 in the run before, 0.70 and 0.68 when products were asked of torch each time; Python and FX take the
+same. That is less gained than predicted: a launch takes the host 3 us, cuBLAS launches two kernels for a product of the 48 layers, and GPT-2's
+kernels take the device 904 us where each is launched on its own, 702 in a graph. 8 x 256 tokens are no longer slower than stock, since products are
+padded as it pads them.
 
-First calls: from warm caches 0.64 to 0.83, better than predicted. In fresh caches 0.86 to 1.10. Before kernels were compiled in the process
-itself until the process is there that compilers are forked from, the two small models took 3.7 and 2.1 of stock. What remains of the tiny model's
-0.2 s are imports of our modules. Pausing Python's collector meanwhile moves its work to the end and saves nothing.
+Training: equal losses; 0.76 of stock without graphs (0.71 and 0.74 in two runs before), and 34 MiB less allocated at the worst moment. With graphs 1.00
+of reduce-overhead, and 178 MiB more reserved (480 more before backward's recording took what forward had saved): what the first, plain calls freed
+holds the optimizer's state, and is not given back.
 
-Calls and training steps, the host's parts (before memory was planned) and first calls are of three runs."""
+First calls: from warm caches 0.57 to 0.81. In fresh caches 0.85 and 0.88 for GPT-2, 1.07 and 1.13 for the two small models, some 0.25 s, of which imports of our
+modules are the most. Before kernels were compiled in the process itself until the process is there that compilers are forked from, these took 3.7
+and 2.1 of stock. Pausing Python's collector meanwhile moves its work to the end and saves nothing.
+
+The host's parts: the first row is of this run (products were 651 us of 989 when torch was asked for each), the second one of before."""
 
 _ROUNDS, _CALLS = 15, 10
 _ROW = 50
