@@ -44,7 +44,7 @@ class Library:
         assert repeater is not None
         self.side = repeater.new_stream()
         settings, watchers = (lambda: (True, False), self.precision), (lambda: 0, lambda: self.watchers)
-        self.operator = repeater.repeated("lib::copy", self, settings, watchers, self.record, 1)
+        self.operator = repeater.repeated("lib::copy", self, settings, watchers, self.record, 16)
 
     def __call__(self, a: Tensor, *, out: Tensor, scale: float = 1) -> Tensor:
         self.calls += 1
