@@ -84,6 +84,12 @@ def test_fx(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
+def test_an_operator_without_arguments() -> None:
+    text = 'wir 0.3\ntarget cuda:0\n\nextern "lib::tick() -> ()"\n\nfunc @main() {\n  call lib::tick()\n  return\n}\n'
+    source = str(py_wrapper.emit(bare_artifact(parse_program(text))))
+    assert "tick()" in source
+
+
 def test_without_a_device() -> None:
     """The operator's own function, and only for operators that are nothing but their kernels."""
     if not torch.cuda.is_available():

@@ -19,10 +19,11 @@ from fx_converter.emitted import node_origin
 from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import constant_windows
-from wrapper_ir.analysis.repeatable import is_repeatable
+from wrapper_ir.analysis.repeatable import repeats_on
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.emitted import LineOrigin
 from wrapper_ir.runtime import RECORDERS, BufferPool
+from wrapper_ir.types import Device
 from wrapper_ir_torch import TorchGraphs, repeated_operator
 
 __all__ = ["BoxedSource", "boxed_call", "boxed_function", "boxed_source", "boxed_text"]
@@ -108,7 +109,7 @@ def boxed_text(
 def _make_recorders(source: BoxedSource, recordings: int) -> None:
     """Puts what records functions among the objects of a text."""
     for name, inner in source.recorded.items():
-        function, device, _, tensors, static, written, *given = inner.facts
+        function, device, _, tensors, static, written, given = inner.facts
         source.scope[name] = RECORDERS.get(device, TorchGraphs).recorded(
             _over_lists(boxed_function(inner)),
             function,
@@ -116,7 +117,7 @@ def _make_recorders(source: BoxedSource, recordings: int) -> None:
             tensors=tensors,
             static=static,
             written=written,
-            given=given[0] if given else (),  # graphs of before that existed do without
+            given=given,
         )
 
 
@@ -234,9 +235,9 @@ class _Writer(StraightLine):
         target: Any = node.target
         out = node.kwargs.get("out")
         if self._repeats and isinstance(target, torch._ops.OpOverload) and isinstance(out, fx.Node):
-            name, device = target.name(), str(out.meta["val"].device)  # type: ignore[no-untyped-call]  # torch leaves it so
-            if is_repeatable(name) and device.startswith("cuda:"):
-                return self.object(self._repeater(name, device, target), target.overloadpacket.__name__)
+            name, device = target.name(), out.meta["val"].device  # type: ignore[no-untyped-call]  # torch leaves it so
+            if repeats_on(name, Device(device.type, device.index)):
+                return self.object(self._repeater(name, str(device), target), target.overloadpacket.__name__)
         return super().function(node)
 
     def _repeater(self, name: str, device: str, target: Any) -> Callable[..., Any]:

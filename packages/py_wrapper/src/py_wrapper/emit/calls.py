@@ -10,6 +10,8 @@ from wrapper_ir.analysis.repeatable import repeats_on
 from wrapper_ir.expr import Expr, Float, Int
 from wrapper_ir.lowering import steps
 from wrapper_ir.quoting import python_keyword, python_string
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
 
 __all__ = ["call_operator", "launch", "start_collective", "unpack", "wait"]
 
@@ -46,15 +48,17 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
 
 def _operator(step: steps.CallOperator, scope: FunctionScope) -> str:
     """The operator's function; what repeats a product, on a device that can."""
-    name = step.operator.extern.name
-    device = repeats_on(name, step.arguments[-1].value) if scope.module.options.repeated_operators else None
-    if device is None:
-        return scope.module.extern_names[name]
-    function = scope.module.helper(Helper.REPEATED)
-    calls = scope.module.calls_of(name)
-    return scope.lookup(
-        PLAIN_FUNCTIONS[name], f"{function}({python_string(name)}, {python_string(device)}, {calls})"
-    )
+    name, module = step.operator.extern.name, scope.module
+    out = step.arguments[-1].value if module.options.repeated_operators and step.arguments else None
+    if (
+        not isinstance(out, Value)
+        or not isinstance(out.type, TensorType)
+        or not repeats_on(name, out.type.device)
+    ):
+        return module.extern_names[name]
+    where, calls = python_string(str(out.type.device)), module.operator_calls[name]
+    text = f"{module.helper(Helper.REPEATED)}({python_string(name)}, {where}, {calls})"
+    return scope.lookup(PLAIN_FUNCTIONS[name], text)
 
 
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:

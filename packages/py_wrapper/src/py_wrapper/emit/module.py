@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container
 
 from py_wrapper.emit.helpers import Helper
@@ -57,6 +58,10 @@ class ModuleScope:
         self.kernel_names = {k.name: self.names(short_name(k.name)) for k in plan.kernels}
         # all of them before any function is written, so that no variable of a function hides one
         self.streams = {stream: self.names(f"stream{stream.number}") for stream in plan.streams}
+        self.operator_calls = Counter(
+            op.target for f in program.functions for op in f.body if isinstance(op, CallExtern)
+        )
+        """How many calls of each operator the program has."""
         self.extern_globals: dict[str, str] = {}
         self.extern_names = {e.name: self._extern_name(e.name) for e in plan.operators}
         self.constant_names = {c.value: self.names(c.value.name) for c in program.constants}
@@ -103,11 +108,6 @@ class ModuleScope:
             self.runtime("custom_container")
             self.containers[key] = (self.names(f"flatten_{stem}"), self.names(f"build_{stem}"))
         return self.containers[key]
-
-    def calls_of(self, operator: str) -> int:
-        """How many calls of an operator the program has."""
-        ops = (op for function in self.program.functions for op in function.body)
-        return sum(isinstance(op, CallExtern) and op.target == operator for op in ops)
 
     def lookup(self, wish: str, text: str, hidden: Container[str] = ()) -> str:
         """The global name of what `text` makes; a new one is not among `hidden`."""

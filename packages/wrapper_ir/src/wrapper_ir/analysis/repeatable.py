@@ -6,8 +6,7 @@ no result, reads no number from a tensor, and draws no random number.
 
 from __future__ import annotations
 
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.types import Device
 
 __all__ = ["is_repeatable", "repeats_on"]
 
@@ -19,9 +18,6 @@ def is_repeatable(name: str) -> bool:
     return name in _PRODUCTS
 
 
-def repeats_on(name: str, result: object) -> str | None:
-    """The device on which a call may be repeated whose `out` argument this is; None where it may not."""
-    if not is_repeatable(name) or not isinstance(result, Value) or not isinstance(result.type, TensorType):
-        return None
-    device = result.type.device
-    return str(device) if device.type == "cuda" and device.index is not None else None
+def repeats_on(name: str, device: Device) -> bool:
+    """Whether calls of the operator may be repeated whose result lies on this device."""
+    return is_repeatable(name) and device.type == "cuda" and device.index is not None
