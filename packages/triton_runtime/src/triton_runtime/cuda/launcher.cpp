@@ -692,18 +692,33 @@ inline Result raw_launch(const Kernel& k, const Config& c, void** params) {
                       : k.api->LaunchKernelEx(&c, k.function, params, nullptr);
 }
 
-// Called without the lock of the interpreter: the driver waits while its queue is full, and what it waits for may need Python.
-Result launch_anywhere(const Kernel& k, const Config& config, void** params) {
-  Result status = raw_launch(k, config, params);
-  if (status == kInvalidContext || status == kInvalidHandle) [[unlikely]] {
-    // A thread that has not used the device yet, or that is busy with another one.
-    if (k.api->CtxPushCurrent(k.context) == 0) {
-      status = raw_launch(k, config, params);
-      void* popped = nullptr;
-      k.api->CtxPopCurrent(&popped);
-    }
+// What `run` gives with a context that is current meanwhile, or why that cannot be.
+template <class Run>
+Result in_context(const Api& api, void* context, Run run) {
+  Result status = api.CtxPushCurrent(context);
+  if (status == 0) {
+    status = run();
+    void* popped = nullptr;
+    api.CtxPopCurrent(&popped);
   }
   return status;
+}
+
+// Launches, and again in the context where a thread has not used the device yet, or is busy with another one. Called without the lock of
+// the interpreter: the driver waits while its queue is full, and what it waits for may need Python.
+template <class Launch>
+Result launch_anywhere(const Api& api, void* context, Launch launch) {
+  const Result status = launch();
+  if (status != kInvalidContext && status != kInvalidHandle) [[likely]] {
+    return status;
+  }
+  Result again = status;
+  in_context(api, context, [&] { return again = launch(); });
+  return again;
+}
+
+Result launch_anywhere(const Kernel& k, const Config& config, void** params) {
+  return launch_anywhere(*k.api, k.context, [&] { return raw_launch(k, config, params); });
 }
 
 // A launch whose arguments are read: its grid, its stream, and room for its values and for pointers to its parameters.

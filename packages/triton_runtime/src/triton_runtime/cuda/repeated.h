@@ -218,19 +218,11 @@ Result launch_one(const Launches& l, QueuedLaunch& item, void* stream) {
 
 // Called without the lock of the interpreter.
 Result launch_queued(const Launches& l, void* stream) {
-  for (std::int32_t i = 0; i < l.count; ++i) {
-    Result status = launch_one(l, l.items[i], stream);
-    if (status == kInvalidContext || status == kInvalidHandle) [[unlikely]] {
-      // A thread that has not used the device yet, or that is busy with another one.
-      if (l.api->CtxPushCurrent(l.context) == 0) {
-        status = launch_one(l, l.items[i], stream);
-        void* popped = nullptr;
-        l.api->CtxPopCurrent(&popped);
-      }
-    }
-    if (status != 0) [[unlikely]] return status;
+  Result status = 0;
+  for (std::int32_t i = 0; status == 0 && i < l.count; ++i) {
+    status = launch_anywhere(*l.api, l.context, [&] { return launch_one(l, l.items[i], stream); });
   }
-  return 0;
+  return status;
 }
 
 void launches_dealloc(PyObject* self) {
@@ -515,15 +507,6 @@ PyObject* repeated(PyObject*, PyObject* args) {
 
 // --- recordings
 
-Result in_context(const Api& api, void* context, Result (*run)(const GraphApi&, void**), const GraphApi& graphs, void** argument) {
-  Result status = api.CtxPushCurrent(context);
-  if (status != 0) return status;
-  status = run(graphs, argument);
-  void* popped = nullptr;
-  api.CtxPopCurrent(&popped);
-  return status;
-}
-
 // new_stream(driver, graph functions, ordinal) -> a raw stream that nobody else has; raises OSError
 PyObject* new_stream(PyObject*, PyObject* args) {
   PyObject *driver, *graphs;
@@ -533,8 +516,7 @@ PyObject* new_stream(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OSi", &driver, &graphs, &ordinal) || !copy_functions(graphs, &functions)) return nullptr;
   const Api* api = static_cast<const Api*>(PyCapsule_GetPointer(driver, kCapsule));
   if (api == nullptr || !retain_context(*api, ordinal, &context)) return nullptr;
-  const auto create = [](const GraphApi& api, void** made) { return api.StreamCreate(made, kNonBlocking); };
-  if (const Result status = in_context(*api, context, create, functions, &stream)) {
+  if (const Result status = in_context(*api, context, [&] { return functions.StreamCreate(&stream, kNonBlocking); })) {
     return PyErr_Format(PyExc_OSError, "CUDA gives no stream: status %d", status);
   }
   return PyLong_FromVoidPtr(stream);
@@ -547,30 +529,28 @@ PyObject* repeated_begin(PyObject* self, PyObject* number) {
   const Repeated& r = *reinterpret_cast<Repeated*>(self);
   void* stream = PyLong_AsVoidPtr(number);
   if (PyErr_Occurred() != nullptr) return nullptr;
-  const auto begin = [](const GraphApi& api, void** stream) { return api.StreamBeginCapture(*stream, kRelaxed); };
-  if (const Result status = in_context(*r.api, r.context, begin, r.graphs, &stream)) return repeat_failed(r, status);
+  const auto begin = [&] { return r.graphs.StreamBeginCapture(stream, kRelaxed); };
+  if (const Result status = in_context(*r.api, r.context, begin)) return repeat_failed(r, status);
   Py_RETURN_NONE;
 }
 
 PyObject* repeated_end(PyObject* self, PyObject* number) {
   const Repeated& r = *reinterpret_cast<Repeated*>(self);
-  void* place[2] = {PyLong_AsVoidPtr(number), nullptr};
+  void *stream = PyLong_AsVoidPtr(number), *graph = nullptr;
   if (PyErr_Occurred() != nullptr) return nullptr;
-  const auto end = [](const GraphApi& api, void** place) { return api.StreamEndCapture(place[0], &place[1]); };
-  if (in_context(*r.api, r.context, end, r.graphs, place) != 0 || place[1] == nullptr) Py_RETURN_NONE;
+  const auto end = [&] { return r.graphs.StreamEndCapture(stream, &graph); };
+  if (in_context(*r.api, r.context, end) != 0 || graph == nullptr) Py_RETURN_NONE;
   PyObject* made = PyType_GenericAlloc(launches_type, 0);
   if (made == nullptr) return nullptr;
   Launches& l = *reinterpret_cast<Launches*>(made);
   l.api = r.api;
   l.graphs = r.graphs;
   l.context = r.context;
-  Result status = r.api->CtxPushCurrent(r.context);
-  if (status == 0) {
-    status = copy_chain(&l, place[1]);
-    r.graphs.GraphDestroy(place[1]);
-    void* popped = nullptr;
-    r.api->CtxPopCurrent(&popped);
-  }
+  const Result status = in_context(*r.api, r.context, [&] {
+    const Result copied = copy_chain(&l, graph);
+    r.graphs.GraphDestroy(graph);
+    return copied;
+  });
   if (status == 0) return made;
   Py_DECREF(made);
   Py_RETURN_NONE;
