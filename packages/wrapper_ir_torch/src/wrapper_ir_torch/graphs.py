@@ -13,9 +13,7 @@ import torch
 from torch import Tensor
 
 from wrapper_ir.collection import paused_collection
-from wrapper_ir.errors import PluginError
 from wrapper_ir.protocols import AddressComparer
-from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime import Span
 from wrapper_ir_torch._compat import (
     allocating_from,
@@ -31,17 +29,9 @@ from wrapper_ir_torch._compat import (
     window_of,
     window_of_copy,
 )
+from wrapper_ir_torch.runtimes import triton_runtime
 
 __all__ = ["TorchGraphs"]
-
-
-def _comparer() -> AddressComparer | None:
-    """The runtime of Triton kernels, which programs for CUDA have loaded already."""
-    try:
-        found = kernel_runtime("triton")
-    except PluginError:
-        return None
-    return found if isinstance(found, AddressComparer) else None
 
 
 class _Ending:
@@ -93,8 +83,8 @@ class TorchGraphs:
     def checker(self, args: Sequence[Any], positions: Sequence[int]) -> Callable[[list[Any]], bool]:
         """Native code compares 96 in less than 1 us, Python in 6, the function that torch has for it in 13."""
         found = [args[i].data_ptr() for i in positions]
-        native = _comparer()
-        check = None if native is None else native.address_check(positions, found)
+        native = triton_runtime()
+        check = native.address_check(positions, found) if isinstance(native, AddressComparer) else None
         if check is not None:
             return check
         if len(positions) < 2:

@@ -2,8 +2,8 @@
 
 What a product launches is seen once, on a stream that is recorded and never run. Its kernels may use the workspace that torch gives to
 that stream: it lies in a pool of ours, so that it stays where it is, and each stream that programs run on has its own, so that the
-kernels that use one run in order. The workspace of a stream that programs run on is given back, so that there are no two for it unless
-others ask torch for products there.
+kernels that use one run in order. The workspace of a stream that programs run on is given back, so that the stream has one, unless others
+ask torch for products there.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import torch
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.analysis.repeatable import is_repeatable
 from wrapper_ir.collection import paused_collection
-from wrapper_ir.errors import PluginError
-from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.repeating import OperatorRepeater, RepeatedOperator, RepeatingRuntime
 from wrapper_ir.types import Device
 from wrapper_ir_torch._compat import (
@@ -29,6 +27,7 @@ from wrapper_ir_torch._compat import (
     stream_at,
     using_pool,
 )
+from wrapper_ir_torch.runtimes import triton_runtime
 
 __all__ = ["REPEATERS", "Repeaters", "repeated_operator"]
 
@@ -99,11 +98,8 @@ class _Recording:
 
 
 def _repeater(device: Device) -> OperatorRepeater | None:
-    """The runtime of Triton kernels has one, where it is installed and the device is there."""
-    try:
-        runtime = kernel_runtime("triton")
-    except PluginError:
-        return None
+    """The runtime of Triton kernels has one, where the device is there."""
+    runtime = triton_runtime()
     return runtime.operator_repeater(device) if isinstance(runtime, RepeatingRuntime) else None
 
 

@@ -193,7 +193,7 @@ class Recorded:
             _LOG.info("%s: a caller holds results %s across calls; they are copied", self.name, sorted(held))
             return None
         if not lent.taken.isdisjoint(held):
-            return None  # their memory is another recording's: there is no leaving it to the caller
+            return None  # their memory is another recording's, and cannot be left to the caller
         return self._anew(key, args, numbers)
 
     def _apart(
