@@ -1,5 +1,5 @@
 """A device that records, whose memory is simulated: what recordings allocate and free lies in one arena, where a replay really writes
-over what lies there, and bytes are counted.
+over what lies there, and what lies outside of it in others. Cells are counted, those of segments that are partly free among them.
 """
 
 from __future__ import annotations
@@ -10,29 +10,84 @@ from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 
 from wrapper_ir.runtime import Span
 
-__all__ = ["ArenaGraphs", "Array"]
+__all__ = ["Arena", "ArenaGraphs", "Array"]
 
 _SEGMENT = 16
-"""Cells that the arena grows by at least."""
-_HEAP = 1 << 40
-"""Where memory outside of the arena begins."""
+"""Cells that an arena grows by at least."""
+_APART = 1 << 40
+"""Addresses of an arena."""
+
+
+class Arena:
+    """Memory in segments, each as large as what it was made for or larger. What is freed is allocated again: the smallest piece
+    that is large enough, the first of those."""
+
+    def __init__(self, number: int) -> None:
+        self.segments: list[Span] = []
+        self._free: list[Span] = []
+        self._end = number * _APART + 1
+
+    @property
+    def size(self) -> int:
+        """Cells of all segments."""
+        return sum(end - begin for begin, end in self.segments)
+
+    @property
+    def unused(self) -> int:
+        """Those that are free."""
+        return sum(end - begin for begin, end in self._free)
+
+    def allocate(self, cells: int) -> int:
+        """Where so many are, which nobody else has."""
+        fits = [(end - begin, begin) for begin, end in self._free if end - begin >= cells]
+        if not fits:
+            begin, self._end = (
+                self._end,
+                self._end + max(cells, _SEGMENT) + 1,
+            )  # a gap, so that segments stay apart
+            self.segments.append((begin, self._end - 1))
+            insort(self._free, self.segments[-1])
+            fits = [(self._end - 1 - begin, begin)]
+        size, begin = min(fits)
+        self._free.remove((begin, begin + size))
+        if cells < size:
+            insort(self._free, (begin + cells, begin + size))
+        return begin
+
+    def free(self, span: Span) -> None:
+        """Ends what was allocated."""
+        insort(self._free, span)
+        self._free = _merged(self._free)
+
+    def has(self, array: Array) -> bool:
+        """Whether an array lies here."""
+        return any(begin <= array.span[0] < end for begin, end in self.segments)
+
+    def give_back(self) -> None:
+        """Ends segments in which nothing is allocated."""
+        gone = {*self.segments} & {*self._free}
+        self.segments = [each for each in self.segments if each not in gone]
+        self._free = [each for each in self._free if each not in gone]
 
 
 class _Storage:
-    """Cells from `begin` on. Its end gives them back, unless that has been done already."""
+    """Cells of an arena. Its end gives them back, unless that has been done already."""
 
-    def __init__(self, device: ArenaGraphs, begin: int, count: int) -> None:
+    def __init__(self, device: ArenaGraphs, arena: Arena, cells: int) -> None:
         self.device = device
-        self.span = (begin, begin + count)
+        self.arena = arena
+        begin = arena.allocate(cells)
+        self.span = (begin, begin + cells)
         self.is_owner = True
 
     def give_back(self) -> None:
         if self.is_owner:
             self.is_owner = False
-            self.device.free(self.span)
+            self.device.free(self.arena, self.span)
 
     def __del__(self) -> None:
         self.give_back()
@@ -73,28 +128,48 @@ class _Step:
 
 @dataclass
 class ArenaGraphs:
-    """See `wrapper_ir.runtime.GraphDevice`. `held` is how many cells are allocated outside of the arena, `peak` how many were at
-    most, with those of the arena."""
+    """See `wrapper_ir.runtime.GraphDevice`. `held` is how many cells are allocated outside of the arena of recordings, `peak` how many
+    were at most, with those of that arena. `reserved_peak` counts all cells of segments."""
 
     current: Hashable | None = 1
     recordings: int = 0
     replays: int = 0
     held: int = 0
     peak: int = 0
+    reserved_peak: int = 0
     fails: bool = False
+    is_elsewhere: bool = False
+    """Whether arguments lie on another device."""
+    general: Arena = field(init=False)
+    recorded: Arena = field(init=False)
     _cells: dict[int, int] = field(default_factory=dict)
-    _segments: list[Span] = field(default_factory=list)
-    _free: list[Span] = field(default_factory=list)
-    _heap: int = _HEAP
+    _numbers: Iterator[int] = field(default_factory=count)
+    _apart: list[Arena] = field(default_factory=list)
+    """Where warm-ups have allocated."""
+    _spare: Arena | None = None
+    """The one of them in which the next one allocates."""
+    _allocating: Arena = field(init=False)
     _steps: list[_Step] | None = None
+
+    def __post_init__(self) -> None:
+        self.recorded, self.general = self._arena(), self._arena()
+        self._allocating = self.general
+
+    def _arena(self) -> Arena:
+        return Arena(next(self._numbers))
 
     # --- what functions do
 
-    def empty(self, count: int) -> Array:
+    def empty(self, cells: int) -> Array:
         """Memory whose content is anything."""
-        begin = self._from_heap(count) if self._steps is None else self._from_arena(count)
-        self.peak = max(self.peak, self.held + self.arena)
-        return Array(_Storage(self, begin, count))
+        made = self._allocate(self._allocating, cells)
+        self.peak = max(self.peak, self.held + self.recorded.size)
+        self.reserved_peak = max(self.reserved_peak, self.reserved)
+        return made
+
+    def _allocate(self, arena: Arena, cells: int) -> Array:
+        self.held += cells if arena is not self.recorded else 0
+        return Array(_Storage(self, arena, cells))
 
     def run(self, compute: Compute, out: Array, *inputs: Array) -> None:
         """Writes `out`, now or when it is replayed."""
@@ -119,22 +194,14 @@ class ArenaGraphs:
         return self._read(array.span)
 
     @property
-    def arena(self) -> int:
-        """The cells of the arena."""
-        return sum(end - begin for begin, end in self._segments)
+    def reserved(self) -> int:
+        """The cells of all segments."""
+        return sum(each.size for each in (self.recorded, self.general, *self._apart))
 
-    @property
-    def unused(self) -> int:
-        """The cells of the arena that are free."""
-        return sum(end - begin for begin, end in self._free)
-
-    def free(self, span: Span) -> None:
+    def free(self, arena: Arena, span: Span) -> None:
         """Ends memory."""
-        if span[0] >= _HEAP:
-            self.held -= span[1] - span[0]
-        else:
-            insort(self._free, span)
-            self._free = _merged(self._free)
+        self.held -= span[1] - span[0] if arena is not self.recorded else 0
+        arena.free(span)
 
     def _do(self, step: _Step) -> None:
         self._write(step.out, step.compute(*map(self._read, step.inputs)))
@@ -144,25 +211,6 @@ class ArenaGraphs:
 
     def _write(self, span: Span, values: Sequence[int]) -> None:
         self._cells.update(zip(range(*span), values, strict=True))
-
-    def _from_heap(self, count: int) -> int:
-        begin = self._heap
-        self._heap += count + 1
-        self.held += count
-        return begin
-
-    def _from_arena(self, count: int) -> int:
-        at = next((i for i, (begin, end) in enumerate(self._free) if end - begin >= count), None)
-        if at is None:
-            begin = self._segments[-1][1] + 1 if self._segments else 1
-            segment = (begin, begin + max(count, _SEGMENT))
-            self._segments.append(segment)
-            insort(self._free, segment)
-            at = self._free.index(segment)
-        begin, end = self._free.pop(at)
-        if begin + count < end:
-            insort(self._free, (begin + count, end))
-        return begin
 
     # --- of a device
 
@@ -180,17 +228,18 @@ class ArenaGraphs:
         return lambda args: self.addresses(args, positions) == there
 
     def is_here(self, args: Sequence[Array], positions: Sequence[int]) -> bool:
-        return True
+        return not self.is_elsewhere
 
     def buffer(self, arg: Array) -> Array:
-        count = arg.span[1] - arg.span[0]
-        return Array(_Storage(self, self._from_arena(count), count))
+        return self._allocate(self.recorded, arg.span[1] - arg.span[0])
 
     def copy(self, targets: list[Array], sources: list[Array]) -> None:
         for target, source in zip(targets, sources, strict=True):
             self._write(target.span, self.read(source))
 
     def record(self, run: Callable[[], Sequence[Array]]) -> tuple[Callable[[], None], tuple[Array, ...]]:
+        self._spare = None
+        self.give_back()
         with self._recording() as steps:
             results = tuple(run())
             if self.fails:
@@ -204,9 +253,33 @@ class ArenaGraphs:
         steps: list[_Step] = []
         self._steps = steps
         try:
-            yield steps
+            with self._from(self.recorded):
+                yield steps
         finally:
             self.current, self._steps = stream, None
+
+    @contextmanager
+    def _from(self, arena: Arena) -> Iterator[None]:
+        before, self._allocating = self._allocating, arena
+        try:
+            yield
+        finally:
+            self._allocating = before
+
+    def warm_up(self, run: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
+        if self._spare is None:
+            self.give_back()
+            self._spare = self._arena()
+            self._apart.append(self._spare)
+        with self._from(self._spare):
+            return run()
+
+    def give_back(self) -> None:
+        """Ends segments in which nothing is allocated, but those of recordings."""
+        self.general.give_back()
+        for each in self._apart:
+            each.give_back()
+        self._apart = [each for each in self._apart if each.segments or each is self._spare]
 
     def _replay(self, steps: Sequence[_Step]) -> None:
         self.replays += 1
@@ -214,7 +287,7 @@ class ArenaGraphs:
             self._do(step)
 
     def memory(self) -> Sequence[Span]:
-        return [*self._segments]
+        return [*self.recorded.segments]
 
     def spans(self, tensors: Sequence[Array]) -> Sequence[Span]:
         return [x.span for x in tensors]

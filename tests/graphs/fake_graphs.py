@@ -123,6 +123,10 @@ class FakeGraphs:
 
         return replay, results
 
+    def warm_up(self, run: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+        self.counts["warm-ups"] += 1
+        return run()
+
     def memory(self) -> Sequence[Span]:
         return []  # each recording has its own
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -146,3 +147,84 @@ def test_a_result_that_is_held_while_an_earlier_recording_runs() -> None:
         calls[0]([x])
         torch.testing.assert_close(held, x + 5, rtol=0, atol=0)
         del held
+
+
+def general_memory() -> int:
+    """Bytes of torch's segments outside of pools, when it has given back those that are free."""
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    segments = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]  # torch's own
+    return sum(s["total_size"] for s in segments if tuple(s["segment_pool_id"]) == (0, 0))
+
+
+def test_what_warm_ups_free_is_given_back() -> None:
+    """Also where a first step leaves an optimizer's state, which is allocated while gradients are there."""
+    step, state = Step(given=True), list[Tensor]()
+    before = general_memory()
+    for number in range(6):
+        result, found, want = step(float(number))
+        torch.testing.assert_close(found, want, rtol=0, atol=0)
+        state = state or [torch.zeros_like(found[0]) for _ in range(2 * _COUNT)]
+        del result, found, want
+    assert len(state) == 2 * _COUNT
+    assert general_memory() - before <= 2 * _COUNT * 4 * _MIB + 20 * _MIB
+
+
+def test_results_of_warm_ups_that_are_kept_for_ever() -> None:
+    """While their memory goes back to the device around them, and recordings are made and replayed."""
+    recorder = Recorder(TorchGraphs("cuda:0"))
+
+    def function(args: list[Tensor], scale: int) -> tuple[Tensor, ...]:
+        (x,) = args
+        args.clear()
+        return (x * scale, (x + scale) * 2)
+
+    call = recorder.recorded(function, "function", limit=8, tensors=(0,))
+    x = torch.arange(_SIZE, device="cuda", dtype=torch.float32)
+    held = []
+    for _ in range(4):
+        for scale in range(6):
+            found = call([x], scale)
+            held.append((scale, found[scale % 2]))
+            del found
+    assert recordings(call) == 6
+    for scale, each in held:
+        want = (x + scale) * 2 if scale % 2 else x * scale
+        torch.testing.assert_close(each, want, rtol=0, atol=0)
+
+
+def test_warm_ups_in_each_other_and_in_two_threads() -> None:
+    device = TorchGraphs("cuda:0")
+
+    def double(x: Tensor) -> tuple[Tensor, ...]:
+        return (x * 2,)
+
+    def outer() -> tuple[Tensor, ...]:
+        found: list[Tensor] = []
+        thread = threading.Thread(target=lambda: found.extend(device.warm_up(lambda: double(x + 1))))
+        thread.start()
+        thread.join(60)
+        return (*found, *device.warm_up(lambda: double(x)))
+
+    x = torch.ones(_SIZE, device="cuda")
+    there, here = device.warm_up(outer)
+    torch.testing.assert_close(there, (x + 1) * 2, rtol=0, atol=0)
+    torch.testing.assert_close(here, x * 2, rtol=0, atol=0)
+    device.record(lambda: double(x))
+    torch.testing.assert_close(here, x * 2, rtol=0, atol=0)
+
+
+def test_what_a_warm_up_has_freed_serves_others_where_memory_is_short() -> None:
+    device = TorchGraphs("cuda:0")
+    large = 256 * _MIB
+    device.warm_up(lambda: (torch.empty(large, dtype=torch.uint8, device="cuda").sum(),))
+    torch.cuda.synchronize()
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 32 * _MIB) / total)
+    try:
+        made = torch.full((large,), 3, dtype=torch.uint8, device="cuda")
+        x = torch.ones(_SIZE, device="cuda")
+        device.record(lambda: (x * 2,))
+        assert bool((made == 3).all())
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)

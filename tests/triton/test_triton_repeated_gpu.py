@@ -188,3 +188,19 @@ def test_compiled_models(emitter: str) -> None:
         model(x).square().mean().backward()
         torch.testing.assert_close(found, [p.grad for p in model.parameters()])
         model.zero_grad()
+
+
+def test_in_a_pool_of_the_caller() -> None:
+    """Torch takes memory from the pool that a thread used first. A workspace there would be others' as soon as it is given back."""
+    pool = torch.cuda.MemPool()
+    call = repeated_operator("aten::mm.out", "cuda:0", 1)
+    a, b = torch.randn(8, 8192, device="cuda"), torch.randn(8192, 64, device="cuda")
+    out, want = torch.empty(8, 64, device="cuda"), a @ b
+    with torch.cuda.use_mem_pool(pool):
+        for _ in range(3):
+            call(a, b, out=out)
+        others = [torch.full((1 << 20,), 7, dtype=torch.uint8, device="cuda") for _ in range(100)]
+        for _ in range(3):
+            call(a, b, out=out)
+        torch.testing.assert_close(out, want, rtol=1e-3, atol=1e-2)
+        assert all(bool((each == 7).all()) for each in others)

@@ -156,9 +156,12 @@ def forget_workspaces() -> None:
     torch._C._cuda_clearCublasWorkspaces()
 
 
-def memory_pool() -> Any:  # Any: torch gives its class no types
-    """A pool of memory, which its blocks return to as long as it lives."""
-    return torch.cuda.MemPool()
+# Any: torch gives its class no types
+def memory_pool(device: torch.device, *, is_reserve: bool = False) -> Any:
+    """A pool of memory, which its blocks return to as long as it lives. Where it `is_reserve`, others are given what is free in it when the
+    device has no memory left."""
+    with torch.cuda.device(device):
+        return torch.cuda.MemPool(use_on_oom=is_reserve)
 
 
 def using_pool(pool: Any, device: torch.device) -> AbstractContextManager[None]:

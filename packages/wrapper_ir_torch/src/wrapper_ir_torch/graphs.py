@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import threading
 import warnings
 from collections.abc import Callable, Hashable, Sequence, Set
 from operator import itemgetter
@@ -21,11 +22,13 @@ from wrapper_ir_torch._compat import (
     forget_workspaces,
     free_storage,
     is_dense,
+    memory_pool,
     new_stream,
     segments_of,
     storage_holders,
     storage_key,
     stream_at,
+    using_pool,
     window_of,
     window_of_copy,
 )
@@ -61,6 +64,9 @@ class TorchGraphs:
         self._pool: Any = None  # Any: torch's own handle
         self._pools: set[Any] = set()
         self._keeper: torch.cuda.CUDAGraph | None = None
+        self._spare: Any = None
+        """The pool of warm-ups, until the next recording. Any: torch gives its class no types."""
+        self._warming = threading.Lock()
         self._side: torch.cuda.Stream | None = None
         self._is_recording = torch._C._cuda_isCurrentStreamCapturing
         self._raw_stream = torch._C._cuda_getCurrentRawStream
@@ -110,6 +116,28 @@ class TorchGraphs:
         for target, source in zip(targets, sources):
             target.copy_(source)
 
+    def warm_up(self, run: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        """In a pool of its own. That of recordings would have to know who holds its results, as earlier recordings may compute there; in
+        torch's, what others allocate next would lie between what a warm-up frees, and keep segments from being given back. A
+        second thread's at the same time runs as it is."""
+        if not self._warming.acquire(blocking=False):
+            return run()
+        try:
+            if self._spare is None:
+                torch.cuda.empty_cache()  # while a pool is in use, torch gives nothing back where memory is short
+                self._spare = memory_pool(self.device, is_reserve=True)
+            with using_pool(self._spare, self.device):
+                return run()
+        finally:
+            self._warming.release()
+
+    def _give_back(self) -> None:
+        """Gives the device what plain runs have needed, which now comes from the pool."""
+        if self._warming.acquire(blocking=False):  # else another thread's warm-up is in use of it
+            self._spare = None
+            self._warming.release()
+            torch.cuda.empty_cache()
+
     def record(self, run: Callable[[], Sequence[Tensor]]) -> tuple[Callable[[], None], tuple[Tensor, ...]]:
         """Records on a stream of its own. What random operators draw follows torch's generator, and advances it, at each replay."""
         side = self._recording_stream()
@@ -117,7 +145,7 @@ class TorchGraphs:
         gc.collect()  # what dies during a recording may be a graph, which cannot be destroyed then
         torch.cuda.synchronize(self.device)
         forget_workspaces()  # those of a recording are the pool's
-        torch.cuda.empty_cache()  # plain runs have needed what now comes from the pool
+        self._give_back()
         with paused_collection(), torch.cuda.stream(side):
             try:
                 graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")

@@ -9,7 +9,7 @@ ask torch for products there.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ from wrapper_ir_torch._compat import (
     forget_workspaces,
     memory_pool,
     product_settings,
+    segments_of,
     stream_at,
     using_pool,
 )
@@ -60,6 +61,7 @@ class _Recording:
         self._device = torch.device(str(device))
         self._settings = product_settings()
         self._pool: Any = None
+        self._segments: list[tuple[int, int]] = []
         self._streams: dict[int, int] = {}
         """Of each stream that programs run on, the one on which its operators are recorded."""
         self._lock = threading.Lock()
@@ -74,12 +76,15 @@ class _Recording:
         return made
 
     def _recorded(self, operator: RepeatedOperator, call: Callable[[], object]) -> object | None:
-        """What a call launches; None where torch does not let it be recorded, which a call of it then explains."""
+        """What a call launches; None where torch does not let it be recorded, which a call of it then explains, or where the workspace
+        would not be ours."""
         with self._lock, paused_collection():
             if self._pool is None:
-                self._pool = memory_pool()
+                self._pool = memory_pool(self._device)
             side = self._side()
             with using_pool(self._pool, self._device), torch.cuda.stream(stream_at(side, self._device)):
+                if not self._is_served():
+                    return None
                 operator.begin(side)
                 try:
                     call()
@@ -90,11 +95,22 @@ class _Recording:
             forget_workspaces()  # that of the stream that is in use, which nobody may ask for again
             return found
 
+    def _is_served(self) -> bool:
+        """Whether memory comes from the pool here: of the pools that a thread uses at a time, torch takes the one that was first."""
+        address = torch.empty(1, dtype=torch.uint8, device=self._device).data_ptr()
+        if not _is_in(self._segments, address):
+            self._segments = segments_of({self._pool.id}, self._device)
+        return _is_in(self._segments, address)
+
     def _side(self) -> int:
         current = torch.cuda.current_stream(self._device).cuda_stream
         if current not in self._streams:
             self._streams[current] = self._repeater.new_stream()
         return self._streams[current]
+
+
+def _is_in(spans: Sequence[tuple[int, int]], address: int) -> bool:
+    return any(begin <= address < end for begin, end in spans)
 
 
 def _repeater(device: Device) -> OperatorRepeater | None:

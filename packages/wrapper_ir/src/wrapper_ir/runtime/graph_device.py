@@ -40,6 +40,10 @@ class GraphDevice(Protocol):
         """Records what `run` does, and gives what replays it, and what `run` returned. Whatever `run` raises it raises, and the
         device is as before. What `run` allocates is memory of recordings, which another one is given once it is freed."""
 
+    def warm_up(self, run: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Does what `run` does, and gives what it returns. What it allocates lies apart from all other memory, and is the device's again
+        before the next recording, but for what somebody still has then."""
+
     def memory(self) -> Sequence[Span]:
         """All memory of recordings, in any order."""
 

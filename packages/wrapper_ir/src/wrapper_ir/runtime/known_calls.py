@@ -15,6 +15,8 @@ _STEADY = 3
 """Calls in a row in which a static argument may lie elsewhere than before, before it is copied instead."""
 _MOVES = 32
 """Calls in all of which that holds for."""
+_WARM_UPS = 3
+"""Calls with a key that may be warm-ups: where as many have not led to a recording, the next ones will hardly do."""
 
 
 @dataclass(slots=True)
@@ -51,18 +53,26 @@ class Key:
     used: int = 0
     replay: Replay | None = None
     refused: bool = False
+    warm_ups: int = 0
+    """Calls that have run as they are before a recording."""
+
+    @property
+    def may_warm_up(self) -> bool:
+        """Whether a call that runs as it is may come before a recording, rather than in place of one."""
+        return self.replay is None and not self.refused and self.warm_ups < _WARM_UPS
 
     def moved(self, here: list[int | None]) -> Set[int]:
         """The arguments that do not lie in `here` as they did before."""
         last = self.seen if self.replay is None else self.replay.addresses
         return {i for i, at in enumerate(here) if at != last[i]}
 
-    def is_steady(self, here: list[int | None], fixed: Set[int]) -> bool:
-        """Whether a recording for these addresses will last: static arguments lie where they lay in the call before, or those
-        that do not are copied from now on, unless they are `fixed`."""
-        moved = {i for i in self.moved(here) if here[i] is not None} - fixed
+    def is_steady(self, here: list[int | None], fixed: Set[int], lent: Set[int]) -> bool:
+        """Whether a recording for these addresses will last: static arguments lie where they lay in the call before, or, for a first
+        recording, where recordings return them (`lent`), or those that do not are copied from now on, unless they are `fixed` or lent."""
+        changed = {i for i in self.moved(here) if here[i] is not None}
+        moved = changed - fixed - lent
         self.all_moves += bool(moved)
-        is_steady = self.seen == here
+        is_steady = self.seen == here or (self.replay is None and changed <= lent)
         self.seen = here
         if is_steady and self.all_moves < _MOVES:
             return True

@@ -159,6 +159,11 @@ class Recorded:
                 replay = self._apart(replay, key, args, numbers)
             if replay is not None:
                 return self._replayed(replay, args, stream)
+            known = self._keys[key]
+            is_warm_up = known.may_warm_up and self._has_room()
+            known.warm_ups += is_warm_up
+        if is_warm_up:
+            return self.device.warm_up(lambda: self.function(args, *numbers))
         return self.function(args, *numbers)
 
     def _replayed(self, replay: Replay, args: list[Any], stream: Hashable) -> tuple[Any, ...]:
@@ -273,7 +278,7 @@ class Recorded:
             here[i] = known.seen[i] = None
         before = known.copied
         lent = self.recorder.memory.lent([args[i] for i in self.tensors])  # come back to where they are
-        is_steady = known.is_steady(here, self.fixed | {self.tensors[i] for i in lent})
+        is_steady = known.is_steady(here, self.fixed, {self.tensors[i] for i in lent})
         if known.copied != before:
             _LOG.info(
                 "%s: arguments %s lie elsewhere in each call; they are copied",
@@ -304,12 +309,18 @@ class Recorded:
                 del self._keys[old]
         self._keys[key] = Key(seen, frozenset())
 
+    def _recordings(self) -> list[Key]:
+        return [known for known in self._keys.values() if known.replay is not None]
+
+    def _has_room(self) -> bool:
+        """Whether one more recording may be made without forgetting one."""
+        return len(self._recordings()) < self.limit
+
     def _make_room(self) -> bool:
         """Whether one more recording may be made; forgets one that is not used any more."""
-        recorded = [known for known in self._keys.values() if known.replay is not None]
-        if len(recorded) < self.limit:
+        if self._has_room():
             return True
-        oldest = min(recorded, key=lambda known: known.used, default=None)
+        oldest = min(self._recordings(), key=lambda known: known.used, default=None)
         if oldest is None or self._ticks - oldest.used < _UNUSED * self.limit:
             return False
         self.device.wait()
