@@ -17,6 +17,7 @@ from wrapper_ir_torch.agreement import TorchGroupStore, agreement, compare_ranks
 from wrapper_ir_torch.collectives import FINISHED, finished_collective
 from wrapper_ir_torch.graphs import TorchGraphs
 from wrapper_ir_torch.group_memory import SYMMETRIC_MEMORY, GroupMemory
+from wrapper_ir_torch.group_operators import EMPTY_REGISTERED, EMPTY_SYMMETRIC, signed_id
 from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, resolve
 from wrapper_ir_torch.registration import REGISTERED_MEMORY, RegisteredMemory, RegistrationCounts
 from wrapper_ir_torch.repeated import REPEATERS, Repeaters, repeated_operator
@@ -25,6 +26,8 @@ from wrapper_ir_torch.types import DTYPE_OF, DTYPES, LAYOUTS, MEMORY_FORMATS, to
 __all__ = [
     "DTYPES",
     "DTYPE_OF",
+    "EMPTY_REGISTERED",
+    "EMPTY_SYMMETRIC",
     "FINISHED",
     "HIGHER_ORDER",
     "LAYOUTS",
@@ -53,6 +56,7 @@ __all__ = [
     "registered_symmetric",
     "repeated_operator",
     "resolve",
+    "signed_id",
     "storage_key",
     "torch_device",
     "torch_operators",

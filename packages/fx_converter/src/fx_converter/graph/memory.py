@@ -12,12 +12,11 @@ from fx_converter import targets
 from fx_converter._compat import FAST_EMPTY, FAST_VIEW
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
-from fx_converter.targets.group_memory import EMPTY_REGISTERED, EMPTY_SYMMETRIC, signed
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.lowering import steps
 from wrapper_ir.types import CPU, MemoryKind, TensorType
 from wrapper_ir.values import Value
-from wrapper_ir_torch import DTYPES, torch_device
+from wrapper_ir_torch import DTYPES, EMPTY_REGISTERED, EMPTY_SYMMETRIC, signed_id, torch_device
 
 __all__ = [
     "align",
@@ -48,7 +47,7 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     with on_stream(step, scope):
         fast = _fast_empty(type, pinned, scope)
         if storage.is_group_memory:
-            where = torch_device(type.device), storage.space.group, signed(storage.space.alloc_id)
+            where = torch_device(type.device), storage.space.group, signed_id(storage.space.alloc_id)
             args = list(sizes), list(strides), DTYPES[type.dtype], *where
             empty = EMPTY_SYMMETRIC if storage.is_symmetric else EMPTY_REGISTERED
             made = scope.bind(result, empty, *args, val=val)

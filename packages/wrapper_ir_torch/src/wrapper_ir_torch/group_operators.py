@@ -1,4 +1,5 @@
-"""Memory of process groups: operators of ours, so that a graph that is traced again keeps the call. Torch has only functions."""
+"""Memory of process groups through torch's dispatcher: C++ libraries call these operators, and a graph that is traced again keeps them. Torch
+itself has only functions."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wrapper_ir_torch import REGISTERED_MEMORY, SYMMETRIC_MEMORY, GroupMemory
+from wrapper_ir_torch.group_memory import SYMMETRIC_MEMORY, GroupMemory
+from wrapper_ir_torch.registration import REGISTERED_MEMORY
 
-__all__ = ["EMPTY_REGISTERED", "EMPTY_SYMMETRIC", "signed"]
+__all__ = ["EMPTY_REGISTERED", "EMPTY_SYMMETRIC", "signed_id"]
 
 _SYMMETRIC, _REGISTERED = "wrapper_ir::empty_symmetric", "wrapper_ir::empty_registered"
 _SCHEMA = "(SymInt[] size, SymInt[] stride, ScalarType dtype, Device device, str group_name, int alloc_id) -> Tensor"
@@ -20,7 +22,7 @@ _ID_BITS = 64
 _library: Any = torch.library
 
 
-def signed(id: int) -> int:
+def signed_id(id: int) -> int:
     """An allocation id, of which torch takes 64 bits, as the operator takes it."""
     half = 1 << (_ID_BITS - 1)
     return (id + half) % (2 * half) - half
