@@ -20,7 +20,7 @@ from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import code_of
 from wrapper_ir.interp import Interpreter
 
-__all__ = ["planted_disagreements"]
+__all__ = ["host_program", "planted_disagreements"]
 
 # Any in this file: programs of any signature
 _TEXT = """wir 0.3
@@ -70,6 +70,12 @@ def planted_disagreements(rank: int, world: int, folder: Path) -> None:
             usual = {**_USUAL, "id": 10 * next(turns)}
             with refused("WIR933", f"rank 0 has `{line}", f"rank {world - 1} has `{line}"):
                 _run(make, {**usual, **changes} if rank == world - 1 else usual)
+
+
+def host_program(id: int) -> Artifact:
+    """A program for the CPU that asks for memory of a GPU."""
+    text = _TEXT.format(**{**_USUAL, "id": id}).replace('target cuda:0 arch "sm_90"', "target cpu")
+    return bare_artifact(parse_program(text.replace("alloc_storage 64", "alloc_storage 64 @cuda:0")))
 
 
 def _run(make: Callable[[Artifact], Callable[..., Any]], given: Mapping[str, object]) -> None:

@@ -62,6 +62,7 @@ CASES: Mapping[str, Callable[[int], None]] = MappingProxyType(
         "engines": engines,
         "compiled, Python": partial(compiled, emitter="python"),
         "compiled, FX": partial(compiled, emitter="fx"),
+        "compiled, C++": partial(compiled, emitter="cpp"),
     }
 )
 

@@ -22,10 +22,9 @@ from torch._inductor import config as inductor_config
 from torch.distributed import _symmetric_memory as symmetric_memory
 from torch.utils._pytree import tree_leaves
 
-import cpp_wrapper
 import inductor_frontend
-from cpp_wrapper import CppOptions, EmitError
 from tests.collectives.collective_cases import GROUP, WORLD, funcol
+from tests.collectives.cpp_libraries import library
 from tests.collectives.fused_cases import engines
 from tests.collectives.steps import join_over_gpus, run_steps
 from tests.common.parallel_models import ParallelMlp, SequenceMlp
@@ -34,6 +33,8 @@ from wrapper_ir.ops import AllocStorage, CallExtern
 
 # Any in this file: what torch leaves untyped
 CALLS = 3
+Makers = Mapping[str, Callable[[Artifact], Callable[..., Any]]]
+"""What makes a callable of an artifact, by name."""
 _FUSED = ("symm_mem::fused_all_gather_matmul", "symm_mem::fused_matmul_reduce_scatter")
 
 
@@ -75,9 +76,9 @@ def _ids(artifact: Artifact) -> list[int]:
     return [t.space.alloc_id for t in types if t.is_symmetric]
 
 
-def _require_equal(artifact: Artifact, model: nn.Module, *args: Tensor) -> None:
+def _require_equal(artifact: Artifact, model: nn.Module, *args: Tensor, makers: Makers | None = None) -> None:
     """Every engine gives what eager mode gives, call after call."""
-    for name, make in engines().items():
+    for name, make in (makers or engines()).items():
         run = make(artifact)
         for _ in range(CALLS):
             given = [torch.randn_like(x) for x in args]
@@ -132,21 +133,14 @@ def compiled(rank: int, folder: Path, emitter: str) -> None:
 
 
 def cpp(rank: int, folder: Path) -> None:
-    """A library has what Inductor leaves to the library of collectives, and refuses the rest by name."""
+    """A library has what Inductor moves to symmetric memory, and what it leaves to the library of collectives."""
     x, y = torch.randn(64, 64, device="cuda"), torch.randn(64, 64, device="cuda")
-    try:
-        cpp_wrapper.emit(_captured(_Sums(), x, y))
-    except EmitError as error:
-        assert error.code == "CPP503", error
-    else:
-        raise AssertionError("a library has no symmetric memory, and is made of a program that has it")
-    model = _Large()
-    artifact = _captured(model, x)
+    (folder / str(rank)).mkdir()
+    makers: Makers = {"C++": library(folder / str(rank))}
+    _require_equal(_captured(_Sums(), x, y), _Sums(), x, y, makers=makers)
+    artifact = _captured(_Large(), x)
     assert not _operators(artifact)
-    run = cpp_wrapper.load(cpp_wrapper.build(artifact, folder / f"{rank}.so", CppOptions(opt_level=1)))
-    for _ in range(CALLS):
-        given = torch.randn_like(x)
-        torch.testing.assert_close(run(given), model(given))
+    _require_equal(artifact, _Large(), x, makers=makers)
 
 
 CASES: Mapping[str, Callable[[int, Path], None]] = MappingProxyType(
@@ -156,6 +150,7 @@ CASES: Mapping[str, Callable[[int, Path], None]] = MappingProxyType(
         "micro pipeline": micro_pipeline,
         "compiled, Python": partial(compiled, emitter="python"),
         "compiled, FX": partial(compiled, emitter="fx"),
+        "compiled, C++": partial(compiled, emitter="cpp"),
         "C++": cpp,
     }
 )

@@ -59,8 +59,8 @@ def _artifact(rank: int, passes: str = "") -> Artifact:
     return bare_artifact(run_pipeline(program, ",".join(filter(None, ("derive-frees", passes)))))
 
 
-def _library(rank: int, folder: Path) -> Callable[..., Any]:
-    built = cpp_wrapper.build(_artifact(rank), folder / f"{rank}.so", CppOptions(opt_level=0))
+def _library(rank: int, folder: Path, passes: str = "") -> Callable[..., Any]:
+    built = cpp_wrapper.build(_artifact(rank, passes), folder / f"{rank}.so", CppOptions(opt_level=0))
     return cpp_wrapper.load(built)
 
 
@@ -73,6 +73,7 @@ CASES: Mapping[str, Callable[[int, Path], Callable[..., Any]]] = MappingProxyTyp
         "Python": lambda rank, folder: py_wrapper.compile(_artifact(rank)),
         "FX": lambda rank, folder: fx_converter.convert(_artifact(rank)),
         "C++": _library,
+        "C++, lowered": lambda rank, folder: _library(rank, folder, "lower-collectives"),
         "graphs": lambda rank, folder: _recorded(rank, _GRAPHS),
         "graphs, lowered": lambda rank, folder: _recorded(rank, f"lower-collectives,{_GRAPHS},plan-memory"),
     }

@@ -26,7 +26,7 @@ from wrapper_ir.types import Device, StorageType, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir_torch import torch_operators
 
-__all__ = ["OPTIONS", "lowered_kernels", "lowered_pair", "on_host", "program", "require_equal"]
+__all__ = ["OPTIONS", "lowered_kernels", "lowered_pair", "on_host", "over_group", "program", "require_equal"]
 
 # Any in this file: what torch leaves untyped
 _funcol: Any = _functional_collectives
@@ -133,7 +133,8 @@ def on_host(total: Callable[[Tensor, str], Tensor], rank: int, world: int) -> It
         library._destroy()
 
 
-def _over_group(tensor: Tensor, group: str) -> Tensor:
+def over_group(tensor: Tensor, group: str) -> Tensor:
+    """The sum over the processes of a group, by the library's collective."""
     made: Tensor = _funcol.wait_tensor(_funcol.all_reduce(tensor, "sum", group))
     return made
 
@@ -153,5 +154,5 @@ def require_equal(rank: int, world: int, device: torch.device) -> None:
 
 def lowered_kernels(rank: int, world: int, folder: Path) -> None:
     """One of several processes with gloo."""
-    with on_host(_over_group, rank, world):
+    with on_host(over_group, rank, world):
         require_equal(rank, world, torch.device("cpu"))

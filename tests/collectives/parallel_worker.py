@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
 from torch.nn import functional as F
 
+from tests.collectives.cpp_libraries import CPP_CASES
 from tests.collectives.disagreement_cases import planted_disagreements
 from tests.collectives.fused_cases import fused_products
 from tests.collectives.lowered_cases import lowered_kernels
@@ -170,6 +171,7 @@ CASES: Mapping[str, Callable[[int, int, Path], None]] = MappingProxyType(
             tensor_parallel_gpt,
             fully_sharded_gpt,
             *RANK_CASES,
+            *CPP_CASES.values(),
         )
     }
 )

@@ -10,8 +10,6 @@ import torch
 from hypothesis import given, settings
 
 import py_wrapper
-from cpp_wrapper import emit as emit_cpp
-from cpp_wrapper.errors import EmitError
 from tests.collectives.collective_cases import lonely_group
 from tests.collectives.fused_cases import (
     engines,
@@ -41,13 +39,6 @@ def test_one_process(engine: str) -> None:
     assert targets >= {"fused_all_gather_matmul", "fused_matmul_reduce_scatter"}
     want = Interpreter(usual, py_wrapper.TORCH_MACHINE)(*args)
     torch.testing.assert_close(tuple(engines()[engine](other)(*args)), tuple(want))
-
-
-def test_cpp_has_none() -> None:
-    """They exist in torch's Python code only."""
-    _, other = fused(program(1))
-    with pytest.raises(EmitError, match="CPP502"):
-        emit_cpp(other)
 
 
 @pytest.mark.slow

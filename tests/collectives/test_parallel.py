@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.collectives.cpp_libraries import CPP_CASES
 from tests.collectives.parallel_worker import CASES
 from tests.collectives.processes import run_workers
 
@@ -23,7 +24,7 @@ def _run(folder: Path, world: int, *names: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [pytest.param(2, marks=pytest.mark.conformance), 4])
 def test_without_compiling(tmp_path: Path, world: int) -> None:
-    _run(tmp_path, world, *(name for name in CASES if name not in (*TRAINING, *FILES)))
+    _run(tmp_path, world, *(name for name in CASES if name not in (*TRAINING, *FILES, *CPP_CASES)))
 
 
 @pytest.mark.conformance
@@ -36,6 +37,12 @@ def test_disagreement_of_many_processes(tmp_path: Path, world: int) -> None:
 def test_files_and_caches_of_two_processes(tmp_path: Path) -> None:
     """`test_group_ranks.py` is its short sibling."""
     _run(tmp_path, 2, *FILES)
+
+
+@pytest.mark.slow
+def test_libraries_of_cpp(tmp_path: Path) -> None:
+    """With memory of the group: programs that agree, and that differ. `test_group_memory_cpp.py` has one process."""
+    _run(tmp_path, 2, *CPP_CASES)
 
 
 @pytest.mark.slow

@@ -2,84 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import fx_converter
 import py_wrapper
-import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.collectives.collective_cases import lonely_group
+from tests.collectives.group_memory import LARGE, ROW, WEIGHT, Allocator, symmetric_artifact
 from tests.common.compare import assert_same
 from tests.common.forms import FORMS
-from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.interp import Interpreter
-
-X, W = torch.randn(5), torch.randn(3, 4)
-LARGE = 2**64 - 2
-PROGRAM = """wir 0.3
-target cpu
-
-symbol s0 : int backed [2, 64] hint 4
-
-func @main(%x: f32[s0], %w: f32[3, 4]) {
-  define s0 = size(%x, 0)
-  %s = alloc_storage 48 @cuda:0 symmetric("0", ID)
-  %b = view %s : f32[3, 4] @cuda:0
-  copy %b, %w
-  %y = alloc f32[3, 4]
-  copy %y, %b
-  free %s
-  %p.s = alloc_storage s0*8 @cuda:0 symmetric("0", 3) zero(call)
-  %p = view %p.s : f32[s0] @cuda:0
-  %q = view %p.s + s0*4 : f32[s0] @cuda:0
-  copy %p, %x
-  %z = alloc f32[s0]
-  copy %z, %q
-  free %p.s
-  return %y, %z
-}
-"""
-
-
-class Allocator:
-    """In the place of torch's: memory of the host, and what was asked for. An id holds one tensor at a time."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[Any, ...]] = []
-
-    def __call__(
-        self,
-        sizes: Sequence[int],
-        strides: Sequence[int],
-        dtype: torch.dtype,
-        device: torch.device,
-        group: str,
-        id: int,
-    ) -> Tensor:
-        self.asked.append((tuple(sizes), tuple(strides), dtype, str(device), group, id))
-        return torch.full(tuple(sizes), 77, dtype=dtype).as_strided(tuple(sizes), tuple(strides))
-
-
-@pytest.fixture
-def allocator(monkeypatch: pytest.MonkeyPatch) -> Allocator:
-    made = Allocator()
-    monkeypatch.setattr(torch._C._distributed_c10d._SymmetricMemory, "empty_strided_p2p", staticmethod(made))
-    return made
-
-
-def artifact(id: int = 7) -> Artifact:
-    return bare_artifact(wrapper_ir.parse_program(PROGRAM.replace("ID", str(id))))
 
 
 def emitters() -> dict[str, Callable[[Artifact], Callable[..., Any]]]:
@@ -91,18 +34,18 @@ def emitters() -> dict[str, Callable[[Artifact], Callable[..., Any]]]:
 
 @pytest.mark.parametrize("emitter", ["python", *FORMS])
 def test_the_allocator_is_asked_once_for_each_id(emitter: str, allocator: Allocator, tmp_path: Path) -> None:
-    run = emitters()[emitter](artifact(LARGE))
+    run = emitters()[emitter](symmetric_artifact(LARGE))
     whole = ((3, 4), (4, 1), torch.float32, "cuda:0", "0", LARGE)
     pool = ((10,), (1,), torch.float32, "cuda:0", "0", 3)
     with lonely_group(tmp_path):
         for _ in range(2):
-            assert_same(run(X, W), (W, torch.zeros(5)))
+            assert_same(run(ROW, WEIGHT), (WEIGHT, torch.zeros(5)))
     assert allocator.asked == [whole, pool]
 
 
 def test_the_interpreter_asks_for_bytes(allocator: Allocator, tmp_path: Path) -> None:
     with lonely_group(tmp_path):
-        assert_same(Interpreter(artifact(), TORCH_MACHINE)(X, W), (W, torch.zeros(5)))
+        assert_same(Interpreter(symmetric_artifact(), TORCH_MACHINE)(ROW, WEIGHT), (WEIGHT, torch.zeros(5)))
     asked = [((48,), (1,), torch.uint8, "cuda:0", "0", 7), ((40,), (1,), torch.uint8, "cuda:0", "0", 3)]
     assert allocator.asked == asked
 
@@ -110,7 +53,7 @@ def test_the_interpreter_asks_for_bytes(allocator: Allocator, tmp_path: Path) ->
 @pytest.mark.parametrize("form", FORMS)
 def test_an_operator_of_the_graph(form: KernelCalls, allocator: Allocator, tmp_path: Path) -> None:
     """With a fake value, freed by a node, and read again by a process that has its groups."""
-    module = fx_converter.convert(artifact(), FxOptions(kernel_calls=form))
+    module = fx_converter.convert(symmetric_artifact(), FxOptions(kernel_calls=form))
     module.graph.lint()
     (b, p_s) = (n for n in module.graph.nodes if "empty_symmetric" in str(n.target))
     assert (b.name, p_s.name) == ("b", "p_s")
@@ -126,23 +69,23 @@ def test_an_operator_of_the_graph(form: KernelCalls, allocator: Allocator, tmp_p
     again = fx_converter.load(tmp_path / "graph.wir")
     assert str(again.graph) == str(module.graph)
     with lonely_group(tmp_path):
-        assert_same(again(X, W), (W, torch.zeros(5)))
+        assert_same(again(ROW, WEIGHT), (WEIGHT, torch.zeros(5)))
     assert [asked[-1] for asked in allocator.asked] == [7, 3]
 
 
 def test_a_graph_that_is_traced_again_keeps_the_call(allocator: Allocator, tmp_path: Path) -> None:
-    module = fx_converter.convert(artifact(), FxOptions(kernel_calls="hop", convention="flat"))
+    module = fx_converter.convert(symmetric_artifact(), FxOptions(kernel_calls="hop", convention="flat"))
     with lonely_group(tmp_path):
-        again = make_fx(module, tracing_mode="symbolic")(X, W)
+        again = make_fx(module, tracing_mode="symbolic")(ROW, WEIGHT)
         assert allocator.asked == []
-        assert_same(again(torch.randn(7), W), (W, torch.zeros(7)))
+        assert_same(again(torch.randn(7), WEIGHT), (WEIGHT, torch.zeros(7)))
     assert [asked[0] for asked in allocator.asked] == [(3, 4), (14,)]
 
 
 def test_the_group_must_be_there(allocator: Allocator) -> None:
     for make in emitters().values():
         with pytest.raises(NotSupportedError, match="WIR915"):
-            make(artifact())(X, W)
+            make(symmetric_artifact())(ROW, WEIGHT)
     with pytest.raises(NotSupportedError, match="WIR915"):
-        Interpreter(artifact(), TORCH_MACHINE)(X, W)
+        Interpreter(symmetric_artifact(), TORCH_MACHINE)(ROW, WEIGHT)
     assert allocator.asked == []

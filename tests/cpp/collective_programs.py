@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GATHERED", "HEAD", "REDUCED"]
+__all__ = ["GATHERED", "HEAD", "REDUCED", "SHARED"]
 
 HEAD = """
 extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
@@ -25,3 +25,29 @@ func @main(%x: f32[4]) {
   return %c
 }
 """
+SHARED = """wir 0.3
+target cuda:0 arch "sm_90"
+
+symbol s0 : int backed [2, 64] hint 4
+extern "symm_mem::one_shot_all_reduce_out(Tensor input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)" tags(collective) symmetric(input)
+extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)
+
+func @main(%x: f32[s0, 4]) {
+  define s0 = size(%x, 0)
+  %b.s = alloc_storage s0*16 symmetric("0", 18446744073709551614)
+  %b = view %b.s : f32[s0, 4]
+  copy %b, %x
+  %y = alloc f32[s0, 4]
+  call symm_mem::one_shot_all_reduce_out(%b, "sum", "0", %y)
+  free %b.s
+  %r.s = alloc_storage 64 registered("0", 7) zero(call)
+  %r = view %r.s : f32[16]
+  %h = collective _c10d_functional::all_reduce_(%r, "sum", "0") group("0") : f32[16]
+  %w = wait %h : f32[16]
+  %z = alloc f32[16]
+  copy %z, %w
+  free %r.s
+  return %y, %z
+}
+"""
+"""Memory of a group, symmetric and registered."""

@@ -19,6 +19,7 @@ from torch import Tensor
 import cpp_wrapper
 from cpp_wrapper import CppError, DeviceError, EmitError, LaunchError
 from cpp_wrapper._compat import torch_library_dir
+from tests.cpp.collective_programs import SHARED
 from tests.cpp.cpp_case import FAST
 from tests.cpp.cpp_gpu import (
     CHOSEN,
@@ -65,13 +66,16 @@ def _check(found: tuple[Any, ...], inputs: tuple[Tensor, Tensor, Tensor], w: Ten
     assert (none.shape, number) == ((0, 4), 6)
 
 
-@pytest.mark.parametrize("name", ["gpu_mixed", "gpu_descriptors", "gpu_chosen", "gpu_streams"])
+@pytest.mark.parametrize(
+    "name", ["gpu_mixed", "gpu_descriptors", "gpu_chosen", "gpu_streams", "gpu_group_memory"]
+)
 def test_golden(name: str, update_golden: bool) -> None:
     artifacts = {
         "gpu_mixed": lambda: artifact_for_gpu(MIXED, CONSTANTS, ("sm_80", "sm_90")),
         "gpu_descriptors": lambda: artifact_for_gpu(DESCRIBED, maps=(MAP,)),
         "gpu_chosen": lambda: artifact_for_gpu(CHOSEN),
         "gpu_streams": lambda: bare_artifact(parse_program(STREAMS)),
+        "gpu_group_memory": lambda: bare_artifact(parse_program(SHARED)),
     }
     text, path = str(cpp_wrapper.emit(artifacts[name]())), GOLDEN / f"{name}.cpp"
     if update_golden:

@@ -38,6 +38,7 @@ A code never changes its meaning once released:
 | CPP531 | ConstantError | there is no second set of constants to swap in                      |
 | CPP610 | OutputError  | a tensor of the caller cannot take an output                         |
 | CPP620 | EmitError    | a number that 64 bits do not hold                                    |
+| CPP540 | CppError     | processes share memory, and nobody has compared their programs       |
 | CPP580 | CppError     | torch is not installed, and what is asked for needs it               |
 """
 

@@ -221,6 +221,33 @@ func @main(%x: f32[8, 8]) {
     assert not program_stats(split).foreign_memory
 
 
+def test_memory_of_a_group_stays_out_where_recordings_have_their_own() -> None:
+    """The group may release it, and a recording would go on with it."""
+    product = 'extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"\n'
+    body = """
+func @main(%x: f32[8, 8]) {
+  %a = alloc f32[8, 8]
+  call aten::mm.out(%x, %x, out=%a)
+  copy %a, %x
+  %s = alloc_storage 256 symmetric("0", 5)
+  %b = view %s : f32[8, 8]
+  call aten::mm.out(%a, %x, out=%b)
+  copy %b, %x
+  %y = alloc f32[8, 8]
+  copy %y, %b
+  free %s
+  return %y
+}
+"""
+    whole = graphs(product + body)
+    assert [f.recordable for f in whole.functions] == [False, True]
+    why = "%s is memory of a process group, which may release it"
+    assert program_stats(whole).foreign_memory == {"graph_0": why}
+    split = graphs(product + body, "cuda-graphs{own_memory=true}")
+    assert [f.recordable for f in split.functions] == [False, True, True]
+    assert "%s = alloc_storage" in text(split).partition("func @graph_0")[0]
+
+
 def test_pools_of_several_regions_split() -> None:
     """Run before `plan-memory`, each region has a pool of its own."""
     names = iter("abcdefg")

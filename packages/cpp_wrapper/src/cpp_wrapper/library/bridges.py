@@ -27,12 +27,15 @@ def register_bridge(operator: str, schema: str) -> None:
     numbers = [i for i, a in enumerate(arguments) if "number" in str(a.type)]  # what torch calls a Scalar
     first = sum(not a.kwarg_only for a in arguments)
     names = [a.name for a in arguments[first:]]
+    parsed = torch._C.parse_schema(schema)
+    is_mirrored = len(parsed.returns) > len(called._schema.returns)
 
     def call(*given: Any) -> Any:
         values = list(given)
         for i in numbers:
             values[i] = _number(values[i])
-        return called(*values[:first], **dict(zip(names, values[first:])))
+        made = called(*values[:first], **dict(zip(names, values[first:])))
+        return (*made, *reversed(made)) if is_mirrored else made
 
     torch.library.impl(schema.partition("(")[0], "CompositeExplicitAutograd", call, lib=library)
 

@@ -51,12 +51,14 @@ def load_in_place(path: Path, device: int | None = None) -> LoadedProgram:
 def _load(path: Path, device: int | None, *, in_place: bool) -> LoadedProgram:
     need_torch("a library that Python calls")
     from cpp_wrapper.library.bridges import register_bridge  # they load torch
+    from cpp_wrapper.library.groups import register_operators
     from cpp_wrapper.library.operators import require_operators
     from cpp_wrapper.library.python import LoadedProgram
 
     image = find_image(path)
     if image.facts.get("version") != METADATA_VERSION:
         raise CacheError("CPP304", f"{path} was built by another edition of this package", _HINT)
+    register_operators(image.facts)
     require_operators(image.facts)
     for operator, schema in image.facts["bridges"].items():
         register_bridge(operator, schema)

@@ -26,6 +26,7 @@ from cpp_wrapper.errors import (
     OutputError,
     kernel_failure,
 )
+from cpp_wrapper.library.groups import group_check
 from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.ops import Arg
@@ -33,9 +34,7 @@ from wrapper_ir.protocols import Containers
 from wrapper_ir.runtime import (
     Convention,
     InputGuard,
-    ProgramGroups,
     TorchCaller,
-    TorchGroups,
     apart_leaves,
     gradient_leaves,
     literal,
@@ -93,6 +92,8 @@ def _operator_failure(message: str) -> Exception:
         error = _LINALG_ERROR(factorisation[1])
     else:
         match = _OF_PYTHON.match(message)
+        if match is not None and _ERROR.match(match[2]):  # of our operators
+            return error_of(match[2])
         kind = None if match is None else _error_class(match[1])
         if match is None or kind is None:
             return ExecutionError("WIR927", message)
@@ -139,10 +140,9 @@ class LoadedProgram:
         self._call, self._run, self._container = cast(
             "tuple[Callable[..., Any], Callable[..., tuple[Any, ...]], int]", found
         )
-        if facts["groups"]:
-            where = facts["groups"], facts["device"], facts["ranks"]
-            groups = ProgramGroups(TorchGroups(torch), *where)
-            self._call, self._run = _after(groups, self._call), _after(groups, self._run)
+        check = group_check(library, facts)
+        if check is not None:
+            self._call, self._run = _after(check, self._call), _after(check, self._run)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the program. Raises ExecutionError and LaunchError."""

@@ -1,7 +1,8 @@
 """Calls of operators that torch's stable dispatcher does not take, for processes of Python.
 
 `cpp_wrapper.load` registers an operator for each: a bridge. It takes a `Scalar` as a tensor without dimensions, of the widest element
-type of its kind, and the name of a process group as text (`library/bridges.py`).
+type of its kind, and the name of a process group as text. torch's dispatcher (2.11 to 2.15) reads returned values as the types of the
+schema in reverse: where that makes a difference, a bridge returns all values once more, in reverse (`library/bridges.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from cpp_wrapper._compat import takes_any
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.lowering import steps
 
-__all__ = ["bridge"]
+__all__ = ["bridge", "mixes_returns"]
 
 _NAMESPACE = "wrapper_ir_cpp"
 _SCALAR = re.compile(r"Scalar\b")
@@ -22,14 +23,22 @@ def bridge(step: steps.CallOperator | steps.StartCollective, scope: FunctionScop
     """The name of the bridge that the call needs; '' where the dispatcher takes the call as it is, or there is no Python."""
     name = step.operator.extern.name
     has_scalars = any(_SCALAR.match(a.schema.type) and a.value is not None for a in step.arguments)
-    if not scope.module.python_operators or not (has_scalars or takes_any(name)):
+    mirrored = mixes_returns(step)
+    if not scope.module.python_operators or not (has_scalars or takes_any(name) or mirrored):
         return ""
     made = f"{_NAMESPACE}::{re.sub(r'[^a-zA-Z0-9]', '_', name)}"
     types = [_type_of(a) for a in step.arguments]
     declared = ", ".join(f"{type} {a.schema.name}" for type, a in zip(types, step.arguments))
-    returns = ", ".join(r.type for r in step.operator.schema.returns)
-    scope.module.bridges[name] = f"{made}({declared}) -> ({returns})"
+    returns = [r.type for r in step.operator.schema.returns]
+    returns += reversed(returns) if mirrored else ()
+    scope.module.bridges[name] = f"{made}({declared}) -> ({', '.join(returns)})"
     return made
+
+
+def mixes_returns(step: steps.CallOperator | steps.StartCollective) -> bool:
+    """Whether torch's dispatcher reads what the operator returns as other types than it has."""
+    types = [r.type.replace("SymInt", "int") for r in step.operator.schema.returns]
+    return types != types[::-1]
 
 
 def _type_of(argument: steps.Argument) -> str:

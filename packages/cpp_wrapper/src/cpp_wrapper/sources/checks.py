@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
+from wrapper_ir.analysis.groups import sharing_ops
 from wrapper_ir.expr import SymKind
 from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.lowering import steps
+from wrapper_ir.lowering.state import op_place
 from wrapper_ir.quoting import cpp_line_comment, cpp_string
 from wrapper_ir.types import DType, ScalarType, TensorType
 from wrapper_ir.values import Value
@@ -92,5 +94,24 @@ def check_finite(step: steps.CheckFinite, scope: FunctionScope) -> None:
 
 def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
     """The shim does not know process groups: the loader of Python looks for them before a call, elsewhere the first collective of a group
-    that is missing fails."""
+    that is missing fails. Where processes share memory, it must have compared their programs."""
     scope.line(f"// process groups: {cpp_line_comment(', '.join(step.groups))}")
+    if step.sharing:
+        scope.line(f"require_agreement({cpp_string(_sharing_text(step, scope))});")
+
+
+_SHARING_HINT = (
+    "load the library in a process of Python with cpp_wrapper.load, or build it of a program without the passes lower-collectives "
+    "and register-buffers, and without operators over symmetric memory"
+)
+
+
+def _sharing_text(step: steps.CheckGroups, scope: FunctionScope) -> str:
+    """What a process is told that has not compared its program: the first op that needs the memory."""
+    plan = scope.module.plan
+    function, position = next(sharing_ops(plan.program, plan.analyses))
+    groups = ", ".join(map(repr, step.sharing))
+    return (
+        f"processes share memory of group {groups}, which Python allocates, and nobody has compared their programs:\n"
+        f"{op_place(function, position, plan.program)}\n  hint: {_SHARING_HINT}"
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from cpp_wrapper.sources.scope import FunctionScope, dtype_text
+from cpp_wrapper.sources.scope import FunctionScope, dtype_text, string_text
 from wrapper_ir.lowering import steps
+from wrapper_ir.quoting import cpp_string
 from wrapper_ir.types import DEFAULT_ALIGNMENT, MemoryKind
 
 __all__ = [
@@ -18,16 +19,16 @@ _DEVICE_ALIGNMENT = 512
 def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     """One call of torch's allocator, which aligns to 64 bytes, on devices to 512."""
     storage = step.storage.type
+    if storage.is_group_memory:
+        _allocate_shared(step, scope)
+        return
     place = scope.place(storage.device)
     pinned = storage.space.kind is MemoryKind.PINNED and not place and scope.module.gpu is not None
     if storage.space.kind is not MemoryKind.DEFAULT and not pinned:
         kind = storage.space.kind.value
         raise scope.error(
             "CPP503",
-            f"a storage in {kind} memory: a library has plain memory, and pinned for GPUs",
-            "leave the passes lower-collectives and register-buffers out, and torch._inductor.config._collective.auto_select off"
-            if storage.is_group_memory
-            else "",
+            f"a storage in {kind} memory: a library has plain memory, pinned for GPUs, and that of process groups",
         )
     most = _DEVICE_ALIGNMENT if place else DEFAULT_ALIGNMENT
     if storage.alignment > most:
@@ -36,6 +37,32 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     made = scope.bind(step.result)
     function = "allocate_pinned" if pinned else "allocate"
     scope.line(f"{function}({made}, {layout}, {dtype_text(step.type.dtype)}{place});")
+    if step.zero:
+        scope.line(f"zero({made});")
+
+
+_GROUP_OPERATORS = {
+    MemoryKind.SYMMETRIC: "wrapper_ir::empty_symmetric",
+    MemoryKind.REGISTERED: "wrapper_ir::empty_registered",
+}
+"""Operators of `wrapper_ir_torch`, which the loader of Python registers. They keep the memory of an allocation id from call to call."""
+_GROUP_TYPES = ["SymInt[]", "SymInt[]", "ScalarType", "Device", "str", "int"]
+
+
+def _allocate_shared(step: steps.Allocate, scope: FunctionScope) -> None:
+    """A call of an operator in Python."""
+    storage, type = step.storage.type, step.type
+    name, group = _GROUP_OPERATORS[storage.space.kind], storage.space.group
+    scope.module.boxed[name] = _GROUP_TYPES, ["Tensor"]
+    sizes, strides = (
+        f"list({{{', '.join(f'integer({scope.number(e)})' for e in exprs)}}})"
+        for exprs in (type.sizes, type.strides)
+    )
+    device = "device(run.gpu)" if scope.on_gpu(storage.device) else "cpu_device()"
+    arguments = [sizes, strides, f"code({dtype_text(type.dtype)})", device, string_text(group)]
+    arguments.append(f"{storage.space.alloc_id}u")
+    made = scope.bind(step.result)
+    scope.line(f'call({cpp_string(name)}, "", {{{", ".join(arguments)}}}, &{made}, 1);')
     if step.zero:
         scope.line(f"zero({made});")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from cpp_wrapper._compat import takes_any
-from cpp_wrapper.sources.bridge import bridge
+from cpp_wrapper.sources.bridge import bridge, mixes_returns
 from cpp_wrapper.sources.exact import write_exactly
 from cpp_wrapper.sources.products import write_product
 from cpp_wrapper.sources.scalars import (
@@ -16,7 +16,7 @@ from cpp_wrapper.sources.scalars import (
     tensor_overload,
     wide_number,
 )
-from cpp_wrapper.sources.scope import FunctionScope, ResultPath, dtype_text
+from cpp_wrapper.sources.scope import FunctionScope, ResultPath, dtype_text, string_text
 from cpp_wrapper.sources.shims import (
     C_TYPES,
     c_signature,
@@ -46,6 +46,8 @@ _NUMBERS = {
     "float": ("kFloat", SymKind.FLOAT), "bool": ("kBool", SymKind.BOOL),
 }  # fmt: skip
 
+_RETURNED = {"Tensor": "kTensor", "Tensor?": "kOptional", "Tensor[]": "kList"}
+
 # --- calls
 
 
@@ -56,7 +58,7 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     if not (_by_shim(step, scope) or write_exactly(step, scope)):
         if scope.is_recorded:
             raise scope.error("CPP505", f"operator {operator.name} is called otherwise than a recording can")
-        _require_no_workspace(step, scope)
+        _require_python(step, scope)
         in_python = ExternTag.PYTHON_ONLY in operator.tags
         if in_python and (operator.name.startswith(_HIGHER_ORDER) or not scope.module.python_operators):
             hint = "register the operator in C++, or emit the program with py_wrapper or fx_converter"
@@ -67,9 +69,10 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
         scope.numbers_made.clear()
 
 
-def _require_no_workspace(step: CallStep, scope: FunctionScope) -> None:
-    """Refuses (EmitError CPP502) what only torch's Python code can call: it keeps the memory of the group, and streams."""
-    if uses_workspace(step.operator.schema):
+def _require_python(step: CallStep, scope: FunctionScope) -> None:
+    """Refuses (EmitError CPP502) what only torch's Python code can call, in libraries for other processes: it keeps the memory of the
+    group, and streams."""
+    if uses_workspace(step.operator.schema) and not scope.module.python_operators:
         hint = "run lower-collectives without fused-products and low-contention-threshold-bytes, or emit with py_wrapper or fx_converter"
         name = step.operator.extern.name
         raise scope.error("CPP502", f"operator {name} exists in Python only, with its group's memory", hint)
@@ -94,7 +97,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
         scope.module.shims[function] = f"int32_t {function}({parameters});"
         scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
         return
-    _require_no_workspace(step, scope)
+    _require_python(step, scope)
     if takes_any(name) and not scope.module.python_operators:
         raise _refused(step, "torch's stable dispatcher does not take process groups", scope)
     _by_dispatcher(step, scope)
@@ -284,10 +287,21 @@ def _by_dispatcher(step: CallStep, scope: FunctionScope) -> None:
     if not bridged:
         scope.module.boxed[name] = types, returns
     if any(r != "Tensor" for r in returns):
-        scope.line(f"call_mixed({head}, {arguments}, {{{', '.join(_returned(step, returns, scope))}}});")
+        made = _returned(step, returns, scope)
+        if mixes_returns(step):
+            if not bridged:
+                raise _refused(
+                    step, f"torch's dispatcher reads returned ({', '.join(returns)}) in reverse", scope
+                )
+            made += [f"{{Returned::{_kind(type)}, nullptr}}" for type in reversed(returns)]
+        scope.line(f"call_mixed({head}, {arguments}, {{{', '.join(made)}}});")
         return
     made = _result_slots(step, len(returns), scope) if _results(step) else []
     scope.line(f"call({head}, {arguments}, {f'&{made[0]}' if made else 'nullptr'}, {len(returns)});")
+
+
+def _kind(type: str) -> str:
+    return _RETURNED[type] if type in _RETURNED else _NUMBERS[type][0]
 
 
 def _returned(step: CallStep, returns: list[str], scope: FunctionScope) -> list[str]:
@@ -300,7 +314,7 @@ def _returned(step: CallStep, returns: list[str], scope: FunctionScope) -> list[
     for path, type in zip(paths, returns):
         below = [p[len(path)] for p in taken if len(p) > len(path) and p[: len(path)] == path]
         length = len(results) if lists else 1 + max((i for i in below if isinstance(i, int)), default=-1)
-        counts.append({"Tensor": 1, "Tensor[]": length}.get(type, 0))
+        counts.append({"Tensor": 1, "Tensor?": int(path in taken), "Tensor[]": length}.get(type, 0))
     handles = _result_slots(step, max(sum(counts), 1), scope) if results else []
     found: dict[ResultPath, str] = {}
     texts, begin = [], 0
@@ -309,12 +323,12 @@ def _returned(step: CallStep, returns: list[str], scope: FunctionScope) -> list[
             kind, symbol = _NUMBERS[type]
             found[path] = scope.variable("number", symbol)
             texts.append(f"{{Returned::{kind}, &{found[path]}}}")
-        elif type not in ("Tensor", "Tensor[]"):
+        elif type not in _RETURNED:
             raise _refused(step, f"it returns {type}", scope)
         else:
             to = f"&{handles[begin]}" if handles and count else "nullptr"
             tail = f", {count}" if type == "Tensor[]" else ""
-            texts.append(f"{{Returned::{'kList' if tail else 'kTensor'}, {to}{tail}}}")
+            texts.append(f"{{Returned::{_RETURNED[type]}, {to}{tail}}}")
             places = [(*path, i) for i in range(count)] if tail else [path]
             found.update(zip(places, handles[begin : begin + count]))
         begin += count
@@ -354,7 +368,7 @@ def _boxed_one(base: str, value: Arg, step: CallStep, scope: FunctionScope) -> s
             return f"truth({scope.truth(value)})"
         case str() if base == "str" or (base == "Any" and scope.module.python_operators):
             # a group, whose name a bridge takes as text
-            return f"string({cpp_string(value)}, {len(value.encode('utf-8', 'surrogatepass'))})"
+            return string_text(value)
         case Device() if base == "Device":
             return "device(run.gpu)" if _on_gpu(value, scope) else "cpu_device()"
         case DType() | MemoryFormat() | Layout() | Int() if base in ("ScalarType", "MemoryFormat", "Layout"):

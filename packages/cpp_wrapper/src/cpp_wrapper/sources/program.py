@@ -81,7 +81,7 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     module = ProgramScope(
         plan,
         options.oldest_torch or torch_version(),
-        options.python_operators,
+        options.python_operators or any(step.sharing for step in _group_checks(plan)),
         options.recordings,
         OpOrigins(coded.program, plan.program),
     )
@@ -224,7 +224,7 @@ def _metadata(module: ProgramScope, instructions: list[str]) -> str:
     if [value for value, _ in checked] != [p.value for p in function.params]:
         raise EmitError("CPP505", "the plan does not check every parameter, in order")
     inputs = [{"class": type(want).__name__, **dataclasses.asdict(want)} for _, want in checked]
-    groups = [step for step in plan.main.steps if isinstance(step, CheckGroups)]
+    groups = _group_checks(plan)
     facts = {
         "version": METADATA_VERSION,
         "device": str(plan.program.target.device),
@@ -233,6 +233,8 @@ def _metadata(module: ProgramScope, instructions: list[str]) -> str:
         "instructions": [row.removesuffix("|").split("|") for row in instructions],
         "groups": [name for step in groups for name in step.groups],
         "ranks": [dataclasses.astuple(one) for step in groups for one in step.ranks],
+        "sharing": [name for step in groups for name in step.sharing],
+        "manifest": [line for step in groups for line in step.manifest],
         "results": [_result_kind(value) for value in function.returns.values],
         "bridges": module.bridges,
         "operators": [_operator(extern) for extern in module.operators.values()],
@@ -242,6 +244,11 @@ def _metadata(module: ProgramScope, instructions: list[str]) -> str:
         "constants": [name for c in plan.program.constants for name in c.names or (c.value.name,)],
     }
     return json.dumps(facts, sort_keys=True)
+
+
+def _group_checks(plan: Plan) -> list[CheckGroups]:
+    """What is asked of process groups. A program whose processes share memory runs in Python alone, which allocates it."""
+    return [step for step in plan.main.steps if isinstance(step, CheckGroups)]
 
 
 def _operator(extern: ExternDef) -> dict[str, object]:

@@ -17,12 +17,14 @@ from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind, to_cpp
 from wrapper_ir.lowering import FunctionPlan, Plan
 from wrapper_ir.lowering.state import op_place
 from wrapper_ir.lowering.steps import StepBase, Unpack
-from wrapper_ir.quoting import cpp_names
+from wrapper_ir.quoting import cpp_names, cpp_string
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import CPU, Device, DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["NUMBER_TYPES", "TEXTS", "FunctionScope", "ProgramScope", "ResultPath", "dtype_text"]
+__all__ = [
+    "NUMBER_TYPES", "TEXTS", "FunctionScope", "ProgramScope", "ResultPath", "dtype_text", "string_text",
+]  # fmt: skip
 
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "text").iterdir()}
 """The files that are the same in every library, and the table of shims."""
@@ -66,6 +68,11 @@ ResultPath = tuple[int | str, ...]
 def dtype_text(dtype: DType) -> str:
     """The call that gives an element type's number."""
     return "boolean()" if dtype is DType.BOOL else f"{dtype.value}()"
+
+
+def string_text(text: str) -> str:
+    """A text as an argument of the dispatcher."""
+    return f"string({cpp_string(text)}, {len(text.encode('utf-8', 'surrogatepass'))})"
 
 
 class ProgramScope:

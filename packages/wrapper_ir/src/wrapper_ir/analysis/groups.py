@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op
-from wrapper_ir.program import Program
+from wrapper_ir.program import Function, Program
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.symmetric_operators import uses_workspace
 
-__all__ = ["groups_of", "sharing_groups"]
+__all__ = ["groups_of", "sharing_groups", "sharing_ops"]
 
 _ARGUMENT = "group_name"
 
@@ -25,8 +27,16 @@ def sharing_groups(program: Program, analyses: Analyses | None = None) -> tuple[
     """Names of the groups in whose memory, symmetric or registered, a program has storages, or whose workspace its operators use, in
     order of first use."""
     analyses = Analyses.of(program, analyses)
-    names = (_group(op, analyses) for op in program.ops if _shares(op, analyses))
-    return tuple(dict.fromkeys(name for name in names if name))
+    names = (_group(f.body[at], analyses) for f, at in sharing_ops(program, analyses))
+    return tuple(dict.fromkeys(names))
+
+
+def sharing_ops(program: Program, analyses: Analyses) -> Iterator[tuple[Function, int]]:
+    """The ops for which `sharing_groups` names a group: functions, and positions in them."""
+    for function in program.functions:
+        for position, op in enumerate(function.body):
+            if _shares(op, analyses) and _group(op, analyses):
+                yield function, position
 
 
 def _shares(op: Op, analyses: Analyses) -> bool:

@@ -22,6 +22,8 @@ PRODUCTS = frozenset({"aten::mm.out", "aten::addmm.out", "aten::bmm.out", "aten:
 def foreign_memory(op: ops.Op, analyses: Analyses) -> str:
     """Why an op may take memory that the program does not give it, callees aside; "" where it does not."""
     match op:
+        case ops.AllocStorage() if op.result.type.is_group_memory:
+            return f"%{op.result.name} is memory of a process group, which may release it"
         case ops.CallExtern() | ops.CollectiveStart():
             return "" if op.target in PRODUCTS else f"{op.target} allocates memory of its own"
         case ops.Launch():

@@ -18,6 +18,7 @@ extern "C" {
 // Torch has these from 2.13 on.
 __attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
 __attribute__((weak)) int32_t torch_new_stable_ivalue(uint64_t** ret_value);
+__attribute__((weak)) int32_t torch_delete_stable_ivalue(uint64_t* value);
 }
 
 namespace wir {

@@ -369,6 +369,18 @@ bool take_list(StableListOpaque* list, Tensor* results, size_t count) {
   torch_delete_list(list);
   return error == 0 && length >= count;
 }
+/// What an optional value holds, which is freed; 0 for none.
+uint64_t value_of(uint64_t optional) {
+  uint64_t* held = reinterpret_cast<uint64_t*>(optional);
+  if (held == nullptr) return 0;
+  const uint64_t value = *held;
+  if (&torch_delete_stable_ivalue != nullptr) {
+    ok(torch_delete_stable_ivalue(held), "an optional result");
+  } else {
+    delete held;  // as `some`
+  }
+  return value;
+}
 }  // namespace
 
 void call_mixed(const char* name, const char* overload, std::initializer_list<uint64_t> arguments,
@@ -381,8 +393,9 @@ void call_mixed(const char* name, const char* overload, std::initializer_list<ui
     if (one.kind == Returned::kList) {
       whole &= take_list(reinterpret_cast<StableListOpaque*>(found), static_cast<Tensor*>(one.to),
                          one.to == nullptr ? 0 : one.count);
-    } else if (one.kind == Returned::kTensor) {
-      Tensor made = reinterpret_cast<Tensor>(found);
+    } else if (one.kind == Returned::kTensor || one.kind == Returned::kOptional) {
+      Tensor made = reinterpret_cast<Tensor>(one.kind == Returned::kOptional ? value_of(found) : found);
+      whole &= made != nullptr || one.to == nullptr;
       if (one.to != nullptr) {
         *static_cast<Tensor*>(one.to) = made;
       } else {

@@ -283,9 +283,10 @@ uint64_t list(std::initializer_list<uint64_t> values);
 /// null.
 void call(const char* name, const char* overload, std::initializer_list<uint64_t> arguments, Tensor* results,
           size_t count);
-/// Where one of an operator's returned values goes; freed where that is null. Of a list the first `count` tensors.
+/// Where one of an operator's returned values goes; freed where that is null. Of a list the first `count` tensors. An optional tensor that
+/// goes somewhere must be there.
 struct Returned {
-  enum Kind { kTensor, kList, kInt, kFloat, kBool } kind;
+  enum Kind { kTensor, kOptional, kList, kInt, kFloat, kBool } kind;
   void* to;
   size_t count = 1;
 };

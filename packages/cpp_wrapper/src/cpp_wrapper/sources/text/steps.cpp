@@ -1,6 +1,7 @@
 // The functions of steps.h.
 #include "steps.h"
 
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -73,6 +74,14 @@ void Trips::stack(Tensor& tensor) {
 }
 
 namespace {
+std::atomic<bool> agreed{false};
+}  // namespace
+
+void require_agreement(const char* text) {
+  if (!agreed.load(std::memory_order_relaxed)) fail("CPP540", text);
+}
+
+namespace {
 /// The address of the first byte of the storage.
 void* storage_begin(Tensor tensor) {
   Tensor first = nullptr;
@@ -116,3 +125,9 @@ void exit_profile(Tensor& scope) {
 }
 
 }  // namespace wir
+
+extern "C" {
+
+/// The loader has compared the programs of all processes that share memory with this one.
+__attribute__((visibility("default"))) void wir_agreed() { wir::agreed.store(true, std::memory_order_relaxed); }
+}

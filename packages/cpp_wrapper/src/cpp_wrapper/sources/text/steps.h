@@ -44,6 +44,11 @@ class Trips {
   std::vector<Tensor> held_;
 };
 
+// --- memory of process groups
+
+/// Fails with CPP540 and this text unless a loader has compared the programs of the processes that share memory.
+void require_agreement(const char* text);
+
 // --- checks and values for readers
 
 /// Fails with WIR931 where `other` lies in the storage of `tensor`, which the program resizes.
