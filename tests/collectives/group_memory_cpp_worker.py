@@ -20,8 +20,10 @@ os.environ["NCCL_NVLS_ENABLE"] = "0"  # no multicast
 
 import torch
 import torch.distributed as dist
+from torch.profiler import ProfilerActivity, profile
 
 import cpp_wrapper
+import inductor_frontend  # noqa: F401 - registers the backend
 import py_wrapper
 import wrapper_ir
 from cpp_wrapper import CppOptions
@@ -29,6 +31,7 @@ from tests.collectives import fused_cases, lowered_cases, registered_worker, sym
 from tests.collectives.cpp_libraries import library
 from tests.collectives.rank_cases import refused
 from tests.collectives.steps import join_over_gpus, run_steps
+from tests.common.parallel_models import ParallelMlp
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.passes import run_pipeline
 from wrapper_ir_torch import REGISTERED_MEMORY, SYMMETRIC_MEMORY
@@ -131,6 +134,23 @@ def recorded(rank: int, folder: Path) -> None:
     assert run.metadata["recorded"], run.metadata["not_recorded"]
 
 
+def compiled(rank: int, folder: Path) -> None:
+    """A tensor-parallel MLP through `torch.compile` equals eager mode; its sums are kernels over symmetric memory, or have registered memory."""
+    model = ParallelMlp(2, 256, 512, WORLD).to("cuda", torch.bfloat16).eval()
+    for passes, name in (
+        ("lower-collectives,plan-memory", "symm_mem::one_shot_all_reduce_out"),
+        ("register-buffers,plan-memory", "wrapper_ir::empty_registered"),
+    ):
+        torch._dynamo.reset()
+        options: dict[str, Any] = {"emitter": "cpp", "on_unsupported": "error", "passes": passes}
+        run: Any = torch.compile(model, backend="wrapper_ir", fullgraph=True, options=options)
+        with torch.no_grad(), profile(activities=[ProfilerActivity.CPU]) as seen:
+            for _ in range(3):
+                x = torch.randn(32, 256, device="cuda", dtype=torch.bfloat16)
+                torch.testing.assert_close(run(x), model(x), rtol=2e-2, atol=2e-2)
+        assert name in {event.key for event in seen.key_averages()}, name
+
+
 def many_calls(rank: int, folder: Path) -> dict[str, float]:
     """No memory is added; microseconds a call from C++ and Python, alternating."""
     artifact = _summed(rank)
@@ -184,7 +204,17 @@ def ended(rank: int, folder: Path) -> None:
 CASES: Mapping[str, Callable[[int, Path], Any]] = MappingProxyType(
     {
         f.__name__: f
-        for f in (symmetric, kernels, registered, fused, recorded, many_calls, disagreement, ended)
+        for f in (
+            symmetric,
+            kernels,
+            registered,
+            fused,
+            recorded,
+            compiled,
+            many_calls,
+            disagreement,
+            ended,
+        )
     }
 )
 
