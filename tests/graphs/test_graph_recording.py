@@ -89,6 +89,7 @@ def test_the_second_call_records_and_the_others_replay(call: CompiledProgram, de
     assert (device.counts["recordings"], device.counts["replays"]) == (1, 4)
     assert device.counts["copies"] == 4  # of `x`: the others are weights and state
     assert not device.counts["owned"]
+    assert device.counts["warm-ups"] == 1
 
 
 def test_an_input_that_stays_is_not_copied(call: CompiledProgram, device: FakeGraphs) -> None:
@@ -176,6 +177,7 @@ def test_sizes_are_keys_and_recordings_are_bounded(call: CompiledProgram, device
     for rows in (1, 2, 3, 4) * 5:
         case(rows)
     assert device.counts["recordings"] == 2
+    assert device.counts["warm-ups"] <= 4  # past the limit, calls that run as they are are no warm-ups
     replays = device.counts["replays"]
     for rows in (5, 6) * 20:  # the others are not used any more
         case(rows)
@@ -227,7 +229,7 @@ def test_what_cannot_be_recorded_runs_as_it_is(
     case = Case(call)
     for _ in range(4):
         case()
-    assert (device.counts["tries"], device.counts["recordings"]) == (1, 0)
+    assert (device.counts["tries"], device.counts["recordings"], device.counts["warm-ups"]) == (1, 0, 1)
     (line,) = [r.getMessage() for r in caplog.records]
     assert "graph runs as it is" in line
     assert "not permitted" in line
