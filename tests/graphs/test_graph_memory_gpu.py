@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -228,3 +231,31 @@ def test_what_a_warm_up_has_freed_serves_others_where_memory_is_short() -> None:
         assert bool((made == 3).all())
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+_OTHER_ALLOCATOR = """
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64)).cuda()
+x = torch.randn(8, 64, device="cuda")
+for options in ({"recordings": 4}, {}):
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="wrapper_ir", options=options)
+    with torch.no_grad():
+        for _ in range(4):
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-3, atol=1e-3)
+print("equal", torch.cuda.get_allocator_backend())
+"""
+
+
+def test_an_allocator_without_pools() -> None:
+    """Functions run as they are, and products are asked of torch."""
+    environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _OTHER_ALLOCATOR],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+    )
+    assert "equal cudaMallocAsync" in done.stdout, done.stdout + done.stderr

@@ -32,6 +32,7 @@ __all__ = [
     "group_backend",
     "group_store",
     "has_dispatch_modes",
+    "has_memory_pools",
     "is_dense",
     "is_overload",
     "memory_pool",
@@ -154,6 +155,11 @@ def product_settings() -> tuple[Callable[[], Hashable], ...]:
 def forget_workspaces() -> None:
     """cuBLAS gets new workspaces where torch is asked for a product; the memory of those before goes back to the pools that they are of."""
     torch._C._cuda_clearCublasWorkspaces()
+
+
+def has_memory_pools() -> bool:
+    """Whether torch's allocator on GPUs has pools that callers make: cudaMallocAsync has none."""
+    return torch.cuda.get_allocator_backend() == "native"
 
 
 # Any: torch gives its class no types

@@ -21,6 +21,7 @@ from wrapper_ir_torch._compat import (
     end_allocation,
     forget_workspaces,
     free_storage,
+    has_memory_pools,
     is_dense,
     memory_pool,
     new_stream,
@@ -119,8 +120,8 @@ class TorchGraphs:
     def warm_up(self, run: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         """In a pool of its own. That of recordings would have to know who holds its results, as earlier recordings may compute there; in
         torch's, what others allocate next would lie between what a warm-up frees, and keep segments from being given back. A
-        second thread's at the same time runs as it is."""
-        if not self._warming.acquire(blocking=False):
+        second thread's at the same time runs as it is, and so does one where torch has no such pools."""
+        if not has_memory_pools() or not self._warming.acquire(blocking=False):
             return run()
         try:
             if self._spare is None:

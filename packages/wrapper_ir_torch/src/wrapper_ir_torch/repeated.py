@@ -22,6 +22,7 @@ from wrapper_ir.types import Device
 from wrapper_ir_torch._compat import (
     WATCHERS,
     forget_workspaces,
+    has_memory_pools,
     memory_pool,
     product_settings,
     segments_of,
@@ -48,7 +49,9 @@ class Repeaters:
         with self._lock:
             if device not in self._devices:
                 found = _repeater(device)
-                self._devices[device] = None if found is None else _Recording(found, device)
+                self._devices[device] = (
+                    _Recording(found, device) if found is not None and has_memory_pools() else None
+                )
             recording = self._devices[device]
         return function if recording is None else recording.operator(name, function, calls)
 
