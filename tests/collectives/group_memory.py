@@ -3,6 +3,8 @@ GPUs."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,6 +79,7 @@ class Allocator:
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
+        self.made: list[weakref.ref[Tensor]] = []
 
     def __call__(
         self,
@@ -88,7 +91,15 @@ class Allocator:
         id: int,
     ) -> Tensor:
         self.asked.append((tuple(sizes), tuple(strides), dtype, str(device), group, id))
-        return torch.full(tuple(sizes), 77, dtype=dtype).as_strided(tuple(sizes), tuple(strides))
+        made = torch.full(tuple(sizes), 77, dtype=dtype).as_strided(tuple(sizes), tuple(strides))
+        self.made.append(weakref.ref(made))
+        return made
+
+    @property
+    def living(self) -> int:
+        """How many tensors somebody holds."""
+        gc.collect()
+        return sum(one() is not None for one in self.made)
 
 
 class Pool:

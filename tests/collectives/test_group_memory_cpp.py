@@ -39,7 +39,7 @@ from tests.common.torch_versions import since
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError, NotSupportedError
-from wrapper_ir_torch import REGISTERED_MEMORY, SYMMETRIC_MEMORY, RegistrationCounts
+from wrapper_ir_torch import REGISTERED_MEMORY, SYMMETRIC_MEMORY, RegistrationCounts, find_group
 
 # Any in this file: programs of any signature
 Program = Callable[..., Any]
@@ -67,6 +67,33 @@ def test_the_allocator_is_asked_once_for_each_id(
     pool = ((10,), (1,), torch.float32, "0", 3)
     assert [(*asked[:3], *asked[4:]) for asked in allocator.asked] == [whole, pool] * 2
     assert {asked[3] for asked in allocator.asked} <= {"cpu", host}
+
+
+@pytest.mark.parametrize("end", ["released", "deleted", "destroyed", "renamed"])
+def test_a_library_holds_nothing_that_has_ended(
+    end: str, make: Callable[[Artifact], Program], allocator: Allocator, tmp_path: Path
+) -> None:
+    """Memory that is released or of a group that has ended, also where another group has its name; a library that is deleted holds nothing."""
+    run = make(symmetric_artifact())
+    with lonely_group(tmp_path):
+        run(ROW, WEIGHT)
+        group = find_group("0")
+        assert allocator.living == 2
+        if end == "deleted":
+            del run
+            SYMMETRIC_MEMORY._held.of("0").clear()
+        elif end == "released":
+            SYMMETRIC_MEMORY.release("0")
+            assert allocator.living == 0
+            run(ROW, WEIGHT)
+            SYMMETRIC_MEMORY.release("0")
+    if end == "renamed":  # somebody still holds the group that was destroyed
+        (tmp_path / "other").mkdir()
+        with lonely_group(tmp_path / "other"):
+            assert_same(run(torch.ones(5), WEIGHT), (WEIGHT, torch.zeros(5)))
+            assert (allocator.living, len(allocator.asked)) == (2, 4)
+    del group
+    assert allocator.living == 0
 
 
 def test_the_group_must_be_there(make: Callable[[Artifact], Program], allocator: Allocator) -> None:

@@ -23,6 +23,7 @@ from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.interp import Interpreter
+from wrapper_ir_torch import SYMMETRIC_MEMORY
 
 
 def emitters() -> dict[str, Callable[[Artifact], Callable[..., Any]]]:
@@ -41,6 +42,17 @@ def test_the_allocator_is_asked_once_for_each_id(emitter: str, allocator: Alloca
         for _ in range(2):
             assert_same(run(ROW, WEIGHT), (WEIGHT, torch.zeros(5)))
     assert allocator.asked == [whole, pool]
+
+
+def test_memory_that_is_released_has_no_holder(allocator: Allocator, tmp_path: Path) -> None:
+    """While the group lives. Torch gives the memory of an id out again when the tensor before has died."""
+    run = py_wrapper.compile(symmetric_artifact())
+    with lonely_group(tmp_path):
+        for turn in range(2):
+            run(ROW, WEIGHT)
+            assert (allocator.living, len(allocator.asked)) == (2, 2 * turn + 2)
+            SYMMETRIC_MEMORY.release("0")
+            assert allocator.living == 0
 
 
 def test_the_interpreter_asks_for_bytes(allocator: Allocator, tmp_path: Path) -> None:

@@ -40,13 +40,13 @@ struct Main {
     // process groups: 0
     require_agreement("processes share memory of group '0', which Python allocates, and nobody has compared their programs:\nfunc @main:\n  define s0 = size(%x, 0)\n  %b.s = alloc_storage s0*16 symmetric(\"0\", 18446744073709551614)\n  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n  %b = view %b.s : f32[s0, 4]\n  copy %b, %x\n  ...\n  hint: load the library in a process of Python with cpp_wrapper.load, or build it of a program without the passes lower-collectives and register-buffers, and without operators over symmetric memory");
     s0 = size(t[x], 0);
-    call("wrapper_ir::empty_symmetric", "", {list({integer(4L * s0)}), list({integer(1)}), code(f32()), device(run.gpu), string("0", 1), 18446744073709551614u}, &t[b_s], 1);
+    allocate_shared(t[b_s], 0, {"wrapper_ir::empty_symmetric", device(run.gpu), "0", 1, 18446744073709551614u}, {4L * s0}, {1}, f32());
     window(t[b_1], t[b_s], {s0, 4}, {4, 1}, 0);
     copy(t[b_1], t[x]);
     allocate(t[y], {s0, 4}, {4, 1}, f32(), run.gpu);
     call("symm_mem::one_shot_all_reduce_out", "", {tensor(t[b_1]), string("sum", 3), string("0", 1), tensor(t[y])}, nullptr, 1);
     drop(t[b_s], t[b_1]);
-    call("wrapper_ir::empty_registered", "", {list({integer(16)}), list({integer(1)}), code(f32()), device(run.gpu), string("0", 1), 7u}, &t[r_1], 1);
+    allocate_shared(t[r_1], 1, {"wrapper_ir::empty_registered", device(run.gpu), "0", 1, 7u}, {16}, {1}, f32());
     zero(t[r_1]);
     ok(aoti_torch_cpu__c10d_functional_all_reduce_(t[r_1], "sum", "0", &t[h]), "_c10d_functional::all_reduce_");
     check_layout(t[h], {16}, {1}, "h", "");

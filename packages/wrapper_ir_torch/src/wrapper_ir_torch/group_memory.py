@@ -6,6 +6,7 @@ Torch gives the memory of an id out again once the tensor before it has died. Wh
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 
 import torch
@@ -35,7 +36,8 @@ class GroupMemory:
 
     def __init__(self, kind: str, allocate: Allocate) -> None:
         self._kind, self._allocate = kind, allocate
-        self._held: GroupObjects[tuple[int, torch.device], _Held] = GroupObjects()
+        self._held: GroupObjects[tuple[int, torch.device], _Held] = GroupObjects(self._ended)
+        self._users: list[weakref.WeakMethod[Callable[[], None]]] = []
 
     def tensor(
         self,
@@ -62,6 +64,17 @@ class GroupMemory:
     def release(self, group: str) -> None:
         """Lets go of all memory of the group of this name: programs that are called again allocate new memory."""
         self._held.release(group)
+
+    def tell(self, user: Callable[[], None]) -> None:
+        """Calls a method whenever memory of a group is to end, as long as its object lives: whoever keeps tensors lets go of them there."""
+        self._users = [one for one in self._users if one() is not None]
+        self._users.append(weakref.WeakMethod(user))
+
+    def _ended(self) -> None:
+        for one in self._users:
+            user = one()
+            if user is not None:
+                user()
 
     def _window(self, memory: Tensor, layout: _Layout, id: int) -> Tensor:
         sizes, strides, dtype = layout

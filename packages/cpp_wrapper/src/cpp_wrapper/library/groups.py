@@ -39,25 +39,38 @@ def group_check(library: ctypes.CDLL, facts: Mapping[str, Any]) -> Callable[[], 
     """
     if not facts["groups"]:
         return None
-    groups = ProgramGroups(TorchGroups(torch), facts["groups"], facts["device"], facts["ranks"])
-    return _Sharing(library, groups, facts) if facts["sharing"] else groups
+    if facts["sharing"]:
+        return _SharedMemory(library, facts)
+    return ProgramGroups(TorchGroups(torch), facts["groups"], facts["device"], facts["ranks"])
 
 
-class _Sharing:
-    """Finds the groups, and compares the programs of their processes before the first call."""
+class _SharedMemory:
+    """Finds the groups, and compares the programs of their processes before the first call. The library keeps tensors over their memory from
+    call to call, and lets go of them where a group has ended, or its memory is released."""
 
-    def __init__(self, library: ctypes.CDLL, groups: ProgramGroups, facts: Mapping[str, Any]) -> None:
-        from wrapper_ir_torch import agreement  # `register_operators` has looked for it
+    def __init__(self, library: ctypes.CDLL, facts: Mapping[str, Any]) -> None:
+        from wrapper_ir_torch import (
+            REGISTERED_MEMORY,
+            SYMMETRIC_MEMORY,
+            agreement,
+        )  # see `register_operators`
 
-        self._library, self._groups = library, groups
+        self._library = library
+        found = facts["groups"], facts["device"], facts["ranks"]
+        self._groups = ProgramGroups(TorchGroups(torch), *found, on_new=self._release)
         self._agree: Callable[[], None] | None = agreement(facts["sharing"], facts["manifest"])
+        for memory in (SYMMETRIC_MEMORY, REGISTERED_MEMORY):
+            memory.tell(self._release)
 
     def __call__(self) -> None:
         self._groups()
         if self._agree is not None:
             self._agree()
-            self._library.wir_agreed()  # which refuses to run before
+            self._library.wir_agreed()  # it refuses to run before
             self._agree = None
+
+    def _release(self) -> None:
+        self._library.wir_release()
 
 
 def _require_package() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpp_wrapper.sources.scope import FunctionScope, dtype_text, string_text
+from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir.lowering import steps
 from wrapper_ir.quoting import cpp_string
 from wrapper_ir.types import DEFAULT_ALIGNMENT, MemoryKind
@@ -50,19 +50,17 @@ _GROUP_TYPES = ["SymInt[]", "SymInt[]", "ScalarType", "Device", "str", "int"]
 
 
 def _allocate_shared(step: steps.Allocate, scope: FunctionScope) -> None:
-    """A call of an operator in Python."""
-    storage, type = step.storage.type, step.type
-    name, group = _GROUP_OPERATORS[storage.space.kind], storage.space.group
-    scope.module.boxed[name] = _GROUP_TYPES, ["Tensor"]
-    sizes, strides = (
-        f"list({{{', '.join(f'integer({scope.number(e)})' for e in exprs)}}})"
-        for exprs in (type.sizes, type.strides)
-    )
-    device = "device(run.gpu)" if scope.on_gpu(storage.device) else "cpu_device()"
-    arguments = [sizes, strides, f"code({dtype_text(type.dtype)})", device, string_text(group)]
-    arguments.append(f"{storage.space.alloc_id}u")
+    """A call of an operator in Python, whose tensor the library keeps for later calls."""
+    space, module = step.storage.type.space, scope.module
+    name, group = _GROUP_OPERATORS[space.kind], space.group
+    module.boxed[name] = _GROUP_TYPES, ["Tensor"]
+    device = "device(run.gpu)" if scope.on_gpu(step.storage.type.device) else "cpu_device()"
+    length = len(group.encode("utf-8", "surrogatepass"))
+    memory = f"{{{cpp_string(name)}, {device}, {cpp_string(group)}, {length}, {space.alloc_id}u}}"
+    layout, dtype = scope.layout(step.type), dtype_text(step.type.dtype)
     made = scope.bind(step.result)
-    scope.line(f'call({cpp_string(name)}, "", {{{", ".join(arguments)}}}, &{made}, 1);')
+    scope.line(f"allocate_shared({made}, {module.shared_places}, {memory}, {layout}, {dtype});")
+    module.shared_places += 1
     if step.zero:
         scope.line(f"zero({made});")
 

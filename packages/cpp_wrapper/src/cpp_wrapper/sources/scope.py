@@ -119,6 +119,8 @@ class ProgramScope:
         """What is called, by name."""
         self.boxed: dict[str, tuple[list[str], list[str]]] = {}
         """The types of arguments and results in calls through the dispatcher, which looks at no value, by operator."""
+        self.shared_places = 0
+        """How many places allocate memory of process groups."""
         self.bridges: dict[str, str] = {}
         """Schemas of the operators by which a loader in Python calls others, by what those are called (`bridge.py`)."""
 

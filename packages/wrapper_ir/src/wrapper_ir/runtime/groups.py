@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -48,16 +48,23 @@ class TorchGroups:
 
 
 class ProgramGroups:
-    """Called first in each call of a program on `device`. `ranks` are the fields of a `GroupRanks` each.
+    """Called first in each call of a program on `device`. `ranks` are the fields of a `GroupRanks` each. `on_new` is called where a name has another
+    group than in the call before.
 
     Raises NotSupportedError WIR915 for a group that this process does not belong to, ExecutionError WIR936 where the artifact is
     another rank's. Groups are watched where the device is a GPU: the host has time-outs of its own.
     """
 
     def __init__(
-        self, groups: TorchGroups, names: Sequence[str], device: str = "cpu", ranks: Sequence[Any] = ()
+        self,
+        groups: TorchGroups,
+        names: Sequence[str],
+        device: str = "cpu",
+        ranks: Sequence[Any] = (),
+        on_new: Callable[[], None] = lambda: None,
     ) -> None:
         self._groups, self._names, self._device = groups, tuple(names), device
+        self._on_new = on_new
         wanted = (
             GroupRanks(group=group, size=size, ranks=tuple(own), differences=tuple(map(tuple, differences)))
             for group, size, own, differences in ranks
@@ -85,6 +92,7 @@ class ProgramGroups:
             stuck = partial(self._groups.is_stuck, self._device)
             GROUP_WATCHES.begin(name, group, self._groups.store(group), stuck)
         self._checked[name] = weakref.ref(group)
+        self._on_new()
 
 
 def check_rank(wanted: GroupRanks, rank: int, size: int) -> None:

@@ -209,7 +209,10 @@ Container::Container(int32_t device) {
   active_ = &first;
 }
 
-Container::~Container() { synchronize(); }
+Container::~Container() {
+  synchronize();
+  release_shared();
+}
 
 /// Work that is queued on any stream may read what is about to be freed, or has yet to write what others are about to read.
 void Container::synchronize() {

@@ -187,6 +187,9 @@ class Container {
   Handles extracted_;
 };
 
+/// Lets go of memory of process groups (steps.cpp).
+void release_shared() noexcept;
+
 /// Raises CPP201 where the processor can run none of the sources of a kernel.
 void require_instructions();
 

@@ -1,7 +1,11 @@
 // The functions of steps.h.
 #include "steps.h"
 
+#include "container.h"
+
+#include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -82,6 +86,79 @@ void require_agreement(const char* text) {
 }
 
 namespace {
+/// What Python gave at one place of the program for one device.
+struct Held {
+  uint64_t device = 0;
+  Tensor tensor = nullptr;
+};
+/// Of all calls in this process. Neither is locked while Python runs, which may wait for another thread here.
+struct SharedTable {
+  std::mutex busy;
+  std::vector<Held> places;
+  uint64_t releases = 0;
+};
+SharedTable& shared_table() {
+  static SharedTable& made = *new SharedTable;  // torch may have ended when the process does
+  return made;
+}
+
+bool has_numbers(Tensor tensor, int32_t (*read)(Tensor, int64_t**), Ints want) {
+  int64_t* found = nullptr;
+  ok(read(tensor, &found), "a layout");
+  return std::equal(ints(want), ints(want) + want.size(), found);
+}
+bool has_layout(Tensor tensor, Ints sizes, Ints strides) {
+  int64_t rank = 0;
+  ok(aoti_torch_get_dim(tensor, &rank), "dim");
+  return rank == static_cast<int64_t>(sizes.size()) && has_numbers(tensor, aoti_torch_get_sizes, sizes) &&
+         has_numbers(tensor, aoti_torch_get_strides, strides);
+}
+uint64_t number_list(Ints values) {
+  StableListOpaque* made = nullptr;
+  ok(torch_new_list_reserve_size(values.size(), &made), "a list argument");
+  for (const Int value : values) ok(torch_list_push_back(made, integer(value)), "a list argument");
+  return reinterpret_cast<uintptr_t>(made);
+}
+}  // namespace
+
+void allocate_shared(Tensor& made, size_t place, const SharedMemory& memory, Ints sizes, Ints strides, int32_t dtype) {
+  SharedTable& table = shared_table();
+  uint64_t releases = 0;
+  {
+    const std::lock_guard<std::mutex> lock(table.busy);
+    if (table.places.size() <= place) table.places.resize(place + 1);
+    const Held& held = table.places[place];
+    if (held.tensor != nullptr && held.device == memory.device && has_layout(held.tensor, sizes, strides)) {
+      made = same(held.tensor);
+      return;
+    }
+    releases = table.releases;
+  }
+  call(memory.operation, "", {number_list(sizes), number_list(strides), code(dtype), memory.device,
+                              string(memory.group, memory.group_length), memory.id}, &made, 1);
+  Tensor kept = same(made);
+  {
+    const std::lock_guard<std::mutex> lock(table.busy);
+    if (table.releases == releases && place < table.places.size()) {
+      std::swap(kept, table.places[place].tensor);
+      table.places[place].device = memory.device;
+    }
+  }
+  drop(kept);
+}
+
+void release_shared() noexcept {
+  SharedTable& table = shared_table();
+  std::vector<Held> ended;
+  {
+    const std::lock_guard<std::mutex> lock(table.busy);
+    ended.swap(table.places);
+    ++table.releases;
+  }
+  for (Held& held : ended) drop(held.tensor);
+}
+
+namespace {
 /// The address of the first byte of the storage.
 void* storage_begin(Tensor tensor) {
   Tensor first = nullptr;
@@ -130,4 +207,7 @@ extern "C" {
 
 /// The loader has compared the programs of all processes that share memory with this one.
 __attribute__((visibility("default"))) void wir_agreed() { wir::agreed.store(true, std::memory_order_relaxed); }
+
+/// Memory of a group has ended, or is to end: the next call asks Python for it again.
+__attribute__((visibility("default"))) void wir_release() { wir::release_shared(); }
 }

@@ -48,6 +48,17 @@ class Trips {
 
 /// Fails with CPP540 and this text unless a loader has compared the programs of the processes that share memory.
 void require_agreement(const char* text);
+/// Memory of a group under an allocation id, which the operator `operation` in Python keeps.
+struct SharedMemory {
+  const char* operation;
+  uint64_t device;  // as `device` gives it
+  const char* group;
+  size_t group_length;
+  uint64_t id;
+};
+/// A tensor over it. A call of Python takes microseconds: what it gave at this `place` of the program is used again for the same layout, until
+/// the loader says that the group's memory has ended.
+void allocate_shared(Tensor& made, size_t place, const SharedMemory& memory, Ints sizes, Ints strides, int32_t dtype);
 
 // --- checks and values for readers
 
