@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch.library import register_fake
 import cpp_wrapper
 from cpp_wrapper._compat import torch_include_dirs, torch_library_dir
 from cpp_wrapper.library.batch import build_libraries
+from cpp_wrapper.sources.program import emit_sources
 from inductor_frontend import capture
 from tests.common.torch_versions import since
 from tests.cpp.cpp_case import FAST, artifact_of_text, stock_run
@@ -154,3 +156,40 @@ def test_errors_of_operators_keep_their_text(
     with pytest.raises(ExecutionError, match=rf"\[WIR927\] cpp_tests::many failed{text}"):
         program(torch.ones(4))
     assert since("2.13") or "mode is product" in capfd.readouterr().err
+
+
+MIXED = {
+    "list_last": ("(Tensor, Tensor[])", lambda x: (x + 1, [x + 2, x + 3]), "[1][1]", 3),
+    "list_first": ("(Tensor[], Tensor)", lambda x: ([x + 2, x + 3], x + 1), "[1]", 1),
+    "number": ("(Tensor, int)", lambda x: (x + 1, 7), "[0]", 1),
+    "optional": ("(Tensor?, Tensor[])", lambda x: (None, [x + 2]), "[1][0]", 2),
+    "optional_tensor": ("(Tensor?, Tensor[])", lambda x: (x + 4, [x + 2]), "[0]", 4),
+}
+"""What operators return, what is taken of it, and what that adds."""
+
+
+@pytest.fixture(scope="module")
+def mixed_returns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Path]]:
+    """Programs of one call each, of operators in Python."""
+    library: Any = torch.library.Library("cpp_mixed", "FRAGMENT")  # type: ignore[no-untyped-call]  # torch's own
+    artifacts = {}
+    for name, (returns, function, path, _) in MIXED.items():
+        library.define(f"{name}(Tensor x) -> {returns}")
+        library.impl(name, function, "CPU")
+        text = f"  %r = call cpp_mixed::{name}(%x) : results\n  %y = unpack %r{path} : f32[4]\n  return %y"
+        extern = f'extern "cpp_mixed::{name}(Tensor x) -> {returns}"'
+        artifacts[name] = artifact_of_text(f"{extern}\n\nfunc @main(%x: f32[4]) {{\n{text}\n}}\n")
+    folder, options = tmp_path_factory.mktemp("mixed"), replace(FAST, python_operators=True)
+    paths = {name: folder / f"{name}.so" for name in artifacts}
+    sources = [(emit_sources(a, None, options), paths[name]) for name, a in artifacts.items()]
+    build_libraries(sources, options)
+    yield paths
+    library._destroy()
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_values_of_several_types_are_returned(name: str, mixed_returns: Mapping[str, Path]) -> None:
+    """Torch's dispatcher reads them as the types of the schema in reverse: see `sources/bridge.py`."""
+    program = cpp_wrapper.load(mixed_returns[name])
+    for _ in range(2):
+        torch.testing.assert_close(program(torch.zeros(4))[0], torch.full((4,), float(MIXED[name][3])))

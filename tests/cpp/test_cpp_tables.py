@@ -114,6 +114,7 @@ REFUSED = {
     "mixed": ("  %y = call aten::mul.Tensor(1, 2) : i64[]\n  return %y", "CPP502", "no tensor means the same"),
     "python": ("  %y = call mine::op(%x) : f32[4]\n  return %y", "CPP502", "exists in Python only"),
     "returns": ("  %y = call mine::two(%x) : results\n  return %x", "CPP502", "it returns str"),
+    "reversed": ("  %y = call mine::pair(%x) : results\n  return %x", "CPP502", "reads returned (Tensor, int) in reverse"),
     "pinned": ("  %y.s = alloc_storage 16 pinned\n  free %y.s\n  return %x", "CPP503", "plain memory"),
     "number": ("  define s0 = size(%x, 0) \n  return min(s0, 9223372036854775808)", "CPP620", "64 bits"),
     "data": ("  copy %x, %w\n  return %x", "CPP503", "constant %w has no data"),
@@ -125,6 +126,7 @@ extern "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor"
 extern "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
 extern "mine::op(Tensor self) -> Tensor" tags(python_only)
 extern "mine::two(Tensor self) -> (Tensor, str)"
+extern "mine::pair(Tensor self) -> (Tensor, int)"
 kernel foreign @mine runtime "mine" (read f32* x) {{{
 nothing
 }}}
