@@ -13,8 +13,8 @@ import torch
 from torch.export import ExportedProgram
 
 from inductor_frontend.constants import is_packed, tensor_data
-from inductor_frontend.devices import capture_target
 from inductor_frontend.devices.isa_sources import capture_for_each
+from inductor_frontend.devices.targets import capture_target
 from inductor_frontend.eager import eager_run
 from inductor_frontend.errors import CaptureError, HookError
 from inductor_frontend.export.combinations import traced_combinations

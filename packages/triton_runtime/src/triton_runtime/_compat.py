@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
 
-__all__ = ["LANGUAGE", "skip_compiler_hash"]
+__all__ = ["LANGUAGE", "no_compiler_hash", "skip_compiler_hash"]
 
 LANGUAGE = threading.RLock()
 """Held by whoever compiles with, or interprets, `triton.language`: Triton's interpreter replaces functions of that module
@@ -18,13 +21,40 @@ def skip_compiler_hash() -> None:
 
     Only for processes that compile and do nothing else.
     """
+    for module in _hashing_modules():
+        vars(module)["triton_key"] = _no_hash
+
+
+@contextmanager
+def no_compiler_hash() -> Iterator[None]:
+    """While the context is active, Triton hashes nothing of itself for what this thread compiles; other threads get its own key. Held
+    with `LANGUAGE`, so that one thread at a time is in here."""
+    owner = threading.get_ident()
+    before = {module.__name__: (module, vars(module)["triton_key"]) for module in _hashing_modules()}
+
+    def key_for(own: Callable[[], str]) -> Callable[[], str]:
+        return lambda: _no_hash() if threading.get_ident() == owner else own()
+
+    try:
+        for module, own in before.values():
+            vars(module)["triton_key"] = key_for(own)
+        yield
+    finally:
+        for module, own in before.values():
+            vars(module)["triton_key"] = own
+
+
+def _hashing_modules() -> list[ModuleType]:
+    """The modules that name Triton's hash of itself: where it is defined depends on Triton's version, and so does where it is
+    called."""
     from triton.compiler import compiler
 
-    # where the function is defined depends on Triton's version, and so does where it is called
-    for module in (compiler, sys.modules.get("triton.runtime.cache")):
-        if module is not None and "triton_key" in vars(module):
-            vars(module)["triton_key"] = _no_hash
+    found = (compiler, sys.modules.get("triton.runtime.cache"))
+    return [module for module in found if module is not None and "triton_key" in vars(module)]
 
 
 def _no_hash() -> str:
-    return "wrapper-ir"
+    import triton
+
+    # Triton puts what it compiles into its cache under this key, and reads its facts there again.
+    return f"wrapper-ir {triton.__version__}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from triton_runtime.binding import bind
 from triton_runtime.compile.ahead import count_passed_over, kernel_binary
+from triton_runtime.compile.early import EarlyCompilations
 from triton_runtime.compile.job import CompileJob, make_job
 from triton_runtime.compile.service import CompileStats, Workers, compile_each
 from triton_runtime.compile.target import capability
@@ -33,8 +34,8 @@ def launchable(kernel: TritonKernel, config: TritonConfig) -> Launchable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiler:
-    """Compiles for one target; `folder` keeps sources. What an artifact carries (`carried`) is not compiled, and what was
-    refused once is not tried again by this process."""
+    """Compiles for one target; `folder` keeps sources. What an artifact carries (`carried`) is not compiled, what was begun `early`
+    not again, and what was refused once is not tried again by this process."""
 
     target: Target
     store: ByteStore
@@ -43,6 +44,11 @@ class Compiler:
     workers: Workers
     refused: dict[str, CompileError] = field(default_factory=dict)
     carried: tuple[KernelBinary, ...] = ()
+    early: EarlyCompilations = field(default_factory=EarlyCompilations)
+
+    def begin(self, launchables: Sequence[Launchable]) -> None:
+        """Begins to compile them, in the background."""
+        self.early.begin(self.jobs(launchables), self._compiled)
 
     def jobs(self, launchables: Sequence[Launchable]) -> list[CompileJob]:
         """What it takes to compile them."""
@@ -70,21 +76,17 @@ class Compiler:
         return self._made(self.jobs(launchables))
 
     def _made(self, jobs: Sequence[CompileJob]) -> list[Binary | Exception]:
-        keys = [job.key for job in jobs]
-        found = iter(
-            compile_each(
-                [job for job, key in zip(jobs, keys, strict=True) if key not in self.refused],
-                self.store,
-                self.workers,
-                self.stats,
-            )
-        )
+        known: dict[str, Binary | Exception] = {**self.early.take([job.key for job in jobs]), **self.refused}
+        found = iter(self._compiled([job for job in jobs if job.key not in known]))
         # This call's own refusals are noted below: two equal jobs have a result each.
-        results = [self.refused[key] if key in self.refused else next(found) for key in keys]
-        for key, one in zip(keys, results, strict=True):
+        results = [known[job.key] if job.key in known else next(found) for job in jobs]
+        for job, one in zip(jobs, results, strict=True):
             if isinstance(one, CompileError) and one.code == "TR201":
-                self.refused[key] = one
+                self.refused[job.key] = one
         return results
+
+    def _compiled(self, jobs: Sequence[CompileJob]) -> list[Binary | Exception]:
+        return compile_each(jobs, self.store, self.workers, self.stats)
 
 
 def _bound(one: Launchable, key: str, made: Binary | Exception) -> KernelBinary | Exception:

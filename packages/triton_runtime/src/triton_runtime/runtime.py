@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any  # in this file: tensors of a machine
 
 from triton_runtime.choose import ChoiceOptions, MetricsTable
 from triton_runtime.compile.ahead import compiled_ahead
+from triton_runtime.compile.early import EarlyCompilations
 from triton_runtime.compile.forking import Forker
 from triton_runtime.compile.local import LocalCompiler
 from triton_runtime.compile.service import INDUCTORS_MODULES, CompileStats, Workers
@@ -38,13 +40,15 @@ __all__ = ["KERNEL_RUNTIME", "TritonRuntime"]
 @dataclass(frozen=True, slots=True)
 class _World:
     """What is kept from load to load: the cache on disk, the driver of CUDA devices, which opens nothing before it is
-    used, what starts compiler processes, what compiles here until then, the jobs that the compiler refused, and the times of each target's device."""
+    used, what starts compiler processes, what compiles here until then, the jobs that were begun early or that the compiler refused, and
+    the times of each target's device."""
 
     settings: Settings
     cache: Cache
     cuda: CudaDriver
     forker: Forker = field(default_factory=Forker)
     local: LocalCompiler = field(default_factory=LocalCompiler)
+    early: EarlyCompilations = field(default_factory=EarlyCompilations)
     refused: dict[str, CompileError] = field(default_factory=dict)
     timings: dict[Target, TimingCache] = field(default_factory=dict)
 
@@ -88,9 +92,8 @@ class TritonRuntime:
         multis = [kernel for kernel in kernels if isinstance(kernel, MultiKernel)]
         operators = [kernel for kernel in kernels if isinstance(kernel, OperatorKernel)]
         plain = _by_name(_triton_kernels(kernels))
-        tune = self.options.tune or (TuneOptions() if world.settings.tune else None)
-        tuned = [k for k in plain.values() if tune is not None or self._is_measured(k, multis)]
-        tuned = [k for k in tuned if _has_candidates(k)]
+        tune = self._tune(world.settings)
+        tuned = self._tuned(plain, multis, tune)
         ready = [self.launchable(k) for k in plain.values() if k not in tuned]
         loaded: dict[str, LoadedKernel] = {
             one.kernel.name: kernel for one, kernel in zip(ready, loader.load(ready), strict=True)
@@ -120,6 +123,18 @@ class TritonRuntime:
             world.forker.prepare(INDUCTORS_MODULES)
         if self.options.driver is None:
             world.cuda.prepare()
+
+    def compile_early(self, kernels: Sequence[KernelDef], target: Target) -> None:
+        """See `wrapper_ir.protocols.PreparingRuntime`: kernels that are tuned when they are launched are left out."""
+        if target.device.type != "cuda" or self.options.driver is not None:
+            return
+        world = self._world_of(self.settings or read_settings())
+        multis = [kernel for kernel in kernels if isinstance(kernel, MultiKernel)]
+        with suppress(KernelError):  # loading says so
+            plain = _by_name(_triton_kernels(kernels))
+            tuned = self._tuned(plain, multis, self._tune(world.settings))
+            ready = [self.launchable(k) for k in plain.values() if k not in tuned]
+            self._compiler(target, world).begin(ready)
 
     def address_check(
         self, positions: Sequence[int], addresses: Sequence[int]
@@ -220,6 +235,19 @@ class TritonRuntime:
         )
         return tune_artifact(runtime, artifact, machine, given=given, inputs=inputs, assume=assume)
 
+    def _tune(self, settings: Settings) -> TuneOptions | None:
+        return self.options.tune or (TuneOptions() if settings.tune else None)
+
+    def _tuned(
+        self, kernels: Mapping[str, TritonKernel], multis: Sequence[MultiKernel], tune: TuneOptions | None
+    ) -> list[TritonKernel]:
+        """Those whose config is chosen by measurement."""
+        return [
+            k
+            for k in kernels.values()
+            if _has_candidates(k) and (tune is not None or self._is_measured(k, multis))
+        ]
+
     def _is_measured(self, kernel: TritonKernel, multis: Sequence[MultiKernel]) -> bool:
         """Instances of a template come in no order, so that the first says nothing of the others: one that is measured
         beside other kernels is measured with all of its configs."""
@@ -242,6 +270,7 @@ class TritonRuntime:
             ),
             refused=world.refused,
             carried=carried,
+            early=world.early,
         )
 
     def _loader(self, target: Target, world: _World, carried: tuple[KernelBinary, ...]) -> Loader:

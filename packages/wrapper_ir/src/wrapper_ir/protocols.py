@@ -167,6 +167,10 @@ class PreparingRuntime(Protocol):
         """Starts, in the background, what loading kernels for devices of this type (`cuda`) takes, and returns at once. Raises
         nothing for what cannot be started: loading says so."""
 
+    def compile_early(self, kernels: Sequence[KernelDef], target: Target) -> None:
+        """Starts, in the background, to compile kernels that are about to be loaded for `target`, and returns at once. Raises nothing
+        for what does not compile: loading says so."""
+
 
 @runtime_checkable
 class AddressComparer(Protocol):

@@ -6,7 +6,7 @@ import os
 import sys
 from functools import lru_cache
 from importlib.metadata import EntryPoints, entry_points
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from wrapper_ir.errors import PluginError
 from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, Machine, TuningRuntime
@@ -34,11 +34,17 @@ _PACKAGES = {
 """This project's packages that provide entry points."""
 
 
+class _Groups(Protocol):
+    """The entry points of all groups: of a class of its own before Python 3.12."""
+
+    def select(self, *, group: str) -> EntryPoints: ...
+
+
 def declared(group: str) -> EntryPoints:
-    """The entry points of the group `wrapper_ir.<group>`. They are read once, and again when a folder of `sys.path` has
+    """The entry points of the group `wrapper_ir.<group>`. Those of all groups are read once, and again when a folder of `sys.path` has
     changed: whoever loads kernels asks, and reading takes 10 ms."""
     path = tuple((folder or os.getcwd(), _changed(folder or ".")) for folder in sys.path)
-    return _installed(f"wrapper_ir.{group}", path)
+    return _installed(path).select(group=f"wrapper_ir.{group}")
 
 
 def _changed(path: str) -> int | None:
@@ -49,9 +55,9 @@ def _changed(path: str) -> int | None:
 
 
 @lru_cache(maxsize=16)
-def _installed(group: str, path: tuple[tuple[str, int | None], ...]) -> EntryPoints:
+def _installed(path: tuple[tuple[str, int | None], ...]) -> _Groups:
     """What stands on `sys.path`, which is `path` with the times of the folders' last changes."""
-    return entry_points(group=group)
+    return entry_points()
 
 
 def plugin_names(group: str) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from inductor_frontend.cache.function_entry import RuntimeFacts, facts_record, s
 from inductor_frontend.cache.sizes import Json
 from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.symbols import SymbolState
+from inductor_frontend.functionalize.pattern_registration import patterns_as_needed
 from inductor_frontend.guards.checks import ModelCheck, graph_checks
 from inductor_frontend.guards.equalities import keep_equalities
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches, known_options
@@ -82,7 +83,7 @@ class Compilation:
         options = known_options(self.functorch_options(), functorch_config)
         self.checks = graph_checks(gm)
         keep_equalities(gm)
-        with functorch_config.patch(options):
+        with functorch_config.patch(options), patterns_as_needed():
             # Torch applies the patches around later calls of `inner` too: a backward graph is compiled lazily.
             compiled = compile_fx(
                 gm,

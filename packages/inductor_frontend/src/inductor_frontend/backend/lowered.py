@@ -11,6 +11,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from inductor_frontend.backend.node_origins import dynamo_nodes
 from inductor_frontend.backend.options import BackendOptions
+from inductor_frontend.backend.preparing import compile_early
 from inductor_frontend.backend.records import graph_text
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.cache.graph_entry import CompiledGraph
@@ -57,6 +58,8 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
     with recorded(lowering) as recording:
         strides = _output_strides(recording)
         built = build_program(recording, context)
+    if not options.tune:
+        compile_early(built.program)
     stages = stage_extensions(aot_graph, built.program, dynamo_nodes(request.gm.graph))
     return CompiledGraph(
         artifact=_artifact(built, options, lowering.static_inputs, stages),

@@ -1,10 +1,17 @@
 """Devices that a program can be captured for, present or not."""
 
-from inductor_frontend.devices.packages import DevicePackage, device_package
-from inductor_frontend.devices.places import on_device
-from inductor_frontend.devices.stand_in import stand_in
-from inductor_frontend.devices.targets import CaptureTarget, capture_target
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_here, properties_of
+from wrapper_ir.lazy import loaded_on_use
+
+if TYPE_CHECKING:
+    from inductor_frontend.devices.packages import DevicePackage, device_package
+    from inductor_frontend.devices.places import on_device
+    from inductor_frontend.devices.stand_in import stand_in
+    from inductor_frontend.devices.targets import CaptureTarget, capture_target
 
 __all__ = [
     "DEVICES",
@@ -18,3 +25,15 @@ __all__ = [
     "properties_of",
     "stand_in",
 ]
+
+_HOME = {
+    "CaptureTarget": "targets",
+    "DevicePackage": "packages",
+    "capture_target": "targets",
+    "device_package": "packages",
+    "on_device": "places",
+    "stand_in": "stand_in",
+}
+"""The module of what devices that are not here take; torch.compile needs none of it."""
+
+__getattr__, __dir__ = loaded_on_use(__name__, _HOME)

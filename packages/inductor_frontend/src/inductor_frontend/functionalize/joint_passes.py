@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from inductor_frontend.errors import torch_step
 from inductor_frontend.functionalize.packed_linear import join_packed_linear
 from inductor_frontend.functionalize.packing import pack_weights
+from inductor_frontend.functionalize.pattern_registration import patterns_as_needed
 from inductor_frontend.functionalize.preparation import FunctionalModel
 
 __all__ = ["with_joint_passes"]
@@ -22,7 +23,11 @@ def with_joint_passes(model: FunctionalModel, *, packed_weights: bool) -> Functi
     """The same model, its graph simplified. Raises CaptureError FE104."""
     values = [n.meta.get("val") for n in model.gm.graph.nodes]
     fake_mode = detect_fake_mode(values) or FakeTensorMode(allow_non_fake_inputs=True)
-    with V.set_fake_mode(fake_mode), torch_step("FE104", "Inductor's joint passes fail"):
+    with (
+        V.set_fake_mode(fake_mode),
+        torch_step("FE104", "Inductor's joint passes fail"),
+        patterns_as_needed(),
+    ):
         # Patterns are traced once a process, with tensors on this device; what matches is traced again where it is.
         gm = _recursive_joint_graph_passes(model.gm, input_device=torch.device("cpu"))
         join_packed_linear(gm)

@@ -10,13 +10,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import sympy
 from torch._inductor import ir
 from torch._inductor.codegen.multi_kernel import MultiKernel
-from torch._inductor.select_algorithm import ExternKernelCaller, TritonTemplateCaller
+from torch._inductor.select_algorithm import (
+    AlgorithmSelectorCache,
+    ExternKernelCaller,
+    TritonTemplateCaller,
+)
 from torch._inductor.virtualized import V
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._ordered_set import OrderedSet
@@ -25,10 +30,12 @@ from inductor_frontend.errors import HookError
 from inductor_frontend.record.events import OperatorChoice, written_arguments
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import (
+    MEASUREMENT_KEY,
     TEMPLATE_CHOICES,
     TEMPLATE_CODE,
     TEMPLATE_MODULES,
     TEMPLATE_OPERATORS,
+    TEMPLATE_SELECTOR,
 )
 
 __all__ = ["TemplateChoices", "call_choices", "keeping_choices", "operator_choice"]
@@ -166,6 +173,14 @@ def _unloaded(code: str, extra: str = "", **given: Any) -> Any:
     return SimpleNamespace(__file__="", key=hashlib.sha256((code + extra).encode()).hexdigest())
 
 
+@cache
+def _selector() -> AlgorithmSelectorCache:
+    """What Inductor selects with in captures where the process has measured nothing yet. It has no key for measurements: `_select` leaves
+    it one choice. Torch makes its own when it needs one."""
+    with replaced(MEASUREMENT_KEY.by(__init__=lambda self: None)):
+        return AlgorithmSelectorCache()
+
+
 @contextmanager
 def keeping_choices(operators_too: bool) -> Iterator[None]:
     """While the context is active, Inductor keeps all instances of templates, with the operators that compute the same if asked to, and
@@ -182,6 +197,7 @@ def keeping_choices(operators_too: bool) -> Iterator[None]:
 
     with replaced(
         TEMPLATE_CHOICES.by(__call__=selecting),
+        TEMPLATE_SELECTOR.by(_ALGORITHM_SELECTOR_CACHE=TEMPLATE_SELECTOR.own() or _selector()),
         TEMPLATE_CODE.by(codegen_template=generating),
         TEMPLATE_MODULES.by(PyCodeCache=SimpleNamespace(load=_unloaded)),
         TEMPLATE_OPERATORS.by(use_aten_gemm_kernels=lambda: False),

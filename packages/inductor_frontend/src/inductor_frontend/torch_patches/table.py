@@ -135,6 +135,27 @@ STREAM_ORDER = PatchPoint(
     versions=_ORDERS_STREAMS,
 )
 
+JOINT_PASSES = PatchPoint(
+    "torch._inductor.compile_fx",
+    "joint_graph_passes",
+    "registers patterns of every kind, whatever operators the graph has",
+)
+JOINT_PATTERNS = PatchPoint(
+    "torch._inductor.fx_passes.joint_graph",
+    "lazy_init",
+    "registers patterns of every kind, whatever operators the graph has",
+)
+ATTENTION_PATTERNS = PatchPoint(
+    "torch._inductor.fx_passes.fuse_attention",
+    "_sfdp_init",
+    "takes a fifth of a second, in graphs without attention for nothing",
+)
+PERMUTATION_PATTERNS = PatchPoint(
+    "torch._inductor.fx_passes.misc_patterns",
+    "_misc_patterns_init",
+    "traces functions, in graphs without random permutations for nothing",
+)
+
 COPIES = PatchPoint(
     "torch:ops.aten.copy.default", "py_kernels", "a copy into `x[:, 0]` is a guard that it has two elements"
 )
@@ -185,6 +206,16 @@ TEMPLATE_CHOICES = PatchPoint(
     "torch._inductor.select_algorithm:AlgorithmSelectorCache",
     "__call__",
     "every instance of a template is kept, and none is measured",
+)
+TEMPLATE_SELECTOR = PatchPoint(
+    "torch._inductor.select_algorithm",
+    "_ALGORITHM_SELECTOR_CACHE",
+    "is made with a key of its measurements, for which Triton's library is hashed; nothing is measured",
+)
+MEASUREMENT_KEY = PatchPoint(
+    "torch._inductor.codecache:CacheBase",
+    "__init__",
+    "makes the key of measurements that nothing here reads: hashing Triton's library takes a third of a second",
 )
 TEMPLATE_CODE = PatchPoint(
     "torch._inductor.codegen.simd:SIMDScheduling",

@@ -10,7 +10,7 @@ import torch
 from torch._inductor import ir
 
 from inductor_frontend.constants import ConstantRole
-from inductor_frontend.devices import device_package
+from inductor_frontend.devices.packages import device_package
 from inductor_frontend.guards.check_table import CheckTable
 from inductor_frontend.guards.input_checks import (
     check_all_layouts,

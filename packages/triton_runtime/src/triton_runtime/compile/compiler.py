@@ -41,10 +41,10 @@ def run_job(job: CompileJob) -> Binary:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile
 
-    from triton_runtime._compat import LANGUAGE
+    from triton_runtime._compat import LANGUAGE, no_compiler_hash
 
-    # Triton's own cache knows less of what decides a result than our key does.
-    with LANGUAGE, knobs.compilation.scope():
+    # Triton's own cache knows less of what decides a result than our key does, and what it is keyed by is not needed.
+    with LANGUAGE, no_compiler_hash(), knobs.compilation.scope():
         knobs.compilation.always_compile = True
         function = load_function(job.kernel, job.source, job.entry, Path(job.folder))
         if tuple(function.arg_names) != job.order:

@@ -1,0 +1,156 @@
+"""What the first capture of a process leaves out of what Inductor does once a process, and what it does not."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch._inductor import codecache, select_algorithm
+from torch._inductor import config as inductor_config
+from torch._inductor.fx_passes import fuse_attention, joint_graph, misc_patterns, post_grad
+from torch._inductor.pattern_matcher import PatternExpr, PatternMatcherPass
+from torch._inductor.runtime import triton_compat
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import inductor_frontend
+from inductor_frontend.functionalize.pattern_registration import REQUIRED_OPERATORS
+from inductor_frontend.record import templates
+from inductor_frontend.torch_patches.table import PatchPoint
+
+# Any in this file: operators and patterns.
+
+
+class TestPatterns:
+    @pytest.mark.parametrize(("point", "operator"), REQUIRED_OPERATORS, ids=lambda x: str(x)[:40])
+    def test_every_pattern_has_its_operator(
+        self, point: PatchPoint, operator: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """So a graph without it holds no match."""
+        passes = [PatternMatcherPass() for _ in post_grad.pass_patterns]
+        joint = PatternMatcherPass()
+        monkeypatch.setattr(joint_graph, "patterns", joint)
+        monkeypatch.setattr(fuse_attention, "patterns", joint, raising=False)
+        monkeypatch.setattr(post_grad, "pass_patterns", passes)
+        with FakeTensorMode():
+            point.own().__wrapped__(torch.device("cpu"))
+        entries = [entry for one in (joint, *passes) for found in one.patterns.values() for entry in found]
+        assert entries
+        assert all(operator in functions(entry.pattern) for entry in entries)
+
+    def test_they_are_registered_when_a_graph_needs_them(self, registered: list[str]) -> None:
+        inductor_frontend.capture(nn.Linear(4, 4), (torch.randn(2, 4),))
+        assert registered == []
+        x = torch.randn(2, 3, 4)
+        inductor_frontend.capture(lambda x: x @ x.mT, (x,))
+        assert registered == ["attention"]
+        inductor_frontend.capture(lambda x: torch.randperm(3) + x, (torch.randn(3),))
+        inductor_frontend.capture(lambda x: x @ x.mT, (x,))
+        assert registered == ["attention", "permutations"]
+
+    def test_torch_registers_the_rest(self, registered: list[str]) -> None:
+        """Stock code of the same process is as it would be alone."""
+        torch.compile(lambda x: x + 1, backend="wrapper_ir", options={"cache": False})(torch.zeros(2))
+        assert registered == []
+        joint_graph.lazy_init(torch.device("cpu"))
+        assert registered == ["attention", "permutations"]
+
+    def test_a_pass_of_the_user_may_add_any_operator(self, registered: list[str]) -> None:
+        with inductor_config.patch(joint_custom_pre_pass=lambda graph: None):
+            inductor_frontend.capture(lambda x: x + 1, (torch.zeros(2),))
+        assert registered == ["attention", "permutations"]
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of patterns that are registered from now on, as if none had been."""
+    found: list[str] = []
+    for module, name, kind in (
+        (fuse_attention, "_sfdp_init", "attention"),
+        (misc_patterns, "_misc_patterns_init", "permutations"),
+    ):
+        noted = functools.cache(lambda device, kind=kind: found.append(kind))
+        monkeypatch.setattr(module, name, noted)
+    anew: Any = joint_graph.lazy_init
+    monkeypatch.setattr(joint_graph, "lazy_init", functools.cache(anew.__wrapped__))
+    return found
+
+
+def functions(pattern: PatternExpr) -> set[Any]:
+    """All that a pattern's nodes may call. Nodes are shared."""
+    found: set[Any] = set()
+    seen: set[int] = set()
+    todo: list[Any] = [pattern]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, (list, tuple)):
+            todo += part
+        elif isinstance(part, dict):
+            todo += part.values()
+        elif isinstance(part, PatternExpr) and id(part) not in seen:
+            seen.add(id(part))
+            found.update(getattr(part, "fns", ()))
+            todo += vars(part).values()
+    return found
+
+
+class TestMeasurements:
+    """Captures measure nothing, so that they need no key of measurements, for which Triton's library is hashed."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_is_hashed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail() -> object:
+            pytest.fail("asks for the key of measurements")
+
+        monkeypatch.setattr(codecache.CacheBase, "get_system", staticmethod(fail))
+        monkeypatch.setattr(triton_compat, "triton_key", fail)
+        monkeypatch.setattr(select_algorithm, "_ALGORITHM_SELECTOR_CACHE", None)
+
+    @pytest.mark.parametrize("products", ["extern", "templates"])
+    def test_a_capture_makes_no_key(self, products: Any) -> None:
+        options = inductor_frontend.CaptureOptions(products=products)
+        model, x = nn.Linear(64, 64), torch.randn(32, 64)
+        inductor_frontend.capture(model, (x,), target="cuda:sm_80", options=options)
+        assert select_algorithm._ALGORITHM_SELECTOR_CACHE is None, "torch makes its own"
+
+    def test_what_the_process_has_is_taken(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It may have functions of the user's."""
+        asked: list[object] = []
+
+        def noted(choices: list[Any]) -> list[Any]:
+            asked.append(choices)
+            return choices
+
+        templates._selector.cache_clear()
+        theirs = templates._selector()
+        templates._selector.cache_clear()
+        theirs.add_preprocessing_fn(noted)
+        monkeypatch.setattr(select_algorithm, "_ALGORITHM_SELECTOR_CACHE", theirs)
+        inductor_frontend.capture(nn.Linear(64, 64), (torch.randn(32, 64),), target="cuda:sm_80")
+        assert asked
+
+
+UNUSED = (
+    "inductor_frontend.devices.attention", "inductor_frontend.devices.stand_in", "inductor_frontend.devices.targets",
+    "inductor_frontend.export.torch_export", "inductor_frontend.frontend", "torch._inductor.fx_passes.serialized_patterns._sfdp_pattern_1",
+    "wrapper_ir.interp", "wrapper_ir.explain.program",
+)  # fmt: skip
+FIRST_CALL = f"""
+import sys
+import torch
+
+f = torch.compile(torch.nn.Linear(4, 4), backend="wrapper_ir", options={{"cache": False}})
+with torch.no_grad():
+    f(torch.randn(2, 4))
+print([name for name in {UNUSED} if name in sys.modules])
+"""
+
+
+@pytest.mark.slow
+def test_a_first_call_imports_only_what_it_uses() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_CALL], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stdout + done.stderr
