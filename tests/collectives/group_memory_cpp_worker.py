@@ -105,6 +105,7 @@ def registered(rank: int, folder: Path) -> None:
         registered_worker.check(run, rank)
     assert REGISTERED_MEMORY.counts("0", torch.device("cuda", rank)).tensors > 0
     dist.barrier()
+    torch.cuda.synchronize()
     REGISTERED_MEMORY.release("0")
     registered_worker.check(run, rank)
 
