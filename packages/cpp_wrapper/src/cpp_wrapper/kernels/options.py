@@ -22,7 +22,8 @@ class CppOptions:
     `oldest_torch`: major and minor version of the oldest torch under which a library is to run, from 2.11 on; None: the
     installed one. What that has no C function for goes through the dispatcher.
     `python_operators`: a library may call operators that exist in Python only. It then runs only in processes of Python that
-    have registered them, as those do in which `torch.compile` runs.
+    have registered them, as those do in which `torch.compile` runs. Programs with memory of process groups run there alone, and
+    may call them always.
     `persistent_buffers`: libraries hold the memory of intermediate results of fixed sizes, and the tensors over it, from one call
     to the next, once for each call that runs at the same time and each stream of a device; calls that fail give theirs back to
     the system.
