@@ -18,7 +18,7 @@ __all__ = ["Arena", "ArenaGraphs", "Array"]
 
 _SEGMENT = 16
 """Cells that an arena grows by at least."""
-_APART = 1 << 40
+_ADDRESSES = 1 << 40
 """Addresses of an arena."""
 
 
@@ -29,7 +29,7 @@ class Arena:
     def __init__(self, number: int) -> None:
         self.segments: list[Span] = []
         self._free: list[Span] = []
-        self._end = number * _APART + 1
+        self._end = number * _ADDRESSES + 1
 
     @property
     def size(self) -> int:
@@ -144,9 +144,9 @@ class ArenaGraphs:
     recorded: Arena = field(init=False)
     _cells: dict[int, int] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=count)
-    _apart: list[Arena] = field(default_factory=list)
+    _warm_arenas: list[Arena] = field(default_factory=list)
     """Where warm-ups have allocated."""
-    _spare: Arena | None = None
+    _warm_arena: Arena | None = None
     """The one of them in which the next one allocates."""
     _allocating: Arena = field(init=False)
     _steps: list[_Step] | None = None
@@ -196,7 +196,7 @@ class ArenaGraphs:
     @property
     def reserved(self) -> int:
         """The cells of all segments."""
-        return sum(each.size for each in (self.recorded, self.general, *self._apart))
+        return sum(each.size for each in (self.recorded, self.general, *self._warm_arenas))
 
     def free(self, arena: Arena, span: Span) -> None:
         """Ends memory."""
@@ -238,7 +238,7 @@ class ArenaGraphs:
             self._write(target.span, self.read(source))
 
     def record(self, run: Callable[[], Sequence[Array]]) -> tuple[Callable[[], None], tuple[Array, ...]]:
-        self._spare = None
+        self._warm_arena = None
         self.give_back()
         with self._recording() as steps:
             results = tuple(run())
@@ -267,19 +267,19 @@ class ArenaGraphs:
             self._allocating = before
 
     def warm_up(self, run: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
-        if self._spare is None:
+        if self._warm_arena is None:
             self.give_back()
-            self._spare = self._arena()
-            self._apart.append(self._spare)
-        with self._from(self._spare):
+            self._warm_arena = self._arena()
+            self._warm_arenas.append(self._warm_arena)
+        with self._from(self._warm_arena):
             return run()
 
     def give_back(self) -> None:
         """Ends segments in which nothing is allocated, but those of recordings."""
         self.general.give_back()
-        for each in self._apart:
+        for each in self._warm_arenas:
             each.give_back()
-        self._apart = [each for each in self._apart if each.segments or each is self._spare]
+        self._warm_arenas = [each for each in self._warm_arenas if each.segments or each is self._warm_arena]
 
     def _replay(self, steps: Sequence[_Step]) -> None:
         self.replays += 1

@@ -65,7 +65,7 @@ class TorchGraphs:
         self._pool: Any = None  # Any: torch's own handle
         self._pools: set[Any] = set()
         self._keeper: torch.cuda.CUDAGraph | None = None
-        self._spare: Any = None
+        self._warm_pool: Any = None
         """The pool of warm-ups, until the next recording. Any: torch gives its class no types."""
         self._warming = threading.Lock()
         self._side: torch.cuda.Stream | None = None
@@ -124,10 +124,10 @@ class TorchGraphs:
         if not has_memory_pools() or not self._warming.acquire(blocking=False):
             return run()
         try:
-            if self._spare is None:
+            if self._warm_pool is None:
                 torch.cuda.empty_cache()  # while a pool is in use, torch gives nothing back where memory is short
-                self._spare = memory_pool(self.device, is_reserve=True)
-            with using_pool(self._spare, self.device):
+                self._warm_pool = memory_pool(self.device, is_reserve=True)
+            with using_pool(self._warm_pool, self.device):
                 return run()
         finally:
             self._warming.release()
@@ -135,7 +135,7 @@ class TorchGraphs:
     def _give_back(self) -> None:
         """Gives the device what plain runs have needed, which now comes from the pool."""
         if self._warming.acquire(blocking=False):  # else another thread's warm-up is in use of it
-            self._spare = None
+            self._warm_pool = None
             self._warming.release()
             torch.cuda.empty_cache()
 

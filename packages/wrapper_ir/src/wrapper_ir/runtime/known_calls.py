@@ -16,7 +16,7 @@ _STEADY = 3
 _MOVES = 32
 """Calls in all of which that holds for."""
 _WARM_UPS = 3
-"""Calls with a key that may be warm-ups: where as many have not led to a recording, the next ones will hardly do."""
+"""How many calls with a key may be warm-ups. Where they have not led to a recording, later calls rarely do."""
 
 
 @dataclass(slots=True)
