@@ -92,6 +92,44 @@ def test_training(device: FakeGraphs, kept: bool) -> None:
     )  # backward ends what forward has saved: three inputs of layers, and a mask
 
 
+class Tied(nn.Module):
+    """A layer whose weight is that of the embedding before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(24, 8)
+        self.inner = nn.Linear(8, 8)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """A row of numbers for each."""
+        return nn.functional.linear(torch.tanh(self.inner(self.embedding(ids))), self.embedding.weight)
+
+
+def test_the_gradient_of_a_tied_weight_is_added_up_where_it_lies(device: FakeGraphs) -> None:
+    programs: list[str] = []
+
+    class Keeping(PythonEmitter):
+        def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+            programs.append(print_program(artifact.program))
+            return super().compile(artifact, guarded)
+
+    eager = Tied()
+    twin = copy.deepcopy(eager)
+    options = {**OPTIONS, "emitter": Keeping(), "recordings": 8}
+    compiled = torch.compile(eager, backend="wrapper_ir", options=options)
+    optimizers = [torch.optim.SGD(m.parameters(), 0.1) for m in (eager, twin)]
+    ids = torch.randint(
+        0, 24, (16,)
+    )  # lie where they are: a buffer that is not filled yet would hold no indices
+    for _ in range(6):
+        train((compiled, twin), ids, optimizers)
+    torch.testing.assert_close([*eager.parameters()], [*twin.parameters()])
+    assert device.counts["replays"]
+    (line,) = [each for each in programs[-1].splitlines() if "call aten::addmm.out(" in each]
+    added, out = line.split("(%")[1].split(",")[0], line.split("out=%")[1].split(")")[0]
+    assert f"%{out} = view %{added}" in programs[-1]
+
+
 def test_gradients_that_accumulate(device: FakeGraphs) -> None:
     """They are held while the next backward pass runs: they are the caller's."""
     eager = model()

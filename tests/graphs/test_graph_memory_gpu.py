@@ -259,3 +259,16 @@ def test_an_allocator_without_pools() -> None:
         env=environment,
     )
     assert "equal cudaMallocAsync" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_a_product_that_is_added_up_where_it_lies(dtype: torch.dtype) -> None:
+    """The same bits, and nothing is copied or allocated."""
+    for m, n, k in ((64, 64, 64), (1000, 96, 40)):
+        added, a, b = (torch.randn(*size, device="cuda").to(dtype) for size in ((m, n), (m, k), (k, n)))
+        torch.mm(a, b)  # the workspace is there
+        want, place = torch.addmm(added, a, b), added.clone()
+        before = torch.cuda.memory_stats()["allocation.all.allocated"]
+        torch.addmm(place, a, b, out=place)
+        assert torch.cuda.memory_stats()["allocation.all.allocated"] == before
+        torch.testing.assert_close(place, want, rtol=0, atol=0)

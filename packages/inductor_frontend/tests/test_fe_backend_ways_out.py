@@ -84,8 +84,8 @@ def test_each_emitter_says_what_it_records() -> None:
         for name in ("python", "fx", "cpp")
     }
     assert found == {
-        "python": "cuda-graphs{donated=true},strip-debug",
-        "fx": "cuda-graphs{donated=true},strip-debug",
+        "python": "cuda-graphs{donated=true},reuse-in-place,strip-debug",
+        "fx": "cuda-graphs{donated=true},reuse-in-place,strip-debug",
         "cpp": "cuda-graphs{own_memory=true},plan-memory,strip-debug",
     }
 
@@ -103,7 +103,7 @@ def test_memory_of_programs_for_a_gpu_is_planned() -> None:
         "",
         "",
         "strip-debug",
-        "cuda-graphs{donated=true}",
+        "cuda-graphs{donated=true},reuse-in-place",
     ]
     refused({"planned_memory": 1}, "'planned_memory' is 1", "True or False")
 

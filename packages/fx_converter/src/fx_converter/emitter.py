@@ -140,7 +140,7 @@ class FxEmitter:
     @property
     def recording_passes(self) -> str:
         """See `wrapper_ir.protocols.RecordingEmitter`."""
-        return "cuda-graphs{donated=true}"
+        return "cuda-graphs{donated=true},reuse-in-place"
 
     def with_recordings(self, limit: int) -> FxEmitter:
         """See `wrapper_ir.protocols.RecordingEmitter`."""

@@ -120,7 +120,7 @@ class PythonEmitter:
     @property
     def recording_passes(self) -> str:
         """See `wrapper_ir.protocols.RecordingEmitter`."""
-        return "cuda-graphs{donated=true}"
+        return "cuda-graphs{donated=true},reuse-in-place"
 
     def with_recordings(self, limit: int) -> PythonEmitter:
         """See `wrapper_ir.protocols.RecordingEmitter`."""

@@ -21,6 +21,8 @@ symbol s0 : int backed [2, 64] hint 8
 const %c : f32[64]
 
 extern "aten::relu(Tensor self) -> Tensor"
+extern "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)"
+extern "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)" tags(may_alias)
 
 kernel cpp @k entry "k" (read f32* src may_alias(dst), write f32* dst) {{{
@@ -66,6 +68,44 @@ def test_a_chain_is_one_storage() -> None:
   return %b2
 """
     )
+
+
+PRODUCT = """%x: f32[8, 8], %y: f32[8, 8]) {{
+  %a = alloc f32[8, 8]
+  call aten::mul.out(%x, %y, out=%a)
+  %b = alloc f32[8, 8]{strides}
+  call aten::addmm.out({added}, {factor}, %y, out=%b){after}
+  return %b"""
+
+
+def test_a_product_that_is_added_up() -> None:
+    text = _reused(PRODUCT.format(strides="", added="%a", factor="%x", after=""))
+    assert (
+        text
+        == """\
+  %a = alloc f32[8, 8]
+  call aten::mul.out(%x, %y, out=%a)
+  %b = view %a : f32[8, 8]
+  call aten::addmm.out(%a, %x, %y, out=%b)
+  drop %x
+  drop %y
+  return %b
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("strides", "added", "factor", "after"),
+    [
+        ("{1, 8}", "%a", "%x", ""),  # its elements lie elsewhere
+        ("", "%a", "%a", ""),  # a factor, which is read for all elements
+        ("", "%x", "%a", ""),  # the argument is the caller's
+        ("", "%a", "%x", "\n  call aten::mul.out(%a, %x, out=%y)"),  # is read later
+    ],
+)
+def test_a_product_that_keeps_its_storage(strides: str, added: str, factor: str, after: str) -> None:
+    text = _reused(PRODUCT.format(strides=strides, added=added, factor=factor, after=after))
+    assert text.count(" = alloc ") == 2
 
 
 def test_each_result_takes_one_argument() -> None:

@@ -125,6 +125,7 @@ class TorchGraphs:
             return run()
         try:
             if self._warm_pool is None:
+                forget_workspaces()  # those of compilation would leave a hole when they end with the next recording
                 torch.cuda.empty_cache()  # while a pool is in use, torch gives nothing back where memory is short
                 self._warm_pool = memory_pool(self.device, is_reserve=True)
             with using_pool(self._warm_pool, self.device):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.accumulation import accumulated
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.analysis.sizes import Sizes
@@ -33,8 +34,8 @@ class Contents:
     """The result of the analysis for one function; positions are indices of ops, -1 stands for the entry.
 
     `spans` has, for each storage that the function owns, the times in which its content is needed: each begins where nothing
-    of the content before is read again, and ends at the last read. `uses` has all ops that use it. `in_place` says how many bytes at most the launch at a
-    position could save by writing over arguments that it is the last to read, as its kernel's `may_alias` allows.
+    of the content before is read again, and ends at the last read. `uses` has all ops that use it. `in_place` says how many bytes at most the launch or
+    product at a position could save by writing over arguments that it is the last to read, as `in_place_pairs` allows.
     """
 
     spans: dict[Value, tuple[Span, ...]]
@@ -162,7 +163,7 @@ class _Contents:
         found: dict[int, int] = {}
         for position in begins.keys() & ends.keys():
             op = self.function.body[position]
-            pairs = self._pairs(op, begins[position], ends[position]) if isinstance(op, Launch) else []
+            pairs = self._pairs(op, begins[position], ends[position])
             if pairs:
                 found[position] = min(self._total(side) for side in zip(*pairs, strict=True))
         return found
@@ -170,7 +171,7 @@ class _Contents:
     def _total(self, roots: Iterable[Value]) -> int:
         return sum(map(self.sizes.bytes_of, set(roots)))
 
-    def _pairs(self, op: Launch, begun: set[Value], ended: set[Value]) -> list[tuple[Value, Value]]:
+    def _pairs(self, op: Op, begun: set[Value], ended: set[Value]) -> list[tuple[Value, Value]]:
         """(storage whose content begins, storage whose content ends) for each pair of arguments that may share bytes."""
         return [
             (new, old)
@@ -184,8 +185,13 @@ class _Contents:
         return (r for r in self.aliasing.roots.get(value, NO_ROOTS) if r in among)
 
 
-def in_place_pairs(op: Launch, analyses: Analyses) -> Iterator[tuple[Value, Value]]:
-    """Arguments that may be the same bytes, as the kernel says: each pair in both orders."""
+def in_place_pairs(op: Op, analyses: Analyses) -> Iterator[tuple[Value, Value]]:
+    """Arguments that may be the same bytes, as the kernel says, or the accumulating product: each pair in both orders."""
+    if isinstance(op, CallExtern) and (pair := accumulated(op)) is not None:
+        yield pair
+        yield pair[::-1]
+    if not isinstance(op, Launch):
+        return
     kernel = analyses.kernels.get(op.kernel)
     if kernel is None or len(kernel.params) != len(op.args):
         return

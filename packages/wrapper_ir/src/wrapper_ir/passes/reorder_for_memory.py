@@ -16,6 +16,7 @@ from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.ops import (
+    CallExtern,
     CallSubgraph,
     DebugValue,
     EnterMemoryPool,
@@ -112,7 +113,7 @@ def _problem(function: Function, analyses: Analyses, steps: Sequence[Step]) -> O
         for op in (function.body[position] for position in step.ops):
             if isinstance(op, CallSubgraph | Switch | WhileLoop):
                 inside += callee_use(op, analyses, sizes).live
-            elif isinstance(op, Launch):
+            elif isinstance(op, CallExtern | Launch):
                 over += [
                     (number[new], number[old])
                     for one, two in in_place_pairs(op, analyses)

@@ -1,4 +1,4 @@
-"""Lets a launch write its result over an argument that nothing reads afterwards."""
+"""Lets a launch, or a product that is added up, write its result over an argument that nothing reads afterwards."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.accumulation import accumulated
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.expr import Int
 from wrapper_ir.kernels import Access, KernelParam
-from wrapper_ir.ops import AllocStorage, Launch, Op, View
+from wrapper_ir.ops import AllocStorage, CallExtern, Launch, Op, View
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir.passes.reusable import (
@@ -36,8 +37,8 @@ __all__ = ["ReuseInPlace"]
 class ReuseInPlace(Pass):
     """Lets launches write results over arguments that they are the last to read, and derives lifetimes again.
 
-    A result takes over the storage of an argument where the kernel says that both may be the same bytes (`may_alias`), nothing
-    uses the argument's storage later under any name, nothing used the result's before, both begin at the same byte of storages
+    A result takes over the storage of an argument where the kernel says that both may be the same bytes (`may_alias`), or the operator adds a
+    product to it (`addmm.out`, `baddbmm.out`), nothing uses the argument's storage later under any name, nothing used the result's before, both begin at the same byte of storages
     of the same size on one device and stream, and no other argument lies in either. Results equal those before, bit for bit,
     and no more is held. An argument may be an operator's own result, if no kernel relies on more of its address than is checked.
     With `donated`, it may be an argument that the caller has given up. Other arguments of the program, its results, workspaces, pools and their slots, and what a callee takes as a whole keep their storages,
@@ -76,6 +77,8 @@ class _Reuse:
         for position, op in enumerate(self.function.body):
             if isinstance(op, Launch):
                 self._choose(position, op)
+            elif isinstance(op, CallExtern) and (pair := accumulated(op)) is not None:
+                self._accumulate(position, op, *pair)
         return self.function.with_body(self._rewritten()) if self.over else self.function
 
     def _choose(self, position: int, op: Launch) -> None:
@@ -105,6 +108,21 @@ class _Reuse:
                     self.over[new] = argument
                     sole[old] += 1  # so that no other result is put there
                     break
+
+    def _accumulate(self, position: int, op: CallExtern, result: Value, argument: Value) -> None:
+        """A product's result that takes over what it is added to."""
+        new, old = self._root(result), self._root(argument)
+        used = [root for value in operands(op) for root in self.roots.get(value, NO_ROOTS)]
+        if (
+            new in self.storages
+            and old is not None
+            and used.count(new) == used.count(old) == 1
+            and self.first[new] == position
+            and self.live.storages.get(old) == position
+            and is_tensor(argument)
+            and self._fits(result, argument)
+        ):
+            self.over[new] = argument
 
     def _root(self, value: Value) -> Value | None:
         """What a tensor lies in for certain, where it may go or be written over."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.accumulation import accumulated
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack
 from wrapper_ir.schemas import ExternInfo, SchemaArg, parse_schema
@@ -108,11 +109,15 @@ class Externs(Check):
             self.report("WIR076", f"{len(op.results)} tensors of {op.target}, which returns {what}", position)
 
     def outs(self, position: int, op: CallExtern | CollectiveStart, info: ExternInfo) -> None:
-        """Out arguments are written before all reads are done; only a collective may work in its own part of them."""
+        """Out arguments are written before all reads are done; only a collective may work in its own part of them, and an accumulating
+        product on what it adds to."""
         if not info.outs:
             return
         roots_at = self.facts.aliasing.roots_at
-        read = {r: v for v in self.facts.aliasing.effects[position].reads for r in roots_at(v, position)}
+        pair = accumulated(op) if isinstance(op, CallExtern) else None
+        added = pair[1] if pair is not None and self.facts.same_window(*pair) else None
+        reads = [v for v in self.facts.aliasing.effects[position].reads if v is not added]
+        read = {r: v for v in reads for r in roots_at(v, position)}
         outs = [arg for name, arg in op.kwargs if name in info.outs]
         seen: set[Value] = set()
         for value in (v for arg in outs for v in _flat(arg)):
