@@ -17,6 +17,7 @@ import py_wrapper
 from tests.collectives.fused_cases import DECLARATIONS, engines
 from wrapper_ir import parse_program, print_program
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.ops import AllocStorage
 from wrapper_ir.passes import run_pipeline
@@ -24,7 +25,7 @@ from wrapper_ir.program import Function, Program, Target
 from wrapper_ir.structure import map_function
 from wrapper_ir.types import Device, StorageType, TensorType
 from wrapper_ir.values import Value
-from wrapper_ir_torch import torch_operators
+from wrapper_ir_torch import Repeaters, torch_operators
 
 __all__ = ["OPTIONS", "lowered_kernels", "lowered_pair", "on_host", "over_group", "program", "require_equal"]
 
@@ -125,9 +126,18 @@ def on_host(total: Callable[[Tensor, str], Tensor], rank: int, world: int) -> It
     library.impl("one_shot_all_reduce_out", one_shot, "CPU")
     library.impl("two_shot_all_reduce_out", two_shot, "CPU")
     library.impl("reduce_scatter_out", scatter, "CPU")
+
+    def plain(self: Repeaters, name: str, device: Device, calls: int) -> Callable[..., Any]:
+        return getattr(
+            torch, PLAIN_FUNCTIONS[name]
+        )  # also where other tests have loaded a fake of the driver
+
     memory = torch._C._distributed_c10d._SymmetricMemory
     try:
-        with mock.patch.object(memory, "empty_strided_p2p", staticmethod(allocate)):
+        with (
+            mock.patch.object(memory, "empty_strided_p2p", staticmethod(allocate)),
+            mock.patch.object(Repeaters, "operator", plain),
+        ):
             yield
     finally:
         library._destroy()

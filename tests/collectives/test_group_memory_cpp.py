@@ -17,7 +17,6 @@ from torch import Tensor
 import cpp_wrapper
 import py_wrapper
 from cpp_wrapper import CppError, CppOptions, EmitError
-from py_wrapper import PyOptions
 from tests.collectives.collective_cases import WORLD, lonely_group
 from tests.collectives.cpp_libraries import library, memory_of_host
 from tests.collectives.fused_cases import fused, operators_of_cpu
@@ -136,7 +135,7 @@ def test_one_of_two_processes(
     _, other = lowered_pair(program(WORLD), options)
     run = make(other)
     with lonely_group(tmp_path), on_host(lambda tensor, _: 2 * tensor, rank, WORLD):
-        want = py_wrapper.compile(other, PyOptions(repeated_operators=False))(x, w)
+        want = py_wrapper.compile(other)(x, w)
         for _ in range(2):
             assert_same(tuple(run(x, w)), tuple(want))
 
