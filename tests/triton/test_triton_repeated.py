@@ -84,6 +84,39 @@ def test_fx(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
+ATTENTION = """wir 0.3
+target {device}
+
+extern "aten::_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)"
+
+func @main(%q: f32[1, 2, 8, 8]) {{
+  %made = call aten::_scaled_dot_product_efficient_attention(%q, %q, %q, none, false, {dropout}) : results
+  %a = unpack %made [0] : f32[1, 2, 8, 8]
+  drop %made
+  drop %q
+  return %a
+}}
+"""
+
+
+@pytest.mark.parametrize(("dropout", "is_repeated"), [("0.0", True), ("0.5", False)])
+def test_attention(dropout: str, is_repeated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attention makes its results; with dropout it draws random numbers, which only torch does."""
+    name = "aten::_scaled_dot_product_efficient_attention"
+    program = bare_artifact(parse_program(ATTENTION.format(device="cuda:0", dropout=dropout)))
+    made = f'scaled_dot_product_efficient_attention = repeated_operator( "{name}", "cuda:0", 1, )'
+    assert (made in " ".join(str(py_wrapper.emit(program)).split())) == is_repeated
+    asked = []
+
+    def repeated(*what: object) -> Callable[..., Any]:  # Any: as torch's functions
+        asked.append(what)
+        return lambda *args, **kwargs: None
+
+    monkeypatch.setattr(boxed, "repeated_operator", repeated)
+    boxed_text(convert(program, FxOptions(convention="flat")), repeats=True)
+    assert asked == ([(name, "cuda:0", 1)] if is_repeated else [])
+
+
 def test_an_operator_without_arguments() -> None:
     text = 'wir 0.3\ntarget cuda:0\n\nextern "lib::tick() -> ()"\n\nfunc @main() {\n  call lib::tick()\n  return\n}\n'
     source = str(py_wrapper.emit(bare_artifact(parse_program(text))))

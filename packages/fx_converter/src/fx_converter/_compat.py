@@ -22,8 +22,6 @@ from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 
 __all__ = [
     "DEVICE_GUARDS",
-    "FAST_EMPTY",
-    "FAST_VIEW",
     "FORWARD_NAMES",
     "LAYOUT_CHECK",
     "back_symbol",
@@ -50,13 +48,6 @@ __all__ = [
 # Any in this file: callables of torch's, which its stubs do not describe.
 Target = TypeVar("Target", bound=Callable[..., Any])
 _guards: Any = torch._C._dynamo.guards
-FAST_EMPTY: dict[str, Callable[..., Tensor]] = {
-    "cpu": _guards._empty_strided_cpu,
-    "cuda": _guards._empty_strided_cuda,
-}
-"""`(sizes, strides, dtype)` to a tensor on the current device of a type: what torch's own compiled code calls."""
-FAST_VIEW: Callable[..., Tensor] = _guards._reinterpret_tensor
-"""`(x, sizes, strides, offset)`, the offset in elements from the first one of `x`."""
 raw_stream: Callable[[int], int] = getattr(
     torch._C, "_cuda_getCurrentRawStream", lambda index: 0
 )  # CPU builds lack it

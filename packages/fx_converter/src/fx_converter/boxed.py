@@ -14,17 +14,17 @@ import torch
 from torch import fx
 
 from fx_converter import targets
-from fx_converter._compat import FAST_VIEW, without_autograd
+from fx_converter._compat import without_autograd
 from fx_converter.emitted import node_origin
 from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import constant_windows
-from wrapper_ir.analysis.repeatable import repeats_on
+from wrapper_ir.analysis.repeatable import DROPOUT, repeats_on
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.emitted import LineOrigin
 from wrapper_ir.runtime import RECORDERS, BufferPool
 from wrapper_ir.types import Device
-from wrapper_ir_torch import TorchGraphs, repeated_operator
+from wrapper_ir_torch import FAST_VIEW, TorchGraphs, repeated_operator
 
 __all__ = ["BoxedSource", "boxed_call", "boxed_function", "boxed_source", "boxed_text"]
 
@@ -233,10 +233,11 @@ class _Writer(StraightLine):
     def function(self, node: fx.Node) -> str:
         """See `StraightLine`."""
         target: Any = node.target
-        out = node.kwargs.get("out")
-        if self._repeats and isinstance(target, torch._ops.OpOverload) and isinstance(out, fx.Node):
-            name, device = target.name(), out.meta["val"].device  # type: ignore[no-untyped-call]  # torch leaves it so
-            if repeats_on(name, Device(device.type, device.index)):
+        value = _first_value(node)
+        if self._repeats and isinstance(target, torch._ops.OpOverload) and isinstance(value, torch.Tensor):
+            name: str = target.name()  # type: ignore[no-untyped-call]  # torch leaves it so
+            device = Device(value.device.type, value.device.index)
+            if repeats_on(name, device, _argument(node, target._schema, DROPOUT)):
                 return self.object(self._repeater(name, str(device), target), target.overloadpacket.__name__)
         return super().function(node)
 
@@ -260,3 +261,15 @@ class _Writer(StraightLine):
     def attribute(self, path: str) -> str:
         """See `StraightLine`."""
         return self.object(self._lookup(path), path)
+
+
+def _first_value(node: fx.Node) -> object:
+    """What an example of the first argument is."""
+    first = node.args[0] if node.args else None
+    return first.meta.get("val") if isinstance(first, fx.Node) else None
+
+
+def _argument(node: fx.Node, schema: Any, name: str) -> object:
+    """What a call of an operator gives for an argument; None where it gives nothing."""
+    names = [argument.name for argument in schema.arguments]
+    return {**dict(zip(names, node.args)), **node.kwargs}.get(name)

@@ -38,7 +38,7 @@ class FxOptions:
     classes of ops that a graph must not have (ConvertError FX106). `persistent_buffers`: what `compile` makes holds the
     memory of intermediate results of fixed sizes from call to call, for each stream, where no other compiler takes the
     graph. `recordings`: how many recordings what `compile` makes may have of a recordable function at a time, where calls are
-    "direct" (see `wrapper_ir.runtime.Recorded`); 0 records none. `repeated_operators`: what `compile` makes launches the kernels of matrix
+    "direct" (see `wrapper_ir.runtime.Recorded`); 0 records none. `repeated_operators`: what `compile` makes launches the kernels of attention and matrix
     products on a GPU again without torch where their operands lie and look as in an earlier call (see `wrapper_ir_torch.repeated_operator`). `guarded`: what the graph need not check. `operators`: which operators a program may call
     (`NotSupportedError` WIR917), of a file's graph too. Raises ConvertError FX103 for other values.
     """

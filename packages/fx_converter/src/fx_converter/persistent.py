@@ -14,10 +14,11 @@ import torch
 from torch import Tensor, fx
 
 from fx_converter import targets
-from fx_converter._compat import FAST_EMPTY, FAST_VIEW, raw_stream
+from fx_converter._compat import raw_stream
 from wrapper_ir.lowering.persistent import PersistentBlock, plan_persistent, plan_windows
 from wrapper_ir.program import Program
 from wrapper_ir.types import CPU, Device
+from wrapper_ir_torch import FAST_EMPTY, FAST_VIEW
 
 __all__ = ["PersistentNodes", "persistent_nodes"]
 

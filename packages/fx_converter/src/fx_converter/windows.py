@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, fx, nn
 
 from fx_converter import targets
-from fx_converter._compat import FAST_VIEW
 from fx_converter.kernels import LoadedTarget
 from fx_converter.passes.calls import mentioned
+from wrapper_ir_torch import FAST_VIEW
 
 __all__ = ["Windows", "constant_windows"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from wrapper_ir_torch._compat import (
+    FAST_EMPTY,
+    FAST_VIEW,
     bytes_tensor,
     caller,
     find_group,
@@ -28,6 +30,8 @@ __all__ = [
     "DTYPE_OF",
     "EMPTY_REGISTERED",
     "EMPTY_SYMMETRIC",
+    "FAST_EMPTY",
+    "FAST_VIEW",
     "FINISHED",
     "HIGHER_ORDER",
     "LAYOUTS",

@@ -17,6 +17,9 @@ from wrapper_ir import symmetric_operators
 from wrapper_ir.runtime import ProgramGroups, TorchCaller, TorchGroups
 
 __all__ = [
+    "FAST_EMPTY",
+    "FAST_VIEW",
+    "MAKING_WATCHERS",
     "WATCHERS",
     "allocating_from",
     "allows_multicast",
@@ -42,6 +45,7 @@ __all__ = [
     "product_settings",
     "program_groups",
     "registered_symmetric",
+    "segments_by_pool",
     "segments_of",
     "storage_holders",
     "storage_key",
@@ -76,13 +80,19 @@ def allocating_from(pool: Any, device: torch.device) -> Iterator[None]:
         torch._C._cuda_releasePool(index, pool)
 
 
+def segments_by_pool(device: torch.device) -> dict[Any, list[tuple[int, int]]]:
+    """The addresses of the memory that torch has from the driver, one piece each, by the pool that it is of."""
+    found: dict[Any, list[tuple[int, int]]] = {}
+    for segment in torch.cuda.memory_snapshot():  # type: ignore[no-untyped-call]  # torch's own
+        if segment["device"] == (device.index or 0):
+            span = (segment["address"], segment["address"] + segment["total_size"])
+            found.setdefault(segment["segment_pool_id"], []).append(span)
+    return found
+
+
 def segments_of(pools: Set[Any], device: torch.device) -> list[tuple[int, int]]:
-    """The addresses of the memory that pools of recordings have from the driver, one piece each."""
-    return [
-        (segment["address"], segment["address"] + segment["total_size"])
-        for segment in torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]  # torch's own
-        if segment["segment_pool_id"] in pools and segment["device"] == (device.index or 0)
-    ]
+    """The addresses of the memory that these pools have from the driver, one piece each."""
+    return [span for pool, spans in segments_by_pool(device).items() if pool in pools for span in spans]
 
 
 def bytes_tensor(buffer: memoryview) -> Tensor:
@@ -138,6 +148,16 @@ def stream_at(address: int, device: torch.device) -> torch.cuda.Stream:
 
 WATCHERS: tuple[Callable[[], int], ...] = (torch._C._len_torch_dispatch_stack,)
 """How many modes see each operator that is called (counters of operations, tracers)."""
+MAKING_WATCHERS: tuple[Callable[[], bool], ...] = (torch._C._is_any_autocast_enabled,)
+"""Who changes what an operator makes besides."""
+_guards: Any = torch._C._dynamo.guards  # Any: its functions have no types
+FAST_EMPTY: dict[str, Callable[..., Tensor]] = {
+    "cpu": _guards._empty_strided_cpu,
+    "cuda": _guards._empty_strided_cuda,
+}
+"""`(sizes, strides, dtype)` to a tensor on the current device of a type: what torch's own compiled code calls."""
+FAST_VIEW: Callable[..., Tensor] = _guards._reinterpret_tensor
+"""`(x, sizes, strides, offset)`, the offset in elements from the first one of `x`."""
 
 
 def product_settings() -> tuple[Callable[[], Hashable], ...]:

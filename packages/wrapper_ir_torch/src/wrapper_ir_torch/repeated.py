@@ -1,9 +1,11 @@
-"""Products of matrices on a GPU whose kernels are launched again without asking torch and cuBLAS, where a runtime can.
+"""Matrix products and attention on a GPU whose kernels are launched again without asking torch and its libraries, where a runtime can.
 
-What a product launches is seen once, on a stream that is recorded and never run. Its kernels may use the workspace that torch gives to
-that stream: it lies in a pool of ours, so that it stays where it is, and each stream that programs run on has its own, so that the
-kernels that use one run in order. The workspace of a stream that programs run on is given back, so that the stream has one, unless others
-ask torch for products there.
+What an operator launches is seen once, on a stream that is recorded and never run. Its kernels may use the workspace that torch gives to
+that stream, and scratch memory of the operator's: both lie in a pool of ours, so that they stay where they are, and each stream that
+programs run on has its own, so that the kernels that use them run in order. The workspace of a stream that programs run on is given
+back, so that the stream has one, unless others ask torch for products there.
+
+Results that an operator makes lie elsewhere in each call. Two recordings tell where their addresses stand in what is launched.
 """
 
 from __future__ import annotations
@@ -15,25 +17,33 @@ from typing import Any
 import torch
 
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
-from wrapper_ir.analysis.repeatable import is_repeatable
+from wrapper_ir.analysis.repeatable import is_repeatable, makes_results
 from wrapper_ir.collection import paused_collection
-from wrapper_ir.repeating import OperatorRepeater, RepeatedOperator, RepeatingRuntime
+from wrapper_ir.repeating import OperatorRepeater, Repeatable, RepeatedOperator, RepeatingRuntime
+from wrapper_ir.schemas import overload_path
 from wrapper_ir.types import Device
 from wrapper_ir_torch._compat import (
+    MAKING_WATCHERS,
     WATCHERS,
     forget_workspaces,
     has_memory_pools,
     memory_pool,
     product_settings,
+    segments_by_pool,
     segments_of,
     stream_at,
+    torch_operators,
     using_pool,
 )
+from wrapper_ir_torch.repeated_results import Results, described
 from wrapper_ir_torch.runtimes import triton_runtime
 
 __all__ = ["REPEATERS", "Repeaters", "repeated_operator"]
 
 # Any in this file: tensors, numbers, and torch's functions of them
+
+_TRIES = 3
+"""Recordings of a call, of which two in a row have to tell where results lie."""
 
 
 class Repeaters:
@@ -45,7 +55,7 @@ class Repeaters:
 
     def operator(self, name: str, device: Device, calls: int) -> Callable[..., Any]:
         """See `repeated_operator`."""
-        function: Callable[..., Any] = getattr(torch, PLAIN_FUNCTIONS[name])
+        function = _function(name)
         with self._lock:
             if device not in self._devices:
                 found = _repeater(device)
@@ -71,32 +81,68 @@ class _Recording:
 
     def operator(self, name: str, function: Callable[..., Any], calls: int) -> Callable[..., Any]:
         """The operator for a program that calls it so often."""
+        watchers = (*WATCHERS, *MAKING_WATCHERS) if makes_results(name) else WATCHERS
 
-        def record(*args: Any, **kwargs: Any) -> object | None:
-            return self._recorded(made, lambda: function(*args, **kwargs))
+        def written(*args: Any, **kwargs: Any) -> object | None:
+            return self._recorded(made, lambda: function(*args, **kwargs), ())[0]
 
-        made = self._repeater.repeated(name, function, self._settings, WATCHERS, record, calls)
+        def returned(*args: Any, **kwargs: Any) -> tuple[object | None, object]:
+            results = function(*args, **kwargs)
+            layout = described(results, self._device)
+            return layout and self._movable(made, lambda: function(*args, **kwargs), layout), results
+
+        operator = Repeatable(name, function, self._settings, watchers, makes_results(name))
+        made = self._repeater.repeated(operator, returned if makes_results(name) else written, calls)
         return made
 
-    def _recorded(self, operator: RepeatedOperator, call: Callable[[], object]) -> object | None:
-        """What a call launches; None where torch does not let it be recorded, which a call of it then explains, or where the workspace
-        would not be ours."""
+    def _recorded(
+        self, operator: RepeatedOperator, call: Callable[[], Any], storages: tuple[int, ...]
+    ) -> tuple[object | None, Any]:
+        """What a call launches, and its results, of so many bytes; None where torch does not let it be recorded, which a call of it then
+        explains, or where its memory would not be ours."""
         with self._lock, paused_collection():
             if self._pool is None:
                 self._pool = memory_pool(self._device)
             side = self._side()
             with using_pool(self._pool, self._device), torch.cuda.stream(stream_at(side, self._device)):
                 if not self._is_served():
-                    return None
+                    return None, None
+                between = _holes(storages, self._device)
                 operator.begin(side)
                 try:
-                    call()
+                    results = call()
                 except RuntimeError:
                     operator.end(side)
-                    return None
+                    return None, None
                 found = operator.end(side)
+                del between
             forget_workspaces()  # that of the stream that is in use, which nobody may ask for again
-            return found
+            return found, results
+
+    def _movable(self, operator: RepeatedOperator, call: Callable[[], Any], layout: Results) -> object | None:
+        """What a call launches, for results elsewhere: the results of a recording are there while the next one is made. Scratch memory may
+        lie elsewhere, too; where that leaves open what an address belongs to, another recording may not."""
+        before: tuple[object, tuple[int, ...], Any] | None = None
+        for _ in range(_TRIES):
+            launches, results = self._recorded(operator, call, layout.storages)
+            begins = None if launches is None else layout.begins(results)
+            if launches is None or begins is None:
+                return None
+            if before is not None:
+                storages = tuple(zip(before[1], layout.storages, begins, strict=True))
+                found = operator.movable(before[0], launches, storages, *self._memory(), layout.maker())
+                if found is not None:
+                    return found
+            before = (launches, begins, results)
+        return None
+
+    def _memory(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+        """Where each piece of memory begins that scratch of recordings lies in, and its bytes; and the same of all that torch has."""
+        pools = segments_by_pool(self._device)
+        spans = [span for each in pools.values() for span in each]
+        begin, end = min(span[0] for span in spans), max(span[1] for span in spans)
+        kept = pools.get(self._pool.id, ())
+        return tuple((span[0], span[1] - span[0]) for span in kept), ((begin, end - begin),)
 
     def _is_served(self) -> bool:
         """Whether memory comes from the pool here: of the pools that a thread uses at a time, torch takes the one that was first."""
@@ -116,6 +162,23 @@ def _is_in(spans: Sequence[tuple[int, int]], address: int) -> bool:
     return any(begin <= address < end for begin, end in spans)
 
 
+def _holes(storages: tuple[int, ...], device: torch.device) -> list[torch.Tensor]:
+    """Leaves room for results between memory that is in use while these tensors are there, so that no scratch memory begins where a
+    result ends: such an address could be either's."""
+    rooms = [torch.empty(nbytes, dtype=torch.uint8, device=device) for nbytes in storages for _ in range(4)]
+    return rooms[::2]
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """torch's function of an operator."""
+    if name in PLAIN_FUNCTIONS:
+        plain: Callable[..., Any] = getattr(torch, PLAIN_FUNCTIONS[name])
+        return plain
+    namespace, operator, overload = overload_path(name)
+    found: Callable[..., Any] = getattr(getattr(torch_operators(namespace), operator), overload)
+    return found
+
+
 def _repeater(device: Device) -> OperatorRepeater | None:
     """The runtime of Triton kernels has one, where the device is there."""
     runtime = triton_runtime()
@@ -127,8 +190,9 @@ REPEATERS = Repeaters()
 
 
 def repeated_operator(name: str, device: str, calls: int) -> Callable[..., Any]:
-    """torch's function of an operator that `is_repeatable`, for a program that calls it `calls` times; where a runtime can, one that
-    launches again what an equal call launched before. Raises ValueError for other operators."""
+    """torch's function of an operator that `is_repeatable` (attention: without dropout), of tensors that require no gradients, for a
+    program that calls it `calls` times; where a runtime can, one that launches again what an equal call launched before. Raises ValueError
+    for other operators."""
     if not is_repeatable(name):
         raise ValueError(f"{name} may do more than launch kernels")
     where = torch.device(device)

@@ -9,14 +9,21 @@ import torch
 from torch import fx
 
 from fx_converter import targets
-from fx_converter._compat import FAST_EMPTY, FAST_VIEW
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.lowering import steps
 from wrapper_ir.types import CPU, MemoryKind, TensorType
 from wrapper_ir.values import Value
-from wrapper_ir_torch import DTYPES, EMPTY_REGISTERED, EMPTY_SYMMETRIC, signed_id, torch_device
+from wrapper_ir_torch import (
+    DTYPES,
+    EMPTY_REGISTERED,
+    EMPTY_SYMMETRIC,
+    FAST_EMPTY,
+    FAST_VIEW,
+    signed_id,
+    torch_device,
+)
 
 __all__ = [
     "align",

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, fx
 
 from fx_converter import targets
-from fx_converter._compat import FAST_EMPTY, FAST_VIEW, is_composite, is_impure
+from fx_converter._compat import is_composite, is_impure
 from fx_converter.graph.numbers import CALLS
 from fx_converter.kernels import LoadedTarget
-from wrapper_ir_torch import EMPTY_REGISTERED, EMPTY_SYMMETRIC
+from wrapper_ir_torch import EMPTY_REGISTERED, EMPTY_SYMMETRIC, FAST_EMPTY, FAST_VIEW
 
 __all__ = ["CallKind", "is_number", "is_tensor", "kind_of", "mentioned", "shares_with", "written"]
 

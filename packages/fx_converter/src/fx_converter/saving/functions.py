@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from fx_converter import targets
-from fx_converter._compat import FAST_EMPTY, FAST_VIEW
 from fx_converter.graph.numbers import CALLS
+from wrapper_ir_torch import FAST_EMPTY, FAST_VIEW
 
 __all__ = ["FUNCTIONS_BY_NAME", "NAMES_OF_FUNCTIONS"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import targets
-from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
-from wrapper_ir.analysis.repeatable import repeats_on
+from wrapper_ir.analysis.repeatable import DROPOUT, repeats_on
 from wrapper_ir.expr import Expr, Float, Int
 from wrapper_ir.lowering import steps
 from wrapper_ir.quoting import python_keyword, python_string
-from wrapper_ir.types import TensorType
+from wrapper_ir.schemas import overload_path
+from wrapper_ir.types import Device, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["call_operator", "launch", "start_collective", "unpack", "wait"]
@@ -47,18 +47,21 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
 
 
 def _operator(step: steps.CallOperator, scope: FunctionScope) -> str:
-    """The operator's function; what repeats a product, on a device that can."""
+    """The operator's function; what launches its kernels again, on a device that can."""
     name, module = step.operator.extern.name, scope.module
-    out = step.arguments[-1].value if module.options.repeated_operators and step.arguments else None
-    if (
-        not isinstance(out, Value)
-        or not isinstance(out.type, TensorType)
-        or not repeats_on(name, out.type.device)
-    ):
+    device = _device(step) if module.options.repeated_operators else None
+    dropout = next((a.value for a in step.arguments if a.schema.name == DROPOUT), None)
+    if device is None or not repeats_on(name, device, dropout):
         return module.extern_names[name]
-    where, calls = python_string(str(out.type.device)), module.operator_calls[name]
+    where, calls = python_string(str(device)), module.operator_calls[name]
     text = f"{module.helper(Helper.REPEATED)}({python_string(name)}, {where}, {calls})"
-    return scope.lookup(PLAIN_FUNCTIONS[name], text)
+    return scope.lookup(overload_path(name)[1].lstrip("_"), text)
+
+
+def _device(step: steps.CallOperator) -> Device | None:
+    """That of the operator's first argument, if it is a tensor."""
+    first = step.arguments[0].value if step.arguments else None
+    return first.type.device if isinstance(first, Value) and isinstance(first.type, TensorType) else None
 
 
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:

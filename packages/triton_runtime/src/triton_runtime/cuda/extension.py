@@ -23,9 +23,10 @@ from triton_runtime.cuda.launcher_build import FLAGS, INCLUDED, PREBUILT, SOURCE
 from triton_runtime.errors import DriverError
 from triton_runtime.settings import Settings
 from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.repeating import RepeatedOperator
 from wrapper_ir.store import open_cache
 
-__all__ = ["Extension", "Hooks", "RepeatedOperator", "load_extension"]
+__all__ = ["Extension", "Hooks", "load_extension"]
 
 _MODULE = "wrapper_ir_cuda_launcher"
 _LIBRARY = "launcher.so"
@@ -40,20 +41,6 @@ class Hooks(Protocol):
 
     enter: Callable[[LoadedKernel, tuple[int, int, int], int], object] | None
     exit: Callable[[LoadedKernel, tuple[int, int, int], int], object] | None
-
-
-class RepeatedOperator(Protocol):
-    """An operator of a library; see `repeated.h`."""
-
-    # Any: the operator's own arguments
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """One call. The last argument is its result."""
-
-    def begin(self, stream: int) -> None:
-        """Records what is queued on a raw stream from now on."""
-
-    def end(self, stream: int) -> object | None:
-        """What was queued since then; None where that cannot be repeated."""
 
 
 class Extension(Protocol):

@@ -1409,6 +1409,10 @@ PyObject* addresses(PyObject*, PyObject* args) {
   return self;
 }
 
+#include "queued.h"
+
+#include "moved.h"
+
 #include "repeated.h"
 
 // --- the module ---------------------------------------------------------------------------------------------------
@@ -1463,6 +1467,7 @@ PyMethodDef kKernelMethods[] = {
 PyMethodDef kRepeatedMethods[] = {
     {"begin", repeated_begin, METH_O, "Records what is queued on a stream."},
     {"end", repeated_end, METH_O, "Ends that and gives what was queued."},
+    {"movable", repeated_movable, METH_VARARGS, "What was queued, to be launched for other results."},
     {nullptr, nullptr, 0, nullptr},
 };
 

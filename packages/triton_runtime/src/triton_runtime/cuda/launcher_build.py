@@ -9,7 +9,7 @@ from pathlib import Path
 __all__ = ["FLAGS", "INCLUDED", "PREBUILT", "SOURCE", "compile_command"]
 
 SOURCE = Path(__file__).with_name("launcher.cpp")
-INCLUDED = (Path(__file__).with_name("repeated.h"),)
+INCLUDED = tuple(Path(__file__).with_name(f"{part}.h") for part in ("queued", "moved", "repeated"))
 PREBUILT = Path(__file__).with_name("launcher.abi3.so")
 """The launcher in wheels for a platform; other wheels and checkouts have none."""
 FLAGS = (

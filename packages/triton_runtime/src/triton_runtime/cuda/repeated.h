@@ -1,241 +1,7 @@
 // Operators of a library whose launches are repeated: torch is asked once what an operator queues for tensors at these addresses,
 // on a stream that is recorded, and from then on its kernels are launched as the launcher's own are.
 //
-// Included by `launcher.cpp`, into its namespace.
-
-// In the order of `GRAPH_FUNCTIONS` in `functions.py`.
-struct GraphApi {
-  Result (*GraphGetRootNodes)(void*, void**, std::size_t*);
-  Result (*GraphNodeGetDependentNodes)(void*, void**, void*, std::size_t*);
-  Result (*GraphNodeGetType)(void*, int*);
-  Result (*GraphKernelNodeGetParams)(void*, void*);
-  Result (*GraphKernelNodeGetAttribute)(void*, int, void*);
-  Result (*GraphMemsetNodeGetParams)(void*, void*);
-  Result (*GraphMemcpyNodeGetParams)(void*, void*);
-  Result (*KernelGetFunction)(void**, void*);
-  Result (*FuncGetParamInfo)(void*, std::size_t, std::size_t*, std::size_t*);
-  Result (*MemsetD8Async)(std::uint64_t, unsigned char, std::size_t, void*);
-  Result (*MemsetD16Async)(std::uint64_t, unsigned short, std::size_t, void*);
-  Result (*MemsetD32Async)(std::uint64_t, unsigned, std::size_t, void*);
-  Result (*MemcpyDtoDAsync)(std::uint64_t, std::uint64_t, std::size_t, void*);
-  Result (*StreamIsCapturing)(void*, int*);
-  Result (*StreamCreate)(void**, unsigned);
-  Result (*StreamBeginCapture)(void*, int);
-  Result (*StreamEndCapture)(void*, void**);
-  Result (*GraphDestroy)(void*);
-};
-
-// `CUDA_KERNEL_NODE_PARAMS_v2`, `CUDA_MEMSET_NODE_PARAMS_v1`, `CUDA_MEMCPY3D_v2` and `CUgraphEdgeData` of cuda.h.
-struct KernelNode {
-  void* function;
-  unsigned grid[3], block[3], shared;
-  void **params, **extra;
-  void *kernel, *context;
-};
-struct MemsetNode {
-  std::uint64_t to;
-  std::size_t pitch;
-  unsigned value, element_size;
-  std::size_t width, height;
-};
-struct CopyEnd {
-  std::size_t x, y, z, level;
-  int memory;
-  void* host;
-  std::uint64_t device;
-  void *array, *reserved;
-  std::size_t pitch, height;
-};
-struct MemcpyNode {
-  CopyEnd from, to;
-  std::size_t width, height, depth;
-};
-struct Edge {
-  unsigned char from_port, to_port, type, reserved[5];
-};
-constexpr int kKernelNode = 0, kMemcpyNode = 1, kMemsetNode = 2;
-constexpr int kDeviceMemory = 2;
-constexpr int kProgrammaticPort = 1, kProgrammaticEdge = 1;
-constexpr unsigned kNonBlocking = 1;
-constexpr int kRelaxed = 2;  // a recording forbids no thread anything
-
-// --- what an operator queued
-
-enum class Queued : std::uint8_t { Kernel, Fill, Copy };
-
-struct QueuedLaunch {
-  Queued kind;
-  MemsetNode fill;
-  struct {
-    std::uint64_t to, from;
-    std::size_t bytes;
-  } copy;
-  void* function;
-  Config config;  // but for the stream
-  Attribute attributes[4];
-  void** params;  // into `bytes`
-  char* bytes;
-};
-
-// Kernels, fills and copies on the device in the order in which they run.
-struct Launches {
-  PyObject_HEAD
-  const Api* api;
-  GraphApi graphs;
-  void* context;
-  QueuedLaunch* items;
-  std::int32_t count;
-};
-
-// Why a graph cannot be repeated: a status of the driver, or kOther for what is in it.
-constexpr Result kOther = -1;
-
-Result copy_params(const GraphApi& api, const KernelNode& node, QueuedLaunch* made) {
-  if (node.extra != nullptr) return kOther;
-  std::size_t count = 0, bytes = 0, offset = 0, size = 0;
-  while (api.FuncGetParamInfo(made->function, count, &offset, &size) == 0) {
-    bytes = offset + size;
-    ++count;
-  }
-  if (count != 0 && node.params == nullptr) return kOther;
-  made->bytes = static_cast<char*>(PyMem_Calloc(bytes + 1, 1));
-  made->params = static_cast<void**>(PyMem_Calloc(count + 1, sizeof(void*)));
-  if (made->bytes == nullptr || made->params == nullptr) return kOther;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (const Result status = api.FuncGetParamInfo(made->function, i, &offset, &size)) return status;
-    std::memcpy(made->bytes + offset, node.params[i], size);
-    made->params[i] = made->bytes + offset;
-  }
-  return 0;
-}
-
-// Attributes without which a kernel does not run as it was queued.
-Result copy_attributes(const GraphApi& api, void* node, QueuedLaunch* made) {
-  constexpr int kKept[] = {kCooperative, kClusterDimension, kClusterPolicy};
-  for (const int id : kKept) {
-    Attribute found{};
-    if (const Result status = api.GraphKernelNodeGetAttribute(node, id, &found.value)) return status;
-    const bool is_set = id == kClusterDimension ? found.value.cluster[0] != 0 : found.value.number != 0;
-    if (!is_set) continue;
-    found.id = id;
-    made->attributes[made->config.count++] = found;
-  }
-  return 0;
-}
-
-Result copy_kernel(const GraphApi& api, void* node, bool is_programmatic, QueuedLaunch* made) {
-  KernelNode found{};
-  if (const Result status = api.GraphKernelNodeGetParams(node, &found)) return status;
-  made->function = found.function;
-  if (found.function == nullptr) {
-    if (const Result status = api.KernelGetFunction(&made->function, found.kernel)) return status;
-  }
-  for (int i = 0; i < 3; ++i) {
-    made->config.grid[i] = found.grid[i];
-    made->config.block[i] = found.block[i];
-  }
-  made->config.shared = found.shared;
-  if (is_programmatic) {
-    Attribute one{};
-    one.id = kProgrammaticSerialization;
-    one.value.number = 1;
-    made->attributes[made->config.count++] = one;
-  }
-  if (const Result status = copy_attributes(api, node, made)) return status;
-  return copy_params(api, found, made);
-}
-
-Result copy_fill(const GraphApi& api, void* node, QueuedLaunch* made) {
-  made->kind = Queued::Fill;
-  if (const Result status = api.GraphMemsetNodeGetParams(node, &made->fill)) return status;
-  const unsigned size = made->fill.element_size;
-  return made->fill.height > 1 || (size != 1 && size != 2 && size != 4) ? kOther : 0;
-}
-
-Result copy_copy(const GraphApi& api, void* node, QueuedLaunch* made) {
-  made->kind = Queued::Copy;
-  MemcpyNode found{};
-  if (const Result status = api.GraphMemcpyNodeGetParams(node, &found)) return status;
-  const bool is_line = found.height <= 1 && found.depth <= 1 && found.from.y + found.from.z + found.to.y + found.to.z == 0;
-  if (!is_line || found.from.memory != kDeviceMemory || found.to.memory != kDeviceMemory) return kOther;
-  made->copy = {found.to.device + found.to.x, found.from.device + found.from.x, found.width};
-  return 0;
-}
-
-Result copy_node(const GraphApi& api, void* node, bool is_programmatic, QueuedLaunch* made) {
-  int type = 0;
-  if (const Result status = api.GraphNodeGetType(node, &type)) return status;
-  if (type == kKernelNode) return copy_kernel(api, node, is_programmatic, made);
-  if (is_programmatic) return kOther;
-  return type == kMemsetNode ? copy_fill(api, node, made) : type == kMemcpyNode ? copy_copy(api, node, made) : kOther;
-}
-
-bool add_item(Launches* l) {
-  void* grown = PyMem_Realloc(l->items, (static_cast<std::size_t>(l->count) + 1) * sizeof(QueuedLaunch));
-  if (grown == nullptr) return false;
-  l->items = static_cast<QueuedLaunch*>(grown);
-  std::memset(&l->items[l->count++], 0, sizeof(QueuedLaunch));
-  return true;
-}
-
-// Follows the graph from its one root, each node with at most one that waits for it.
-Result copy_chain(Launches* l, void* graph) {
-  const GraphApi& api = l->graphs;
-  std::size_t count = 0;
-  if (const Result status = api.GraphGetRootNodes(graph, nullptr, &count)) return status;
-  if (count != 1) return kOther;
-  void* node = nullptr;
-  if (const Result status = api.GraphGetRootNodes(graph, &node, &count)) return status;
-  bool is_programmatic = false;
-  for (;;) {
-    if (!add_item(l)) return kOther;
-    if (const Result status = copy_node(api, node, is_programmatic, &l->items[l->count - 1])) return status;
-    if (const Result status = api.GraphNodeGetDependentNodes(node, nullptr, nullptr, &count)) return status;
-    if (count == 0) break;
-    if (count != 1) return kOther;
-    Edge edge{};
-    void* next = nullptr;
-    if (const Result status = api.GraphNodeGetDependentNodes(node, &next, &edge, &count)) return status;
-    is_programmatic = edge.type == kProgrammaticEdge && edge.from_port == kProgrammaticPort;
-    node = next;
-  }
-  for (std::int32_t i = 0; i < l->count; ++i) l->items[i].config.attributes = l->items[i].attributes;
-  return 0;
-}
-
-Result launch_one(const Launches& l, QueuedLaunch& item, void* stream) {
-  if (item.kind == Queued::Copy) return l.graphs.MemcpyDtoDAsync(item.copy.to, item.copy.from, item.copy.bytes, stream);
-  if (item.kind == Queued::Fill) {
-    const MemsetNode& m = item.fill;
-    if (m.element_size == 1) return l.graphs.MemsetD8Async(m.to, static_cast<unsigned char>(m.value), m.width, stream);
-    if (m.element_size == 2) return l.graphs.MemsetD16Async(m.to, static_cast<unsigned short>(m.value), m.width, stream);
-    return l.graphs.MemsetD32Async(m.to, m.value, m.width, stream);
-  }
-  Config config = item.config;
-  config.stream = stream;
-  return l.api->LaunchKernelEx(&config, item.function, item.params, nullptr);
-}
-
-// Called without the lock of the interpreter.
-Result launch_queued(const Launches& l, void* stream) {
-  Result status = 0;
-  for (std::int32_t i = 0; status == 0 && i < l.count; ++i) {
-    status = launch_anywhere(*l.api, l.context, [&] { return launch_one(l, l.items[i], stream); });
-  }
-  return status;
-}
-
-void launches_dealloc(PyObject* self) {
-  Launches* l = reinterpret_cast<Launches*>(self);
-  for (std::int32_t i = 0; i < l->count; ++i) {
-    PyMem_Free(l->items[i].bytes);
-    PyMem_Free(l->items[i].params);
-  }
-  PyMem_Free(l->items);
-  free_object(self);
-}
-
-// --- operators
+// Included by `launcher.cpp`, into its namespace, after `queued.h` and `moved.h`.
 
 constexpr std::int32_t kMostWords = 160, kWays = 8;
 
@@ -274,6 +40,7 @@ struct Repeated {
   Known* known;
   std::uint64_t sets, clock;
   std::int64_t left;  // recordings that it may still make
+  int makes_results;  // else its last argument is its result
 };
 
 bool add_tensor(const Repeated& r, PyObject* o, Key* key) {
@@ -281,10 +48,12 @@ bool add_tensor(const Repeated& r, PyObject* o, Key* key) {
   std::int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
   if (torch.offset == 0) return false;
   void* handle = handle_of(o);
-  constexpr int kComplexHalf = 8, kComplexDouble = 10;
-  if (torch.data_ptr(handle, &f.data) != 0 || f.data == nullptr || !read_facts(o, &f) || f.device_type != r.device_type ||
-      f.device_index != r.device_index || (f.dtype >= kComplexHalf && f.dtype <= kComplexDouble) ||
-      torch.dim(handle, &rank) != 0 || torch.sizes(handle, &sizes) != 0 || torch.strides(handle, &strides) != 0 ||
+  constexpr int kHost = 0, kComplexHalf = 8, kComplexDouble = 10;
+  if (torch.data_ptr(handle, &f.data) != 0 || f.data == nullptr || !read_facts(o, &f)) return false;
+  if (r.makes_results && f.device_type == kHost && r.device_type != kHost) f.data = nullptr;  // no kernel sees it
+  else if (f.device_type != r.device_type || f.device_index != r.device_index) return false;
+  if ((f.dtype >= kComplexHalf && f.dtype <= kComplexDouble) || torch.dim(handle, &rank) != 0 ||
+      torch.sizes(handle, &sizes) != 0 || torch.strides(handle, &strides) != 0 ||
       !key->add(static_cast<std::int64_t>(f.dtype) << 8 | rank) || !key->add(reinterpret_cast<std::intptr_t>(f.data))) {
     return false;
   }
@@ -302,6 +71,12 @@ bool add_argument(const Repeated& r, PyObject* o, Key* key) {
     std::int64_t word = 0;
     std::memcpy(&word, &value, sizeof(word));
     return key->add(-1) && key->add(word);
+  }
+  if (o == Py_None) return key->add(-4);
+  if (Py_TYPE(o) == &PyList_Type) {
+    bool fine = key->add(-5) && key->add(PyList_Size(o));
+    for (Py_ssize_t i = 0; fine && i < PyList_Size(o); ++i) fine = add_argument(r, PyList_GetItem(o, i), key);
+    return fine;
   }
   if (Py_TYPE(o) != &PyLong_Type && Py_TYPE(o) != &PyBool_Type) return false;
   int overflow = 0;
@@ -390,11 +165,19 @@ PyObject* call_torch(const Repeated& r, PyObject* const* args, Py_ssize_t count,
   return PyObject_Vectorcall(r.function, args, static_cast<std::size_t>(count), names);
 }
 
-// Asks Python, which calls the operator in a recording, once for each call that is known; false with an error set.
-bool record(Repeated& r, const Key& key, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+// Asks Python, which calls the operator in a recording, once for each call that is known; false with an error set. Where the operator makes its
+// results, Python has called it besides, and gives a tuple: what was recorded, and these `results`.
+bool record(Repeated& r, const Key& key, PyObject* const* args, Py_ssize_t count, PyObject* names, PyObject** results) {
   PyObject* made = r.left == 0 ? Py_NewRef(Py_None) : PyObject_Vectorcall(r.record, args, static_cast<std::size_t>(count), names);
   if (made == nullptr) return false;
   r.left -= r.left == 0 ? 0 : 1;
+  if (r.makes_results && PyTuple_Check(made)) {
+    PyObject *pair = made, *second = PyTuple_GetItem(pair, 1);
+    made = second == nullptr ? nullptr : Py_NewRef(PyTuple_GetItem(pair, 0));
+    if (made != nullptr) *results = Py_NewRef(second);
+    Py_DECREF(pair);
+    if (made == nullptr) return false;
+  }
   Known* place = find(r, key);  // Python may have called this operator again
   if (place != nullptr && place->launches == nullptr && (made == Py_None || Py_TYPE(made) == launches_type)) {
     place->launches = Py_NewRef(made);
@@ -415,6 +198,23 @@ bool record(Repeated& r, const Key& key, PyObject* const* args, Py_ssize_t count
   return nullptr;
 }
 
+// What `launches.make` gives, and where each of its storages begins; null with an error set.
+PyObject* make_results(const Launches& launches, std::uint64_t* begins) {
+  PyObject* made = PyObject_CallNoArgs(launches.make);
+  if (made == nullptr) return nullptr;
+  bool fine = PyTuple_Check(made) && PyTuple_Size(made) == launches.storage_count + 1;
+  for (std::int32_t i = 0; fine && i < launches.storage_count; ++i) {
+    void* data = nullptr;
+    PyObject* begin = PyTuple_GetItem(made, i + 1);
+    fine = Py_TYPE(begin) == torch.tensor && torch.data_ptr(handle_of(begin), &data) == 0 && data != nullptr;
+    begins[i] = reinterpret_cast<std::uintptr_t>(data);
+  }
+  if (fine) return made;
+  Py_DECREF(made);
+  PyErr_SetString(PyExc_SystemError, "the results of an operator are not what they were when it was recorded");
+  return nullptr;
+}
+
 PyObject* repeated_call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* names) {
   Repeated& r = *reinterpret_cast<Repeated*>(self);
   const Py_ssize_t count = count_of(flags);
@@ -432,7 +232,9 @@ PyObject* repeated_call(PyObject* self, PyObject* const* args, std::size_t flags
     return call_torch(r, args, count, names);
   }
   if (known->launches == nullptr) [[unlikely]] {
-    if (!record(r, key, args, count, names)) return nullptr;
+    PyObject* results = nullptr;
+    if (!record(r, key, args, count, names, &results)) return nullptr;
+    if (results != nullptr) return results;
     known = find(r, key);
   }
   if (known == nullptr || known->launches == nullptr || known->launches == Py_None) [[unlikely]] {
@@ -440,14 +242,20 @@ PyObject* repeated_call(PyObject* self, PyObject* const* args, std::size_t flags
   }
   PyObject* kept = Py_NewRef(known->launches);  // others may run while the lock is given away
   const Launches& launches = *reinterpret_cast<Launches*>(kept);
+  std::uint64_t begins[kMostStorages];
+  PyObject* made = nullptr;
+  if (launches.make != nullptr && (made = make_results(launches, begins)) == nullptr) return Py_DECREF(kept), nullptr;
   Result status = 0;
   Py_BEGIN_ALLOW_THREADS
-  status = launch_queued(launches, stream);
+  status = launch_queued(launches, begins, stream);
   Py_END_ALLOW_THREADS
-  Py_DECREF(kept);
-  if (status != 0) [[unlikely]] return repeat_failed(r, status);
   const Py_ssize_t all = count + (names == nullptr ? 0 : PyTuple_Size(names));
-  return Py_NewRef(args[all - 1]);
+  PyObject* result = Py_NewRef(made == nullptr ? args[all - 1] : PyTuple_GetItem(made, 0));
+  Py_DECREF(kept);
+  Py_XDECREF(made);
+  if (status == 0) [[likely]] return result;
+  Py_DECREF(result);
+  return repeat_failed(r, status);
 }
 
 void repeated_dealloc(PyObject* self) {
@@ -467,14 +275,14 @@ bool retain_context(const Api& api, int ordinal, void** context) {
 }
 
 // repeated(driver, graph functions, (ordinal, device type, device index), (address, function) stream, operator, record, settings,
-//          watchers, failed, calls) -> callable: takes the operator's arguments, the last of which is its result. It holds what four times as
-//          many calls queue.
+//          watchers, failed, calls, makes results) -> callable: takes the operator's arguments, the last of which is its result unless it makes
+//          its own. It holds what four times as many calls queue.
 PyObject* repeated(PyObject*, PyObject* args) {
   PyObject *driver, *graphs, *stream, *function, *record, *settings, *watchers, *failed;
   unsigned long long address;
-  int ordinal, type, index, calls;
-  if (!PyArg_ParseTuple(args, "OS(iii)(KO)OOO!O!Oi", &driver, &graphs, &ordinal, &type, &index, &address, &stream, &function, &record,
-                        &PyTuple_Type, &settings, &PyTuple_Type, &watchers, &failed, &calls)) {
+  int ordinal, type, index, calls, makes_results;
+  if (!PyArg_ParseTuple(args, "OS(iii)(KO)OOO!O!Oip", &driver, &graphs, &ordinal, &type, &index, &address, &stream, &function, &record,
+                        &PyTuple_Type, &settings, &PyTuple_Type, &watchers, &failed, &calls, &makes_results)) {
     return nullptr;
   }
   const Api* api = static_cast<const Api*>(PyCapsule_GetPointer(driver, kCapsule));
@@ -493,6 +301,7 @@ PyObject* repeated(PyObject*, PyObject* args) {
   r.failed = Py_NewRef(failed);
   r.device_type = type;
   r.device_index = index;
+  r.makes_results = makes_results;
   r.sets = (4 * static_cast<std::uint64_t>(calls < 1 ? 1 : calls) + kWays - 1) / kWays + 1;
   r.left = static_cast<std::int64_t>(64 * r.sets * kWays);
   r.known = static_cast<Known*>(PyMem_Calloc(r.sets * kWays, sizeof(Known)));

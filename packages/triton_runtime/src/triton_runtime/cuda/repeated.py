@@ -7,13 +7,14 @@ same parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from triton_runtime.cuda.explain import OUT_OF_MEMORY, STICKY_HINT, STICKY_STATUSES
-from triton_runtime.cuda.extension import Extension, RepeatedOperator
+from triton_runtime.cuda.extension import Extension
 from triton_runtime.errors import LaunchError
+from wrapper_ir.repeating import Repeatable, RepeatedOperator
 
 __all__ = ["OperatorRepeater"]
 
@@ -33,23 +34,17 @@ class OperatorRepeater:
         """A raw stream that nobody else has. Raises OSError."""
         return self.extension.new_stream(self.api, self.functions, self.device[0])
 
-    # Any: the operator, and its own arguments
     def repeated(
-        self,
-        name: str,
-        operator: Callable[..., Any],
-        settings: tuple[Callable[[], Hashable], ...],
-        watchers: tuple[Callable[[], object], ...],
-        record: Callable[..., object | None],
-        calls: int,
+        self, operator: Repeatable, record: Callable[..., object | None], calls: int
     ) -> RepeatedOperator:
         """See the protocol. Calls raise LaunchError TR308 where the driver refuses a launch."""
 
         def failed(status: int, error: str, text: str) -> NoReturn:
-            _failed(name, status, error, text)
+            _failed(operator.name, status, error, text)
 
-        parts = (self.api, self.functions, self.device, self.stream)
-        return self.extension.repeated(*parts, operator, record, settings, watchers, failed, calls)
+        parts = (self.api, self.functions, self.device, self.stream, operator.function, record)
+        more = (operator.settings, operator.watchers, failed, calls, operator.makes_results)
+        return self.extension.repeated(*parts, *more)
 
 
 def _failed(name: str, status: int, error: str, text: str) -> NoReturn:

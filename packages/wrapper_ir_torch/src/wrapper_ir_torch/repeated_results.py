@@ -1,0 +1,167 @@
+"""Results that an operator makes: how they lie in their storages, and a function that makes the like again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wrapper_ir_torch._compat import FAST_EMPTY, FAST_VIEW, storage_key
+
+__all__ = ["Results", "described"]
+
+# Any in this file: what operators return: tensors, numbers, None
+
+_MOST_STORAGES = 8
+_MOST_BYTES = 1 << 23
+"""The device is slower than the host where results are larger, and recordings have room for several of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A tensor in one of the storages on the device; sizes and strides in elements, as is the offset."""
+
+    storage: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    offset: int
+
+    def fills(self, nbytes: int) -> bool:
+        """Whether a tensor of these sizes and strides alone has a storage of so many bytes."""
+        last = sum((size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True))
+        return self.offset == 0 and 0 not in self.sizes and (last + 1) * self.dtype.itemsize == nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """A tensor that no kernel reads or writes: without elements, or on another device."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A number, or None."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """How the results of one call lie. Two calls with equal operands have equal ones."""
+
+    parts: tuple[_Window | _Other | _Value, ...]
+    storages: tuple[int, ...]
+    """The bytes of each."""
+    device: torch.device
+
+    def begins(self, results: Sequence[Any]) -> tuple[int, ...] | None:
+        """Where the storages of another call's results begin; None where they lie otherwise. What is on another device may be on this
+        one there: recorded calls of torch keep numbers on the device."""
+        if len(results) != len(self.parts):
+            return None
+        found: dict[int, tuple[int, int]] = {}
+        for part, result in zip(self.parts, results, strict=True):
+            if isinstance(part, _Window):
+                if not isinstance(result, Tensor) or result.device != self.device:
+                    return None
+                storage = result.untyped_storage()
+                where = (storage.data_ptr(), storage.nbytes())
+                if _window(result, part.storage) != part or found.setdefault(part.storage, where) != where:
+                    return None
+            elif isinstance(part, _Value) and part.value != result:
+                return None
+        sizes = tuple(found[number][1] for number in range(len(found)))
+        is_apart = len({begin for begin, _ in found.values()}) == len(found)
+        return tuple(found[n][0] for n in range(len(found))) if sizes == self.storages and is_apart else None
+
+    def maker(self) -> Callable[[], tuple[Any, ...]]:
+        """What makes the like: gives a tuple of the results, then a tensor at the begin of each storage."""
+        bases: list[Callable[[], Tensor]] = []
+        whole: set[int] = set()
+        for number, nbytes in enumerate(self.storages):
+            windows = [p for p in self.parts if isinstance(p, _Window) and p.storage == number]
+            first = windows[0]
+            if len(windows) == 1 and first.fills(nbytes):
+                whole.add(number)
+                bases.append(_empty(first.sizes, first.strides, first.dtype, self.device))
+            else:
+                bases.append(_empty((nbytes // first.dtype.itemsize,), (1,), first.dtype, self.device))
+        parts = [_part(part, whole) for part in self.parts]
+
+        def make() -> tuple[Any, ...]:
+            made = [base() for base in bases]
+            return (tuple([part(made) for part in parts]), *made)
+
+        return make
+
+
+def described(results: object, device: torch.device) -> Results | None:
+    """How the results of a call lie; None where the like cannot be made, by autograd for instance, or is too large to be worth it."""
+    if not isinstance(results, tuple) or any(isinstance(r, Tensor) and r.requires_grad for r in results):
+        return None
+    parts: list[_Window | _Other | _Value] = []
+    storages: dict[int, tuple[int, torch.dtype]] = {}
+    for result in results:
+        if not isinstance(result, Tensor):
+            parts.append(_Value(result))
+        elif result.device != device or not result.numel():
+            parts.append(_Other(tuple(result.shape), tuple(result.stride()), result.dtype, result.device))
+        else:
+            key, entry = storage_key(result), (result.untyped_storage().nbytes(), result.dtype)
+            if storages.setdefault(key, entry) != entry:  # a storage is allocated as elements of one type
+                return None
+            parts.append(_window(result, list(storages).index(key)))
+    sizes = tuple(nbytes for nbytes, _ in storages.values())
+    is_fine = (
+        0 < len(sizes) <= _MOST_STORAGES
+        and sum(sizes) <= _MOST_BYTES
+        and all(nbytes % dtype.itemsize == 0 for nbytes, dtype in storages.values())
+        and all(isinstance(part.value, int | None) for part in parts if isinstance(part, _Value))
+    )
+    return Results(tuple(parts), sizes, device) if is_fine else None
+
+
+def _window(result: Tensor, storage: int) -> _Window:
+    layout = tuple(result.shape), tuple(result.stride())
+    return _Window(storage, *layout, result.dtype, int(result.storage_offset()))
+
+
+def _empty(
+    sizes: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> Callable[[], Tensor]:
+    """What allocates a tensor on the device, by torch's fast way where that is the current one."""
+    fast, index = FAST_EMPTY.get(device.type), device.index
+
+    def slow() -> Tensor:
+        return torch.empty_strided(sizes, strides, dtype=dtype, device=device)
+
+    if fast is None or index is None:
+        return slow
+    empty = fast
+
+    def made() -> Tensor:
+        found = empty(sizes, strides, dtype)
+        return found if found.get_device() == index else slow()
+
+    return made
+
+
+def _part(part: _Window | _Other | _Value, whole: set[int]) -> Callable[[list[Tensor]], Any]:
+    if isinstance(part, _Value):
+        value = part.value
+        return lambda made: value
+    if isinstance(part, _Other):
+        empty = _empty(part.sizes, part.strides, part.dtype, part.device)
+        return lambda made: empty()
+    number, sizes, strides, offset = part.storage, part.sizes, part.strides, part.offset
+    if number in whole:
+        return lambda made: made[number]
+    return lambda made: FAST_VIEW(made[number], sizes, strides, offset)
