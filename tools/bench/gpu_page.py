@@ -1,0 +1,69 @@
+"""What `docs/benchmarks/gpu.md` says besides its tables: see `tools.bench.bench_gpu`."""
+
+__all__ = ["OUTCOME", "PREDICTION"]
+
+PREDICTION = """\
+Written before this table was measured, and after parts of it: calls without graphs take what the emitted code takes, 0.6 to 0.8
+of stock's, and kept buffers another 0.15 less. The Python emitter had been seen slower than FX, 1.15 and 1.7 times; measured in
+turns both call the same functions in the same order and differ by noise, so their ratio is 0.97 to 1.03. With graphs a call is a
+replay, the copy of its inputs and the guards: never above stock's reduce-overhead.
+
+Written when each call allocated its intermediate results one by one (0.78 and 0.74 of stock for the two small rows) and 54 us of a
+call with graphs were ours, of which comparing 96 addresses took 9 and copying an input that lay where it had been 9: a plan
+of memory, now made by default, 0.71 and 0.64; addresses compared by native code, inputs bound as long as they stay, 0.57 and 0.65 of
+reduce-overhead's host time. What remains of a product is torch's and cuBLAS's own (12 us of 20 a layer), so 0.55 is out of
+reach where products are not compiled. Training: host bound as inference is, so 0.75 of stock, and with graphs 1.0 of reduce-overhead.
+
+First calls: in fresh caches ours took 21 to 23 s for a tiny model, stock 11. Half of the difference was the build of the launcher,
+which wheels now bring, most of the rest a process that imported torch and Triton again before the first kernel was compiled,
+which now happens while Inductor is imported. So at most 1.1 of stock for the tiny model and 0.9 for GPT-2. From warm caches
+nothing of Inductor's compiler is imported any more: 0.85.
+
+Written when a product was a call of torch, and before its kernels were launched again without it: a product is then one or two launches,
+3 to 5 us in place of 14, so that the two small rows take 0.35 and 0.45 of stock without graphs, and a training step 0.75.
+
+Written later, before the row of split products: GPT-2 small on 64 tokens, in a row, takes 0.89 of the row without.
+
+Written when the memory of a training step had been measured in one process for each side (MiB reserved by torch's allocator): eager 2796, stock
+2750, reduce-overhead 2982, ours 2872 with either emitter, with graphs 3466. The 300 MiB between Python and FX had been what earlier sides of the
+same process left behind. Now backward's recording takes the memory of what forward saved, some 300 MiB, and a copied argument's buffer of 98 MiB ends at its last
+use: with graphs 3080, give or take 80.
+
+Written when that was 3190, stock's reduce-overhead 3012, and before the calls that precede a recording had memory apart: the optimizer's state now lies as
+it does for stock, in some 2040 instead of 2260, beside 930 of recordings (stock 946 to 976). So 2970, give or take 40, and never above stock's; the
+time as before, 1.00.
+
+Written when that had been 3064, 2094 of them outside of recordings' memory, since a workspace of cuBLAS that compilation had left lay between the optimizer's
+state, and 970 in it, where the gradient of the tied weight is two storages of 147 until a product is added to the first. Now workspaces are given back
+before warm-ups, and the product is added where the gradient lies: 2870, give or take 50, and 1 % less time.
+
+Written when fresh first calls took 1.13, 1.07, 0.85 and 0.88 of stock (2.17 s for the tiny model), and before ours left out patterns of
+attention for graphs without, the hash of Triton's library (0.35 s here, on both sides), and imports of what absent devices need; read its
+sources for a key in a quarter of the time; compiled kernels while passes and emission go on; and had bytecode in this measurement. On a
+machine with two processors the main thread of the tiny model takes 1.16 s in place of 1.81 (stock 1.70). So 0.75 for the tiny model,
+0.9 for the 48 layers, 0.75 for GPT-2.
+
+Written before attention without dropout was launched again as products are, 20 us less a layer forward and 40 backward: GPT-2 small without graphs
+0.50 of stock, and a training step 0.70. Written after a first look at rows without torch.compile, or with its option that guards no modules: captured,
+the two small rows take 1.03 of a bare replay until finished, the host 0.2 and 0.3 of reduce-overhead's time; with the option 0.5."""
+
+OUTCOME = """\
+Calls: with graphs a call takes 1.005 to 1.02 of a bare replay where calls are queued in a row. One call until finished takes 1.16 and 1.13 of it
+for the two small rows, not 1.03: before any backend is asked, guards and autograd's wrappers take 29 and 74 us (below). It is below stock's
+reduce-overhead in every row, and the host is done in 0.57 and 0.67 of its time: of the 110 us for GPT-2 those 74 are the same for both sides,
+so that 0.5, which is 83 us, is out of reach there. Split products take 0.89 of the row without, in a row and until finished, as predicted.
+
+Without graphs 0.48 and 0.56 of stock, 0.48 and 0.53 in the run before, 0.70 and 0.68 when products were asked of torch each time; Python and FX take the
+same. That is less gained than predicted: a launch takes the host 3 us, cuBLAS launches two kernels for a product of the 48 layers, and GPT-2's
+kernels take the device 904 us where each is launched on its own, 702 in a graph. 8 x 256 tokens are no longer slower than stock, since products are
+padded as it pads them.
+
+Training: equal losses; 0.76 of stock without graphs (0.71 and 0.74 in two runs before), and 34 MiB less allocated at the worst moment. With graphs 1.00
+of reduce-overhead, and 178 MiB more reserved (480 more before backward's recording took what forward had saved): what the first, plain calls freed
+holds the optimizer's state, and is not given back.
+
+First calls: from warm caches 0.57 to 0.81. In fresh caches 0.85 and 0.88 for GPT-2, 1.07 and 1.13 for the two small models, some 0.25 s, of which imports of our
+modules are the most. Before kernels were compiled in the process itself until the process is there that compilers are forked from, these took 3.7
+and 2.1 of stock. Pausing Python's collector meanwhile moves its work to the end and saves nothing.
+
+The host's parts: the first row is of this run (products were 651 us of 989 when torch was asked for each), the second one of before."""
