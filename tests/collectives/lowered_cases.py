@@ -128,9 +128,9 @@ def on_host(total: Callable[[Tensor, str], Tensor], rank: int, world: int) -> It
     library.impl("reduce_scatter_out", scatter, "CPU")
 
     def plain(self: Repeaters, name: str, device: Device, calls: int) -> Callable[..., Any]:
-        return getattr(
-            torch, PLAIN_FUNCTIONS[name]
-        )  # also where other tests have loaded a fake of the driver
+        # also where other tests have loaded a fake of the driver
+        function: Callable[..., Any] = getattr(torch, PLAIN_FUNCTIONS[name])
+        return function
 
     memory = torch._C._distributed_c10d._SymmetricMemory
     try:
