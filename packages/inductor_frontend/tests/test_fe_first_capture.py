@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
-from torch._inductor import codecache, select_algorithm
+from torch import fx, nn
+from torch._inductor import codecache, pattern_matcher, select_algorithm
 from torch._inductor import config as inductor_config
 from torch._inductor.fx_passes import fuse_attention, joint_graph, misc_patterns, post_grad
 from torch._inductor.pattern_matcher import PatternExpr, PatternMatcherPass
@@ -20,7 +21,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import inductor_frontend
 from inductor_frontend.functionalize.pattern_registration import REQUIRED_OPERATORS
 from inductor_frontend.record import templates
+from inductor_frontend.record.replacement_traces import _Traces
 from inductor_frontend.torch_patches.table import PatchPoint
+from wrapper_ir import print_program
 
 # Any in this file: operators and patterns.
 
@@ -134,8 +137,90 @@ class TestMeasurements:
         assert asked
 
 
+class TestReplacements:
+    """Of equal layers on a GPU, the bias of each product goes into the kernel that follows."""
+
+    @staticmethod
+    def layers(count: int) -> nn.Module:
+        torch.manual_seed(0)
+        return nn.Sequential(*(m for _ in range(count) for m in (nn.Linear(8, 8), nn.ReLU())))
+
+    def test_equal_ones_are_traced_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made: list[object] = []
+        plain = pattern_matcher.fwd_only
+
+        def counted(function: Any, *args: Any, **options: Any) -> Any:
+            made.extend(args if function.__name__ == "repl" else ())  # others are what matches
+            return plain(function, *args, **options)
+
+        monkeypatch.setattr(pattern_matcher, "fwd_only", counted)
+        model = nn.Sequential(self.layers(4), nn.Linear(8, 4), nn.ReLU())
+        once = inductor_frontend.capture(model, (torch.randn(2, 8),), target="cuda:sm_80")
+        assert len(made) == 2
+        monkeypatch.setattr("inductor_frontend.record.lowering.equal_replacements_traced_once", nullcontext)
+        each = inductor_frontend.capture(model, (torch.randn(2, 8),), target="cuda:sm_80")
+        assert len(made) == 2 + 5
+        assert print_program(once.program) == print_program(each.program)
+
+    @staticmethod
+    def replacement(x: Any, y: Any, alpha: float) -> Any:
+        return x @ y + alpha
+
+    def test_what_is_traced_again_is_as_new(self) -> None:
+        with FakeTensorMode():
+            x, y = torch.empty(4, 4), torch.empty(4, 4)
+        traces = _Traces(pattern_matcher.fwd_only)
+        first = traces(self.replacement, [x, y, 2.0])
+        code, memory = first.code, storages(first)
+        for node in first.graph.nodes:
+            node.meta["noted"] = "by who asked for it"
+        again = traces(self.replacement, [y, x, 2.0])
+        assert again is first
+        assert again.code == code
+        assert not any("noted" in node.meta for node in again.graph.nodes)
+        assert memory.isdisjoint(storages(again))
+        assert len(storages(again)) == 2
+        assert [n.meta["val"].shape for n in again.graph.nodes if n.op == "call_function"] == [(4, 4)] * 2
+
+    @pytest.mark.parametrize("other", ["number", "kind of number", "size", "same tensor", "type", "option"])
+    def test_others_are_traced(self, other: str) -> None:
+        with FakeTensorMode():
+            x, y, z = torch.empty(4, 4), torch.empty(4, 4), torch.empty(4, 2)
+        traces = _Traces(pattern_matcher.fwd_only)
+        first = traces(self.replacement, [x, y, 2.0])
+        args: dict[str, list[Any]] = {
+            "number": [x, y, 3.0],
+            "kind of number": [x, y, 2],
+            "size": [x, z, 2.0],
+            "same tensor": [x, x, 2.0],
+            "type": [x.double(), y.double(), 2.0],
+            "option": [x, y, 2.0],
+        }
+        options = {"run_functional_passes": False} if other == "option" else {}
+        assert traces(self.replacement, args[other], **options) is not first
+        assert traces(self.replacement, [x, y, 2.0]) is first
+
+    def test_results_that_share_memory_are_never_taken_again(self) -> None:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            x = torch.empty(4, 4)
+        traces = _Traces(pattern_matcher.fwd_only)
+
+        def viewed(x: Any) -> Any:
+            return x.t() + 1
+
+        held = torch.ones(4)
+        assert traces(viewed, [x]) is not traces(viewed, [x])
+        assert traces(lambda x: x + held, [x]) is not traces(lambda x: x + held, [x])
+
+
+def storages(graph: fx.GraphModule) -> set[int]:
+    """Those of a traced graph's results."""
+    values = (n.meta["val"] for n in graph.graph.nodes if n.op == "call_function")
+    return {x.untyped_storage()._cdata for x in values}
+
+
 UNUSED = (
-    "inductor_frontend.devices.attention", "inductor_frontend.devices.stand_in", "inductor_frontend.devices.targets",
+    "inductor_frontend.devices.attention", "inductor_frontend.devices.absent_gpu", "inductor_frontend.devices.targets",
     "inductor_frontend.export.torch_export", "inductor_frontend.frontend", "torch._inductor.fx_passes.serialized_patterns._sfdp_pattern_1",
     "wrapper_ir.interp", "wrapper_ir.explain.program",
 )  # fmt: skip

@@ -8,9 +8,9 @@ from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_
 from wrapper_ir.lazy import loaded_on_use
 
 if TYPE_CHECKING:
+    from inductor_frontend.devices.absent_gpu import stand_in
     from inductor_frontend.devices.packages import DevicePackage, device_package
     from inductor_frontend.devices.places import on_device
-    from inductor_frontend.devices.stand_in import stand_in
     from inductor_frontend.devices.targets import CaptureTarget, capture_target
 
 __all__ = [
@@ -32,7 +32,7 @@ _HOME = {
     "capture_target": "targets",
     "device_package": "packages",
     "on_device": "places",
-    "stand_in": "stand_in",
+    "stand_in": "absent_gpu",
 }
 """The module of what devices that are not here take; torch.compile needs none of it."""
 

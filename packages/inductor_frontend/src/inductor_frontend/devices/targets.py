@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from inductor_frontend.devices.absent_gpu import named_target, stand_in
 from inductor_frontend.devices.packages import Interface, device_package, seen_as
-from inductor_frontend.devices.stand_in import named_target, stand_in
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_of
 from wrapper_ir.program import Target

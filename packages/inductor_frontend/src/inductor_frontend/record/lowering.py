@@ -30,6 +30,7 @@ from inductor_frontend.export.tensor_kinds import lacks_type
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.lowering_hints import lowering_hint
 from inductor_frontend.record.partials import told_partials
+from inductor_frontend.record.replacement_traces import equal_replacements_traced_once
 from inductor_frontend.record.resizes import check_resizes
 from inductor_frontend.record.snapshots import keep_old_values
 from inductor_frontend.record.split_products import split_products
@@ -76,7 +77,8 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
             stack.enter_context(V.set_fake_mode(fake_mode))
             check_resizes(gm)
             keep_old_values(gm, fake_mode)
-            _recursive_post_grad_passes(gm, is_inference=request.is_inference)
+            with equal_replacements_traced_once():
+                _recursive_post_grad_passes(gm, is_inference=request.is_inference)
             decisions = split_products(gm) if request.splits_products else ()
             _log_graph(gm)
             stack.enter_context(maybe_disable_comprehensive_padding(inputs))

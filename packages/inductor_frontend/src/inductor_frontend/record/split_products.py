@@ -34,7 +34,7 @@ _OF_VALUES = ("eager_input_vals", "tensor_meta", "unbacked_bindings", "val")
 
 
 def multiprocessors_of(device: torch.device) -> int | None:
-    """How many multiprocessors a GPU has, which need not be here (`devices.stand_in`); None for other devices."""
+    """How many multiprocessors a GPU has, which need not be here (`devices.absent_gpu`); None for other devices."""
     if device.type != "cuda":
         return None
     return int(torch.cuda.get_device_properties(device).multi_processor_count)

@@ -202,6 +202,11 @@ VECTOR_BUILDS = PatchPoint(
     "check_build",
     "Inductor builds up to eleven libraries to learn which vector instructions there are",
 )
+REPLACEMENT_TRACES = PatchPoint(
+    "torch._inductor.pattern_matcher",
+    "fwd_only",
+    "what replaces a match is traced for every match, 6 ms each, with equal results where layers are equal",
+)
 TEMPLATE_CHOICES = PatchPoint(
     "torch._inductor.select_algorithm:AlgorithmSelectorCache",
     "__call__",

@@ -22,8 +22,8 @@ __all__ = ["LocalCompilation", "LocalCompiler"]
 _SERVER_SECONDS = 1.2
 """Until the server can fork, and a process that it forked has begun to compile."""
 _IMPORT_SECONDS = 0.6
-_FIRST_SECONDS = 0.5
-"""What the first kernel takes beyond its own compilation: Triton hashes its library (440 MB) and starts LLVM and `ptxas`."""
+_FIRST_SECONDS = 0.1
+"""What the first kernel takes beyond its own compilation: Triton imports its code generator and starts LLVM and `ptxas`."""
 _KERNEL_SECONDS = 0.15
 
 

@@ -22,7 +22,7 @@ __all__ = ["INDUCTORS_MODULES", "CompileStats", "MemoryStore", "Workers", "compi
 _LIBRARIES = ("torch", "triton")
 _POLL_SECONDS = 0.005
 
-_ALWAYS = (compile_job.__module__, "triton.compiler")
+_ALWAYS = (compile_job.__module__, "triton.compiler", "triton.compiler.code_generator")
 INDUCTORS_MODULES = (*_ALWAYS, "torch._inductor.runtime.triton_helpers", "triton.language")
 """What compiling Inductor's kernels takes."""
 

@@ -23,6 +23,8 @@ __all__ = ["InputChecks", "input_checks", "type_text"]
 
 _PROLOGUE = (ops.Define, ops.AssertExpr, ops.AssertLayout, ops.Comment, ops.Drop)
 """Ops before which nothing can have changed an input."""
+_Layout = tuple[Value, tuple[Expr, ...], tuple[Expr, ...]]
+"""A value with sizes and strides."""
 _SAFE = (ops.AssertLayout, ops.CallExtern, ops.Drop, ops.Free)
 """Ops that do not look at where a tensor's memory is."""
 
@@ -54,9 +56,10 @@ def input_checks(
     entry: list[tuple[Value, Input]] = []
     layouts: dict[int, list[Value]] = {}
     covered: set[tuple[int, Value]] = set()
+    checks = _own_checks(body)
     for number, param in enumerate(program.main.params):
-        value = param.value
-        own = _own_checks(value, body)
+        value, type = param.value, param.value.type
+        own = checks.get((value, type.sizes, type.strides), []) if isinstance(type, TensorType) else []
         if value.name in guarded.params:
             covered.update((position, value) for position in own)
             continue
@@ -170,17 +173,15 @@ def _known(exprs: Sequence[Expr]) -> tuple[int | None, ...]:
     return tuple(e.value if isinstance(e, Int) else None for e in exprs)
 
 
-def _own_checks(value: Value, body: Sequence[ops.Op]) -> list[int]:
-    """Positions of the program's own checks of a parameter's type, before anything could change the parameter."""
-    found: list[int] = []
-    type = value.type
-    if not isinstance(type, TensorType):
-        return found
+def _own_checks(body: Sequence[ops.Op]) -> dict[_Layout, list[int]]:
+    """Positions of the program's own checks of tensors' layouts, before anything could change a parameter."""
+    found: dict[_Layout, list[int]] = {}
     for position, op in enumerate(body):
         if not isinstance(op, _PROLOGUE):
             break
-        if isinstance(op, ops.AssertLayout) and (value, type.sizes, type.strides) in asserted_layouts(op):
-            found.append(position)
+        if isinstance(op, ops.AssertLayout):
+            for layout in asserted_layouts(op):
+                found.setdefault(layout, []).append(position)
     return found
 
 
