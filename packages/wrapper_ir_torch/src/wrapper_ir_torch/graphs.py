@@ -160,7 +160,12 @@ class TorchGraphs:
         return graph.replay, results
 
     def _recording_stream(self) -> torch.cuda.Stream:
-        """The stream of recordings, whose memory is that of the pool."""
+        """The stream of recordings, whose memory is that of the pool. Raises RuntimeError where torch's allocator makes none: cudaMallocAsync
+        ends the process when workspaces of cuBLAS that a recording has allocated are given back."""
+        if not has_memory_pools():
+            raise RuntimeError(
+                "torch allocates with cudaMallocAsync; recordings need backend:native in PYTORCH_CUDA_ALLOC_CONF"
+            )
         if self._side is None:
             self._side = new_stream(self.device)
             self._begin_pool()
