@@ -2,7 +2,7 @@
 
 Usage: `python -m tools.bench.bench_gpu [--write] [calls|host|first ...]`. Prints tables; `--write` also writes `docs/benchmarks/gpu.md`,
 prediction first; a part that is not asked for stays as the page has it. "calls": each model is compiled in a process of its own,
-all at the same time, and measured one at a time, sides in alternating rounds; results and losses are held against eager mode's. What a
+all at the same time, and measured one at a time when all are compiled, sides in alternating rounds; results and losses are held against eager mode's. What a
 training step holds is measured in a process for each side.
 "host": where the host's time of a call goes (`tools.bench.call_parts`). "first": from the call of `torch.compile` to the end of the first call, after torch, the device and the model are there, with
 empty cache folders, and with those that an earlier process has filled; each measurement is a process, and the two sides of a
@@ -185,6 +185,9 @@ def _one(name: str, lock: Path) -> dict[str, Any]:
     else:
         with torch.no_grad():
             _calls(name, runs, failed)
+    lock.with_name(f"{name}.ready").touch()
+    while not lock.with_name("go").exists():
+        time.sleep(0.1)
     with FileLock(lock), torch.set_grad_enabled(name == TRAINING):
         calls = 4 if name == TRAINING else _CALLS
         found = alternate(
@@ -206,6 +209,12 @@ def _measure_calls(limit: float) -> str:
             )
             for name in [*list(MODELS)[1:], TRAINING]
         }  # fmt: skip
+        ready = {name: Path(folder, f"{name}.ready") for name in running}
+        while time.monotonic() < deadline and not all(
+            ready[name].exists() or process.poll() is not None for name, process in running.items()
+        ):
+            time.sleep(0.2)
+        Path(folder, "go").touch()
         for name, process in running.items():
             try:
                 out, err = process.communicate(timeout=max(1.0, deadline - time.monotonic()))
