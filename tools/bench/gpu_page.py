@@ -50,26 +50,27 @@ Written before attention without dropout was launched again as products are, 20 
 the two small rows take 1.03 of a bare replay until finished, the host 0.2 and 0.3 of reduce-overhead's time; with the option 0.5."""
 
 OUTCOME = """\
-Calls: with graphs a call takes 1.005 to 1.02 of a bare replay where calls are queued in a row. One call until finished takes 1.16 and 1.13 of it
-for the two small rows, not 1.03: before any backend is asked, guards and autograd's wrappers take 29 and 74 us (below). It is below stock's
-reduce-overhead in every row, and the host is done in 0.57 and 0.67 of its time: of the 110 us for GPT-2 those 74 are the same for both sides,
-so that 0.5, which is 83 us, is out of reach there. Split products take 0.89 of the row without, in a row and until finished, as predicted.
+With graphs, in a row, a call takes 1.00 to 1.02 of a bare replay. One call until finished takes 1.02 and 1.01 of it where a captured program is called, and the
+host 0.09 and 0.15 of reduce-overhead's time. Through torch.compile it is 1.18 and 1.16, and 0.57 and 0.67: before any backend is asked,
+guards and autograd's wrappers take 34 and 85 us (below), the same for both sides. With torch's option that guards no modules, which is given to both
+sides, the host takes 0.46 and 0.40 of reduce-overhead's time (0.48 and 0.41 without it on that side). No row through torch.compile is above
+reduce-overhead. 8 x 256 tokens, captured, take 1.2 of it: a capture measures nothing, so that it pads no products. Split products take 0.90 of the
+row without in a row, 0.89 until finished.
 
-Without graphs 0.48 and 0.56 of stock, 0.48 and 0.53 in the run before, 0.70 and 0.68 when products were asked of torch each time; Python and FX take the
-same. That is less gained than predicted: a launch takes the host 3 us, cuBLAS launches two kernels for a product of the 48 layers, and GPT-2's
-kernels take the device 904 us where each is launched on its own, 702 in a graph. 8 x 256 tokens are no longer slower than stock, since products are
-padded as it pads them.
+Without graphs 0.46 and 0.50 of stock, as predicted for GPT-2 small (0.48 and 0.56 in the run before attention was launched again; 0.53 in one
+after it, on another host: its kernels take the device some 900 us where each is launched on its own, 703 in a graph, whatever the host does). Python
+and FX take the same.
 
-Training: equal losses; 0.76 of stock without graphs (0.71 and 0.74 in two runs before), and 34 MiB less allocated at the worst moment. With graphs 1.00
-of reduce-overhead. The 178 MiB more that are reserved in the table have become 166 less, 2846 against 3012 with either emitter, since warm-ups have a pool of
-their own (196) and the gradient of the tied weight is one storage (168), as predicted; 2706 against 2726 with expandable segments; and 0.97 of the time
-(`bench_gpu --memory SIDE` prints bytes). More is allocated, since recordings hold what they return, which torch's trees do not count.
+Training: equal losses; 0.71 of stock without graphs (0.76 before; 0.70 predicted), with 33 MiB less allocated at the worst moment and 74 more reserved, of
+which a workspace of products takes 64. With graphs 0.99 of reduce-overhead, and 166 MiB less reserved, since warm-ups have a pool of their
+own (196) and the gradient of the tied weight is one storage (168), as predicted; 2706 against 2726 with expandable segments. More is allocated, since
+recordings hold what they return, which torch's trees do not count.
 
-First calls: below the prediction. In fresh caches 0.55, or 0.68 in a run whose files had been read before (1.39 s against 2.04), for the tiny model,
-0.78 for the 48 layers, 0.79 for GPT-2 (1.13, 1.07 and 0.85 before); 0.2 s of the difference was the compilation of our own modules to bytecode, which pip does when it
-installs, but not where it is told not to. Before kernels were compiled in the process itself until the process is there that compilers are forked
-from, the two small models took 3.7 and 2.1 of stock. Pausing Python's collector meanwhile moves its work to the end and saves nothing. What was left
-besides torch's own work: for the tiny model 0.29 s of waiting for its kernel and 0.1 s of imports, for the 48 layers 0.4 s of passes, verification and
-emission. From warm caches 0.46 and 0.68 for the two small models.
+First calls: below the prediction. In fresh caches 0.56 for the tiny model (0.68 in a run whose files had been read before, 1.39 s against 2.04), 0.75 for
+the 48 layers, 0.74 and 0.77 for GPT-2 (1.13, 1.07, 0.85 and 0.88 before); 0.2 s of the difference was the compilation of our own modules to bytecode, which
+pip does when it installs, but not where it is told not to. Before kernels were compiled in the process itself until the process is there that compilers
+are forked from, the two small models took 3.7 and 2.1 of stock. Pausing Python's collector meanwhile moves its work to the end and saves nothing.
+What was left besides torch's own work: for the tiny model 0.29 s of waiting for its kernel and 0.1 s of imports, for the 48 layers 0.4 s of passes,
+verification and emission. From warm caches 0.64 to 0.77.
 
-The host's parts: the first row is of this run (products were 651 us of 989 when torch was asked for each), the second one of before."""
+The host's parts are differences of whole calls: what lies within the noise of these may be negative."""
