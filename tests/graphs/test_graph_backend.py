@@ -156,6 +156,7 @@ def test_training_loops(device: FakeGraphs, name: str) -> None:
     assert device.counts["replays"] >= 6
 
 
+@pytest.mark.slow
 def test_two_forwards_before_their_backwards(device: FakeGraphs) -> None:
     eager = model()
     twin = copy.deepcopy(eager)
@@ -181,6 +182,7 @@ def test_dynamic_sizes_and_their_limit(device: FakeGraphs) -> None:
     assert device.counts["replays"] == 3 * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planned", [False, True])
 def test_memory_without_graphs_is_planned(monkeypatch: pytest.MonkeyPatch, planned: bool) -> None:
     """A program for a GPU, for which the CPU is taken, allocates its intermediate results at once."""

@@ -12,6 +12,7 @@ from tests.graphs.arena_training import SIZE, Training, layers
 from wrapper_ir.runtime import Recorder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("wildness", [0.0, 0.02, 0.1, 0.4])
 def test_nothing_that_is_held_is_written_over(wildness: float, late: bool) -> None:
