@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,8 @@ from fx_converter.boxed import boxed_text
 from py_wrapper import PyOptions
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir_torch import repeated_operator
+from wrapper_ir.types import Device
+from wrapper_ir_torch import repeated, repeated_operator
 
 PROGRAM = """wir 0.3
 target {device}
@@ -129,3 +132,48 @@ def test_without_a_device() -> None:
         assert repeated_operator("aten::mm.out", "cuda:0", 1) is torch.mm
     with pytest.raises(ValueError, match=r"aten::add\.out may do more"):
         repeated_operator("aten::add.out", "cuda:0", 1)
+
+
+class _Operator:
+    """What sees launches, on a device that is not there."""
+
+    begun = 0
+
+    def begin(self, stream: int) -> None:
+        self.begun += 1
+
+
+@pytest.fixture
+def recording(monkeypatch: pytest.MonkeyPatch) -> Any:  # Any: a class of the module's own
+    for name, made in (
+        ("memory_pool", lambda device: SimpleNamespace(id=(0, 1))),
+        ("using_pool", lambda pool, device: nullcontext()),
+        ("stream_at", lambda address, device: None),
+    ):
+        monkeypatch.setattr(repeated, name, made)
+    found: Any = repeated._Recording(SimpleNamespace(new_stream=lambda: 7), Device("cpu"))
+    monkeypatch.setattr(found, "_side", lambda: 7)
+    monkeypatch.setattr(found, "_is_served", lambda: True)
+    return found
+
+
+def test_a_device_without_memory_for_recordings(recording: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call itself has succeeded: it stays torch's, and nobody sees an error."""
+
+    def full(storages: tuple[int, ...], device: torch.device) -> list[torch.Tensor]:
+        raise torch.OutOfMemoryError(f"{sum(storages)} bytes")
+
+    monkeypatch.setattr(repeated, "_holes", full)
+    operator = _Operator()
+    assert recording._recorded(operator, lambda: pytest.fail("is called"), (64,)) == (None, None)
+    assert operator.begun == 0
+
+
+def test_memory_in_more_pieces_than_are_compared(recording: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those left out are memory of others."""
+    pools = {(0, 1): [(4096 * n, 4096 * n + 512) for n in range(1, 301)], (0, 0): [(1 << 30, (1 << 30) + 8)]}
+    monkeypatch.setattr(repeated, "segments_by_pool", lambda device: pools)
+    recording._pool = SimpleNamespace(id=(0, 1))
+    kept, others = recording._memory()
+    assert kept == tuple((4096 * n, 512) for n in range(1, 257))
+    assert others == ((4096, (1 << 30) + 8 - 4096),)

@@ -42,6 +42,8 @@ __all__ = ["REPEATERS", "Repeaters", "repeated_operator"]
 
 # Any in this file: tensors, numbers, and torch's functions of them
 
+_MOST_PIECES = 256
+"""Pieces of memory that `RepeatedOperator.movable` takes."""
 _TRIES = 3
 """Recordings of a call, of which two in a row have to tell where results lie."""
 
@@ -105,9 +107,12 @@ class _Recording:
                 self._pool = memory_pool(self._device)
             side = self._side()
             with using_pool(self._pool, self._device), torch.cuda.stream(stream_at(side, self._device)):
-                if not self._is_served():
+                try:
+                    between = _holes(storages, self._device) if self._is_served() else None
+                except torch.OutOfMemoryError:  # the call itself has the memory that it needs
+                    between = None
+                if between is None:
                     return None, None
-                between = _holes(storages, self._device)
                 operator.begin(side)
                 try:
                     results = call()
@@ -137,11 +142,12 @@ class _Recording:
         return None
 
     def _memory(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-        """Where each piece of memory begins that scratch of recordings lies in, and its bytes; and the same of all that torch has."""
+        """Where each piece of memory begins that scratch of recordings lies in, and its bytes; and the same of all that torch has. Pieces
+        past the limit are left out: what has scratch there stays torch's."""
         pools = segments_by_pool(self._device)
         spans = [span for each in pools.values() for span in each]
         begin, end = min(span[0] for span in spans), max(span[1] for span in spans)
-        kept = pools.get(self._pool.id, ())
+        kept = pools.get(self._pool.id, [])[:_MOST_PIECES]
         return tuple((span[0], span[1] - span[0]) for span in kept), ((begin, end - begin),)
 
     def _is_served(self) -> bool:
