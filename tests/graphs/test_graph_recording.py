@@ -177,7 +177,7 @@ def test_sizes_are_keys_and_recordings_are_bounded(call: CompiledProgram, device
     for rows in (1, 2, 3, 4) * 5:
         case(rows)
     assert device.counts["recordings"] == 2
-    assert device.counts["warm-ups"] <= 4  # past the limit, calls that run as they are are no warm-ups
+    assert device.counts["warm-ups"] <= 4  # past the limit, a call that runs as it is is not a warm-up
     replays = device.counts["replays"]
     for rows in (5, 6) * 20:  # the others are not used any more
         case(rows)

@@ -196,9 +196,11 @@ def test_options() -> None:
     assert len(graphs(body, "cuda-graphs{least=1}").functions) == 2
 
 
+PRODUCT = 'extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"\n'
+
+
 def test_regions_where_nothing_but_the_program_allocates() -> None:
     """A product writes where it is told; `relu` allocates its result."""
-    product = 'extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"\n'
     body = """
 func @main(%x: f32[8, 8]) {
   %a = alloc f32[8, 8]
@@ -211,19 +213,18 @@ func @main(%x: f32[8, 8]) {
   return %c
 }
 """
-    whole = graphs(product + body)
+    whole = graphs(PRODUCT + body)
     assert [f.recordable for f in whole.functions] == [False, True]
     stats = program_stats(whole)
     assert stats.foreign_memory == {"graph_0": "aten::relu allocates memory of its own"}
     assert ("  @graph_0 not recorded in C++", "aten::relu allocates memory of its own") in list(stats.rows())
-    split = graphs(product + body, "cuda-graphs{own_memory=true}")
+    split = graphs(PRODUCT + body, "cuda-graphs{own_memory=true}")
     assert [f.recordable for f in split.functions] == [False, True, True]
     assert not program_stats(split).foreign_memory
 
 
 def test_memory_of_a_group_stays_out_where_recordings_have_their_own() -> None:
     """The group may release it, and a recording would go on with it."""
-    product = 'extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"\n'
     body = """
 func @main(%x: f32[8, 8]) {
   %a = alloc f32[8, 8]
@@ -239,11 +240,11 @@ func @main(%x: f32[8, 8]) {
   return %y
 }
 """
-    whole = graphs(product + body)
+    whole = graphs(PRODUCT + body)
     assert [f.recordable for f in whole.functions] == [False, True]
     why = "%s is memory of a process group, which may release it"
     assert program_stats(whole).foreign_memory == {"graph_0": why}
-    split = graphs(product + body, "cuda-graphs{own_memory=true}")
+    split = graphs(PRODUCT + body, "cuda-graphs{own_memory=true}")
     assert [f.recordable for f in split.functions] == [False, True, True]
     assert "%s = alloc_storage" in text(split).partition("func @graph_0")[0]
 
