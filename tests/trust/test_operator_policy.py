@@ -79,6 +79,16 @@ func @main(%x: f32[4]) {
 """
 
 
+RELU = """
+extern "aten::relu(Tensor self) -> Tensor"
+
+func @main(%x: f32[4]) {
+  %y = call aten::relu(%x) : f32[4]
+  return %y
+}
+"""
+
+
 def artifact(text: str, marker: Path | str = "") -> Artifact:
     return bare_artifact(wrapper_ir.parse_program(HEAD + (text.format(marker=marker) if marker else text)))
 
@@ -142,12 +152,22 @@ def test_in_a_function_that_need_not_run(tmp_path: Path, run: Run) -> None:
 @engines
 def test_an_allow_list(run: Run) -> None:
     made = artifact(HARMLESS)
-    assert run(made, (X,), OperatorPolicy())[0].eq(1).all()
+    assert run(made, (X,), OperatorPolicy(allow=("higher_order::print",)))[0].eq(1).all()
     assert run(made, (X,), OperatorPolicy(only=("aten::*", "higher_order::print")))[0].eq(1).all()
     assert run(made, (X,), OperatorPolicy(only=("aten::relu",), allow=("higher_order::*",)))[0].eq(1).all()
     for only in ((), ("aten::*",), ("aten::relu.out", "higher_order::print"), ("aten::rel",)):
         with pytest.raises(NotSupportedError, match="WIR917"):
             run(made, (X,), OperatorPolicy(only=only))
+
+
+@engines
+def test_what_formats_text_is_not_allowed_by_default(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    """A format names attributes of what it is given, and so anything that the process has."""
+    text = HARMLESS.replace('"{}"', '"{0.__class__.__init__.__globals__}"')
+    for policy in (OperatorPolicy(), OperatorPolicy(only=("aten::*",))):
+        with pytest.raises(NotSupportedError, match=r"WIR917.*higher_order::print"):
+            run(artifact(text), (X,), policy)
+    assert capfd.readouterr().out == ""
 
 
 def test_patterns() -> None:
@@ -200,7 +220,7 @@ def test_operators_that_are_kernels() -> None:
         params=(KernelParam(name="out", kind=ParamKind.POINTER, dtype=DType.F32, access=Access.WRITE),),
         schema="aten::from_file.out(str filename, bool? shared=None, int? size=0, *, Tensor(a!) out) -> Tensor(a!)",
     )
-    program = dataclasses.replace(artifact(HARMLESS).program, kernels=(kernel,))
+    program = dataclasses.replace(artifact(RELU).program, kernels=(kernel,))
     with pytest.raises(NotSupportedError, match="kernel @load"):
         check_operators(program)
     check_operators(program, ALL_OPERATORS)

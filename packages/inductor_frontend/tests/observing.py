@@ -19,7 +19,9 @@ import wrapper_ir
 from inductor_frontend import capture
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import InterpOptions, call
+from wrapper_ir.operators import ALL_OPERATORS
 from wrapper_ir.program import Program
+from wrapper_ir.protocols import OperatorEmitter
 from wrapper_ir.registry import emitter, machine
 
 __all__ = [
@@ -176,10 +178,12 @@ def check_forms(artifact: Artifact) -> None:
 
 def captured_paths(artifact: Artifact) -> dict[str, Run]:
     """The two ways to run an artifact: interpreted, with poisoned memory, and as emitted Python."""
-    torch_machine, options = machine("torch"), InterpOptions(poison=_POISON)
+    torch_machine, options = machine("torch"), InterpOptions(poison=_POISON, operators=ALL_OPERATORS)
+    python = emitter("python")
+    assert isinstance(python, OperatorEmitter)
     return {
         "interpreter": lambda *args: call(artifact, torch_machine, args, {}, options),
-        "python": emitter("python").compile(artifact),
+        "python": python.with_operators(ALL_OPERATORS).compile(artifact),
     }
 
 

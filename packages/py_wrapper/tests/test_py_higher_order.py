@@ -59,9 +59,10 @@ func @main(%x: i64[2]) {
 
 def _engines(text: str) -> tuple[Artifact, dict[str, Callable[[list[Any]], Any]]]:
     artifact = bare_artifact(parse_program(text))
-    compiled = py_wrapper.compile(artifact)
+    compiled = py_wrapper.compile(artifact, PyOptions(operators=ALL_OPERATORS))
+    options = InterpOptions(operators=ALL_OPERATORS)
     return artifact, {
-        "interpreter": lambda inputs: run(artifact, inputs, TORCH_MACHINE),
+        "interpreter": lambda inputs: run(artifact, inputs, TORCH_MACHINE, options),
         "python": compiled.boxed,
     }
 
@@ -88,7 +89,9 @@ def test_emitted_names_are_readable() -> None:
     source = py_wrapper.emit(_engines(RANDOM)[0]).source
     assert "native_dropout_saving_state = lambda" in source
     assert "torch.ops.aten.native_dropout.default" in source
-    assert "print_values(" in py_wrapper.emit(_engines(PRINTING)[0]).source
+    assert (
+        "print_values(" in py_wrapper.emit(_engines(PRINTING)[0], PyOptions(operators=ALL_OPERATORS)).source
+    )
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ REACH: Mapping[str, str] = {
     "image::write_file": _FILES,
     "torchcodec_ns::*": _FILES,
     "torchaudio::*": _FILES,
+    "higher_order::print": "formats text, which shows any attribute of the process's objects that the text names",
     "export::access_subclass_inner_tensor": "takes an attribute of any name",
     "higher_order::*": _CODE,
     "prim::*": _CODE,
@@ -44,9 +45,8 @@ REACH: Mapping[str, str] = {
     "_test::*": "exists for torch's own tests",
 }
 """Operators with reach, by pattern, with what they can do."""
-_WITHOUT = ("higher_order::print", "higher_order::run_and_save_rng_state", "higher_order::run_with_rng_state")
-"""Exceptions to `REACH`: they print, or run another operator, which is checked too."""
-_RUNNERS = frozenset(_WITHOUT[1:])
+_RUNNERS = ("higher_order::run_and_save_rng_state", "higher_order::run_with_rng_state")
+"""Exceptions to `REACH`: they run another operator, which is checked too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class OperatorPolicy:
             return ""
         if self.only is not None:
             return "" if _is_among(name, self.only) else "is not among the operators that are allowed"
-        if _is_among(name, _WITHOUT):
+        if _is_among(name, _RUNNERS):
             return ""
         return next((reach for pattern, reach in REACH.items() if _matches(name, pattern)), "")
 

@@ -31,6 +31,9 @@ _CONSTANTS: Mapping[str, Any] = {
     **{member.value: getattr(torch, member.value) for kind in (Layout, MemoryFormat) for member in kind},
 }
 
+_CONTROL = frozenset(("cond", "invoke_subgraph", "while_loop", "while_loop_stack_output"))
+"""Operators that are control flow of a program: they run graphs of the same file, whose operators are looked at, too."""
+
 
 class GraphReader:
     """Reads one graph, whose module has these attributes; `kernel(hash, form)` gives the call target of a kernel.
@@ -102,6 +105,8 @@ class GraphReader:
             case {"operator": name}:
                 return self._operator(name)
             case {"higher_order": name}:
+                if name not in _CONTROL:
+                    self._ask(f"higher_order::{name}")
                 found = getattr(torch.ops.higher_order, name, None)  # operators are found by name
                 if not isinstance(found, torch._ops.HigherOrderOperator):
                     raise _missing(f"higher-order operator {name}")
@@ -112,9 +117,13 @@ class GraphReader:
                 raise SavedGraphError("FX202", f"nothing can be called by {dict(said)}")
 
     def _operator(self, name: str) -> Any:
+        self._ask(name)
+        return _operator(name)
+
+    def _ask(self, name: str) -> None:
+        """Raises NotSupportedError WIR917 for an operator that the graph may not call."""
         if reason := self._operators.refusal(name):
             raise refused(name, reason, f"the graph calls it after {len(self._nodes)} nodes")
-        return _operator(name)
 
     def _argument(self, said: Any) -> Any:
         if isinstance(said, list):
