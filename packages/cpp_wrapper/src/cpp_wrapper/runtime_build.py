@@ -21,8 +21,8 @@ __all__ = [
 ]
 
 RUNTIME = (
-    *("runtime.cpp", "products.cpp", "steps.cpp", "values.cpp", "container.cpp"),
-    *("persistent.cpp", "interface.cpp", "python.cpp"),
+    *("runtime.cpp", "products.cpp", "steps.cpp", "values.cpp", "file.cpp"),
+    *("container.cpp", "persistent.cpp", "interface.cpp", "python.cpp"),
 )
 """One unit: most of a compiler's time goes to the standard library's headers."""
 UNIT = "library.cpp"

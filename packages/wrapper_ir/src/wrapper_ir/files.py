@@ -7,21 +7,37 @@ never write it in place: `MappedFile.check` detects changes before a call, and n
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import mmap
 import os
+import stat
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from wrapper_ir.errors import ArtifactError
 
-__all__ = ["MAP_FROM", "FileBytes", "MappedFile", "check_files", "read_bytes", "replacing"]
+__all__ = [
+    "MAP_FROM",
+    "MAX_TEXT",
+    "FileBytes",
+    "MappedFile",
+    "check_files",
+    "opened",
+    "read_bytes",
+    "read_text",
+    "replacing",
+]
 
 MAP_FROM = 1 << 26
 """Files of at least this many bytes are mapped, smaller ones are copied."""
+MAX_TEXT = 1 << 30
+"""Texts of more bytes are refused."""
 
 
 class MappedFile:
@@ -85,10 +101,33 @@ class FileBytes:
     file: MappedFile | None = None
 
 
+def opened(path: str | os.PathLike[str], buffering: int = -1) -> BinaryIO:
+    """Opens a file for reading. Raises OSError, also for anything that is not a regular file: a pipe has no end, and reading a device
+    may have effects."""
+    return open(path, "rb", buffering=buffering, opener=_open_regular)
+
+
+def _open_regular(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | os.O_NONBLOCK)  # opening a pipe waits for a writer
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
+    return descriptor
+
+
+def read_text(path: str | os.PathLike[str], limit: int = MAX_TEXT) -> str:
+    """The text of a regular file. Raises OSError, ValueError for one that is not UTF-8 or has more than `limit` bytes."""
+    with opened(path) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise ValueError(f"it has more than {limit} bytes")
+    return data.decode()
+
+
 def read_bytes(path: str | os.PathLike[str], map_from: int = MAP_FROM) -> FileBytes:
     """The bytes of a file: mapped from `map_from` bytes on, otherwise copied. Raises OSError, ValueError for an empty
     file, and ArtifactError WIR713 for one that is written meanwhile."""
-    with open(path, "rb", buffering=0) as file:
+    with cast(RawIOBase, opened(path, buffering=0)) as file:
         watch = MappedFile(os.fspath(path), file.fileno())
         size = os.fstat(file.fileno()).st_size
         if size >= max(map_from, 1):

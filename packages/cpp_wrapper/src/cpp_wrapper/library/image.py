@@ -1,9 +1,10 @@
-"""The file of a library: its code, then the constants, page-aligned, then what a loader must know, as JSON, and a footer.
+"""The file of a library: its code, then the constants, page-aligned, then what a loader must know, as JSON, checksums, and a footer.
 
-    ELF | padding | constants | JSON | "WIRTAIL1", begin and size of the constants, size of the JSON (u64 each)
+    ELF | padding | constants | JSON | checksums | "WIRTAIL2", begin and size of the constants, size of the JSON (u64 each)
 
-The dynamic loader reads the code only. The library maps the constants from its own file, or from where a loader says that the
-file lies, so that processes and instances share them.
+A checksum is the CRC-32 of zip archives: of each MiB of constants, of the code with its padding, of the JSON, and of the checksums
+before with the footer. They show damage. The dynamic loader reads the code only. The library reads the constants from its own
+file, or from where a loader says that the file is: it copies small ones, and maps large ones, which processes share.
 """
 
 from __future__ import annotations
@@ -11,64 +12,120 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cpp_wrapper.errors import CacheError
+from wrapper_ir.files import opened
 
 if TYPE_CHECKING:
     from cpp_wrapper.sources.constants import Blob  # loaded, it loads the emitter
 
-__all__ = ["PAGE", "Image", "read_image", "write_image"]
+__all__ = ["PAGE", "Image", "constant_checksums", "read_code", "read_image", "write_image"]
 
 PAGE = 4096
+_CHUNK = 1 << 20
 _FOOTER = struct.Struct("<8sQQQ")
-_MAGIC = b"WIRTAIL1"
+_CHECKSUM = struct.Struct("<I")
+_OTHERS = 3
+"""Checksums after those of the constants: of code, of metadata, of the others with the footer."""
+_MAGIC = b"WIRTAIL2"
+_MAX_METADATA = 1 << 30
 _HINT = "build it with cpp_wrapper.build"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
     """Where a library lies in a file: `nbytes` from `begin` on, of which the first `code_nbytes` are what the dynamic loader
-    reads; `facts` is its metadata."""
+    reads, with the checksum `code_checksum`; `facts` is its metadata."""
 
     path: Path
     begin: int
     nbytes: int
     code_nbytes: int
+    code_checksum: int
     facts: Mapping[str, Any]  # Any: JSON
+
+
+def constant_checksums(constants: Sequence[Blob]) -> bytes:
+    """The checksum of each chunk of the constants' bytes, as they are in a file."""
+    found: list[bytes] = []
+    running, room = 0, _CHUNK
+    for piece in _pieces(constants):
+        rest = piece
+        while len(rest) > 0:
+            taken, rest = rest[:room], rest[room:]
+            running, room = zlib.crc32(taken, running), room - len(taken)
+            if room == 0:
+                found.append(_CHECKSUM.pack(running))
+                running, room = 0, _CHUNK
+    return b"".join(found) + (_CHECKSUM.pack(running) if room < _CHUNK else b"")
+
+
+def _pieces(constants: Sequence[Blob]) -> Iterator[memoryview]:
+    """The constants' bytes in order, with the gaps that align them."""
+    written = 0
+    for blob in constants:
+        yield memoryview(bytes(blob.offset - written))
+        yield blob.data
+        written = blob.offset + blob.nbytes
 
 
 def write_image(file: BinaryIO, code: bytes, constants: Sequence[Blob], metadata: str) -> None:
     """Writes a library."""
-    padding = -len(code) % PAGE
-    file.write(code)
-    file.write(bytes(padding))
-    written = 0
-    for blob in constants:
-        file.write(bytes(blob.offset - written))
-        file.write(blob.data)
-        written = blob.offset + blob.nbytes
+    padded = code + bytes(-len(code) % PAGE)
+    nbytes = constants[-1].offset + constants[-1].nbytes if constants else 0
     text = metadata.encode()
+    with ThreadPoolExecutor(1) as pool:  # both let other threads run
+        checksums = pool.submit(constant_checksums, constants)
+        file.write(padded)
+        for piece in _pieces(constants):
+            file.write(piece)
+    table = checksums.result() + _CHECKSUM.pack(zlib.crc32(padded)) + _CHECKSUM.pack(zlib.crc32(text))
+    footer = _FOOTER.pack(_MAGIC, len(padded), nbytes, len(text))
     file.write(text)
-    file.write(_FOOTER.pack(_MAGIC, len(code) + padding, written, len(text)))
+    file.write(table + _CHECKSUM.pack(zlib.crc32(table + footer)) + footer)
 
 
 def read_image(path: Path, begin: int = 0, nbytes: int | None = None) -> Image:
-    """What a library says of itself; nothing of it is run. Raises CacheError CPP304 for another file."""
+    """What a library says of itself; nothing of it is run. Raises CacheError CPP304 for another file, and a damaged one."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             size = file.seek(0, os.SEEK_END) - begin if nbytes is None else nbytes
             if size < _FOOTER.size:
                 raise ValueError("it is too short")
             file.seek(begin + size - _FOOTER.size)
-            magic, constants, constants_nbytes, length = _FOOTER.unpack(file.read(_FOOTER.size))
-            if magic != _MAGIC or constants + constants_nbytes + length + _FOOTER.size != size:
+            footer = file.read(_FOOTER.size)
+            magic, code, constants, length = _FOOTER.unpack(footer)
+            table_nbytes = _CHECKSUM.size * (-(-constants // _CHUNK) + _OTHERS)
+            whole = code + constants + length + table_nbytes + _FOOTER.size
+            if magic != _MAGIC or whole != size or length > _MAX_METADATA:
                 raise ValueError("it does not end as one")
-            file.seek(begin + constants + constants_nbytes)
-            facts: Mapping[str, Any] = json.loads(file.read(length))
-    except (OSError, ValueError, struct.error) as error:
+            file.seek(begin + code + constants)
+            text, table = file.read(length), file.read(table_nbytes)
+            of_code, of_text, of_table = struct.unpack("<III", table[-_CHECKSUM.size * _OTHERS :])
+            if zlib.crc32(table[: -_CHECKSUM.size] + footer) != of_table or zlib.crc32(text) != of_text:
+                raise ValueError("it is damaged")
+            facts: object = json.loads(text)
+            if not isinstance(facts, dict):
+                raise ValueError("its metadata is not an object")
+    except (OSError, ValueError, RecursionError, struct.error) as error:
         raise CacheError("CPP304", f"{path} is not a library of this package: {error}", _HINT) from error
-    return Image(path=path, begin=begin, nbytes=size, code_nbytes=constants, facts=facts)
+    return Image(path=path, begin=begin, nbytes=size, code_nbytes=code, code_checksum=of_code, facts=facts)
+
+
+def read_code(image: Image) -> bytes:
+    """The code of a library. Raises CacheError CPP304 where it is damaged."""
+    try:
+        with opened(image.path) as file:
+            file.seek(image.begin)
+            code = file.read(image.code_nbytes)
+    except OSError as error:
+        raise CacheError("CPP304", f"{image.path} cannot be read: {error}", _HINT) from error
+    if zlib.crc32(code) != image.code_checksum:
+        raise CacheError("CPP304", f"{image.path} is damaged: its code does not fit its checksum", _HINT)
+    return code

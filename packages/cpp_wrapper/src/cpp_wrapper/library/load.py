@@ -1,4 +1,4 @@
-"""Opens libraries: the code by the dynamic loader, the constants mapped from the file."""
+"""Opens libraries: the code by the dynamic loader, from a copy in memory; the constants are copied or mapped from the file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from cpp_wrapper._compat import current_device, need_torch
 from cpp_wrapper.errors import CacheError
-from cpp_wrapper.library.image import Image
+from cpp_wrapper.library.image import read_code
 from cpp_wrapper.library.package import find_image
 from cpp_wrapper.sources.version import METADATA_VERSION
 from wrapper_ir.json import signature_from_json
@@ -36,9 +35,10 @@ def load(path: str | Path, device: int | None = None) -> LoadedProgram:
 
     A program for a CUDA device runs on the one with the index `device`; None: on the current one.
 
-    Raises CacheError CPP304 for a file that is not a library of this package, IsaError CPP201 where the processor lacks
+    Raises CacheError CPP304 for a file that is damaged or not a library of this package, IsaError CPP201 where the processor lacks
     instructions, CppError CPP580 without torch, NotSupportedError WIR914 and WIR919 for operators that torch does not have, or has
-    with another schema. Calls raise ExecutionError (WIR92n) and LaunchError.
+    with another schema. Calls raise ExecutionError (WIR92n), LaunchError, and
+    ArtifactError WIR713 where the file was written in place and its constants are mapped (4 MiB and more).
     """
     return _load(Path(path).resolve(), device, in_place=False)
 
@@ -63,9 +63,10 @@ def _load(path: Path, device: int | None, *, in_place: bool) -> LoadedProgram:
     for operator, schema in image.facts["bridges"].items():
         register_bridge(operator, schema)
     signature = signature_from_json(json.dumps(image.facts["signature"]))
+    code = read_code(image)
     try:
-        with nullcontext(str(path)) if in_place else _code(image) as code:
-            library = ctypes.CDLL(code)
+        with nullcontext(str(path)) if in_place else _code(code, path.name) as name:
+            library = ctypes.CDLL(name)
             library.wir_file(os.fsencode(path), ctypes.c_uint64(image.begin), ctypes.c_uint64(image.nbytes))
             facts = image.facts if image.facts["device"] == "cpu" else _on_device(image.facts, device)
             return LoadedProgram(library, facts, _without_copies(signature), path)
@@ -87,24 +88,14 @@ def metadata(path: str | Path) -> Mapping[str, Any]:  # Any: JSON
 
 
 @contextmanager
-def _code(image: Image) -> Iterator[str]:
-    """A name for the dynamic loader. It takes a name that it knows for the library that it knows, also where the file was
-    replaced: so each load has a name of its own."""
-    if image.begin == 0:
-        with TemporaryDirectory(prefix="wir_load_") as folder:
-            link = Path(folder) / image.path.name
-            link.symlink_to(image.path)
-            yield str(link)
-        return
-    descriptor = os.memfd_create(image.path.name[:200], os.MFD_CLOEXEC)
+def _code(code: bytes, name: str) -> Iterator[str]:
+    """A name for the dynamic loader, of a copy of the code: what others write into the file later does not reach it. The loader takes
+    a name that it knows for the library that it knows: so each load has a name of its own."""
+    descriptor = os.memfd_create(name[:200], os.MFD_CLOEXEC)
     try:
-        with image.path.open("rb") as file:
-            offset, left = image.begin, image.code_nbytes
-            while left > 0:
-                sent = os.sendfile(descriptor, file.fileno(), offset, left)
-                if sent == 0:
-                    raise OSError(f"{image.path} became shorter")
-                offset, left = offset + sent, left - sent
+        left = memoryview(code)
+        while len(left) > 0:
+            left = left[os.write(descriptor, left) :]
         yield _new_name(descriptor)
     finally:
         os.close(descriptor)

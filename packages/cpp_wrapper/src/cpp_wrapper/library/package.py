@@ -14,6 +14,7 @@ from typing import BinaryIO, cast
 
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.library.image import PAGE, Image, read_image
+from wrapper_ir.files import opened
 
 __all__ = ["SUFFIX", "find_image", "write_package"]
 
@@ -60,14 +61,14 @@ def find_image(path: Path) -> Image:
     if path.suffix != SUFFIX:
         return read_image(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            member = archive.getinfo(_LIBRARY)
-            if member.compress_type != zipfile.ZIP_STORED:
-                raise KeyError("its library is compressed")
-        with path.open("rb") as file:
+        with opened(path) as file:
+            with zipfile.ZipFile(file) as archive:
+                member = archive.getinfo(_LIBRARY)
+                if member.compress_type != zipfile.ZIP_STORED:
+                    raise KeyError("its library is compressed")
             file.seek(member.header_offset)
             _, name, extra = _LOCAL.unpack(file.read(_LOCAL.size))
-    except (OSError, zipfile.BadZipFile, KeyError, struct.error) as error:
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, struct.error) as error:
         hint = "build it with cpp_wrapper.build; torch._inductor.aoti_load_package opens other packages"
         raise CacheError("CPP304", f"{path} is not a package of this package: {error}", hint) from error
     return read_image(path, member.header_offset + _LOCAL.size + name + extra, member.file_size)

@@ -10,6 +10,7 @@ from cpp_wrapper.errors import CacheError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import Toolchain, kernel_recipe, library_recipe
 from cpp_wrapper.library.build import EXPORTS, PARTS, needed_libraries
+from cpp_wrapper.library.image import constant_checksums
 from cpp_wrapper.sources.program import Sources
 
 __all__ = ["cmake_prefix_path", "write_project"]
@@ -44,7 +45,7 @@ if(OpenMP_CXX_FOUND)
   target_link_libraries(model PRIVATE OpenMP::OpenMP_CXX)
 endif()
 set_source_files_properties(constants.s PROPERTIES COMPILE_OPTIONS "-I${{CMAKE_CURRENT_SOURCE_DIR}}"
-  OBJECT_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/constants.bin)
+  OBJECT_DEPENDS "${{CMAKE_CURRENT_SOURCE_DIR}}/constants.bin;${{CMAKE_CURRENT_SOURCE_DIR}}/checksums.bin")
 """
 _KERNELS = """\
 if(NOT EXISTS "${TORCH_INCLUDE_DIR}/torch/csrc/inductor/cpp_prefix.h")
@@ -59,6 +60,12 @@ _CONSTANTS = """\
 .hidden wir_constants_begin
 wir_constants_begin:
 .incbin "constants.bin"
+.byte 0
+.balign 4
+.globl wir_checksums_begin
+.hidden wir_checksums_begin
+wir_checksums_begin:
+.incbin "checksums.bin"
 .byte 0
 .section .note.GNU-stack,"",%progbits
 """
@@ -90,6 +97,7 @@ def write_project(sources: Sources, folder: Path, options: CppOptions) -> Path:
                 for blob in sources.constants:
                     file.seek(blob.offset)
                     file.write(blob.data)
+            (written / "checksums.bin").write_bytes(constant_checksums(sources.constants))
             for name, text in files.items():
                 (written / name).write_text(text, encoding="utf-8")
             folder.mkdir(exist_ok=True)

@@ -27,7 +27,7 @@ from cpp_wrapper.errors import (
     kernel_failure,
 )
 from cpp_wrapper.library.groups import group_check
-from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
+from wrapper_ir.errors import ArgumentError, ArtifactError, ExecutionError, TensorCheckError
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.ops import Arg
 from wrapper_ir.protocols import Containers
@@ -54,7 +54,7 @@ _TORCHS: Mapping[str, type[Exception]] = {
     "OutOfMemoryError": torch.OutOfMemoryError,
     "_LinAlgError": _LINALG_ERROR,
 }
-_ERRORS = {"WIR926": ArgumentError, "WIR921": TensorCheckError}
+_ERRORS = {"WIR713": ArtifactError, "WIR926": ArgumentError, "WIR921": TensorCheckError}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _CPP_ERRORS = {"CPP2": IsaError, "CPP3": CacheError}
 _BY_CODE: Mapping[str, type[CppError]] = {

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 __all__ = ["METADATA_VERSION"]
 
-METADATA_VERSION = 6
+METADATA_VERSION = 7

@@ -1,92 +1,15 @@
 // A loaded program, and its constants: mapped, updated, swapped.
 #include "gpu.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
-
-extern "C" {
-/// The constants, where they are a part of the library itself.
-extern const unsigned char wir_constants_begin[] __attribute__((weak));
-}
 
 namespace wir {
 
 std::string& last_error() {
   thread_local std::string text;
   return text;
-}
-
-// --- the file with the constants
-
-namespace {
-
-/// The end of a library's file: what follows its code.
-struct Tail {
-  char magic[8];
-  uint64_t constants, constants_nbytes, metadata_nbytes;
-};
-constexpr char kMagic[8] = {'W', 'I', 'R', 'T', 'A', 'I', 'L', '1'};
-
-std::mutex mapping;
-std::string file_name;
-uint64_t file_begin = 0, file_nbytes = 0;
-std::weak_ptr<const unsigned char> mapped;
-
-size_t all_bytes() {
-  size_t end = 0;
-  for (size_t i = 0; i < wir_program.blobs; ++i) {
-    const Blob& blob = wir_program.blob_table[i];
-    if (blob.offset + blob.nbytes > end) end = blob.offset + blob.nbytes;
-  }
-  return end;
-}
-
-struct Descriptor {
-  int value;
-  ~Descriptor() { if (value >= 0) close(value); }
-};
-
-std::shared_ptr<const unsigned char> map_file() {
-  if (file_name.empty()) {
-    Dl_info here{};
-    if (dladdr(reinterpret_cast<const void*>(&wir_program), &here) == 0 || here.dli_fname == nullptr) {
-      fail("CPP304", "the library's own file is not known");
-    }
-    file_name = here.dli_fname;
-  }
-  const Descriptor file{open(file_name.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.value < 0) fail_text("CPP304", file_name + " cannot be read: " + std::strerror(errno));
-  if (file_nbytes == 0) file_nbytes = static_cast<uint64_t>(lseek(file.value, 0, SEEK_END)) - file_begin;
-  Tail tail{};
-  const auto at = static_cast<off_t>(file_begin + file_nbytes - sizeof tail);
-  const bool is_whole = file_nbytes > sizeof tail && pread(file.value, &tail, sizeof tail, at) == sizeof tail &&
-                        std::memcmp(tail.magic, kMagic, sizeof kMagic) == 0 && tail.constants_nbytes >= all_bytes() &&
-                        tail.constants + tail.constants_nbytes <= file_nbytes;
-  if (!is_whole) fail_text("CPP304", file_name + " has lost the constants that belong to its code");
-  const uint64_t begin = file_begin + tail.constants, page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t before = begin % page;
-  const size_t nbytes = tail.constants_nbytes + before;
-  void* found = mmap(nullptr, nbytes, PROT_READ, MAP_PRIVATE, file.value, static_cast<off_t>(begin - before));
-  if (found == MAP_FAILED) fail_text("CPP304", file_name + " cannot be mapped: " + std::strerror(errno));
-  const auto unmap = [found, nbytes](const unsigned char*) { munmap(found, nbytes); };
-  return {static_cast<const unsigned char*>(found) + before, unmap};
-}
-
-}  // namespace
-
-std::shared_ptr<const unsigned char> mapped_constants() {
-  if (&wir_constants_begin[0] != nullptr) return {wir_constants_begin, [](const unsigned char*) {}};
-  if (all_bytes() == 0) return nullptr;
-  const std::lock_guard<std::mutex> lock(mapping);
-  std::shared_ptr<const unsigned char> found = mapped.lock();
-  if (found == nullptr) mapped = found = map_file();
-  return found;
 }
 
 // --- sets of constants
@@ -201,7 +124,7 @@ struct Entered {
 
 Container::Container(int32_t device) {
   require_instructions();
-  file_ = mapped_constants();
+  file_ = constant_file();
   if (wir_program.gpu != nullptr) device_ = wir_program.gpu->open(*wir_program.gpu, device);
   Set& first = unused();
   fill(first, nullptr, {}, false);
@@ -234,7 +157,8 @@ void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_
     } else if (blob.kind == Blob::kDevice) {
       bytes = device_->constant(blob);
     } else {
-      bytes.data = file_.get() + blob.offset;
+      bytes.data = file_->bytes() + blob.offset;
+      reads_file_ = reads_file_ || !blob.is_owned;
     }
     const auto change = changes.find(static_cast<int>(i));
     if (change == changes.end()) {
@@ -274,6 +198,7 @@ void Container::run(Tensor* inputs, Tensor* outputs, Run& run) {
     ~Use() { set.users.fetch_sub(1); }
   } const use{acquire()};
   const Given given{inputs, wir_program.params};
+  check_file();
   const NoGrad no_grad;
   Entered device(device_.get(), run);
   device.enter();
@@ -319,6 +244,7 @@ void Container::publish(Set& filled, bool is_inactive) {
 
 void Container::update(const Named& values, bool is_inactive, bool is_full, bool is_borrowed) {
   const std::lock_guard<std::mutex> lock(updating_);
+  check_file();
   const NoGrad no_grad;
   Set* active = active_.load();
   const Set* base = is_inactive && inactive_ != nullptr ? inactive_ : active;
@@ -361,6 +287,7 @@ void Container::free_inactive() {
 
 void Container::extract(Named& found, bool is_inactive) {
   const std::lock_guard<std::mutex> lock(updating_);
+  check_file();
   if (is_inactive && inactive_ == nullptr) fail("CPP531", "there is no second set of constants");
   const Set& set = is_inactive ? *inactive_ : *active_.load();
   extracted_.reset();
@@ -374,17 +301,3 @@ void Container::extract(Named& found, bool is_inactive) {
 }
 
 }  // namespace wir
-
-extern "C" {
-
-/// Where the library's file lies, for loaders that open its code from somewhere else: `nbytes` from `begin` on.
-__attribute__((visibility("default"))) void wir_file(const char* name, uint64_t begin, uint64_t nbytes) {
-  const std::lock_guard<std::mutex> lock(wir::mapping);
-  wir::file_name = name;
-  wir::file_begin = begin;
-  wir::file_nbytes = nbytes;
-}
-
-/// The bytes of all constants in the file.
-uint64_t wir_constants_nbytes() { return wir::all_bytes(); }
-}

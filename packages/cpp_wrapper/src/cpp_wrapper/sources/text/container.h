@@ -1,5 +1,6 @@
 // What the parts of a library share that are not the program: a loaded program and its constants.
 #pragma once
+#include "file.h"
 #include "runtime.h"
 
 #include <atomic>
@@ -175,8 +176,10 @@ class Container {
 
   void fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed);
   void synchronize();
+  void check_file() const { if (reads_file_) file_->check(); }
 
-  std::shared_ptr<const unsigned char> file_;
+  std::shared_ptr<const ConstantFile> file_;
+  bool reads_file_ = false;  // tensors of constants are over its bytes
   std::shared_ptr<Device> device_;
   std::mutex updating_;
   uint64_t versions_ = 0;
@@ -192,9 +195,5 @@ void release_shared() noexcept;
 
 /// Raises CPP201 where the processor can run none of the sources of a kernel.
 void require_instructions();
-
-/// The bytes of constants, mapped from the library's own file or from the one that a loader named, as long as anybody has them.
-/// Raises CPP304.
-std::shared_ptr<const unsigned char> mapped_constants();
 
 }  // namespace wir

@@ -102,8 +102,8 @@ CudaDevice::CudaDevice(const GpuProgram& program, Gpu gpu) : Device(gpu), progra
   arch_ = 10 * major + minor;
   check(api.DevicePrimaryCtxRetain(&context_, device), "use the device");
   const Current current(context_);
-  const std::shared_ptr<const unsigned char> mapped = mapped_constants();
-  const unsigned char* file = mapped.get();
+  const std::shared_ptr<const ConstantFile> opened = constant_file();
+  const unsigned char* file = opened->bytes();
   try {
     for (int i = 0; i < program.kernels; ++i) load(program.kernel_table[i], file);
     streams_.resize(static_cast<size_t>(program.streams));

@@ -15,7 +15,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -234,18 +233,59 @@ inline Place find_library(const File& file) {
   throw std::runtime_error("the package has no library of cpp_wrapper");
 }
 
-/// Opens the code of a library that lies in a file. It stays open: threads of OpenMP may stand in it.
+/// The CRC-32 of zip archives.
+inline uint32_t checksum(const std::string& bytes, uint32_t before = 0) {
+  static const std::vector<uint32_t> table = [] {
+    std::vector<uint32_t> made(2048);
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t crc = i;
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (0xEDB88320u & -(crc & 1u));
+      made[i] = crc;
+    }
+    for (size_t i = 256; i < made.size(); ++i) made[i] = (made[i - 256] >> 8) ^ made[made[i - 256] & 0xFF];
+    return made;
+  }();
+  uint32_t crc = ~before;
+  size_t at = 0;
+  for (; at + 8 <= bytes.size(); at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    word ^= crc;
+    crc = 0;
+    for (size_t k = 0; k < 8; ++k) crc ^= table[256 * (7 - k) + ((word >> (8 * k)) & 0xFF)];
+  }
+  for (; at < bytes.size(); ++at) crc = (crc >> 8) ^ table[(crc ^ static_cast<unsigned char>(bytes[at])) & 0xFF];
+  return ~crc;
+}
+
+/// The code of a library that is in a file, and undamaged.
+inline std::string read_code(const std::string& path, const File& file, const Place& place) {
+  constexpr uint64_t kFooter = 32, kChunk = 1 << 20;
+  const std::string footer = place.nbytes < kFooter ? "" : file.read(place.begin + place.nbytes - kFooter, kFooter);
+  if (footer.compare(0, 8, "WIRTAIL2") != 0) throw std::runtime_error(path + " is not a library of cpp_wrapper");
+  const auto code = number<uint64_t>(footer, 8), constants = number<uint64_t>(footer, 16);
+  const auto metadata = number<uint64_t>(footer, 24);
+  const uint64_t size = place.nbytes, chunks = constants / kChunk + (constants % kChunk != 0), sums = 4 * (chunks + 3);
+  const bool is_whole = code <= size && constants <= size && metadata <= size && code + constants + metadata + sums + kFooter == size;
+  if (!is_whole) throw std::runtime_error(path + " is not whole");
+  const std::string table = file.read(place.begin + size - kFooter - sums, sums), found = file.read(place.begin, code);
+  const uint32_t told = checksum(footer, checksum(table.substr(0, sums - 4)));
+  if (told != number<uint32_t>(table, sums - 4) || checksum(found) != number<uint32_t>(table, 4 * chunks)) {
+    throw std::runtime_error(path + " is damaged");
+  }
+  return found;
+}
+
+/// Opens the code of a library, a copy in memory. It stays open: threads of OpenMP may be in it.
 inline void* open_code(const std::string& path, const File& file, const Place& place) {
-  const std::string footer = file.read(place.begin + place.nbytes - 32, 32);
-  if (footer.compare(0, 8, "WIRTAIL1") != 0) throw std::runtime_error(path + " is not a library of cpp_wrapper");
-  uint64_t left = number<uint64_t>(footer, 8);
-  auto offset = static_cast<off_t>(place.begin);
+  const std::string read = read_code(path, file, place);
   const int code = memfd_create("wrapper_ir", MFD_CLOEXEC);
   if (code < 0) throw std::runtime_error("no memory for the code of " + path);
+  size_t left = read.size();
   while (left > 0) {
-    const ssize_t sent = sendfile(code, file.descriptor(), &offset, left);
+    const ssize_t sent = write(code, read.data() + (read.size() - left), left);
     if (sent <= 0) break;
-    left -= static_cast<uint64_t>(sent);
+    left -= static_cast<size_t>(sent);
   }
   // The dynamic loader takes a name that it knows for the library that it knows: a number stands in the slashes.
   static std::atomic<uint64_t> count{0};
