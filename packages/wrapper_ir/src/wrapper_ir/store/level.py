@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrapper_ir.store.locks import hold_file, lock, open_folder
+from wrapper_ir.store.ownership import check_own, make_own_folder
 
 __all__ = ["Draft", "Entry", "Level", "StoredEntry"]
 
@@ -58,8 +59,11 @@ class Entry:
         self._close = weakref.finalize(self, os.close, descriptor)
 
     def read(self, file: str) -> bytes:
-        """The bytes of a file in the entry's folder, also where the folder has been moved. Raises OSError."""
+        """The bytes of a file in the entry's folder, also where the folder has been moved. Raises OSError, also where others may write
+        the folder or the file."""
+        check_own(os.fstat(self._descriptor), self.folder)
         with open(os.open(file, os.O_RDONLY, dir_fd=self._descriptor), "rb") as stream:
+            check_own(os.fstat(stream.fileno()), self.folder / file)
             return stream.read()
 
     def close(self) -> None:
@@ -100,8 +104,13 @@ class Level:
     path: Path
 
     def open(self, namespace: str, name: str) -> Entry | None:
-        """The entry in use, its files not looked at yet; None where there is none. Makes it young."""
+        """The entry in use, its files not looked at yet; None where there is none, or others may put one there. Makes it young."""
         folder = self.folder_of(namespace, name)
+        try:
+            for above in (folder.parent, folder.parent.parent, folder.parent.parent.parent):
+                check_own(above.stat(), above)
+        except OSError:
+            return None
         for _ in range(2):  # the first may be replaced between opening and locking it
             try:
                 descriptor = open_folder(folder)
@@ -251,12 +260,11 @@ class Level:
             yield held
 
     def _make(self, name: str) -> Path:
-        """Makes a folder below the root. Modes hold for the last part of a path only, so the root is made by itself."""
-        folder = self.path / _LAYOUT / name
-        if not folder.is_dir():
+        """Makes a folder below the root, which nobody else may write. Modes hold for the last part of a path only, so each is made by
+        itself. Raises OSError."""
+        if not self.path.is_dir():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.mkdir(parents=True, exist_ok=True)
-        return folder
+        return make_own_folder(self.path, (_LAYOUT, *name.split("/")))
 
     def _remove_unused(self, folder: Path) -> None:
         descriptor = open_folder(folder)

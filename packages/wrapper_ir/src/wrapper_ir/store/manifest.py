@@ -14,6 +14,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from wrapper_ir.store.ownership import check_own, keep_own
+
 __all__ = ["MANIFEST", "DamagedEntry", "check_bytes", "check_files", "entry_name", "parse_manifest", "seal"]
 
 MANIFEST = "manifest.json"
@@ -33,11 +35,15 @@ def entry_name(namespace: str, key: str) -> str:
 
 
 def seal(folder: Path, name: str) -> int:
-    """Writes the manifest of the files in `folder`; gives their bytes. Raises OSError."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    """Writes the manifest of the files in `folder`, and takes from others the right to write them; gives their bytes. Raises OSError."""
+    found = sorted(folder.rglob("*"))
+    for path in filter(Path.exists, found):  # a link may lead nowhere
+        keep_own(path)
+    paths = [path for path in found if path.is_file()]
     files = {path.relative_to(folder).as_posix(): [path.stat().st_size, _digest(path)] for path in paths}
     text = json.dumps({"files": files, "format": _FORMAT, "key": name}, sort_keys=True)
     (folder / MANIFEST).write_text(text, encoding="utf-8")
+    keep_own(folder / MANIFEST)
     return len(text) + sum(path.stat().st_size for path in paths)
 
 
@@ -59,11 +65,15 @@ def parse_manifest(data: bytes, name: str) -> Files:
 
 
 def check_files(folder: Path, files: Files) -> None:
-    """Raises DamagedEntry where a file is not as described, OSError where it cannot be read."""
+    """Raises DamagedEntry where a file is not as described, OSError where it cannot be read, or others may write it."""
     for name, (size, digest) in files.items():
         path = folder / name
         try:
-            found = path.stat().st_size
+            status = path.stat()
+            check_own(status, path)
+            for above in path.parents[: name.count("/")]:
+                check_own(above.stat(), above)
+            found = status.st_size
             if found != size:
                 raise DamagedEntry(f"{name} holds {found} of {size} bytes")
             if _digest(path) != digest:

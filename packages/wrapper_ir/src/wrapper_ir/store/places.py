@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from wrapper_ir.errors import StoreError, StoreWarning
 from wrapper_ir.store.level import Level
+from wrapper_ir.store.ownership import ForeignOwnerError
 from wrapper_ir.store.settings import CacheSettings
 
 __all__ = ["Places"]
@@ -25,10 +26,6 @@ T = TypeVar("T")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _OPEN_TO_ALL = ("/tmp", "/var/tmp", "/dev/shm")
-
-
-class _ForeignOwner(OSError):
-    """Somebody else could have put files there."""
 
 
 class Places:
@@ -82,7 +79,7 @@ class Places:
         if self._own is None:
             problems.append(OSError(errno.ENOENT, "this user has no home folder"))
         elif self._is_foreign(self._own):
-            problems.append(_ForeignOwner(errno.EPERM, "it is not this user's alone", str(self._own.path)))
+            problems.append(ForeignOwnerError(self._own.path))
         else:
             yield self._own
         if self._fallback is not None:
@@ -91,9 +88,7 @@ class Places:
             if self._fallback.is_private():
                 yield self._fallback
             else:
-                problems.append(
-                    _ForeignOwner(errno.EPERM, "it is not this user's alone", str(self._fallback.path))
-                )
+                problems.append(ForeignOwnerError(self._fallback.path))
         try:
             yield self._of_this_process()
         except OSError as error:
@@ -130,7 +125,7 @@ def _described(problem: OSError, folder: Path | None, place: Path) -> StoreWarni
     way = f"using {place}; set WRAPPER_IR_CACHE_DIR to a folder of your own"
     if problem.errno in _FULL:
         return StoreWarning("WIR250", f"the disk of the cache {folder} is full ({why}); {way}, or make room")
-    if isinstance(problem, _ForeignOwner):
+    if isinstance(problem, ForeignOwnerError):
         return StoreWarning("WIR253", f"the cache {folder} may have been written by others ({why}); {way}")
     return StoreWarning("WIR251", f"the cache {folder} cannot be written ({why}); {way}")
 
