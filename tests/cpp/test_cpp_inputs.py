@@ -18,7 +18,7 @@ from cpp_wrapper._compat import open_runner
 from cpp_wrapper.library.batch import build_libraries
 from tests.common.torch_versions import since
 from tests.cpp.cpp_case import FAST, KERNELS, artifact_of_text, resident
-from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
+from wrapper_ir.errors import ArgumentError, ExecutionError, ExpressionError, TensorCheckError
 from wrapper_ir.protocols import CompiledProgram
 
 TEXT = (
@@ -254,6 +254,6 @@ def test_a_failing_operator_says_which_and_leaks_nothing(libraries: Mapping[str,
 def test_sizes_that_do_not_fit_are_errors(libraries: Mapping[str, Path]) -> None:
     program = cpp_wrapper.load(libraries["sizes"])
     assert program(1000) == (10**9, 500)
-    with pytest.raises(ExecutionError, match="WIR404"):
+    with pytest.raises(ExpressionError, match="WIR408"):
         program(1 << 22)
     assert program(7) == (343, 3)

@@ -34,8 +34,10 @@ from wrapper_ir.ops import OPS, Free, Op, OpBase
 
 PURE = {
     "align",
+    "both",
     "choose",
     "comment",
+    "either",
     "int64",
     "partial_call",
     "power",

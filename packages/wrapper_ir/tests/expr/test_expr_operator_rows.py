@@ -64,7 +64,7 @@ def test_python_and_evaluation() -> None:
 
 
 def test_cpp() -> None:
-    assert to_cpp(parse("2*gcd(a, f)")) == "2L * std::gcd(a, static_cast<int64_t>(f))"
+    assert to_cpp(parse("2*gcd(a, f)")) == "2L * std::gcd(a, wir_to_int(f))"
 
 
 def test_intervals() -> None:

@@ -27,7 +27,15 @@ from cpp_wrapper.errors import (
     kernel_failure,
 )
 from cpp_wrapper.library.groups import group_check
-from wrapper_ir.errors import ArgumentError, ArtifactError, ExecutionError, TensorCheckError
+from wrapper_ir.errors import (
+    ArgumentError,
+    ArtifactError,
+    DivisionError,
+    ExecutionError,
+    ExpressionError,
+    TensorCheckError,
+    WirError,
+)
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.ops import Arg
 from wrapper_ir.protocols import Containers
@@ -54,7 +62,12 @@ _TORCHS: Mapping[str, type[Exception]] = {
     "OutOfMemoryError": torch.OutOfMemoryError,
     "_LinAlgError": _LINALG_ERROR,
 }
-_ERRORS = {"WIR713": ArtifactError, "WIR926": ArgumentError, "WIR921": TensorCheckError}
+_ERRORS: Mapping[str, type[WirError]] = {
+    **dict.fromkeys(("WIR402", "WIR408"), ExpressionError),
+    "WIR713": ArtifactError,
+    "WIR926": ArgumentError,
+    "WIR921": TensorCheckError,
+}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _CPP_ERRORS = {"CPP2": IsaError, "CPP3": CacheError}
 _BY_CODE: Mapping[str, type[CppError]] = {
@@ -82,6 +95,8 @@ def error_of(text: str) -> Exception:
         return _BY_CODE[code](code, message)
     if code.startswith("CPP"):
         return _CPP_ERRORS.get(code[:4], CppError)(code, message)
+    if code == "WIR402" and message.startswith("a division by zero"):
+        return DivisionError(code, message)
     return _ERRORS.get(code, ExecutionError)(code, message)
 
 

@@ -92,7 +92,7 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
         set() if module.recorded.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_products.cpp"}
     )
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
-    files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
+    files["helpers.h"] = '#pragma once\n#include "symbols.h"\n' + CPP_HELPERS
     lines = _program(module, levels, launched, blobs)
     files["program.cpp"] = "\n".join(lines) + "\n"
     return Sources(

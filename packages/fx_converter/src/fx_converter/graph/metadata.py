@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,15 +13,16 @@ import torch
 from torch import SymBool, SymFloat, SymInt, Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.sym_node import SymNode
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from fx_converter import targets
 from fx_converter._compat import back_symbol, bound_symbol, fake_like, free_size, new_fake_mode
 from fx_converter.graph.numbers import CALLS, Calculator
-from fx_converter.targets.symbolic import EXACT, PARTIAL
+from fx_converter.targets.symbolic import EXACT, FUNCTIONS, PARTIAL, NoValue
 from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Sym, SymKind
-from wrapper_ir.expr.operators import FUNCTIONS
+from wrapper_ir.expr.operators import ADD, AND, OPERATORS, OR, ROUND, UNARY_FUNCTIONS
 from wrapper_ir.program import Program, SymbolDef
 from wrapper_ir.types import TensorType
 from wrapper_ir_torch import DTYPES, torch_device
@@ -32,7 +32,7 @@ __all__ = ["FakeValues"]
 # Any in this file: numbers, symbolic or not.
 _UNBACKED = {SymKind.INT: "u", SymKind.FLOAT: "zuf", SymKind.BOOL: "u"}
 _CONCRETE = frozenset(
-    f for f in (*map(CALLS.__getitem__, FUNCTIONS), *PARTIAL.values()) if f.__module__ == math.__name__
+    f for f in (*map(CALLS.__getitem__, UNARY_FUNCTIONS), *PARTIAL.values()) if f.__module__ == math.__name__
 ) - {math.floor, math.ceil}
 """Functions of plain numbers only."""
 _NAMED: Mapping[Callable[..., Any], Mapping[str, Callable[..., Any]]] = {
@@ -40,6 +40,12 @@ _NAMED: Mapping[Callable[..., Any], Mapping[str, Callable[..., Any]]] = {
     targets.total_call: EXACT,
 }
 """Functions that are given the name of another."""
+_NAMES: Mapping[Callable[..., Any], str] = {
+    **{f: name for names in (EXACT, FUNCTIONS) for name, f in reversed([*names.items()])},
+    targets.both: AND.name,
+    targets.either: OR.name,
+}
+"""The operators that functions of numbers stand for."""
 _BACKED = {SymKind.INT: "s", SymKind.FLOAT: "zf", SymKind.BOOL: "s"}
 _FIRST_NUMBER = 1_000_000
 """Of symbols whose names torch does not take for unbacked ones; torch counts its own from 0."""
@@ -135,15 +141,19 @@ class FakeValues:
             called, numbers = _NAMED[function][args[0]], args[1:]
         if called in _CONCRETE and any(isinstance(arg, SymInt | SymFloat) for arg in numbers):
             return self.unknown(SymKind.FLOAT)
-        whole = called is not operator.truediv and not any(
-            isinstance(arg, float | SymFloat) for arg in numbers
-        )
-        if called is targets.power and _is_open_power(*numbers):
-            return self.unknown(SymKind.INT if whole else SymKind.FLOAT)
+        if (called is targets.power and _is_open_power(*numbers)) or (
+            called is round and len(numbers) > 1 and isinstance(numbers[1], SymInt)
+        ):
+            return self.unknown(_kind_of_call(function, args))
         try:
-            return function(*args)
-        except (ArithmeticError, ExpressionError):  # it never has a value; a run says so, if it gets there
-            return self.unknown(SymKind.INT if whole else SymKind.FLOAT)
+            found = function(*args)
+        except (ArithmeticError, ExpressionError, GuardOnDataDependentSymNode):
+            found = (
+                None  # it never has a value, and a run says so if it gets there; or torch cannot say which
+            )
+        if found is None or isinstance(found, NoValue):
+            return self.unknown(_kind_of_call(function, args))
+        return found
 
     def unknown(self, kind: SymKind) -> Any:
         """A number that only a run can tell, under no name of the program's."""
@@ -191,6 +201,23 @@ class FakeValues:
         fake = fake_like(self.mode, meta, torch_device(type.device))
         self._meta[fake] = meta
         return fake
+
+
+def _kind_of_call(function: Callable[..., Any], args: Sequence[Any]) -> SymKind:
+    """What a call of numbers gives."""
+    name = _NAMES.get(function, "add")
+    if function in _NAMED:
+        name, *args = args
+    op, kinds = OPERATORS.by_name.get(name, ADD), tuple(map(_kind_of_number, args))
+    if op in (AND, OR) and SymKind.INT in kinds:  # Python's `&` and `|` are those of ints, too
+        return SymKind.INT
+    return SymKind.FLOAT if op is ROUND and len(kinds) > 1 else op.result(kinds)
+
+
+def _kind_of_number(number: Any) -> SymKind:
+    if isinstance(number, bool | SymBool):
+        return SymKind.BOOL
+    return SymKind.FLOAT if isinstance(number, float | SymFloat) else SymKind.INT
 
 
 def _is_open_power(base: Any, exponent: Any) -> bool:

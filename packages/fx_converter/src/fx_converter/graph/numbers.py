@@ -5,17 +5,15 @@ The same walk makes graph nodes, and symbolic numbers for fake values.
 
 from __future__ import annotations
 
-import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
-
 from fx_converter import targets
-from fx_converter.targets.symbolic import EXACT, PARTIAL
+from fx_converter.targets.symbolic import EXACT, FUNCTIONS
 from wrapper_ir.expr import Apply, Expr, Int, Operator, SymKind
 from wrapper_ir.expr import operators as ops
+from wrapper_ir.expr.partial import has_any_value, is_partial
 
 __all__ = ["CALLS", "Calculator"]
 
@@ -23,45 +21,21 @@ __all__ = ["CALLS", "Calculator"]
 _MAX_FACTORS = 8  # powers up to here are products
 
 CALLS: Mapping[Operator, Callable[..., Any]] = {
-    ops.ADD: operator.add,
-    ops.MUL: operator.mul,
-    ops.FLOORDIV: operator.floordiv,
-    ops.MOD: operator.mod,
-    ops.TRUEDIV: operator.truediv,
-    ops.POW: targets.power,
-    ops.MIN: torch.sym_min,
-    ops.MAX: torch.sym_max,
-    ops.AND: operator.and_,
-    ops.OR: operator.or_,
-    ops.NOT: torch.sym_not,
-    ops.WHERE: targets.choose,
-    ops.EQ: operator.eq,
-    ops.NE: operator.ne,
-    ops.LT: operator.lt,
-    ops.LE: operator.le,
-    ops.GT: operator.gt,
-    ops.GE: operator.ge,
-    ops.TO_INT: torch.sym_int,
-    ops.TO_FLOAT: torch.sym_float,
-    ops.TO_BOOL: targets.truth,
-    ops.FLOOR: math.floor,
-    ops.CEIL: math.ceil,
-    ops.ROUND: round,
-    ops.ABS: operator.abs,
-    ops.BIT_AND: operator.and_,
-    ops.BIT_OR: operator.or_,
-    ops.BIT_XOR: operator.xor,
-    ops.ROUND_TO: round,
-    **{op: EXACT[op.name] for op in ops.UNARY_FUNCTIONS},
+    op: EXACT[op.name] if op in ops.UNARY_FUNCTIONS else FUNCTIONS[op.name]
+    for op in ops.OPERATORS.rows
+    if op is not ops.CEILDIV
 }
 """A function for every operator but CEILDIV, which is written with FLOORDIV."""
+_LAZY: Mapping[Operator, Callable[..., Any]] = {ops.AND: targets.both, ops.OR: targets.either}
+_TRUTHS: Mapping[Operator, Operator] = {ops.MIN: ops.BIT_AND, ops.MAX: ops.BIT_OR}
+"""What the least and the greatest of truth values is."""
 
 
 class Calculator:
     """Walks expressions; `leaf` gives symbols and atoms, `call` applies a function. Each expression is computed once.
 
-    A graph computes all operands of conditions. Where Python would leave one out, it is computed with functions that have
-    a value everywhere.
+    A graph computes all operands of conditions. What Python would leave out is computed by `targets.partial_call` as far as
+    it may have no value, and the condition asks for one only where the operand matters.
     """
 
     def __init__(self, leaf: Callable[[Expr], Any], call: Callable[..., Any]) -> None:
@@ -73,6 +47,7 @@ class Calculator:
         """The value of `e`; `optional` where it may turn out not to matter."""
         if e.constant is not None:
             return e.constant
+        optional = optional and not has_any_value(e)
         found = self._known.get((e, optional))
         if found is None:
             found = self._compute(e, optional)
@@ -82,80 +57,105 @@ class Calculator:
 
     def _compute(self, e: Expr, optional: bool) -> Any:
         match e:
-            case Apply(ops.CEILDIV, (lhs, Int(divisor) as rhs)) if divisor > 0:
-                rounded = self._call(operator.add, self(lhs, optional), divisor - 1)
-                return self._divided(ops.FLOORDIV, rounded, divisor, optional, rhs)
             case Apply(ops.CEILDIV, (lhs, rhs)):
-                negative = self._call(operator.neg, self(rhs, optional))
-                quotient = self._divided(ops.FLOORDIV, self(lhs, optional), negative, optional, rhs)
-                return self._call(operator.neg, quotient)
-            case Apply(ops.FLOORDIV | ops.MOD | ops.TRUEDIV as op, (lhs, rhs)):
-                return self._divided(op, self(lhs, optional), self(rhs, optional), optional, rhs)
-            case Apply(ops.POW, (base, exp)):
-                return self._power(e, base, exp, optional)
+                return self._ceildiv(e, lhs, rhs, optional)
+            case Apply(ops.POW, (base, Int(exp))) if (
+                0 < exp <= _MAX_FACTORS and base.kind is not SymKind.FLOAT
+            ):
+                return self._fold(ops.MUL, [self._whole(base, optional)] * exp, optional, is_partial(e))
             case Apply(ops.WHERE, (cond, lhs, rhs)):
                 sides = [self._as(e.kind, side) for side in (lhs, rhs)]
-                return self._call(CALLS[ops.WHERE], self._truth(cond, optional), *sides)
+                return self._apply(ops.WHERE, optional, False, self._truth(cond, optional), *sides)
             case Apply(ops.AND | ops.OR as op, args):
-                return self._logic(CALLS[op], args, optional)
+                return self._logic(op, args, optional)
             case Apply(ops.NOT, (arg,)):
-                return self._call(torch.sym_not, self._truth(arg, optional))
-            case Apply(ops.TO_INT | ops.TO_FLOAT, (arg,)) if arg.kind is SymKind.BOOL:
-                yes, no = (1, 0) if e.kind is SymKind.INT else (1.0, 0.0)
-                return self._call(
-                    CALLS[ops.WHERE], self(arg, optional), yes, no
-                )  # torch's own look at the hint
-            case Apply(ops.TO_INT | ops.FLOOR | ops.CEIL | ops.ROUND as op, (arg,)) if (
-                arg.kind is SymKind.FLOAT
-            ):
-                return self._partial(op, optional, self(arg, optional))
-            case Apply(op, args) if op in ops.FUNCTIONS:
-                return self._function(op, args, optional)
-            case Apply(op, (arg,)):
-                return self._call(CALLS[op], self(arg, optional))
+                return self._apply(ops.NOT, optional, False, self._truth(arg, optional))
+            case Apply(ops.TO_BOOL, (arg,)):
+                return self._truth(arg, optional)
+            case Apply(ops.MIN | ops.MAX as op, args) if e.kind is SymKind.BOOL:
+                return self._fold(_TRUTHS[op], [self(arg, optional) for arg in args], optional, False)
+            case Apply(op, (arg,)) if arg.kind is SymKind.BOOL and op in ops.CONVERSIONS:
+                yes, no = (1.0, 0.0) if e.kind is SymKind.FLOAT else (1, 0)
+                return self._apply(ops.WHERE, optional, False, self(arg, optional), yes, no)
+            case Apply(ops.BIT_AND | ops.BIT_OR | ops.BIT_XOR as op, args):
+                return self._apply(
+                    op, optional, False, *(self._converted(SymKind.INT, arg, optional) for arg in args)
+                )
+            case Apply(ops.ROUND_TO as op, (x, digits)):
+                values = (
+                    self._converted(SymKind.FLOAT, x, optional),
+                    self._converted(SymKind.INT, digits, optional),
+                )
+                return self._apply(op, optional, True, *values)
             case Apply(op, args):
-                return self._fold(CALLS[op], [self(arg, optional) for arg in args])
+                return self._fold(op, [self._whole(arg, optional) for arg in args], optional, is_partial(e))
             case _:
                 return self._leaf(e)
 
+    # --- operands
+
     def _truth(self, e: Expr, optional: bool) -> Any:
         value = self(e, optional)
-        return value if e.kind is SymKind.BOOL else self._call(targets.truth, value)
+        return (
+            value
+            if e.kind is SymKind.BOOL
+            else self._apply(ops.TO_BOOL, not has_any_value(e) and optional, False, value)
+        )
+
+    def _whole(self, e: Expr, optional: bool) -> Any:
+        """The value as a number: torch does not count with symbolic truth values."""
+        return self._converted(SymKind.INT, e, optional) if e.kind is SymKind.BOOL else self(e, optional)
+
+    def _converted(self, kind: SymKind, e: Expr, optional: bool) -> Any:
+        if e.kind is kind:
+            return self(e, optional)
+        constant = e.constant
+        if type(constant) is bool:
+            return float(constant) if kind is SymKind.FLOAT else int(constant)
+        return self((ops.TO_FLOAT if kind is SymKind.FLOAT else ops.TO_INT)(e), optional)
 
     def _as(self, kind: SymKind, e: Expr) -> Any:
         """One of two values that perhaps does not matter; both have to be of one type."""
-        value = self(e, True)
-        return self._call(torch.sym_float, value) if kind is SymKind.FLOAT and e.kind is not kind else value
+        return self._converted(kind, e, True)
 
-    def _logic(self, function: Callable[..., Any], args: tuple[Expr, ...], optional: bool) -> Any:
+    # --- operators
+
+    def _apply(self, op: Operator, optional: bool, partial: bool, *values: Any) -> Any:
+        """An operator on these values; `optional`: which may have none of their own."""
+        if optional:
+            return self._call(targets.partial_call, op.name, *values)
+        return self._call(targets.total_call, op.name, *values) if partial else self._call(CALLS[op], *values)
+
+    def _logic(self, op: Operator, args: tuple[Expr, ...], optional: bool) -> Any:
         """The first operand is always looked at, the others perhaps not."""
-        values = [self._truth(arg, optional or number > 0) for number, arg in enumerate(args)]
-        return self._fold(function, values)
-
-    def _fold(self, function: Callable[..., Any], values: list[Any]) -> Any:
-        total = values[0]
-        for value in values[1:]:
-            total = self._call(function, total, value)
+        total = self._truth(args[0], optional)
+        for arg in args[1:]:
+            value = self._truth(arg, True)
+            if optional or has_any_value(arg):
+                total = self._apply(op, optional, False, total, value)
+            else:
+                total = self._call(_LAZY[op], total, value)
         return total
 
-    def _divided(self, op: Operator, lhs: Any, rhs: Any, optional: bool, divisor: Expr) -> Any:
-        if divisor.constant or (isinstance(rhs, int) and rhs):
-            return self._call(CALLS[op], lhs, rhs)
-        return self._partial(op, optional, lhs, rhs)
+    def _fold(self, op: Operator, values: Sequence[Any], optional: bool, partial: bool) -> Any:
+        """An operator on one value, on two, or on many from the left."""
+        total, *rest = values
+        if not rest:
+            return self._apply(op, optional, partial, total)
+        for value in rest:
+            total = self._apply(op, optional, partial, total, value)
+        return total
 
-    def _power(self, e: Expr, base: Expr, exp: Expr, optional: bool) -> Any:
-        if type(exp) is Int and 0 < exp.value <= _MAX_FACTORS and e.kind is SymKind.INT:
-            return self._fold(operator.mul, [self(base, optional)] * exp.value)
-        return self._partial(ops.POW, optional, self(base, optional), self(exp, optional))
+    def _ceildiv(self, e: Expr, lhs: Expr, rhs: Expr, optional: bool) -> Any:
+        numerator = self._whole(lhs, optional)
+        if isinstance(rhs, Int) and rhs.value > 0 and lhs.kind is not SymKind.FLOAT:
+            rounded = self._apply(ops.ADD, optional, False, numerator, rhs.value - 1)
+            return self._apply(ops.FLOORDIV, optional, False, rounded, rhs.value)
+        divisor = self._negated(self._whole(rhs, optional), optional)
+        quotient = self._apply(ops.FLOORDIV, optional, is_partial(e), numerator, divisor)
+        return self._negated(quotient, optional)
 
-    def _function(self, op: Operator, args: tuple[Expr, ...], optional: bool) -> Any:
-        values = [self(arg, optional) for arg in args]
-        if op is ops.ROUND_TO:
-            values[0] = self._call(torch.sym_float, values[0])
-        if op.name in PARTIAL:
-            return self._partial(op, optional, *values)
-        return self._call(CALLS[op], *values)
-
-    def _partial(self, op: Operator, optional: bool, *values: Any) -> Any:
-        """A function that has no value for some arguments."""
-        return self._call(targets.partial_call if optional else targets.total_call, op.name, *values)
+    def _negated(self, value: Any, optional: bool) -> Any:
+        if optional:
+            return self._call(targets.partial_call, "neg", value)
+        return self._call(operator.neg, value)

@@ -17,9 +17,10 @@ from fx_converter.graph.metadata import FakeValues
 from fx_converter.graph.names import Names
 from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelCalls, KernelTargets
+from fx_converter.targets.symbolic import NoValue
 from wrapper_ir.atoms import Item
 from wrapper_ir.emitted import OpOrigins
-from wrapper_ir.errors import NotSupportedError
+from wrapper_ir.errors import ExpressionError, NotSupportedError
 from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.expr.width import stays_int64
 from wrapper_ir.lowering import Plan
@@ -295,7 +296,12 @@ class FunctionScope:
     def apply(self, target: Target, *args: Any) -> Any:
         """A call of numbers; computed now where all are known."""
         if not any(isinstance(arg, fx.Node) for arg in args):
-            return target(*args)
+            try:
+                found = target(*args)
+            except ExpressionError:  # the run says so, if it gets there
+                found = None
+            if found is not None and not isinstance(found, NoValue):
+                return found
         values = [arg.meta["val"] if isinstance(arg, fx.Node) else arg for arg in args]
         named = target in (
             targets.partial_call,

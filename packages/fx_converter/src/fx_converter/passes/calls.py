@@ -20,7 +20,15 @@ __all__ = ["CallKind", "is_number", "is_tensor", "kind_of", "mentioned", "shares
 # Any in this file: targets and arguments of nodes
 _aten = torch.ops.aten
 _NUMBERS: frozenset[Any] = frozenset(
-    {operator.neg, targets.int64, targets.partial_call, targets.total_call, *CALLS.values()}
+    {
+        operator.neg,
+        targets.both,
+        targets.either,
+        targets.int64,
+        targets.partial_call,
+        targets.total_call,
+        *CALLS.values(),
+    }
 )
 _LAYOUT: frozenset[Any] = frozenset(
     {_aten.sym_size.int, _aten.sym_stride.int, _aten.sym_storage_offset.default}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrapper_ir.errors import ExpressionError
+from wrapper_ir.errors import DivisionError, ExpressionError
 
 __all__ = ["MAX_BITS", "add", "fits", "fits_int64", "int64", "mul", "power", "shown"]
 
@@ -65,13 +65,21 @@ def power(base: float, exp: float) -> float:
     Raises ExpressionError WIR402 where there is no such number, WIR408 where it is too long, without computing it.
     """
     if type(base) is float or type(exp) is float:
-        result: float | complex = float(base) ** float(exp)
-        if isinstance(result, complex):
-            raise ExpressionError("WIR402", f"{base}**{exp} is not real")
-        return result
+        return _float_power(float(base), float(exp))
     if exp < 0:
         raise ExpressionError("WIR402", f"negative exponent {shown(exp)} of an int")
     # |base| <= 1 has short powers whatever the exponent, which decides their sign alone.
     if abs(base) > 1 and (int(base).bit_length() - 1) * exp >= MAX_BITS:
         raise ExpressionError("WIR408", f"{shown(base)}**{shown(exp)} has more than {MAX_BITS} bits")
     return _limited(int(base) ** int(exp), f"{shown(base)}**{shown(exp)}")
+
+
+def _float_power(base: float, exp: float) -> float:
+    try:
+        result: float | complex = base**exp
+    except ArithmeticError as error:
+        kind = DivisionError if isinstance(error, ZeroDivisionError) else ExpressionError
+        raise kind("WIR402", f"cannot evaluate {base}**{exp}: {error}") from error
+    if isinstance(result, complex):
+        raise ExpressionError("WIR402", f"{base}**{exp} is not real")
+    return result

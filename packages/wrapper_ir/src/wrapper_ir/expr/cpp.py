@@ -1,22 +1,25 @@
-"""Expressions as C++17 source over `int64_t`, `double` and `bool`, with Python's rounding.
+"""Expressions as C++17 source over `wir_int`, `double` and `bool`, with Python's rounding and refusals.
 
 C++ rounds quotients towards zero, takes a remainder's sign from the dividend, and converts in ways of its
-own; the text therefore calls the functions of `CPP_HELPERS` and converts every mixed operand explicitly.
-Differences that remain: ints wrap at 64 bits; dividing an int by zero is undefined; functions outside their
-domain give NaN where Python raises; `/` of two ints is exact to 1 ulp where one of them exceeds 2**53.
+own; the text therefore calls the functions of `CPP_HELPERS` and converts every mixed operand explicitly. `wir_int` is an
+int64_t unless WIR_INT is defined as a class whose arithmetic is checked: no two constants meet as plain ints there.
+Differences that remain: ints wrap at 64 bits, or are refused (WIR408) in such a class, where Python has longer intermediate
+results; functions may differ in the last bit.
 """
 
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 from pathlib import Path
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import fits_int64
 from wrapper_ir.expr.base import Expr, Operator, SymKind
 from wrapper_ir.expr.leaves import Float, Int
+from wrapper_ir.expr.operators import ADD, COMPARISONS, MUL, TRUEDIV, WHERE
 from wrapper_ir.expr.printer import LeafName, Printer, own_name
-from wrapper_ir.expr.spelling import Level, Spelling
+from wrapper_ir.expr.spelling import Coercion, Level, Slot, Spelling
 from wrapper_ir.quoting import is_cpp_name
 
 __all__ = ["CPP_HELPERS", "to_cpp"]
@@ -25,7 +28,10 @@ CPP_HELPERS = Path(__file__).with_name("helpers.h").read_text(encoding="utf-8")
 """Definitions that the printed expressions need, once a translation unit."""
 
 _INT64_MIN = -(2**63)
-_CPP_TYPE = {SymKind.INT: "int64_t", SymKind.FLOAT: "double", SymKind.BOOL: "bool"}
+_CPP_TYPE = {SymKind.FLOAT: "double", SymKind.BOOL: "bool"}
+_QUOTIENT = Spelling("{0:float product} / {1:float sign}", Level.PRODUCT)
+"""By a number that is not zero."""
+_COUNTS = (Coercion.OWN, Coercion.COUNT, Coercion.INT)
 
 
 _OWN_NAME = own_name(is_cpp_name)
@@ -45,9 +51,21 @@ class _CppPrinter(Printer):
     least_int = _INT64_MIN
 
     def spelling(self, op: Operator, e: Expr) -> Spelling:
-        if op.cpp_of_ints is not op.cpp and all(arg.kind is not SymKind.FLOAT for arg in e.args):
+        kinds = {arg.kind for arg in e.args}
+        if SymKind.FLOAT not in kinds:
             return op.cpp_of_ints
+        if op in COMPARISONS and SymKind.INT in kinds and not all(map(_is_exact, e.args)):
+            return Spelling(f"wir_order({{*}}) {op.name} 0.0", Level.COMPARE)
+        if op is TRUEDIV and e.args[1].constant:
+            return _QUOTIENT
         return op.cpp
+
+    def render(self, e: Expr) -> tuple[str, Level]:
+        if (e.op is ADD or e.op is MUL) and e.kind is SymKind.FLOAT:
+            whole = tuple(takewhile(lambda arg: arg.kind is not SymKind.FLOAT, e.args))
+            if len(whole) > 1:  # which Python adds or multiplies before they become floats
+                e = e.op(e.op(*whole), *e.args[len(whole) :])
+        return super().render(e)
 
     def number(self, value: float) -> str:
         if type(value) is int:
@@ -61,11 +79,34 @@ class _CppPrinter(Printer):
         return f"-{number}" if value < 0 else number
 
     def _term(self, parent: Expr, e: Expr, level: Level) -> str:
-        return self.as_kind(parent.kind, e, level)
+        return self._typed(parent, e) or self.as_kind(parent.kind, e, level)
+
+    def _operand(self, parent: Expr, e: Expr, slot: Slot) -> str:
+        typed = self._typed(parent, e) if slot.coercion in _COUNTS else ""
+        return typed or super()._operand(parent, e, slot)
+
+    def _typed(self, parent: Expr, e: Expr) -> str:
+        """Text of an operand that has to be made a `wir_int`, since all are constants of C++; "" for the others."""
+        first = parent.args[:2]
+        return f"wir_whole({self.text(e)})" if e in first and all(map(_is_plain, first)) else ""
 
     def as_kind(self, kind: SymKind, e: Expr, level: Level) -> str:
         if e.kind is kind:
             return self.at(e, level)
-        if type(e) is Int and kind is SymKind.FLOAT and abs(e.value) <= 2**53:
+        if type(e) is Int and kind is SymKind.FLOAT and _is_exact(e):
             return self.at(Float(float(e.value)), level)
+        if kind is SymKind.INT:
+            return f"{'wir_to_int' if e.kind is SymKind.FLOAT else 'wir_whole'}({self.text(e)})"
         return f"static_cast<{_CPP_TYPE[kind]}>({self.text(e)})"
+
+
+def _is_exact(e: Expr) -> bool:
+    """Whether a comparison may take an operand as a float."""
+    return e.kind is not SymKind.INT or (type(e) is Int and abs(e.value) <= 2**53)
+
+
+def _is_plain(e: Expr) -> bool:
+    """Whether the text of an int is of a type of C++ itself."""
+    if e.op is WHERE:
+        return all(map(_is_plain, e.args[1:]))
+    return type(e) is Int

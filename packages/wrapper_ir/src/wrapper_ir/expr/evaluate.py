@@ -44,6 +44,8 @@ def _value(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] | 
         if op is POW and e.kind is SymKind.FLOAT:
             values = [float(value) for value in values]
         value = op.evaluate(*values)
+    if type(value) is bool and e.kind is SymKind.INT:  # one of operands of several kinds
+        return int(value)
     return float(value) if e.kind is SymKind.FLOAT else value
 
 

@@ -1,27 +1,75 @@
-// What printed expressions call, with Python's rounding; once a translation unit.
+// What printed expressions call, with Python's rounding, and its refusals: WIR402 where there is no value, WIR408 where a number
+// does not fit; once a translation unit. Whole numbers are `wir_int`. Define WIR_INT before as a class whose arithmetic is checked,
+// with explicit conversions to int64_t, double and bool, and `wir_fail` with it; by default they wrap as int64_t does.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <type_traits>
 
-static inline int64_t wir_floordiv(int64_t a, int64_t b) {
-  int64_t q = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+#ifndef WIR_INT
+#define WIR_INT int64_t
+[[noreturn]] static inline void wir_fail(const char* code, const char* why) {
+  std::fprintf(stderr, "[%s] %s\n", code, why);
+  std::abort();
 }
-static inline int64_t wir_ceildiv(int64_t a, int64_t b) {
-  int64_t q = a / b;
-  return (a % b != 0 && (a < 0) == (b < 0)) ? q + 1 : q;
+#endif
+using wir_int = WIR_INT;
+
+/// A constant or a truth value as a whole number.
+template <class T> static inline wir_int wir_whole(T x) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return wir_int(x ? 1 : 0);
+  } else {
+    return wir_int(x);
+  }
 }
-static inline int64_t wir_mod(int64_t a, int64_t b) {
-  int64_t r = a % b;
-  return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
+static inline int64_t wir_raw(wir_int x) { return static_cast<int64_t>(x); }
+
+// --- floats as whole numbers
+
+static inline wir_int wir_of_float(double x) {
+  if (!std::isfinite(x)) wir_fail("WIR402", "an infinity or NaN has no whole number");
+  if (!(x >= -0x1p63 && x < 0x1p63)) wir_fail("WIR408", "a rounded float is not an int64");
+  return wir_int(static_cast<int64_t>(x));
+}
+static inline wir_int wir_to_int(double x) { return wir_of_float(std::trunc(x)); }
+static inline wir_int wir_floor(double x) { return wir_of_float(std::floor(x)); }
+static inline wir_int wir_ceil(double x) { return wir_of_float(std::ceil(x)); }
+static inline wir_int wir_round(double x) { return wir_of_float(std::nearbyint(x)); }
+
+// --- division
+
+template <class T> static inline void wir_expect_nonzero(T x) {
+  if (x == 0) wir_fail("WIR402", "a division by zero in a size or an argument");
+}
+static inline wir_int wir_floordiv(wir_int a, wir_int b) {
+  wir_expect_nonzero(b);
+  if (b == -1) return -a;
+  const auto x = wir_raw(a), y = wir_raw(b), q = x / y;
+  return wir_int(x % y != 0 && (x < 0) != (y < 0) ? q - 1 : q);
+}
+static inline wir_int wir_ceildiv(wir_int a, wir_int b) {
+  wir_expect_nonzero(b);
+  if (b == -1) return -a;
+  const auto x = wir_raw(a), y = wir_raw(b), q = x / y;
+  return wir_int(x % y != 0 && (x < 0) == (y < 0) ? q + 1 : q);
+}
+static inline wir_int wir_mod(wir_int a, wir_int b) {
+  wir_expect_nonzero(b);
+  if (b == -1) return wir_int(0);
+  const auto y = wir_raw(b), r = wir_raw(a) % y;
+  return wir_int(r != 0 && (r < 0) != (y < 0) ? r + y : r);
 }
 static inline double wir_mod(double a, double b) {
+  wir_expect_nonzero(b);
   double r = std::fmod(a, b);
   if (r == 0.0) return std::copysign(0.0, b);
   return (r < 0.0) != (b < 0.0) ? r + b : r;
 }
 static inline double wir_floordiv(double a, double b) {
+  wir_expect_nonzero(b);
   double r = std::fmod(a, b);
   double q = (a - r) / b;
   if (r != 0.0 && (r < 0.0) != (b < 0.0)) q -= 1.0;
@@ -30,30 +78,105 @@ static inline double wir_floordiv(double a, double b) {
   return q - f > 0.5 ? f + 1.0 : f;
 }
 static inline double wir_ceildiv(double a, double b) { return -wir_floordiv(a, -b); }
-static inline int64_t wir_min(int64_t a, int64_t b) { return b < a ? b : a; }
-static inline int64_t wir_max(int64_t a, int64_t b) { return b > a ? b : a; }
+static inline double wir_truediv(double a, double b) {
+  wir_expect_nonzero(b);
+  return a / b;
+}
+/// The nearest float to the quotient, of numbers that are no floats, too.
+static inline double wir_truediv(wir_int a, wir_int b) {
+  wir_expect_nonzero(b);
+  const auto x = wir_raw(a), y = wir_raw(b), exact = int64_t{1} << 53;
+  if (-exact <= x && x <= exact && -exact <= y && y <= exact) return static_cast<double>(x) / static_cast<double>(y);
+  if (x == 0) return 0.0;
+  const uint64_t over = x < 0 ? 0 - static_cast<uint64_t>(x) : x, under = y < 0 ? 0 - static_cast<uint64_t>(y) : y;
+  const int shift = 63 + __builtin_clzll(over);  // 63 bits of the quotient at least, and one for the rest
+  const unsigned __int128 wide = static_cast<unsigned __int128>(over) << shift;
+  const unsigned __int128 quotient = wide / under | (wide % under != 0 ? 1 : 0);
+  const double found = std::ldexp(static_cast<double>(quotient), -shift);
+  return (x < 0) != (y < 0) ? -found : found;
+}
+
+// --- comparison of whole numbers with floats, which need not be floats: the sign of `a - b`, NaN with NaN
+
+static inline double wir_order(wir_int a, double b) {
+  if (std::isnan(b)) return b;
+  if (b >= 0x1p63 || b < -0x1p63) return b > 0.0 ? -1.0 : 1.0;
+  const auto x = wir_raw(a), y = static_cast<int64_t>(b);
+  if (x != y) return x < y ? -1.0 : 1.0;
+  return static_cast<double>(y) - b;
+}
+static inline double wir_order(double a, wir_int b) { return -wir_order(b, a); }
+
+// --- functions
+
+static inline wir_int wir_min(wir_int a, wir_int b) { return b < a ? b : a; }
+static inline wir_int wir_max(wir_int a, wir_int b) { return b > a ? b : a; }
 static inline double wir_min(double a, double b) { return b < a ? b : a; }
 static inline double wir_max(double a, double b) { return b > a ? b : a; }
 static inline bool wir_min(bool a, bool b) { return a && b; }
 static inline bool wir_max(bool a, bool b) { return a || b; }
-static inline int64_t wir_pow(int64_t base, int64_t exp) {
-  int64_t result = 1;
-  for (; exp > 0; exp >>= 1, base *= base) {
-    if (exp & 1) result *= base;
-    if (exp == 1) break;
+static inline wir_int wir_abs(wir_int a) { return a < 0 ? -a : a; }
+static inline double wir_abs(double a) { return std::fabs(a); }
+static inline wir_int wir_pow(wir_int base, wir_int exponent) {
+  if (exponent < 0) wir_fail("WIR402", "a negative exponent of a whole number");
+  wir_int result = 1;
+  if (base == 0 || base == 1) return exponent == 0 ? result : base;
+  if (base == -1) return (exponent & 1) == 1 ? base : result;
+  for (auto left = wir_raw(exponent); left > 0; left >>= 1, base = left > 0 ? base * base : base) {
+    if ((left & 1) != 0) result = result * base;
   }
   return result;
 }
-static inline double wir_pow(double base, double exp) { return std::pow(base, exp); }
-static inline int64_t wir_abs(int64_t a) { return a < 0 ? -a : a; }
-static inline double wir_abs(double a) { return std::fabs(a); }
-static inline double wir_round_to(double x, int64_t digits) {
-  if (!std::isfinite(x) || digits > 340) return x;
-  if (digits < 0) {
-    double scale = std::pow(10.0, static_cast<double>(-digits));
-    return std::nearbyint(x / scale) * scale;
+static inline double wir_pow(double base, double exponent) {
+  const double result = std::pow(base, exponent);
+  if (std::isfinite(result) || !std::isfinite(base) || !std::isfinite(exponent)) return result;
+  if (base == 0.0) wir_expect_nonzero(base);
+  wir_fail("WIR402", "a power is not real, or too large");
+}
+/// What a function has for `x`; infinities and NaN come from such only.
+static inline double wir_value(double found, double x) {
+  if (std::isfinite(found) || std::isnan(x) || (std::isinf(x) && !std::isnan(found))) return found;
+  wir_fail("WIR402", "a function has no value for a float, or one that is too large");
+}
+static inline double wir_sqrt(double x) { return wir_value(std::sqrt(x), x); }
+static inline double wir_exp(double x) { return wir_value(std::exp(x), x); }
+static inline double wir_log(double x) { return wir_value(std::log(x), x); }
+static inline double wir_log2(double x) { return wir_value(std::log2(x), x); }
+static inline double wir_sin(double x) { return wir_value(std::sin(x), x); }
+static inline double wir_cos(double x) { return wir_value(std::cos(x), x); }
+static inline double wir_tan(double x) { return wir_value(std::tan(x), x); }
+static inline double wir_sinh(double x) { return wir_value(std::sinh(x), x); }
+static inline double wir_cosh(double x) { return wir_value(std::cosh(x), x); }
+static inline double wir_tanh(double x) { return wir_value(std::tanh(x), x); }
+static inline double wir_asin(double x) { return wir_value(std::asin(x), x); }
+static inline double wir_acos(double x) { return wir_value(std::acos(x), x); }
+static inline double wir_atan(double x) { return wir_value(std::atan(x), x); }
+static inline double wir_asinh(double x) { return wir_value(std::asinh(x), x); }
+
+/// The float nearest to `x` rounded to a multiple of ten to the power `zeros`, of which it has `whole` digits; halves to even.
+static inline double wir_round_to_tens(double x, int zeros, int whole) {
+  char text[1100];
+  if (zeros > whole) return std::copysign(0.0, x);
+  if (zeros < whole) {
+    std::snprintf(text, sizeof text, "%.*e", whole - zeros - 1, x);
+  } else {  // to 0, or to a one before `zeros` zeros: by all digits, of which the first is behind the sign
+    std::snprintf(text, sizeof text, "%.1070e", std::fabs(x));
+    const char* rest = text + 1;
+    while (*rest != 'e' && (*rest < '1' || *rest > '9')) ++rest;  // past the point of any locale, too
+    if (text[0] < '5' || (text[0] == '5' && *rest == 'e')) return std::copysign(0.0, x);
+    std::snprintf(text, sizeof text, "%s1e%d", x < 0.0 ? "-" : "", zeros);
   }
-  char text[700];
-  std::snprintf(text, sizeof text, "%.*f", static_cast<int>(digits), x);
   return std::strtod(text, nullptr);
+}
+static inline double wir_round_to(double x, wir_int places) {
+  const auto digits = wir_raw(places);
+  if (!std::isfinite(x) || x == 0.0 || digits > 323) return x;
+  if (digits < -308) return std::copysign(0.0, x);
+  char text[700];
+  std::snprintf(text, sizeof text, "%.*f", digits < 0 ? 0 : static_cast<int>(digits), digits < 0 ? std::trunc(std::fabs(x)) : x);
+  if (digits >= 0) return std::strtod(text, nullptr);
+  const int whole = text[0] == '0' ? 0 : static_cast<int>(std::strlen(text));
+  const double found = wir_round_to_tens(x, static_cast<int>(-digits), whole);
+  if (!std::isfinite(found)) wir_fail("WIR402", "a rounded float is too large");
+  return found;
 }

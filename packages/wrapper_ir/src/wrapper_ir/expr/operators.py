@@ -81,7 +81,7 @@ TRUEDIV = Operator(
     name="truediv", doc="The quotient as a float, correctly rounded for ints of any size. Text: `a / b`.",
     result=_float, sympy=("FloatTrueDiv", "IntTrueDiv"), order="TrueDiv(",
     text=Spelling("{0:product} / {1:sign}", Level.PRODUCT),
-    cpp=Spelling("{0:float product} / {1:float sign}", Level.PRODUCT),
+    cpp=Spelling("wir_truediv({0:count}, {1:count})"),
     evaluate=operator.truediv, bounds=interval_ops.truediv, floats=Floats.BOUNDED,
 )
 POW = Operator(
@@ -175,22 +175,21 @@ GE = _comparison(">=", operator.ge, lambda a, b: negation(lt(a, b)), "GreaterTha
 COMPARISONS = (EQ, NE, LT, LE, GT, GE)
 
 
-_RESULTS = {"int64_t": _int, "double": _float, "bool": _bool}
+_RESULTS = {int: _int, float: _float, bool: _bool, math.floor: _int, math.ceil: _int, round: _int}
 
 
 def _conversion(name: str, doc: str, meaning: Callable[..., Number], cpp: str, *sympy: str) -> Operator:
-    """`cpp` is the C++ type, after the function that rounds a float, if one does."""
-    *rounding, type = cpp.split()
-    plain = Spelling(f"static_cast<{type}>({{0}})")
+    """`cpp` is the C++ text; of ints and bools, where nothing is rounded, an int is the number itself."""
+    result = _RESULTS[meaning]
     module = "math." if meaning.__module__ == "math" else ""
     return Operator(
         name=name,
         doc=f"{doc} Text: `{name}(a)`.",
-        result=_RESULTS[type],
+        result=result,
         arity=1,
         python=Spelling(f"{module}{meaning.__name__}({{*}})"),
-        cpp=Spelling(f"static_cast<{type}>(std::{rounding[0]}({{0}}))") if rounding else plain,
-        cpp_of_ints=plain,
+        cpp=Spelling(cpp),
+        cpp_of_ints=Spelling("wir_whole({0})" if result is _int else cpp),
         evaluate=meaning,
         bounds=interval_ops.conjunction if meaning is bool else lambda x: x.apply(meaning),
         floats=Floats.BOUNDED,
@@ -199,12 +198,12 @@ def _conversion(name: str, doc: str, meaning: Callable[..., Number], cpp: str, *
     )
 
 
-TO_INT = _conversion("to_int", "Truncation.", int, "trunc int64_t", "TruncToInt")
-TO_FLOAT = _conversion("to_float", "The nearest float.", float, "double", "ToFloat")
-TO_BOOL = _conversion("to_bool", "True where not 0.", bool, "bool")
-FLOOR = _conversion("floor", "Rounding down.", math.floor, "floor int64_t", "FloorToInt")
-CEIL = _conversion("ceil", "Rounding up.", math.ceil, "ceil int64_t", "CeilToInt")
-ROUND = _conversion("round", "The nearest int, halves to even.", round, "nearbyint int64_t", "RoundToInt")
+TO_INT = _conversion("to_int", "Truncation.", int, "wir_to_int({0})", "TruncToInt")
+TO_FLOAT = _conversion("to_float", "The nearest float.", float, "static_cast<double>({0})", "ToFloat")
+TO_BOOL = _conversion("to_bool", "True where not 0.", bool, "static_cast<bool>({0})")
+FLOOR = _conversion("floor", "Rounding down.", math.floor, "wir_floor({0})", "FloorToInt")
+CEIL = _conversion("ceil", "Rounding up.", math.ceil, "wir_ceil({0})", "CeilToInt")
+ROUND = _conversion("round", "The nearest int, halves to even.", round, "wir_round({0})", "RoundToInt")
 CONVERSIONS = (TO_INT, TO_FLOAT, TO_BOOL, FLOOR, CEIL, ROUND)
 
 
@@ -216,7 +215,7 @@ def _function(name: str) -> Operator:
         result=_float,
         arity=1,
         python=Spelling(f"math.{name}({{*}})"),
-        cpp=Spelling(f"std::{name}({{0:float}})"),
+        cpp=Spelling(f"wir_{name}({{0:float}})"),
         evaluate=getattr(math, name),  # the names are math's
         sympy=(f"OpaqueUnaryFn_{name}", name),
         order=f"MathFn({name}, ",

@@ -100,8 +100,11 @@ class Printer:
     def _operand(self, parent: Expr, e: Expr, slot: Slot) -> str:
         if slot.coercion is Coercion.NONE:
             return self.at(e, slot.level)
-        common = slot.coercion is Coercion.COMMON
-        kind = _common(parent) if common else _KINDS.get(slot.coercion, parent.kind)
+        kind = _KINDS.get(slot.coercion, parent.kind)
+        if slot.coercion in (Coercion.COMMON, Coercion.COUNT):
+            kind = _common(parent)
+            if kind is SymKind.BOOL and slot.coercion is Coercion.COUNT:
+                kind = SymKind.INT
         return self.as_kind(kind, e, slot.level)
 
     def _pairs(self, e: Expr, spelling: Spelling) -> str:

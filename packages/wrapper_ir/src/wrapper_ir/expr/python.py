@@ -1,7 +1,7 @@
 """Expressions as Python source.
 
-The text needs the `math` module in scope where it calls functions, and `wrapper_ir.expr.arithmetic.power` where it raises
-an int to a power that may be too long.
+The text needs the `math` module in scope where it calls functions, and `wrapper_ir.expr.arithmetic.power` for powers that
+may be too long, or not real.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wrapper_ir.expr.leaves import Int
 from wrapper_ir.expr.operators import POW
 from wrapper_ir.expr.printer import LeafName, Printer, own_name
 from wrapper_ir.expr.spelling import Level, Spelling
-from wrapper_ir.expr.width import is_wide_power
+from wrapper_ir.expr.width import is_open_power
 from wrapper_ir.quoting import is_python_name
 
 __all__ = ["to_python"]
@@ -35,7 +35,7 @@ class _PythonPrinter(Printer):
         self._power = power
 
     def spelling(self, op: Operator, e: Expr) -> Spelling:
-        if op is POW and is_wide_power(e):
+        if op is POW and is_open_power(e):
             return Spelling(f"{self._power()}({{*}})")
         return op.python
 
@@ -49,7 +49,7 @@ class _PythonPrinter(Printer):
             # `and` and `or` hand on an operand, so that operand has to be a bool for the result to be one.
             case SymKind.BOOL if e.kind is not kind:
                 return f"bool({self.text(e)})"
-            case SymKind.INT if e.kind is SymKind.FLOAT:
+            case SymKind.INT if e.kind is not kind:
                 return f"int({self.text(e)})"
             case SymKind.FLOAT if e.kind is not kind:
                 return f"float({self.text(e)})"

@@ -33,6 +33,8 @@ class Coercion(enum.Enum):
     """The kind of the result."""
     COMMON = "common"
     """The widest kind among the operands."""
+    COUNT = "count"
+    """The same, but an int where all operands are truth values."""
     INT = "int"
     FLOAT = "float"
     BOOL = "bool"

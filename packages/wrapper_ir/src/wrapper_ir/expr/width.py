@@ -11,7 +11,7 @@ from wrapper_ir.expr.leaves import Int, Sym
 from wrapper_ir.expr.operators import ADD, MUL, POW
 from wrapper_ir.expr.ranges import bounds
 
-__all__ = ["is_wide_power", "stays_int64", "width"]
+__all__ = ["int64_symbols", "is_open_power", "stays_int64", "width"]
 
 _INT64 = 64
 _ANY_INT64 = Interval(-(2**63), 2**63 - 1)
@@ -53,11 +53,14 @@ def _width(e: Expr, widths: Sequence[int], symbols: Mapping[str, int]) -> int:
     return max(widths) + 1
 
 
-def is_wide_power(e: Expr) -> bool:
-    """Whether a power of ints may be too long to compute without a look at its operands."""
+def is_open_power(e: Expr) -> bool:
+    """Whether a power needs a look at its operands: one of ints may be too long to compute, one of floats not real."""
     base, exp = e.args
-    if e.kind is not SymKind.INT:
-        return False
+    if e.kind is SymKind.FLOAT:
+        whole = exp.kind is not SymKind.FLOAT or (
+            exp.constant is not None and float(exp.constant).is_integer()
+        )
+        return not whole and not (base.constant is not None and base.constant >= 0)
     return not (type(exp) is Int and exp.value >= 0 and width(base, {}) * exp.value <= MAX_BITS)
 
 
@@ -68,5 +71,20 @@ def stays_int64(e: Expr) -> bool:
         return True
     if e.free_atoms:  # an atom under an operator
         return False
-    found = bounds(e, dict.fromkeys(e.free_symbols, _ANY_INT64))
+    found = bounds(e, int64_symbols(e))
     return _ANY_INT64.low <= found.low and found.high <= _ANY_INT64.high
+
+
+def int64_symbols(e: Expr) -> dict[str, Interval]:
+    """The int symbols of `e`, each with the range of an int64: floats have none."""
+    found: dict[str, Interval] = {}
+    seen: set[Expr] = set()
+    waiting = [e]
+    while waiting:
+        node = waiting.pop()
+        if type(node) is Sym and node.kind is SymKind.INT:
+            found[node.name] = _ANY_INT64
+        elif node not in seen:
+            seen.add(node)
+            waiting += node.args
+    return found

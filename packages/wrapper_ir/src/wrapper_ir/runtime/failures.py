@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from types import TracebackType
 from typing import NoReturn, TypeVar
 
-from wrapper_ir.errors import DivisionError, ExecutionError, NotSupportedError, TensorCheckError, WirError
+from wrapper_ir.errors import (
+    DivisionError,
+    ExecutionError,
+    ExpressionError,
+    NotSupportedError,
+    TensorCheckError,
+    WirError,
+)
 
 __all__ = [
     "add_place",
@@ -27,6 +36,8 @@ __all__ = [
 
 T = TypeVar("T")
 _LOOK_BACK = 200
+_OF_NUMBERS = ("abs", "bool", "float", "int", "max", "min", "round")
+"""Python's own functions in printed expressions."""
 
 
 def fail_assertion(message: str, condition: str) -> NoReturn:
@@ -126,8 +137,8 @@ def explain(error: Exception, file: str) -> Exception:
     """`error`, as which it leaves a program, with the failing line of `file` and the source op in the comment above it.
 
     Our errors have that in their message. Errors of torch, of operators and of kernels stay what they are, so that callers
-    catch what they catch in eager mode: it is a note. Torch's assertions about layouts become TensorCheckError WIR921, divisions by
-    zero in the program's own expressions DivisionError WIR402.
+    catch what they catch in eager mode: it is a note. Torch's assertions about layouts become TensorCheckError WIR921, what the
+    program's own expressions have no value for ExpressionError WIR402, DivisionError where it is a division by zero.
     """
     line = _line_in(error, file)
     place = _place(file, line) if line else ""
@@ -135,9 +146,8 @@ def explain(error: Exception, file: str) -> Exception:
         if isinstance(error, ExecutionError) and place not in error.message:
             error.locate(place)
         return error
-    if isinstance(error, AssertionError | ZeroDivisionError) and _raised_in(error, file):
-        layout = isinstance(error, AssertionError)
-        code, kind = ("WIR921", TensorCheckError) if layout else ("WIR402", DivisionError)
+    code, kind = _of_program(error, file)
+    if code:
         found = kind(code, _without_advice(str(error)) + place)
         found.__cause__ = error
         return found
@@ -158,12 +168,43 @@ def _without_advice(text: str) -> str:
     return "; ".join(lines[:advice])
 
 
-def _raised_in(error: Exception, file: str) -> bool:
-    """Whether `error` is of a function in C that `file` itself calls, and not of an operator's Python."""
+def _of_program(error: Exception, file: str) -> tuple[str, type[WirError]]:
+    """The code and class of a plain error that a line of `file` raises by itself; "" for those of operators and kernels."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_code.co_filename == file
+    if trace is None or trace.tb_frame.f_code.co_filename != file:
+        return "", WirError  # of an operator's Python
+    if isinstance(error, AssertionError):
+        return "WIR921", TensorCheckError
+    if isinstance(error, ZeroDivisionError):
+        return "WIR402", DivisionError
+    if isinstance(error, OverflowError | ValueError) and _is_arithmetic(_failing(trace, file)):
+        return "WIR402", ExpressionError
+    return "", WirError
+
+
+def _failing(trace: TracebackType, file: str) -> str:
+    """The source of the expression that failed; "" where Python was told to keep no columns."""
+    positions = next(islice(trace.tb_frame.f_code.co_positions(), trace.tb_lasti // 2, None))
+    first, last, begin, end = positions
+    if first is None or first != last or begin is None or end is None:
+        return ""
+    return linecache.getline(file, first).encode()[begin:end].decode()
+
+
+def _is_arithmetic(text: str) -> bool:
+    """Whether source computes numbers, as printed expressions do: an operator, or a function of them."""
+    import ast  # failures alone need it
+
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return False
+    if isinstance(node, ast.Call):
+        function = ast.unparse(node.func)
+        return function in _OF_NUMBERS or function.startswith("math.")
+    return isinstance(node, ast.BinOp)
 
 
 def _line_in(error: Exception, file: str) -> int:

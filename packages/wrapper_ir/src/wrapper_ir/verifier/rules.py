@@ -55,6 +55,7 @@ _RULES = {
         "WIR015": "a number is surely not an int64, or a symbol is a product of so many others that it may have 65,536 bits",
         "WIR034": "an expression is of the wrong kind (int, float, bool)",
         "WIR035": "a captured symbol is not defined where the function is called",
+        "WIR209": "an expression never has a value: a division by zero, a negative exponent of an int, a function outside of its domain",
         "WIR036": "an expression looks at something that is not there: a dimension out of range, a size of a storage, the item of a tensor with several elements",
     },
     "types": {

@@ -128,8 +128,7 @@ void fail_call(const char* what) {
   const char* cause = known ? torch_exception_get_what_without_backtrace() : nullptr;
   fail_text("WIR927", std::string(what) + " failed" + (cause != nullptr ? std::string(": ") + cause : ""));
 }
-void fail_overflow() { fail("WIR404", "a size or an argument does not fit in 64 bits"); }
-void fail_division() { fail("WIR402", "a division by zero in a size or an argument"); }
+void fail_overflow() { fail("WIR408", "a size or an argument is not an int64"); }
 
 void release(Tensor* handles, size_t count) {
   for (size_t i = 0; i < count; ++i) drop(handles[i]);

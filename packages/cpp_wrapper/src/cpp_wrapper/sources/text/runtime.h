@@ -89,7 +89,6 @@ namespace wir {
 [[noreturn]] void fail(const char* code, const char* message);
 [[noreturn]] void fail_call(const char* what);
 [[noreturn]] void fail_overflow();
-[[noreturn]] void fail_division();
 
 /// Fails with torch's own message where a call of the shim did.
 inline void ok(int32_t error, const char* what) {

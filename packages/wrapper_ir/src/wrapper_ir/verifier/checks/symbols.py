@@ -6,6 +6,7 @@ from __future__ import annotations
 from wrapper_ir import ops
 from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf, free_values
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
+from wrapper_ir.expr.partial import without_value
 from wrapper_ir.expr.ranges import bounds
 from wrapper_ir.expr.width import width
 from wrapper_ir.layout import may_have_item
@@ -23,7 +24,7 @@ _EVALUATED = (ops.AllocStorage, ops.Slot, ops.View)
 
 
 class Symbols(Check):
-    """WIR030 to WIR036."""
+    """WIR030 to WIR036, WIR015 and WIR209."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -101,8 +102,11 @@ class Symbols(Check):
         if e in self.known:
             return
         self.known.add(e)
-        if e.args and e.kind is SymKind.INT:
-            self.int64(position, e)
+        if e.args:
+            if e.kind is SymKind.INT:
+                self.int64(position, e)
+            if (part := without_value(e)) is not None:
+                self.report("WIR209", f"{part} has no value", position)
         stack = [e]
         while stack:
             node = stack.pop()
