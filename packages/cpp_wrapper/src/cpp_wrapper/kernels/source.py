@@ -8,6 +8,8 @@ so does every kernel of a unit that the compiler refuses: then the message is ab
 Each kernel gets a *trampoline*, `void symbol(const Slot*)`, which unpacks a flat array into the entry's own parameter
 types. Static assertions hold the definition's parameters against the entry's.
 
+Exceptions in parallel regions of a kernel are thrown again after them (`parallel.py`).
+
 Torch's header fills a table of reciprocals for variances when a library is loaded, by code that was compiled for the unit's
 instructions, which the processor may lack. Here it is filled before the first kernel that reads it runs.
 """
@@ -19,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cpp_wrapper.errors import KernelError
+from cpp_wrapper.kernels.parallel import CAUGHT, contained, is_changed
 from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
 from wrapper_ir.quoting import cpp_message
 from wrapper_ir.types import DType
@@ -153,16 +156,21 @@ def groups(members: Sequence[Member], jobs: int) -> list[list[Member]]:
 def single_unit(member: Member) -> str:
     """A unit with one kernel outside namespaces. Its entry is renamed after the includes: a library may have several units."""
     kernel = member.kernel
-    includes, rest = _split(kernel.source)
+    includes, rest = _split(contained(kernel.source))
     entry = f"{member.symbol}_entry"
     body = (f"#define {kernel.entry} {entry}", _line_mark(kernel), *rest, f"#undef {kernel.entry}")
-    return "\n".join((*includes, *_tables([member]), *body, _PRELUDE, _trampoline(member, f"::{entry}")))
+    return "\n".join((*includes, *_helpers([member]), *body, _PRELUDE, _trampoline(member, f"::{entry}")))
 
 
 def shared_unit(members: Sequence[Member]) -> str:
     """A unit with many kernels: all includes first, then a namespace for each kernel."""
     includes = dict.fromkeys(line.strip() for m in members for line in _split(m.kernel.source)[0])
-    return "\n".join((*includes, *_tables(members), _PRELUDE, *(_namespaced(m) for m in members)))
+    return "\n".join((*includes, *_helpers(members), _PRELUDE, *(_namespaced(m) for m in members)))
+
+
+def _helpers(members: Sequence[Member]) -> list[str]:
+    """Definitions that the kernels' text uses."""
+    return [*_tables(members), *([CAUGHT] if any(is_changed(m.kernel.source) for m in members) else ())]
 
 
 def _tables(members: Sequence[Member]) -> list[str]:
@@ -213,7 +221,7 @@ def _namespaced(member: Member) -> str:
             f"#define {kernel.entry} {symbol}_entry",
             f"namespace {symbol}_space {{",
             _line_mark(kernel),
-            *_split(kernel.source)[1],
+            *_split(contained(kernel.source))[1],
             "}",
             f"#undef {kernel.entry}",
             _trampoline(member, f"{symbol}_space::{symbol}_entry"),

@@ -25,7 +25,7 @@ __all__ = [
     "link_args",
 ]
 
-_LAYOUT = "1"
+_LAYOUT = "2"
 """Part of every key: raise it when generated code or the form of cache entries changes."""
 
 # Floating point: values must be those of eager mode and of Inductor. So: no reassociation, no
