@@ -5,10 +5,14 @@ A program computes with the constants that it was built with, or says so with a 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +24,7 @@ from cpp_wrapper import CacheError
 from cpp_wrapper.library.image import Image, constant_checksums
 from cpp_wrapper.library.package import find_image
 from cpp_wrapper.sources.constants import Blob
+from cpp_wrapper.sources.version import METADATA_VERSION
 from tests.cpp.cpp_case import FAST, artifact_of_text
 from wrapper_ir.errors import ArtifactError
 
@@ -228,8 +233,6 @@ def test_pipes_and_devices_are_refused(tmp_path: Path) -> None:
 
 
 def test_checksums_go_over_gaps_between_constants() -> None:
-    import zlib
-
     first, second = os.urandom((1 << 20) - 3), os.urandom(100)
     blobs = [
         Blob("a", 0, 0, len(first), memoryview(first), is_owned=False),
@@ -238,3 +241,32 @@ def test_checksums_go_over_gaps_between_constants() -> None:
     want = [zlib.crc32(first + bytes(3)), zlib.crc32(second)]
     assert constant_checksums(blobs) == b"".join(one.to_bytes(4, "little") for one in want)
     assert constant_checksums([]) == b""
+
+
+# Any: JSON
+FACTS: list[Any] = [
+    [],
+    {},
+    {"version": METADATA_VERSION},
+    {"version": METADATA_VERSION, "signature": [], "inputs": []},
+    "x",
+    None,
+]
+
+
+@pytest.mark.parametrize("facts", FACTS)
+def test_metadata_of_another_form_is_refused(
+    built: dict[tuple[int, str], Path], facts: Any, tmp_path: Path
+) -> None:
+    """With checksums that fit."""
+    data = built[SMALL, ".so"].read_bytes()
+    magic, code, constants, length = struct.unpack("<8sQQQ", data[-32:])
+    text = json.dumps(facts).encode()
+    table = data[code + constants + length : -32][:-8] + struct.pack("<I", zlib.crc32(text))
+    footer = struct.pack("<8sQQQ", magic, code, constants, len(text))
+    path = tmp_path / "m.so"
+    path.write_bytes(
+        data[: code + constants] + text + table + struct.pack("<I", zlib.crc32(table + footer)) + footer
+    )
+    with pytest.raises(CacheError, match="CPP304"):
+        cpp_wrapper.load(path)

@@ -45,7 +45,7 @@ def group_ranks(artifact: Artifact) -> tuple[GroupRanks, ...]:
         return ()
     try:
         return tuple(_from_record(record) for record in json.loads(text))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ArtifactError("WIR718", f"extension {_EXTENSION} is malformed: {error}") from error
 
 

@@ -50,7 +50,7 @@ def source_texts(artifact: Artifact) -> Mapping[str, str]:
     """The text of source lines that the artifact has, by `file:line`; empty where it has none, or something else in their place."""
     try:
         found = json.loads(artifact.extensions.get(SOURCES, "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     pairs = found.items() if isinstance(found, dict) else ()
     return {place: text for place, text in pairs if isinstance(text, str)}

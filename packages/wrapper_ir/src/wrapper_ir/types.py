@@ -25,6 +25,7 @@ from wrapper_ir.expr import Expr, SymKind
 __all__ = [
     "CPU",
     "DEFAULT_ALIGNMENT",
+    "MAX_RANK",
     "DType",
     "Device",
     "Layout",
@@ -173,6 +174,8 @@ class MemorySpace:
 _DEFAULT_SPACE = MemorySpace()
 
 
+MAX_RANK = 256
+"""Dimensions of a tensor in a program that is read."""
 DEFAULT_ALIGNMENT = 64
 """What storages are aligned to unless they say otherwise, in bytes: torch's allocator for the host (`c10::gAlignment`) gives
 so much, and those for devices give more."""

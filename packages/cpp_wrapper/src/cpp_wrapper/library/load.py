@@ -17,6 +17,7 @@ from cpp_wrapper.errors import CacheError
 from cpp_wrapper.library.image import read_code
 from cpp_wrapper.library.package import find_image
 from cpp_wrapper.sources.version import METADATA_VERSION
+from wrapper_ir.errors import ParseError
 from wrapper_ir.json import signature_from_json
 from wrapper_ir.signature import Signature
 
@@ -58,19 +59,19 @@ def _load(path: Path, device: int | None, *, in_place: bool) -> LoadedProgram:
     image = find_image(path)
     if image.facts.get("version") != METADATA_VERSION:
         raise CacheError("CPP304", f"{path} was built by another edition of this package", _HINT)
-    register_operators(image.facts)
-    require_operators(image.facts)
-    for operator, schema in image.facts["bridges"].items():
-        register_bridge(operator, schema)
-    signature = signature_from_json(json.dumps(image.facts["signature"]))
     code = read_code(image)
     try:
+        register_operators(image.facts)
+        require_operators(image.facts)
+        for operator, schema in image.facts["bridges"].items():
+            register_bridge(operator, schema)
+        signature = signature_from_json(json.dumps(image.facts["signature"]))
         with nullcontext(str(path)) if in_place else _code(code, path.name) as name:
             library = ctypes.CDLL(name)
             library.wir_file(os.fsencode(path), ctypes.c_uint64(image.begin), ctypes.c_uint64(image.nbytes))
             facts = image.facts if image.facts["device"] == "cpu" else _on_device(image.facts, device)
             return LoadedProgram(library, facts, _without_copies(signature), path)
-    except (OSError, AttributeError) as error:
+    except (OSError, AttributeError, KeyError, TypeError, ParseError) as error:
         raise CacheError("CPP304", f"{path} is not a library of this package: {error}", _HINT) from error
 
 

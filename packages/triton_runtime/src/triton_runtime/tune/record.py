@@ -130,7 +130,7 @@ class TuningRecord:
             if (found["format"], found["version"]) != (_FORMAT, _VERSION):
                 raise ValueError(f"it is of format {found['format']} {found['version']}")
             return TuningRecord(dict(map(_read_entry, found["entries"])))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise TuningError("TR601", f"this is not a tuning record: {error}", hint="tune again") from error
 
 

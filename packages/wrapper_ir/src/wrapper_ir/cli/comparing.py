@@ -146,7 +146,10 @@ def with_model_inputs(artifact: Artifact) -> Artifact:
 
 def _factory(artifact: Artifact, model: str | None) -> str:
     """What makes the model: the option, or what `wir capture` noted; raises DebugError WIR953."""
-    noted = json.loads(artifact.metadata.get("capture", "{}"))
+    try:
+        noted = json.loads(artifact.metadata.get("capture", "{}"))
+    except (ValueError, RecursionError):
+        noted = None
     spec = model or (noted.get("model") if isinstance(noted, dict) else None)
     if not isinstance(spec, str):
         raise DebugError(

@@ -11,6 +11,7 @@ import click
 
 from wrapper_ir.cli.files import read_artifact
 from wrapper_ir.cli.subjects import SubjectChoices, make_subject, subject_options
+from wrapper_ir.files import read_text
 
 __all__ = ["COMMANDS"]
 
@@ -141,7 +142,7 @@ def step(
     subject = make_subject(read_artifact(file, choices["public_key"]), choices, poison=poison)
     controller = Controller(subject, StateLimits(count=states))
     console = Console(controller, sys.stdout, (Path(file).parent,))
-    lines = [*commands, *(script.read_text(encoding="utf-8").splitlines() if script else ())]
+    lines = [*commands, *(read_text(script).splitlines() if script else ())]
     run_console(console, lines, batch=batch)
     if batch and console.failed:
         sys.exit(1)

@@ -7,6 +7,7 @@ import sys
 from wrapper_ir import from_json, load, parse_program
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ArtifactError
+from wrapper_ir.files import opened
 from wrapper_ir.program import Program
 
 __all__ = ["read_any", "read_artifact", "read_program"]
@@ -34,7 +35,7 @@ def read_any(path: str, public_key: str | None = None) -> Program | Artifact:
     if path == "-":
         return parse_program(sys.stdin.read())
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             start = file.read(len(_ZIP))
             rest = b"" if start == _ZIP else file.read()
     except OSError as error:

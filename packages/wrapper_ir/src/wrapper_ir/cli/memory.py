@@ -9,6 +9,7 @@ import click
 
 from wrapper_ir.cli.files import read_program
 from wrapper_ir.cli.options import as_json, hint, hints_of, public_key
+from wrapper_ir.files import read_text
 
 __all__ = ["COMMANDS"]
 
@@ -60,7 +61,7 @@ _SEARCHED, _STEPS = 500, 5_000
 def _place(table: Path, output: Path | None, as_json: bool) -> None:
     from wrapper_ir.planner import PACKERS, exact, height, pack, peak_bytes, read_csv, write_csv
 
-    buffers = read_csv(table.read_text(encoding="utf-8"))
+    buffers = read_csv(read_text(table))
     places = {a.value: packer(buffers) for a, packer in PACKERS.items()}
     places["best"] = pack(buffers)
     if len(buffers) <= _SEARCHED:

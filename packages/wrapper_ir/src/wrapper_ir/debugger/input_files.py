@@ -9,6 +9,7 @@ from typing import Any
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import DebugError
 from wrapper_ir.expr import Int, Number, Sym
+from wrapper_ir.files import opened
 from wrapper_ir.interp import example_inputs
 from wrapper_ir.layout import contiguous_strides
 from wrapper_ir.program import Param, Program
@@ -27,7 +28,11 @@ def read_inputs(
 ) -> list[Any]:
     """Flat arguments of `main`: those in the file, and made ones for parameters that it lacks. Sizes in the file decide
     symbols. Raises DebugError WIR950 for a tensor that fits no parameter, and ArtifactError WIR707."""
-    raw = memoryview(file.read_bytes())
+    try:
+        with opened(file) as stream:
+            raw = memoryview(stream.read())
+    except OSError as error:
+        raise DebugError("WIR950", f"cannot read {str(file)!r}: {error.strerror}") from error
     shapes = read_shapes(raw)
     params = {p.value.name: p for p in program.main.params}
     if unknown := sorted(shapes.keys() - params.keys()):

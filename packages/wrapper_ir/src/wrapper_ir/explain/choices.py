@@ -129,7 +129,7 @@ def _read(text: str) -> list[_Item]:
     """The choices of the extension; what has another form is left out."""
     try:
         found = json.loads(text or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return [
         _Item(subject=subject, kernels=kernels, why=why, candidates=candidates)

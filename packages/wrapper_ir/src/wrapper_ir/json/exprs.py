@@ -121,7 +121,7 @@ class ExprDecoder:
         op = self._operators.by_name.get(tag)
         if op is None:
             fault(f"unknown expression {tag[:40]!r} of {len(fields)} operands", "WIR522")
-        if len(fields) != op.arity and (op.arity or len(fields) < 2):
+        if len(fields) < 2 if op.arity == 0 else len(fields) != op.arity:
             fault(f"{tag} takes {op.arity or 'two or more'} operands, found {len(fields)}")
         return op(*[self.expr(f) for f in fields])
 

@@ -17,7 +17,7 @@ from wrapper_ir.kernels import KernelDef, KernelNames, KernelParam
 from wrapper_ir.ops import OPS, Arg, Complex, FieldSpec, Op, OpSet, Provenance, Role, misfit, tag_of
 from wrapper_ir.program import Function, SymbolDef
 from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat, Type
+from wrapper_ir.types import MAX_RANK, Device, DType, Layout, MemoryFormat, TensorType, Type
 from wrapper_ir.values import Value
 
 __all__ = ["CODECS", "Decoder", "Encoder", "codecs_of", "decode", "decode_kernel", "encode", "encode_kernel"]
@@ -173,6 +173,14 @@ def _function(read: Decode, d: Decoder, x: Json) -> Function:
     return function
 
 
+def _tensor(read: Decode, d: Decoder, x: Json) -> TensorType:
+    """What is worked out about a layout recurses with its dimensions."""
+    made: TensorType = read(d, x)
+    if max(len(made.sizes), len(made.strides)) > MAX_RANK:
+        fault(f"a tensor of {len(made.sizes)} dimensions; {MAX_RANK} are read", "WIR553")
+    return made
+
+
 def _own_names(read: Decode, d: Decoder, x: Json) -> object:
     """Expressions of a kernel are over its own names, those of a block over whole numbers."""
     outer = d.kinds
@@ -188,6 +196,7 @@ _READERS: dict[type, Callable[[Decode, Decoder, Json], object]] = {
     SymbolDef: _symbol,
     ExternDef: _extern,
     Function: _function,
+    TensorType: _tensor,
     **dict.fromkeys((KernelParam, *get_args(KernelDef)), _own_names),
 }
 

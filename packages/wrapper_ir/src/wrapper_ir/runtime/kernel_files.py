@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from wrapper_ir.errors import ExecutionError, ParseError
-from wrapper_ir.files import replacing
+from wrapper_ir.files import opened, read_text, replacing
 from wrapper_ir.json.decode import Json, each, field, load, obj, string
 from wrapper_ir.json.records import decode, decode_kernel, encode, encode_kernel
 from wrapper_ir.kernels import KernelBinary, KernelDef, source_suffix, with_source
@@ -75,14 +75,14 @@ def kernel_table(kernels: Sequence[KernelDef], target: Target) -> str:
 def read_kernels(folder: Path) -> tuple[Target, tuple[KernelDef, ...]]:
     """The target and the kernels of a folder; raises ExecutionError WIR929 for a table that cannot be read."""
     with _readable():
-        return load((folder / TABLE).read_text(encoding="utf-8"), lambda table: _read(folder, table))
+        return load(read_text(folder / TABLE), lambda table: _read(folder, table))
 
 
 @contextmanager
 def _readable() -> Iterator[None]:
     try:
         yield
-    except (OSError, UnicodeDecodeError, ParseError) as error:
+    except (OSError, ValueError, ParseError) as error:
         raise ExecutionError(
             "WIR929",
             f"the kernels beside the module cannot be read: {error}",
@@ -113,9 +113,12 @@ def read_binaries(folder: Path, kernels: Iterable[KernelDef]) -> tuple[KernelBin
     if not table.exists():
         return ()
     with _readable():
-        return binaries_from_json(
-            table.read_text(encoding="utf-8"), lambda name: (folder / name).read_bytes(), kernels
-        )
+        return binaries_from_json(read_text(table), lambda name: _bytes(folder / name), kernels)
+
+
+def _bytes(path: Path) -> bytes:
+    with opened(path) as file:
+        return file.read()
 
 
 def _read(folder: Path, table: dict[str, Json]) -> tuple[Target, tuple[KernelDef, ...]]:
@@ -126,6 +129,4 @@ def _read(folder: Path, table: dict[str, Json]) -> tuple[Target, tuple[KernelDef
 def _kernel(folder: Path, entry: dict[str, Json]) -> KernelDef:
     kernel = decode_kernel({name: x for name, x in entry.items() if name != "file"})
     file = entry.get("file")
-    return (
-        kernel if file is None else with_source(kernel, (folder / string(file)).read_text(encoding="utf-8"))
-    )
+    return kernel if file is None else with_source(kernel, read_text(folder / string(file)))

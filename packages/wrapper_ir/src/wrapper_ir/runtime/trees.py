@@ -243,7 +243,7 @@ class PytreeContainers:
         load = None if serialised is None else serialised.from_dumpable_context
         try:
             value: object = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = text  # the class serialises its context to text that is not JSON
         return value if load is None else load(value)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ArtifactError
@@ -27,6 +28,7 @@ _TO_NAME: dict[DType, str] = {
 _BYTES = "U8"
 _ITEMSIZE = {name: dtype.itemsize for dtype, name in _TO_NAME.items()}
 _MAX_HEADER = 100_000_000
+_MAX_RANK = 1024
 _ALIGNMENT = 64
 
 
@@ -101,24 +103,33 @@ def read_shapes(data: memoryview) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for name in read_names(data):
         match header[name]:
-            case {"shape": list(sizes)} if all(type(size) is int for size in sizes):
+            case {"shape": list(sizes)} if _are_sizes(sizes):
                 found[name] = tuple(sizes)
-            case entry:
-                raise ArtifactError("WIR707", f"constants: the entry of {name!r} is malformed: {entry!r}")
+            case _:
+                raise _malformed(name)
     return found
 
 
 def _range(name: str, entry: object, total: int) -> tuple[int, int]:
     match entry:
-        case {"dtype": str(dtype), "shape": list(sizes), "data_offsets": [int(begin), int(end)]} if all(
-            type(size) is int and size >= 0 for size in sizes
+        case {"dtype": str(dtype), "shape": list(sizes), "data_offsets": [int(begin), int(end)]} if (
+            _are_sizes(sizes)
         ):
             fits = 0 <= begin <= end <= total and end - begin == math.prod(sizes) * _ITEMSIZE.get(dtype, 0)
             if fits:
                 return begin, end
         case _:
             pass
-    raise ArtifactError("WIR707", f"constants: the entry of {name!r} is malformed: {entry!r}")
+    raise _malformed(name)
+
+
+def _are_sizes(found: list[object]) -> TypeGuard[list[int]]:
+    """Whether these can be sizes of a tensor: numbers of 64 bits, and no more of them than the product is quick to take of."""
+    return len(found) <= _MAX_RANK and all(type(size) is int and 0 <= size < 1 << 63 for size in found)
+
+
+def _malformed(name: str) -> ArtifactError:
+    return ArtifactError("WIR707", f"constants: the entry of {name[:200]!r} is malformed")
 
 
 def read_safetensors(

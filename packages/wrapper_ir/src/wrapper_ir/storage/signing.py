@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wrapper_ir.errors import ArtifactError
+from wrapper_ir.files import opened
 from wrapper_ir.storage.container import Authenticate, sign_container
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def _pem(key: Key) -> bytes:
     if isinstance(key, bytes):
         return key
     try:
-        return Path(key).read_bytes()
+        with opened(key) as file:
+            return file.read()
     except OSError as error:
         raise ArtifactError("WIR716", f"cannot read the key {os.fspath(key)!r}: {error.strerror}") from error
 

@@ -14,7 +14,7 @@ from wrapper_ir.layout import contiguous_strides, extent_bytes
 from wrapper_ir.ops import UNKNOWN, Arg, Complex, OpSet, Provenance
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.tokens import MAX_DEPTH, Source, kind_of
-from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat, StorageType, TensorType, Type
+from wrapper_ir.types import CPU, MAX_RANK, Device, DType, Layout, MemoryFormat, StorageType, TensorType, Type
 from wrapper_ir.values import Value
 
 __all__ = ["OpParser"]
@@ -108,6 +108,8 @@ class OpParser(AtomParser):
             return known
         self.at = start + 1
         sizes = self.exprs("[", "]")
+        if len(sizes) > MAX_RANK:
+            self.fail("WIR553", f"a tensor of {len(sizes)} dimensions; {MAX_RANK} are read", start)
         strides = self.exprs("{", "}") if self.tokens[self.at] == "{" else contiguous_strides(sizes)
         made = TensorType(dtype, sizes, strides, self.device_suffix())
         if self.at == start + len(key) and not any(e.free_atoms for e in (*sizes, *strides)):

@@ -10,6 +10,7 @@ from typing import Any
 
 from wrapper_ir.analysis.stats import shown_bytes
 from wrapper_ir.errors import ReportError
+from wrapper_ir.files import opened, read_text
 from wrapper_ir.quoting import value_name
 from wrapper_ir.tensor_text import TensorView, summarize, summary_text, tensor_lines
 from wrapper_ir.tensor_text.lines import WHOLE
@@ -22,6 +23,9 @@ __all__ = ["read_profile", "read_saved_values"]
 
 _MOST_ELEMENTS = 4_000_000
 """Larger tensors are shown without statistics, which take a second or so for that many."""
+_MOST_SIZES = 1024
+_DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What a file of another form raises where it is read."""
 _FORMATS = {"F8_E4M3": DType.F8E4M3FN, "F8_E5M2": DType.F8E5M2}
 """Element types that the format of files calls otherwise than `DType` in capitals."""
 
@@ -29,9 +33,9 @@ _FORMATS = {"F8_E4M3": DType.F8E4M3FN, "F8_E5M2": DType.F8E5M2}
 def read_profile(path: Path) -> tuple[OpTime, ...]:
     """The times in a file that `wir profile -o` wrote. Raises ReportError WIR273 for another file."""
     try:
-        ops = json.loads(path.read_text(encoding="utf-8"))["ops"]
+        ops = json.loads(read_text(path))["ops"]
         return tuple(_time(op) for op in ops)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except _DAMAGE as error:
         raise ReportError(
             "WIR273",
             f"cannot read the profile {str(path)!r}: {type(error).__name__}: {error}",
@@ -73,7 +77,8 @@ def read_saved_values(folder: Path) -> tuple[SavedValue, ...]:
 
 def _values(path: Path) -> Iterator[SavedValue]:
     try:
-        data = memoryview(path.read_bytes())
+        with opened(path) as file:
+            data = memoryview(file.read())
         begin = 8 + int.from_bytes(data[:8], "little")
         header = json.loads(bytes(data[8:begin]))
         said = header.pop("__metadata__", {})
@@ -91,7 +96,7 @@ def _values(path: Path) -> Iterator[SavedValue]:
                 function=said.get("function", ""),
                 op=int(said.get("op_index", -1)),
             )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except _DAMAGE as error:
         raise ReportError(
             "WIR273", f"cannot read the values in {str(path)!r}: {type(error).__name__}: {error}"
         ) from error
@@ -100,6 +105,8 @@ def _values(path: Path) -> Iterator[SavedValue]:
 def _tensor(entry: Mapping[str, Any], said: Mapping[str, str], data: memoryview) -> TensorView:
     """The tensor of an entry; bytes are of the element type that the metadata say, which are a last dimension then."""
     stored, sizes = str(entry["dtype"]), tuple(map(int, entry["shape"]))
+    if len(sizes) > _MOST_SIZES or not all(0 <= size < 1 << 63 for size in sizes):
+        raise ValueError("its sizes are not those of a tensor")
     dtype = _FORMATS.get(stored) or DType(stored.lower())
     real = DType(said.get("dtype", dtype.value))
     if real is not dtype and sizes:
