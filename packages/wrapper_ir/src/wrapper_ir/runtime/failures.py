@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Mapping, Sequence
-from itertools import islice
-from types import TracebackType
 from typing import NoReturn, TypeVar
 
 from wrapper_ir.errors import (
     DivisionError,
     ExecutionError,
-    ExpressionError,
     NotSupportedError,
     TensorCheckError,
     WirError,
@@ -36,8 +33,6 @@ __all__ = [
 
 T = TypeVar("T")
 _LOOK_BACK = 200
-_OF_NUMBERS = ("abs", "bool", "float", "int", "max", "min", "round")
-"""Python's own functions in printed expressions."""
 
 
 def fail_assertion(message: str, condition: str) -> NoReturn:
@@ -138,7 +133,7 @@ def explain(error: Exception, file: str) -> Exception:
 
     Our errors have that in their message. Errors of torch, of operators and of kernels stay what they are, so that callers
     catch what they catch in eager mode: it is a note. Torch's assertions about layouts become TensorCheckError WIR921, what the
-    program's own expressions have no value for ExpressionError WIR402, DivisionError where it is a division by zero.
+    program's own expressions have no value for ExpressionError WIR402 (DivisionError of a division by zero), ints beyond 64 bits WIR408.
     """
     line = _line_in(error, file)
     place = _place(file, line) if line else ""
@@ -146,9 +141,9 @@ def explain(error: Exception, file: str) -> Exception:
         if isinstance(error, ExecutionError) and place not in error.message:
             error.locate(place)
         return error
-    code, kind = _of_program(error, file)
-    if code:
-        found = kind(code, _without_advice(str(error)) + place)
+    found = _of_program(error, file)
+    if found is not None:
+        found = type(found)(found.code, found.message + place)
         found.__cause__ = error
         return found
     add_place(error, place)
@@ -168,43 +163,21 @@ def _without_advice(text: str) -> str:
     return "; ".join(lines[:advice])
 
 
-def _of_program(error: Exception, file: str) -> tuple[str, type[WirError]]:
-    """The code and class of a plain error that a line of `file` raises by itself; "" for those of operators and kernels."""
+def _of_program(error: Exception, file: str) -> WirError | None:
+    """What a plain error is that a line of `file` raises by itself, not an operator or a kernel."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is None or trace.tb_frame.f_code.co_filename != file:
-        return "", WirError  # of an operator's Python
-    if isinstance(error, AssertionError):
-        return "WIR921", TensorCheckError
-    if isinstance(error, ZeroDivisionError):
-        return "WIR402", DivisionError
-    if isinstance(error, OverflowError | ValueError) and _is_arithmetic(_failing(trace, file)):
-        return "WIR402", ExpressionError
-    return "", WirError
+    if (
+        trace is not None and trace.tb_frame.f_code.co_filename == file
+    ):  # in C, and not in an operator's Python
+        if isinstance(error, AssertionError):
+            return TensorCheckError("WIR921", _without_advice(str(error)))
+        if isinstance(error, ZeroDivisionError):
+            return DivisionError("WIR402", str(error))
+    from wrapper_ir.runtime.arithmetic_failures import arithmetic_failure  # failures alone need it
 
-
-def _failing(trace: TracebackType, file: str) -> str:
-    """The source of the expression that failed; "" where Python was told to keep no columns."""
-    positions = next(islice(trace.tb_frame.f_code.co_positions(), trace.tb_lasti // 2, None))
-    first, last, begin, end = positions
-    if first is None or first != last or begin is None or end is None:
-        return ""
-    return linecache.getline(file, first).encode()[begin:end].decode()
-
-
-def _is_arithmetic(text: str) -> bool:
-    """Whether source computes numbers, as printed expressions do: an operator, or a function of them."""
-    import ast  # failures alone need it
-
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return False
-    if isinstance(node, ast.Call):
-        function = ast.unparse(node.func)
-        return function in _OF_NUMBERS or function.startswith("math.")
-    return isinstance(node, ast.BinOp)
+    return arithmetic_failure(error, file)
 
 
 def _line_in(error: Exception, file: str) -> int:

@@ -1,0 +1,111 @@
+"""Failures of an emitted module's own arithmetic, told from those of what it calls.
+
+Python's arithmetic and torch's conversions of ints raise plain errors. Nothing is checked beforehand: the failing line says
+which numbers it computes, and its frame still has what it computes them from.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from itertools import islice
+from types import FrameType, TracebackType
+
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr.arithmetic import fits_int64, shown
+
+__all__ = ["arithmetic_failure"]
+
+_FUNCTIONS = ("abs", "bool", "float", "int", "max", "min", "round")
+"""Python's own functions in printed expressions."""
+_NODES = (
+    ast.BinOp, ast.BoolOp, ast.Call, ast.Compare, ast.Constant, ast.IfExp, ast.Name, ast.UnaryOp,
+    ast.operator, ast.boolop, ast.cmpop, ast.unaryop, ast.expr_context,
+)  # fmt: skip
+"""What printed expressions consist of, besides functions of `math`."""
+
+
+def arithmetic_failure(error: Exception, file: str) -> ExpressionError | None:
+    """What an error says of the numbers in the line of `file` that raised it: ExpressionError WIR402 where a function or an
+    operator has no value, WIR408 where an int that the line hands on is not an int64; None for all other errors."""
+    trace, own, last = error.__traceback__, None, None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            own = trace
+        last, trace = trace, trace.tb_next
+    if own is None:
+        return None
+    if (
+        own is last
+        and isinstance(error, OverflowError | ValueError)
+        and _is_arithmetic(_failing_text(own, file))
+    ):
+        return ExpressionError("WIR402", str(error))
+    wide = next(_wide_ints(own, file), None)
+    return None if wide is None else ExpressionError("WIR408", f"{shown(wide)} is not an int64")
+
+
+def _failing_text(trace: TracebackType, file: str) -> str:
+    """The source of the expression that failed; "" where Python was told to keep no columns."""
+    positions = next(islice(trace.tb_frame.f_code.co_positions(), trace.tb_lasti // 2, None))
+    first, last, begin, end = positions
+    if first is None or first != last or begin is None or end is None:
+        return ""
+    return linecache.getline(file, first).encode()[begin:end].decode()
+
+
+def _parsed(text: str) -> ast.AST:
+    try:
+        return ast.parse(text.strip())
+    except SyntaxError:  # the beginning of a block
+        return ast.Module([], [])
+
+
+def _is_arithmetic(text: str) -> bool:
+    """Whether source computes a number, as printed expressions do: an operator, or a function of numbers."""
+    match _parsed(text):
+        case ast.Module([ast.Expr(ast.BinOp())]):
+            return True
+        case ast.Module([ast.Expr(ast.Call() as call)]):
+            return _is_function(call)
+        case _:
+            return False
+
+
+def _is_function(call: ast.Call) -> bool:
+    name = ast.unparse(call.func)
+    return name in _FUNCTIONS or name.startswith("math.")
+
+
+def _wide_ints(trace: TracebackType, file: str) -> Iterator[int]:
+    """The numbers that a line computes and no int64 holds."""
+    waiting = [_parsed(linecache.getline(file, trace.tb_lineno))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.BinOp | ast.Call | ast.IfExp | ast.Name) and _is_number(node, trace.tb_frame):
+            value = _value(node, trace.tb_frame)
+            if isinstance(value, int) and not fits_int64(value):
+                yield value
+        else:
+            waiting += ast.iter_child_nodes(node)
+
+
+def _is_number(node: ast.AST, frame: FrameType) -> bool:
+    """Whether an expression is over numbers alone, so that it can be computed once more."""
+    match node:
+        case ast.Call():
+            return _is_function(node) and all(_is_number(arg, frame) for arg in node.args)
+        case ast.Name(name):
+            return isinstance(frame.f_locals.get(name), int | float)
+        case _:
+            return isinstance(node, _NODES) and all(_is_number(n, frame) for n in ast.iter_child_nodes(node))
+
+
+def _value(node: ast.expr, frame: FrameType) -> object:
+    try:
+        code = compile(ast.Expression(node), "<failed>", "eval")
+        found: object = eval(code, frame.f_globals, frame.f_locals)  # noqa: S307  # the module's own arithmetic
+        return found
+    except (ArithmeticError, ValueError):
+        return None
