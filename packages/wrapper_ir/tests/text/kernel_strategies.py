@@ -51,7 +51,8 @@ _sources = strings | st.lists(
     st.sampled_from(["int x;", "}}}", "}}}}", "}}} ", "  }}}", "{{{", "#1", '"', "\t// é", "provenance"])
 ).map("\n".join)
 _constants = st.none() | st.booleans() | ints | st.floats(allow_nan=False) | strings | st.sampled_from(DType)
-_named = st.lists(st.tuples(names, _constants), max_size=2).map(tuple)
+_with_tuples = _constants | st.lists(_constants, max_size=3).map(tuple)
+_named = st.lists(st.tuples(names, _with_tuples), max_size=2).map(tuple)
 configs = st.builds(TritonConfig, meta=_named, num_warps=ints, num_stages=ints, options=_named, grid=_grids)
 _positions = st.lists(ints, max_size=3).map(tuple)
 _variants = st.builds(

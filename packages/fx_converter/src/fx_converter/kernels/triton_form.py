@@ -174,6 +174,8 @@ def _function(key: _Key) -> Any:
 
 
 def _native(value: ConstantValue) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_native, value))
     if not isinstance(value, DType):
         return value
     import triton.language as tl  # as above

@@ -53,7 +53,7 @@ class Symbols:
         self._least = 0 if empty_sizes else 1
         self._shape_env = graph.sizevars.shape_env
         self._defined: dict[str, sympy.Symbol] = {}
-        self._exprs: dict[object, Expr] = {}
+        self._exprs: dict[sympy.Basic, Expr] = {}
         self._if_used: dict[str, tuple[sympy.Symbol, Expr]] = {}
 
     @property
@@ -96,10 +96,10 @@ class Symbols:
 
     def expr(self, value: object) -> Expr:
         """Converts a size; symbols that Inductor replaced by others are defined on the way. Raises FE304."""
-        if type(value) is int:
-            return to_expr(value)
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             value = value.node.expr  # these compare, and hash, by guarding
+        if not isinstance(value, sympy.Basic):  # 1, 1.0 and True would be one key
+            return to_expr(value)
         found = self._exprs.get(value)
         if found is None:
             found = to_expr(self.canonical(value))

@@ -28,7 +28,7 @@ from inductor_frontend.scope.scope import Scope
 from inductor_frontend.triton.definition import TritonDefinition, definition_of
 from inductor_frontend.triton.templates import TEMPLATE, merged_instances, with_grid
 from wrapper_ir.atoms import Item
-from wrapper_ir.expr import Expr, Float, Int, SymKind, to_bool, where
+from wrapper_ir.expr import Expr, Int, SymKind, to_bool, to_int, where
 from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, TritonKernel
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import AllocPurpose, Arg, ZeroMode
@@ -198,7 +198,7 @@ class Launches:
         given = [event.args[p] for p in positions]
         args = [self._argument(p, a, event) for p, a in zip(definition.kernel.params, given, strict=True)]
         extents = extents_of(self._scope, args, given)
-        grid = [self._size(event.args[p], event) for p in taken[definition.arguments :]]
+        grid = [self._grid_size(event.args[p], event) for p in taken[definition.arguments :]]
         if isinstance(definition, TritonDefinition) and definition.kernel.heuristic == TEMPLATE:
             definition, grid = with_grid(definition, grid)
         kernel = self._kernel(definition, self._uses(definition, given, args, event), extents, _device(args))
@@ -299,9 +299,14 @@ class Launches:
         number = where(to_bool(item), Int(1), Int(0)) if dtype is DType.BOOL else item
         return self._scope.symbols.define(SymbolDef(name=name, kind=kind, backed=False), number)
 
+    def _grid_size(self, arg: LaunchArg, event: CallKernel) -> Expr:
+        """A number of the grid, which counts programs. Raises ConversionError FE303 for one with a fraction."""
+        found = self._size(arg, event)
+        if found.kind is SymKind.FLOAT:
+            raise ConversionError("FE303", f"the grid of kernel {event.name} has {found}{_place(event)}")
+        return to_int(found) if found.kind is SymKind.BOOL else found
+
     def _size(self, arg: LaunchArg, event: CallKernel) -> Expr:
-        if isinstance(arg, float):
-            return Float(arg)
         if isinstance(arg, BufferArg | ir.IRNode):
             raise ConversionError(
                 "FE303", f"argument {arg!r} of kernel {event.name} is not a number{_place(event)}"

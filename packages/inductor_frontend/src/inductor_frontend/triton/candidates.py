@@ -14,8 +14,8 @@ from torch._inductor.runtime import triton_heuristics
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import TUNER
-from inductor_frontend.triton.source import KernelSource
-from wrapper_ir.kernels import ConstantValue, TritonConfig
+from inductor_frontend.triton.source import KernelSource, kernel_constant
+from wrapper_ir.kernels import TritonConfig
 
 __all__ = ["Candidates", "candidates_of", "to_config"]
 
@@ -85,14 +85,8 @@ def to_config(name: str, config: Any) -> TritonConfig:
     if any(warps) or getattr(config, "ir_override", None):
         raise ConversionError("FE303", f"kernel {name}: a config with specialised warps or replaced code")
     return TritonConfig(
-        meta=tuple((str(k), _constant(name, v)) for k, v in config.kwargs.items()),
+        meta=tuple((str(k), kernel_constant(name, str(k), v)) for k, v in config.kwargs.items()),
         num_warps=config.num_warps,
         num_stages=config.num_stages,
         options=tuple((k, v) for k, v in options.items() if v is not None and v != _OPTIONS[k]),
     )
-
-
-def _constant(name: str, value: Any) -> ConstantValue:
-    if value is None or isinstance(value, int | float | str):
-        return value
-    raise ConversionError("FE303", f"kernel {name}: a meta-parameter is a {type(value).__name__}")

@@ -12,7 +12,7 @@ from inductor_frontend.record.events import CallKernel
 from inductor_frontend.requirements import required_modules
 from inductor_frontend.triton.candidates import candidates_of
 from inductor_frontend.triton.grids import grid_of, own_grids
-from inductor_frontend.triton.source import read_source
+from inductor_frontend.triton.source import kernel_constant, read_source
 from wrapper_ir.expr import Int
 from wrapper_ir.kernels import Access, ConstantValue, Derivation, KernelParam, ParamKind, TritonKernel
 from wrapper_ir.types import DType
@@ -129,7 +129,7 @@ def definition_of(name: str, text: str) -> TritonDefinition:
         entry=source.entry,
         order=source.order,
         params=tuple(_param(name, n, signature[n], n in divisible) for n in names),
-        constants=tuple((n, constants[n]) for n in source.order if n in constants),
+        constants=tuple((n, kernel_constant(name, n, constants[n])) for n in source.order if n in constants),
         configs=configs,
         grid=configs[0].grid or grid_of(name, found.meta, [n for n, _ in configs[0].meta]),
         grid_params=tuple(found.meta.get("extra_launcher_args", ())),
@@ -160,11 +160,16 @@ def _param(kernel: str, name: str, type: str, divisible: bool) -> KernelParam:
         block = tuple(Int(int(size)) for size in described["block"].split(","))
         dtype = element_type(kernel, described["type"])
         return KernelParam(name=name, kind=ParamKind.DESCRIPTOR, dtype=dtype, block=block)
+    kind = ParamKind.POINTER if type.startswith("*") else ParamKind.SCALAR
+    dtype = element_type(kernel, type.removeprefix("*"))
+    is_flag = (
+        kind is ParamKind.SCALAR and dtype is DType.BOOL
+    )  # torch 2.11 says that False is a multiple of 16
     return KernelParam(
         name=name,
-        kind=ParamKind.POINTER if type.startswith("*") else ParamKind.SCALAR,
-        dtype=element_type(kernel, type.removeprefix("*")),
-        divisible=_ALIGNMENT if divisible else 1,
+        kind=kind,
+        dtype=dtype,
+        divisible=_ALIGNMENT if divisible and not is_flag else 1,
     )
 
 
@@ -223,10 +228,6 @@ def _options(kernel: str, meta: Mapping[str, Any]) -> tuple[tuple[str, ConstantV
         name: told for key, (name, usual, told) in _OPTIONS.items() if bool(meta.get(key, usual)) is not usual
     }
     for name, value in meta.get("backend_options", {}).items():  # what a launch was given by name
-        if not isinstance(value, bool | int | float | str | None):
-            raise ConversionError(
-                "FE303", f"kernel {kernel}: the option {name} = {value!r} has no typed form"
-            )
         if name not in _READ:
-            shared[name] = value
+            shared[name] = kernel_constant(kernel, f"option {name}", value)
     return tuple(shared.items())

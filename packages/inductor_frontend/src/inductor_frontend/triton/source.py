@@ -11,9 +11,10 @@ from typing import Any
 from torch._inductor.runtime import hints
 
 from inductor_frontend.errors import ConversionError
+from wrapper_ir.kernels import ConstantValue, constant_fault
 from wrapper_ir.types import DType
 
-__all__ = ["KernelSource", "constant_value", "read_source"]
+__all__ = ["KernelSource", "constant_value", "kernel_constant", "read_source"]
 
 # Any in this file: a heuristic's arguments are numbers, texts, enumerations, and nested dictionaries of them.
 
@@ -46,7 +47,7 @@ class KernelSource:
 def read_source(name: str, text: str) -> KernelSource:
     """Takes a module apart whose function is decorated by `triton_heuristics.<kind>(...)`, then by `triton.jit`;
     raises ConversionError FE303."""
-    module = ast.parse(text)
+    module = _parsed(name, text)
     function = _function(name, module)
     call = _heuristic(name, function)
     removed = _lines(call)
@@ -73,6 +74,18 @@ def read_source(name: str, text: str) -> KernelSource:
         heuristic=call.func.attr,
         arguments={k.arg: constant_value(name, k.value) for k in call.keywords if k.arg is not None},
     )
+
+
+def _parsed(name: str, text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:  # Inductor writes a constant by its repr, which need not be Python
+        line = (error.text or "").strip()
+        raise ConversionError(
+            "FE303",
+            f"kernel {name}: {line[:80]!r} is not Python",
+            hint="pass constants of kernels as numbers, strings, element types or tuples of them",
+        ) from error
 
 
 def _function(name: str, module: ast.Module) -> ast.FunctionDef:
@@ -148,6 +161,20 @@ def _dtype(kernel: str, name: str) -> DType:
     raise ConversionError("FE303", f"kernel {kernel}: a constant is tl.{name}, which is not an element type")
 
 
+def kernel_constant(kernel: str, name: str, value: object) -> ConstantValue:
+    """A value that a kernel is compiled with. Raises ConversionError FE303 for one that has no typed form."""
+    fault = constant_fault(value)
+    if fault is not None:
+        raise ConversionError(
+            "FE303",
+            f"kernel {kernel}: {name} = {value!r} holds a {fault}, which has no typed form",
+            hint="pass a number, a string, an element type, None, or a tuple of them that holds no other tuple",
+        )
+    held: Any = value  # as `constant_fault` says
+    found: ConstantValue = held
+    return found
+
+
 def constant_value(name: str, node: ast.expr) -> Any:
     """The value of an argument: a literal, an enumeration of Inductor's, or the properties of a device."""
     match node:
@@ -171,6 +198,8 @@ def constant_value(name: str, node: ast.expr) -> Any:
             value=ast.Name("tl") | ast.Attribute(value=ast.Name("triton"), attr="language"), attr=dtype
         ):
             return _dtype(name, dtype)
+        case ast.Name("inf" | "nan" as number):
+            return float(number)
         case ast.Name("__file__"):
             return ""
         case ast.Call(func=ast.Name("DeviceProperties"), args=[]):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from inductor_frontend.triton.definition import TritonDefinition
-from inductor_frontend.triton.source import constant_value
+from inductor_frontend.triton.source import constant_value, kernel_constant
 from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.kernels import ConstantValue, TritonConfig
 
@@ -59,7 +59,8 @@ def _instance(definition: TritonDefinition) -> _Instance | None:
             case ast.AnnAssign(target=ast.Name(name), value=ast.expr() as value) if (
                 ast.unparse(statement.annotation) == "tl.constexpr"
             ):
-                head[name] = (statement.lineno - 1, constant_value(kernel.name, value))
+                constant = kernel_constant(kernel.name, name, constant_value(kernel.name, value))
+                head[name] = (statement.lineno - 1, constant)
             case _:
                 break
     return _Instance(lines, function.lineno - 1, head)
@@ -93,7 +94,11 @@ def _merged(group: Sequence[tuple[TritonDefinition, _Instance]]) -> TritonDefini
     """One definition for all; its first config is that of the first."""
     first, opened = group[0]
     values = {name: [instance.head[name][1] for _, instance in group] for name in opened.head}
-    names = [name for name, found in values.items() if any(v != found[0] for v in found)]
+    names = [
+        name
+        for name, found in values.items()
+        if any((type(v), v) != (type(found[0]), found[0]) for v in found)
+    ]
     width = len(first.kernel.grid_params)
     configs: list[TritonConfig] = []
     for i, (definition, _) in enumerate(group):

@@ -74,6 +74,8 @@ def _native(value: object) -> object:
     """A constant as Triton's compiler takes it."""
     from triton.language import str_to_ty
 
+    if isinstance(value, tuple):
+        return tuple(map(_native, value))
     return str_to_ty(TRITON_TYPES[value], None) if isinstance(value, DType) else value
 
 

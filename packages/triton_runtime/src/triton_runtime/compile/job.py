@@ -14,7 +14,7 @@ from importlib import metadata
 
 from triton_runtime.binding import Binding, bind
 from triton_runtime.compile.target import capability
-from wrapper_ir.kernels import ConstantValue, TritonConfig, TritonKernel
+from wrapper_ir.kernels import ConstantValue, ScalarConstant, TritonConfig, TritonKernel
 from wrapper_ir.program import Target
 from wrapper_ir.runtime.modules import module_hash
 from wrapper_ir.types import DType
@@ -133,6 +133,8 @@ def config_text(config: TritonConfig) -> str:
 
 
 def _plain(value: ConstantValue) -> object:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
     return {"dtype": value.value} if isinstance(value, DType) else value
 
 
@@ -143,6 +145,12 @@ def constants_of(text: str) -> dict[str, ConstantValue]:
 
 
 def _rich(value: object) -> ConstantValue:
+    if isinstance(value, list):
+        return tuple(map(_rich_scalar, value))
+    return _rich_scalar(value)
+
+
+def _rich_scalar(value: object) -> ScalarConstant:
     if isinstance(value, dict):
         return DType(value["dtype"])
     assert value is None or isinstance(value, bool | int | float | str)  # as `_plain` wrote it

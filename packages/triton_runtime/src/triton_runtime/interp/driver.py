@@ -107,6 +107,8 @@ class _Launcher:
 def _constant(value: object) -> object:
     import triton.language as tl
 
+    if isinstance(value, tuple):
+        return tuple(map(_constant, value))
     return tl.str_to_ty(TRITON_TYPES[value], None) if isinstance(value, DType) else value
 
 

@@ -25,6 +25,8 @@ def config_key(config: TritonConfig) -> str:
 
 
 def _text(value: ConstantValue) -> str:
+    if isinstance(value, tuple):
+        return f"({','.join(map(_text, value))})"
     return value.value if isinstance(value, DType) else repr(value)
 
 

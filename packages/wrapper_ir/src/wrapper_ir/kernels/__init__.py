@@ -7,6 +7,7 @@ A definition holds all that a runtime needs to compile and launch: nothing is lo
 # Every module's own `__all__` says what is public; naming it here again would be a second list.
 from wrapper_ir.kernels.binary import *
 from wrapper_ir.kernels.compiled import *
+from wrapper_ir.kernels.constants import *
 from wrapper_ir.kernels.definition import *
 from wrapper_ir.kernels.host import *
 from wrapper_ir.kernels.multi import *

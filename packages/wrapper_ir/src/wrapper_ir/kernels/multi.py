@@ -8,8 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
+from wrapper_ir.kernels.constants import ExactConstants, ScalarConstant
 from wrapper_ir.kernels.params import Access, KernelParam
-from wrapper_ir.kernels.triton import ConstantValue
 
 __all__ = ["Choice", "MultiKernel", "OperatorConstant", "OperatorKernel", "Variant", "merged_access"]
 
@@ -72,12 +72,12 @@ def merged_access(accesses: Collection[Access], *, everywhere: bool) -> Access:
     return Access.WRITE if whole else Access.READWRITE
 
 
-OperatorConstant = ConstantValue | tuple[int, ...]
+OperatorConstant = ScalarConstant | tuple[int, ...]
 """A number, a string, an element type, None, or a list of whole numbers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorKernel:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OperatorKernel(ExactConstants):
     """A call of an operator that writes what it computes into its arguments, as a kernel does.
 
     `params` and `constants` are called as the arguments of `schema`, which decides which are written, and give a value to

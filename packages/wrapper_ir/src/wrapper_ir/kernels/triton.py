@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wrapper_ir.expr import Expr, Int, SymKind, substitute
+from wrapper_ir.kernels.constants import ConstantValue, ExactConstants
 from wrapper_ir.kernels.params import KernelParam, ParamKind, Requirement
-from wrapper_ir.types import DType
 
 __all__ = [
     "MAX_GRID",
-    "ConstantValue",
     "Derivation",
     "KernelNames",
     "TritonConfig",
@@ -21,10 +20,6 @@ __all__ = [
     "bound_grid",
     "kernel_symbols",
 ]
-
-ConstantValue = int | float | bool | str | DType | None
-"""What a `tl.constexpr` parameter may be: a number, a string, an element type (`tl.float32`), or None."""
-
 
 MAX_GRID = 3
 """Sizes that a grid has at most."""
@@ -39,8 +34,8 @@ class Derivation(enum.Enum):
     """After tuning: neighbours of the best config, one meta-parameter at a time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TritonConfig:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TritonConfig(ExactConstants):
     """One way to compile a kernel. Text: `{XBLOCK = 128} warps(4) stages(1)`.
 
     `meta` gives the meta-parameters by name; `options` are further options of Triton's compiler (`num_ctas`,
@@ -58,8 +53,8 @@ class TritonConfig:
     grid: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TritonKernel:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TritonKernel(ExactConstants):
     """A `@triton.jit` function. A launch gives it `params` in order, then one number for each of `grid_params`.
 
     Shapes: `grid` has one to three sizes, over the numbers among `params`, the meta-parameters of the chosen config,

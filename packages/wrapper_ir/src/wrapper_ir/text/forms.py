@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, Never, TypeAlias, TypeVar
 
 from wrapper_ir.expr import Expr, print_expr
-from wrapper_ir.kernels import ConstantValue, OperatorConstant, ParamKind
+from wrapper_ir.kernels import ConstantValue, OperatorConstant, ParamKind, ScalarConstant
 from wrapper_ir.ops import Arg, Role, tag_of
 from wrapper_ir.quoting import quote, symbol_name, target_name, value_name
 from wrapper_ir.text.op_parser import OpParser
@@ -153,7 +153,7 @@ def _read_path(p: OpParser) -> tuple[int | str, ...]:
 # --- constants of kernels
 
 
-def _constant(constant: OperatorConstant) -> str:
+def _constant(constant: ConstantValue) -> str:
     match constant:
         case None | bool():
             return str(constant).lower()
@@ -162,12 +162,16 @@ def _constant(constant: OperatorConstant) -> str:
         case str():
             return quote(constant)
         case tuple():
-            return f"({', '.join(map(str, constant))})"
+            return f"({', '.join(map(_constant, constant))})"
         case int() | float():
             return repr(constant)
 
 
 def _read_constant(p: OpParser) -> ConstantValue:
+    return p.items(")", _read_scalar) if p.accept("(") else _read_scalar(p)
+
+
+def _read_scalar(p: OpParser) -> ScalarConstant:
     if p.accept("none"):
         return None
     if _is_string(p.tokens[p.at]):
@@ -181,7 +185,7 @@ def _read_constant(p: OpParser) -> ConstantValue:
 
 
 def _read_operator_constant(p: OpParser) -> OperatorConstant:
-    return p.items(")", OpParser.integer) if p.accept("(") else _read_constant(p)
+    return p.items(")", OpParser.integer) if p.accept("(") else _read_scalar(p)
 
 
 # --- parameters of kernels

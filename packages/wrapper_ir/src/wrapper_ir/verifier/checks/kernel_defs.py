@@ -21,6 +21,7 @@ from wrapper_ir.kernels import (
     Requirement,
     TritonConfig,
     TritonKernel,
+    constant_fault,
     kernel_symbols,
 )
 from wrapper_ir.verifier.checks.multi_kernels import multi_faults
@@ -35,6 +36,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 def check_kernels(analyses: Analyses, findings: Findings) -> None:
     """All kernels of a program."""
     for kernel in analyses.program.kernels:
+        foreign = list(_foreign_constants(kernel))
+        for name, kind in foreign:
+            findings.add(
+                "WIR001", f"@{kernel.name}: {name} holds a {kind}, which is not a constant of kernels"
+            )
+        if foreign:
+            continue
         for message in _faults(kernel):
             findings.add("WIR091", f"@{kernel.name}: {message}")
         if isinstance(kernel, MultiKernel):
@@ -114,6 +122,21 @@ def _pairs(param: KernelParam, params: tuple[KernelParam, ...]) -> Iterator[str]
 # --- Triton
 
 
+def _foreign_constants(kernel: KernelDef) -> Iterator[tuple[str, str]]:
+    """Constants that are no `ConstantValue`, with the classes in them: frontends read constants from text."""
+    pairs: list[tuple[str, object]] = []
+    if isinstance(kernel, TritonKernel | OperatorKernel):
+        pairs += kernel.constants
+    if isinstance(kernel, TritonKernel):
+        pairs += kernel.options
+        for config in kernel.configs:
+            pairs += (*config.meta, *config.options)
+    for name, value in pairs:
+        fault = constant_fault(value)
+        if fault is not None:
+            yield name, fault
+
+
 def _triton(kernel: TritonKernel) -> Iterator[str]:
     yield from _order(kernel)
     if not kernel.configs:
@@ -163,7 +186,7 @@ def _config(config: TritonConfig) -> Iterator[str]:
 
 def _constants(pairs: Iterable[tuple[str, ConstantValue]]) -> Iterator[str]:
     for name, value in pairs:
-        if value != value:
+        if any(item != item for item in (value if isinstance(value, tuple) else (value,))):
             yield f"{name} is not a number"
 
 
