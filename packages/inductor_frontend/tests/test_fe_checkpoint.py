@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 import torch
 from packages.inductor_frontend.tests.observing import main_text, stock
-from torch import Tensor
+from torch import Tensor, nn
 from torch._inductor import config as inductor_config
 from torch.nn import functional as F
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
+from inductor_frontend.operators.higher_order import random_def
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.translate.finish import finish
 from tests.common.torch_versions import since
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.program import Program
+from wrapper_ir.schemas import parse_schema
 
 # Any in this file: models and their arguments.
 Run = Callable[..., Tensor]
@@ -99,3 +101,57 @@ def test_random_states_are_saved_and_restored(monkeypatch: pytest.MonkeyPatch) -
     kept = [line for line in forward.splitlines(keepends=True) if not line.startswith("  assert_layout")]
     assert SAVED in "".join(kept)
     assert RESTORED in backward
+
+
+def _layer(dropout: float) -> nn.Module:
+    torch.manual_seed(2)
+    return nn.TransformerEncoderLayer(16, 2, 32, dropout=dropout, batch_first=True).train()
+
+
+def _steps(layer: nn.Module, run: Run) -> list[Tensor]:
+    """Results, all gradients and the random state of two steps of a layer."""
+    found = []
+    torch.manual_seed(3)
+    for step in range(2):
+        x = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(step), requires_grad=True)
+        y = run(x)
+        (y * y).sum().backward()  # type: ignore[no-untyped-call]  # torch's
+        found += [y.detach(), *(p.grad.clone() for p in (x, *layer.parameters()) if p.grad is not None)]
+        found.append(torch.get_rng_state())
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("emitter", ["python", "fx", "cpp"])
+@pytest.mark.parametrize("dropout", [0.0, 0.3], ids=["attention of two results", "dropout of two results"])
+def test_attention_is_recomputed_as_eager_does(dropout: float, emitter: str) -> None:
+    """Masks of the recomputation are those of forward: gradients would differ from eager's otherwise."""
+    layer = _layer(dropout)
+    with inductor_config.patch(fallback_random=True):
+        want = _steps(layer, lambda x: checkpoint(layer, x, use_reentrant=False))
+        layer = _layer(dropout)
+        options: dict[str, Any] = {"emitter": emitter, "on_unsupported": "error"}
+        compiled = torch.compile(
+            lambda x: checkpoint(layer, x, use_reentrant=False), backend="wrapper_ir", options=options
+        )
+        torch.testing.assert_close(_steps(layer, compiled), want, rtol=1e-4, atol=1e-4)
+
+
+_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+_DROPOUT = torch.ops.aten.native_dropout.default
+
+
+@pytest.mark.parametrize(
+    ("operator", "returns"),
+    [
+        (_ATTENTION, "(Tensor, (Tensor, Tensor))"),
+        (_DROPOUT, "(Tensor, (Tensor, Tensor))"),
+        (torch.ops.aten.rand.default, "(Tensor, Tensor)"),
+        (torch.ops.aten._foreach_add.Scalar, "(Tensor, Tensor[])"),
+    ],
+    ids=lambda x: str(x)[:30],
+)
+def test_results_within_results_have_no_names(operator: Any, returns: str) -> None:
+    schema = random_def(torch.ops.higher_order.run_and_save_rng_state, operator).schema
+    assert schema.endswith(f" -> {returns}")
+    parse_schema(schema)

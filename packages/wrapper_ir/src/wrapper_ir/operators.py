@@ -25,6 +25,7 @@ __all__ = [
     "check_operators",
     "inner_operator",
     "refused",
+    "runs_operator",
 ]
 
 _FILES = "reads or writes files"
@@ -103,6 +104,11 @@ def inner_operator(overload: str) -> tuple[str, str, str] | None:
     namespace, _, rest = overload.partition("__")
     operator, _, inner = rest.rpartition("__")
     return (namespace, operator, inner) if namespace and operator and inner else None
+
+
+def runs_operator(name: str) -> bool:
+    """Whether an operator runs another one, which its overload names."""
+    return name.partition(".")[0] in _RUNNERS
 
 
 def called_names(name: str) -> tuple[str, ...]:

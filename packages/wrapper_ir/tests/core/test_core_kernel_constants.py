@@ -89,7 +89,8 @@ def test_other_classes_are_refused(
     if place == "meta":
         changed = replace(plain, configs=(replace(plain.configs[0], meta=(("BLOCK", value),)),))
     else:
-        changed = replace(plain, **{place: (("V", value),)})
+        changes: dict[str, Any] = {place: (("V", value),)}
+        changed = replace(plain, **changes)
     (found,) = check(replace(one, kernels=(changed,)))
     assert found.code == "WIR001"
     assert type(value).__name__ in found.message or "tuple" in found.message

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 
 from cpp_wrapper._compat import takes_any
-from cpp_wrapper.sources.scope import FunctionScope
+from cpp_wrapper.sources.scope import FunctionScope, ResultPath
 from wrapper_ir.lowering import steps
+from wrapper_ir.operators import runs_operator
 
-__all__ = ["bridge", "mixes_returns"]
+__all__ = ["bridge", "mixes_returns", "returned"]
 
 _NAMESPACE = "wrapper_ir_cpp"
 _SCALAR = re.compile(r"Scalar\b")
@@ -24,12 +25,13 @@ def bridge(step: steps.CallOperator | steps.StartCollective, scope: FunctionScop
     name = step.operator.extern.name
     has_scalars = any(_SCALAR.match(a.schema.type) and a.value is not None for a in step.arguments)
     mirrored = mixes_returns(step)
-    if not scope.module.python_operators or not (has_scalars or takes_any(name) or mirrored):
+    needed = has_scalars or takes_any(name) or mirrored or runs_operator(name)
+    if not scope.module.python_operators or not needed:
         return ""
     made = f"{_NAMESPACE}::{re.sub(r'[^a-zA-Z0-9]', '_', name)}"
     types = [_type_of(a) for a in step.arguments]
     declared = ", ".join(f"{type} {a.schema.name}" for type, a in zip(types, step.arguments))
-    returns = [r.type for r in step.operator.schema.returns]
+    returns = [type for _, type in returned(step)]
     returns += reversed(returns) if mirrored else ()
     scope.module.bridges[name] = f"{made}({declared}) -> ({', '.join(returns)})"
     return made
@@ -37,8 +39,22 @@ def bridge(step: steps.CallOperator | steps.StartCollective, scope: FunctionScop
 
 def mixes_returns(step: steps.CallOperator | steps.StartCollective) -> bool:
     """Whether torch's dispatcher reads what the operator returns as other types than it has."""
-    types = [r.type.replace("SymInt", "int") for r in step.operator.schema.returns]
+    types = [type.replace("SymInt", "int") for _, type in returned(step)]
     return types != types[::-1]
+
+
+def returned(step: steps.CallOperator | steps.StartCollective) -> list[tuple[ResultPath, str]]:
+    """What the dispatcher returns: the type of each value, and its path among the operator's results. A bridge returns results
+    within results (`(Tensor, (Tensor, Tensor))`) one after another."""
+    types = [r.type for r in step.operator.schema.returns]
+    found: list[tuple[ResultPath, str]] = []
+    for i, type in enumerate(types):
+        path: ResultPath = () if len(types) == 1 else (i,)
+        if type.startswith("("):
+            found += [((*path, j), inner.strip()) for j, inner in enumerate(type[1:-1].split(","))]
+        else:
+            found.append((path, type))
+    return found
 
 
 def _type_of(argument: steps.Argument) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from cpp_wrapper._compat import takes_any
-from cpp_wrapper.sources.bridge import bridge, mixes_returns
+from cpp_wrapper.sources.bridge import bridge, mixes_returns, returned
 from cpp_wrapper.sources.exact import write_exactly
 from cpp_wrapper.sources.products import write_product
 from cpp_wrapper.sources.scalars import (
@@ -28,6 +28,7 @@ from cpp_wrapper.sources.shims import (
 )
 from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.lowering import steps
+from wrapper_ir.operators import runs_operator
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.quoting import cpp_string
 from wrapper_ir.schemas import ExternTag
@@ -60,7 +61,10 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
             raise scope.error("CPP505", f"operator {operator.name} is called otherwise than a recording can")
         _require_python(step, scope)
         in_python = ExternTag.PYTHON_ONLY in operator.tags
-        if in_python and (operator.name.startswith(_HIGHER_ORDER) or not scope.module.python_operators):
+        is_bridged = scope.module.python_operators and (
+            runs_operator(operator.name) or not operator.name.startswith(_HIGHER_ORDER)
+        )
+        if in_python and not is_bridged:
             hint = "register the operator in C++, or emit the program with py_wrapper or fx_converter"
             raise scope.error("CPP502", f"operator {operator.name} exists in Python only", hint)
         _by_dispatcher(step, scope)
@@ -79,7 +83,7 @@ def _require_python(step: CallStep, scope: FunctionScope) -> None:
 
 
 _HIGHER_ORDER = "higher_order::"
-"""Operators that run others, or print: the dispatcher does not know them."""
+"""Operators that run others, or print: the dispatcher does not know them, and a bridge calls those that run one."""
 _COLLECTIVES = "_c10d_functional::"
 _WAIT = "aoti_torch_cpu__c10d_functional_wait_tensor"
 
@@ -110,8 +114,10 @@ def wait(step: steps.Wait, scope: FunctionScope) -> None:
     scope.line(f'ok({_WAIT}({source}, &{scope.bind(step.result)}), "{_COLLECTIVES}wait_tensor");')
 
 
-def _result_slots(step: CallStep, count: int, scope: FunctionScope) -> list[str]:
-    """The handles of what a call returns. Results that nothing names are freed after it."""
+def _result_slots(
+    step: CallStep, count: int, scope: FunctionScope, paths: Sequence[ResultPath] = ()
+) -> list[str]:
+    """The handles of what a call returns, at `paths` among its results. Results that nothing names are freed after it."""
     results = _results(step)
     if not results:
         name = scope.slot("unused", count) if count else ""
@@ -122,7 +128,7 @@ def _result_slots(step: CallStep, count: int, scope: FunctionScope) -> list[str]
         name = scope.live[results[0]]
     handles = [f"t[{name} + {i}]" if i else f"t[{name}]" for i in range(count)]
     if results:
-        paths: list[ResultPath] = [()] if count == 1 else [(i,) for i in range(count)]
+        paths = paths or ([()] if count == 1 else [(i,) for i in range(count)])
         scope.places[results[0]] = dict(zip(paths, handles))
     return handles
 
@@ -283,11 +289,11 @@ def _by_dispatcher(step: CallStep, scope: FunctionScope) -> None:
     base, _, overload = name.partition(".")
     head = f"{cpp_string(base)}, {cpp_string('' if overload == 'default' else overload)}"
     arguments = f"{{{', '.join(texts)}}}"
-    returns = [r.type for r in step.operator.schema.returns]
+    paths, returns = zip(*found) if (found := returned(step)) else ((), ())
     if not bridged:
-        scope.module.boxed[name] = types, returns
+        scope.module.boxed[name] = types, [*returns]
     if any(r != "Tensor" for r in returns):
-        made = _returned(step, returns, scope)
+        made = _returned(step, scope)
         if mixes_returns(step):
             if not bridged:
                 raise _refused(
@@ -296,7 +302,7 @@ def _by_dispatcher(step: CallStep, scope: FunctionScope) -> None:
             made += [f"{{Returned::{_kind(type)}, nullptr}}" for type in reversed(returns)]
         scope.line(f"call_mixed({head}, {arguments}, {{{', '.join(made)}}});")
         return
-    made = _result_slots(step, len(returns), scope) if _results(step) else []
+    made = _result_slots(step, len(returns), scope, paths) if _results(step) else []
     scope.line(f"call({head}, {arguments}, {f'&{made[0]}' if made else 'nullptr'}, {len(returns)});")
 
 
@@ -304,21 +310,20 @@ def _kind(type: str) -> str:
     return _RETURNED[type] if type in _RETURNED else _NUMBERS[type][0]
 
 
-def _returned(step: CallStep, returns: list[str], scope: FunctionScope) -> list[str]:
+def _returned(step: CallStep, scope: FunctionScope) -> list[str]:
     """Where the values go that an operator returns, of which some are lists or numbers."""
     results = _results(step)
     lists = isinstance(step, steps.StartCollective) or not results
     taken = [] if lists else scope.taken.get(results[0], [])
-    paths: list[ResultPath] = [()] if len(returns) == 1 else [(i,) for i in range(len(returns))]
     counts = []
-    for path, type in zip(paths, returns):
+    for path, type in returned(step):
         below = [p[len(path)] for p in taken if len(p) > len(path) and p[: len(path)] == path]
         length = len(results) if lists else 1 + max((i for i in below if isinstance(i, int)), default=-1)
         counts.append({"Tensor": 1, "Tensor?": int(path in taken), "Tensor[]": length}.get(type, 0))
     handles = _result_slots(step, max(sum(counts), 1), scope) if results else []
     found: dict[ResultPath, str] = {}
     texts, begin = [], 0
-    for path, type, count in zip(paths, returns, counts):
+    for (path, type), count in zip(returned(step), counts):
         if type in _NUMBERS:
             kind, symbol = _NUMBERS[type]
             found[path] = scope.variable("number", symbol)

@@ -6,6 +6,7 @@ apart; for an operator that runs another one, it names that one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from torch._ops import HigherOrderOperator, OpOverload
@@ -21,6 +22,8 @@ from wrapper_ir.values import Value
 __all__ = ["print_def", "random_def", "takes_operator"]
 
 _NUMBERS = {SymKind.INT: "SymInt", SymKind.FLOAT: "float", SymKind.BOOL: "bool"}
+_NAME = re.compile(r"(?<!,) \w+(?=[,)])")
+"""The name of one of several results: `(Tensor output, Tensor logsumexp)`."""
 _RUNNERS = {"run_and_save_rng_state": 0, "run_with_rng_state": 1}
 
 
@@ -37,7 +40,7 @@ def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ExternDef:
     if str(operator) == "run_with_rng_state":
         arguments = f"Tensor rng_state, {arguments}" if arguments else "Tensor rng_state"
     else:
-        returns = f"(Tensor, {returns})"
+        returns = f"(Tensor, {_unnamed(returns)})"
     overload = "__".join((inner.namespace, name.split("::")[1].split(".")[0], inner._overloadname))
     schema = f"higher_order::{operator}.{overload}({arguments}) -> {returns}"
     return ExternDef(
@@ -48,6 +51,11 @@ def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ExternDef:
         ),
         symmetric=own.symmetric,
     )
+
+
+def _unnamed(returns: str) -> str:
+    """The types of what an operator returns: within other results they have no names."""
+    return _NAME.sub("", returns)
 
 
 def print_def(args: Sequence[Arg], kwargs: Mapping[str, Arg]) -> ExternDef:
