@@ -22,6 +22,7 @@ from fx_converter.graph.table import CONVERTERS
 from fx_converter.kernels import KernelTargets, UnloadedKernels
 from fx_converter.options import FxOptions
 from fx_converter.origin import KEY, ConvertedModule, Origin, WatchedModule
+from fx_converter.state import named_state, place
 from fx_converter.tuning import tuned
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
@@ -119,6 +120,7 @@ def make_main(
     if isinstance(module, WatchedModule):
         module.files = files
     module.meta[KEY] = origin
+    module._model_state = named_state(module, origin.artifact, origin.constants)
     return module
 
 
@@ -187,7 +189,7 @@ def make_module(
         if isinstance(held, torch.nn.Module):
             root.add_module(attribute, held)
         elif isinstance(held, Tensor):
-            root.register_buffer(attribute, held)
+            place(root, attribute, held)
         else:
             setattr(root, attribute, held)
     return kind(root, graph, identifier(name))

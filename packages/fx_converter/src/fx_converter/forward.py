@@ -15,6 +15,7 @@ from torch.fx.graph import CodeGen, PythonCode
 from fx_converter._compat import FORWARD_NAMES, unrecorded
 from fx_converter.convention import ModelCodeGen
 from fx_converter.options import KernelCalls
+from fx_converter.state import buffers_of
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import Windows, constant_windows
 from wrapper_ir.signature import Signature
@@ -129,14 +130,18 @@ class _Forward(StraightLine):
     def _fetch(self) -> list[Line]:
         """Takes the attributes, each as the module would give it."""
         module = next((node.graph.owning_module for node in self.nodes), None)
-        buffers = {} if module is None else module._buffers
-        held = [path for path in self._attributes if path in buffers]
-        others = [path for path in self._attributes if path not in buffers]
+        owners: dict[str, list[str]] = {}
+        for path in self._attributes:
+            owners.setdefault("" if module is None else buffers_of(module, path), []).append(path)
+        others = owners.pop("", [])
         lines = []
-        if held:
+        if owners:
+            held = [path for paths in owners.values() for path in paths]
+            lines += ["try:"]
+            for owner, paths in owners.items():
+                names = [path.rpartition(".")[2] for path in paths]
+                lines += [f"    {self._take(itemgetter(*names), paths)}({owner})"]
             lines += [
-                "try:",
-                f"    {self._take(itemgetter(*held), held)}(self._buffers)",
                 "except KeyError:",
                 f"    {self._take(attrgetter(*held), held)}(self)",
             ]

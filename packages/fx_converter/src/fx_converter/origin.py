@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from torch import fx
+from torch import fx, nn
 
 from fx_converter.errors import GraphPicklingError, SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.options import FxOptions
+from fx_converter.state import ModelState, place
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.files import MappedFile, check_files
 from wrapper_ir.values import Value
@@ -40,7 +41,30 @@ class Origin:
 
 
 class ConvertedModule(fx.GraphModule):
-    """A graph module that says how it is kept in a file."""
+    """A graph module that says how it is kept in a file, and has the model's names for its state."""
+
+    _model_state = ModelState()
+
+    # Any: as torch calls them, and what is copied already, by identity
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        self._model_state.to_buffers(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """See `torch.nn.Module`."""
+        found = super().state_dict(*args, **kwargs)
+        self._model_state.from_buffers(found, str(kwargs.get("prefix", "")))
+        return found
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ConvertedModule:
+        """With all names of a buffer: torch keeps one."""
+        made = super().__deepcopy__(memo)
+        assert isinstance(made, ConvertedModule)
+        made._model_state = self._model_state
+        saved = set(nn.Module.state_dict(self))
+        for path, held in self.named_buffers(remove_duplicate=False):
+            place(made, path, copy.deepcopy(held, memo), persistent=path in saved)
+        return made
 
     def __reduce__(self) -> NoReturn:
         """Raises GraphPicklingError FX201."""

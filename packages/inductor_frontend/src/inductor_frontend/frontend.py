@@ -19,6 +19,7 @@ from inductor_frontend.eager import eager_run
 from inductor_frontend.errors import CaptureError, HookError
 from inductor_frontend.export.combinations import traced_combinations
 from inductor_frontend.export.exported import export_model
+from inductor_frontend.export.state_names import model_state
 from inductor_frontend.export.tensor_kinds import blamed_on_sparse, require_types
 from inductor_frontend.export.torch_export import any_size
 from inductor_frontend.functionalize.joint_passes import with_joint_passes
@@ -124,7 +125,7 @@ def _capture(
         ),
         constants={name: tensor_data(name, t) for name, t in built.constants.items() if not is_packed(t)},
         handles={name: tensor for name, tensor in built.constants.items() if is_packed(tensor)},
-        metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
+        metadata=_metadata(exported.program, program),
         extensions=MappingProxyType(explaining_extensions(program, built.sources, options, built.products)),
     )
     artifact = with_group_ranks(artifact, own_ranks(groups_of(program, analyses)))
@@ -132,6 +133,13 @@ def _capture(
     if found:
         raise VerificationError(found)
     return artifact
+
+
+def _metadata(exported: ExportedProgram, program: Program) -> Mapping[str, str]:
+    """Facts for readers, and for emitters that make modules."""
+    state = model_state(exported, program.constants)
+    producer = {"torch": torch.__version__}
+    return MappingProxyType({"producer": json.dumps(producer), "model_state": json.dumps(state)})
 
 
 def _free_names(program: Program, names: Mapping[str, str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from fx_converter.graph.metadata import FakeValues
 from fx_converter.graph.names import Names
 from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelCalls, KernelTargets
+from fx_converter.state import Paths, is_path
 from fx_converter.targets.symbolic import NoValue
 from wrapper_ir.atoms import Item
 from wrapper_ir.emitted import OpOrigins
@@ -75,6 +76,8 @@ class ProgramScope:
         self.analyses = plan.analyses
         self.kernels = kernels
         self.constants = constants
+        self.paths = {c.value: c.names[0] for c in plan.program.constants if c.names}
+        """The model's names of constants."""
         self.caller = caller
         self.fakes = FakeValues(program, fake_mode)
         self.lowerings: Mapping[type[OpBase], Callable[[Any, FunctionScope], bool]] = {}
@@ -112,6 +115,7 @@ class FunctionScope:
         self._read_atom = read_atom
         self.graph = new_graph()
         self._names = Names()
+        self._paths = Paths()
         self.attributes: dict[str, Any] = {}
         """What `get_attr` nodes refer to: constants and submodules."""
         self.nodes: dict[Value, fx.Node] = {}
@@ -219,16 +223,20 @@ class FunctionScope:
 
     def _constant(self, value: Value) -> fx.Node:
         held = self.program.constants[value]
-        found = self.attribute(value.name, held, self.fake(value) if isinstance(held, Tensor) else None)
+        fake = self.fake(value) if isinstance(held, Tensor) else None
+        found = self.attribute(value.name, held, fake, self.program.paths.get(value, ""))
         found.meta["value"] = value.name
         self.nodes[value] = found
         return found
 
-    def attribute(self, wish: str, held: Any, val: Any) -> fx.Node:
-        """A `get_attr` node, over an attribute that the module will have."""
-        name = identifier(free_name(wish))
-        while name in self.attributes or name in _OF_MODULES:
-            name += "_"
+    def attribute(self, wish: str, held: Any, val: Any, path: str = "") -> fx.Node:
+        """A `get_attr` node, over an attribute that the module will have, in modules of its own where `path` says so."""
+        name = (
+            path if is_path(path) and path.split(".")[0] not in _OF_MODULES else identifier(free_name(wish))
+        )
+        while self._paths.is_taken(name) or name in _OF_MODULES:
+            name = f"{identifier(free_name(name))}_"
+        self._paths.add(name)
         self.attributes[name] = held
         return self.node("get_attr", name, (), {}, wish, val)
 

@@ -94,7 +94,9 @@ class GraphReader:
             return _identifier(said)
         if said not in self._attributes:
             raise SavedGraphError("FX202", f"the graph has no attribute {said!r}")
-        return ".".join(map(_identifier, said.split(".")))
+        return ".".join(
+            part if part.isascii() and part.isdecimal() else _identifier(part) for part in said.split(".")
+        )
 
     # --- what is called
 
