@@ -124,9 +124,9 @@ def rename(node: fx.Node, name: str) -> None:
 def without_autograd(run: Callable[[list[Any]], tuple[Any, ...]], args: list[Any]) -> tuple[Any, ...]:
     """`run(args)` with nothing recorded for autograd, and without autocast."""
     grad = torch.is_grad_enabled()
-    if grad:
-        torch._C._set_grad_enabled(False)
-    try:
+    try:  # Ctrl-C may be raised as soon as the call returns that switches
+        if grad:
+            torch._C._set_grad_enabled(False)
         if torch._C._is_any_autocast_enabled():
             with torch._C._DisableAutocast():
                 return run(args)
@@ -143,8 +143,8 @@ def unrecorded(function: Target) -> Target:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
             return function(*args, **kwargs)
-        torch._C._set_grad_enabled(False)
         try:
+            torch._C._set_grad_enabled(False)
             return function(*args, **kwargs)
         finally:
             torch._C._set_grad_enabled(True)

@@ -34,9 +34,12 @@ __all__ = [
 
 @dataclass(slots=True, eq=False)
 class Entered:
-    """A device or a stream that is the current one until this is left."""
+    """A device or a stream that is the current one until this is left, or no variable has it: Ctrl-C may be raised before one does."""
 
     context: Any
+
+    def __del__(self) -> None:
+        self.leave()
 
     def leave(self) -> None:
         """Ends it, once."""

@@ -48,9 +48,9 @@ def boxed(args):
     """The flat calling convention: takes a list, which it empties, and returns a tuple. Nothing is recorded for
     autograd, and autocast does not apply."""
 {check}    grad = torch.is_grad_enabled()
-    if grad:
-        torch._C._set_grad_enabled(False)
     try:
+        if grad:
+            torch._C._set_grad_enabled(False)
         if torch._C._is_any_autocast_enabled():
             with torch._C._DisableAutocast():
                 return {main}(args)
