@@ -37,6 +37,7 @@ class Tied(torch.nn.Module):
         self.first = torch.nn.Linear(8, 8, bias=False)
         self.second = torch.nn.Linear(8, 8, bias=False)
         self.second.weight = self.first.weight
+        self.shift: Tensor
         self.register_buffer("shift", torch.arange(float(1 << 20)))  # mapped, not copied
 
     def forward(

@@ -107,11 +107,11 @@ class GraphReader:
             case {"operator": name}:
                 return self._operator(name)
             case {"higher_order": name}:
-                if name not in _CONTROL:
-                    self._ask(f"higher_order::{name}")
                 found = getattr(torch.ops.higher_order, name, None)  # operators are found by name
                 if not isinstance(found, torch._ops.HigherOrderOperator):
                     raise _missing(f"higher-order operator {name}")
+                if name not in _CONTROL:
+                    self._ask(f"higher_order::{name}")
                 return found
             case {"function": name} if name in FUNCTIONS_BY_NAME:
                 return FUNCTIONS_BY_NAME[name]
