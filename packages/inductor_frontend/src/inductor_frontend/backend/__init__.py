@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from torch._functorch import config as functorch_config
 from torch.fx import GraphModule
 
 from inductor_frontend.backend.function import compile_function
@@ -26,4 +27,14 @@ def wrapper_ir_backend(
     Compiled code never enters torch's caches, nor comes from them. Raises CaptureError (FE103 for options and
     modes that are not understood), HookError, ConversionError and BackendError.
     """
+    if _is_ahead():
+        from inductor_frontend.backend.ahead import compile_ahead  # which few ask for
+
+        return compile_ahead(gm, example_inputs, options, mode)
     return compile_function(lend(gm, example_inputs), example_inputs, BackendOptions.parse(options, mode))
+
+
+def _is_ahead() -> bool:
+    """Whether Dynamo compiles ahead of time, as its settings of AOTAutograd's cache for that tell."""
+    settings = ("bundled_autograd_cache", "force_non_lazy_backward_lowering", "bypass_autograd_cache_key")
+    return all(getattr(functorch_config, name, False) for name in settings)  # some are of newer torch
