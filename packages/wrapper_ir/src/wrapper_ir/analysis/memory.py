@@ -36,7 +36,21 @@ class MemoryUse:
 
 def memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     """Memory of one call of `function` (not recursive), above what its caller holds; donated arguments count as
-    the caller's."""
+    the caller's. Worked out once for each function, however many calls there are."""
+    return analyses.get_for(function, _UseUnder(sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class _UseUnder:
+    """The analysis `memory_use` under these sizes."""
+
+    sizes: Sizes
+
+    def __call__(self, function: Function, analyses: Analyses) -> MemoryUse:
+        return _memory_use(function, analyses, self.sizes)
+
+
+def _memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     live = analyses.get_for(function, analyse_liveness)
     calls = _calls(function, analyses, sizes)
     count = len(function.body)

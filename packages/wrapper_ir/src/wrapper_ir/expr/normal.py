@@ -125,15 +125,20 @@ def scale_poly(poly: Poly, scale: int) -> Poly:
 
 
 def _product(polys: list[Poly]) -> Poly:
+    """The product, multiplied out unless that is too much: then sums stay factors, each as it is, so that the size of the result
+    grows with the number of factors, not exponentially."""
+    kept: Monomial = ()
+    if math.prod(max(1, len(poly.terms)) for poly in polys) > _MAX_TERMS:
+        kept = tuple(poly.to_expr() for poly in polys if len(poly.terms) > 1)
+        polys = [poly for poly in polys if len(poly.terms) <= 1]
     result = _poly({(): 1})
     for poly in polys:
         if _is_too_long(result, poly):
-            # Too much to multiply out: keep this product as factors.
             factors = [p.to_expr() for p in (result, poly)]
             result = _poly({tuple(sorted(factors, key=factor_key)): 1})
             continue
         result = _poly(product(result.terms, poly.terms))
-    return result
+    return _poly(times(result.terms, kept))
 
 
 def _is_too_long(a: Poly, b: Poly) -> bool:

@@ -71,8 +71,13 @@ class ReorderForMemory(Pass):
 _FIXED = (DebugValue, EnterMemoryPool, ResizeStorage, SetStorage, Slot)
 
 
+def _hints(analyses: Analyses) -> Sizes:
+    """One assignment for all functions, under which the memory of each is worked out once."""
+    return Sizes(analyses.program)
+
+
 def _use(analyses: Analyses, name: str) -> MemoryUse:
-    return memory_use(analyses.functions[name], analyses, Sizes(analyses.program))
+    return memory_use(analyses.functions[name], analyses, analyses.get(_hints))
 
 
 def _is_lower(new: MemoryUse, old: MemoryUse) -> bool:
@@ -98,7 +103,7 @@ def _problem(function: Function, analyses: Analyses, steps: Sequence[Step]) -> O
     """The steps as tasks, the storages that the function owns as buffers."""
     live = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
-    sizes = Sizes(analyses.program)
+    sizes = analyses.get(_hints)
     users: dict[Value, dict[int, None]] = {root: {} for root in live.aliasing.owned}
     for at, step in enumerate(steps):
         for op in (function.body[position] for position in step.ops):

@@ -36,9 +36,13 @@ def nonneg(e: Expr, ranges: Ranges) -> bool:
 
 def follows(e: Expr, ranges: Ranges, facts: Sequence[Terms]) -> bool:
     """Whether `e >= 0` follows from the ranges and from facts, which are polynomials that are not negative."""
+    if not facts:
+        return False
     terms = dict(terms_of(e))
+    if len(terms) > _MAX_TERMS:
+        return False
     # By depth: what follows from one fact is found however many other facts there are.
-    return bool(facts) and any(_Search(ranges, facts).reaches(terms, depth) for depth in range(1, _DEPTH + 1))
+    return any(_Search(ranges, facts).reaches(terms, depth) for depth in range(1, _DEPTH + 1))
 
 
 class _Search:
@@ -55,7 +59,7 @@ class _Search:
         if key in self._seen or self._steps <= 0:
             return False
         self._seen.add(key)
-        self._steps -= 1
+        self._steps -= 1 + len(terms) // _MAX_TERMS
         if nonneg(Poly(terms).to_expr(), self._ranges):
             return True
         if depth == 0 or len(terms) > _MAX_TERMS:

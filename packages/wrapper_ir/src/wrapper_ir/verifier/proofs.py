@@ -191,6 +191,8 @@ class Proofs:
         if reduced is not e and nonneg(reduced, ranges):
             return True
         names = e.free_symbols | reduced.free_symbols
+        if bounds(reduced, {name: self._range(name, (Side.LOWER, Side.UPPER)) for name in names}).high < 0:
+            return False  # whatever else is known
         if self._at_levels(reduced, names, sizes, [], rest):
             return True
         facts, more = self._assumptions.about(names, sizes)

@@ -1,30 +1,37 @@
 """Slots lie inside their pools, and share no bytes while they are there.
 
 A slot is there from its op to its `free`. A callee that is given a storage may use all of it: nothing else that is there
-may lie in it. Slots at constant places stand in order, so that one more is compared with few of them.
+may lie in it. Slots whose places are proved to follow each other stand in order, so that one more is compared with few of them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from math import gcd
 
 from wrapper_ir import ops
-from wrapper_ir.expr import Expr, Int
+from wrapper_ir.expr import Expr, Int, Monomial
 from wrapper_ir.layout import slot_alignment
 from wrapper_ir.structure import call_args
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
+from wrapper_ir.verifier.inequalities import terms_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["Pools", "Tenant", "Tenants"]
 
 
-@dataclass(frozen=True, slots=True)
+_Factor = frozenset[tuple[Monomial, int]]
+"""A polynomial without a common divisor."""
+_Before = Callable[[Size, Size], bool]
+"""Whether the first size is proved to be no more than the second."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Tenant:
     """A slot that is there: bytes [start, end) of its pool."""
 
@@ -32,52 +39,87 @@ class Tenant:
     start: Size
     end: Size
     nbytes: Expr
+    factor: _Factor | None
+    low: int
+    high: int
+    """Where `start` and `end` are numbers times one `factor`: these numbers."""
+
+    @classmethod
+    def of(cls, op: ops.Slot) -> Tenant:
+        """The slot that an op makes."""
+        nbytes = op.result.type.nbytes
+        start, end = as_size(op.offset), as_size(op.offset + nbytes)
+        (one, low), (other, high) = _number_of(start), _number_of(end)
+        same = not one or one == other
+        return cls(op.result, start, end, nbytes, other if same and other else None, low, high)
+
+    def is_before(self, other: Tenant, proves: _Before) -> bool:
+        """Whether it is proved to end before the other one starts. Both end after they start, so that a factor that they have in
+        common is not negative."""
+        if self.factor is not None and self.factor == other.factor:
+            return self.high <= other.low
+        return proves(self.end, other.start)
+
+
+def _number_of(size: Size) -> tuple[_Factor, int]:
+    """A size as a number times a factor; no factor for 0."""
+    if isinstance(size, int):
+        return (frozenset({((), 1)}) if size else frozenset(), size)
+    terms = terms_of(size)
+    number = gcd(*terms.values())
+    return frozenset((monomial, scale // number) for monomial, scale in terms.items()), number
 
 
 @dataclass(slots=True)
 class Tenants:
-    """The slots of one pool that are there. Those at constant places share no bytes, so their order is one by start and
-    by end; a query is a binary search and one comparison for each overlap."""
+    """The slots of one pool that are there. Those in `ordered` are proved to follow each other, so that one more is compared with
+    few of them: a binary search finds its neighbours, and what is beyond those follows."""
 
-    starts: list[int] = field(default_factory=list)
-    fixed: list[Tenant] = field(default_factory=list)
+    proves: _Before
+    ordered: list[Tenant] = field(default_factory=list)
     others: dict[Value, Tenant] = field(default_factory=dict)
-    """Where symbols are in a place, or bytes are shared (which is reported)."""
+    """Whose order is open, or that share bytes (which is reported)."""
 
-    def near(self, tenant: Tenant) -> Iterator[Tenant]:
-        """Those that `tenant` may share bytes with, at constant places those that it does."""
-        yield from self.others.values()
-        start, end = tenant.start, tenant.end
-        if not isinstance(start, int) or not isinstance(end, int):
-            yield from self.fixed
-            return
-        at = bisect_left(self.starts, end)
-        while at > 0 and self._end(at - 1) > start:
-            at -= 1
-            yield self.fixed[at]
+    def place(self, tenant: Tenant) -> int | None:
+        """Where in `ordered` a slot is, or may be put: it shares no bytes with any there. None where that is not proved."""
+        low, high = 0, len(self.ordered)
+        if high and self.ordered[-1].is_before(tenant, self.proves):
+            return high  # most slots begin after all others
+        while low < high:
+            middle = (low + high) // 2
+            other = self.ordered[middle]
+            if other is tenant:
+                return middle
+            if other.is_before(tenant, self.proves):
+                low = middle + 1
+            elif tenant.is_before(other, self.proves):
+                high = middle
+            else:
+                return None
+        return low
 
-    def _end(self, at: int) -> int:
-        end = self.fixed[at].end
-        assert isinstance(end, int)
-        return end
+    def near(self, tenant: Tenant, at: int | None) -> list[Tenant]:
+        """Those that a slot may share bytes with, where `at` is its place."""
+        return [*self.others.values(), *(self.ordered if at is None else ())]
 
-    def add(self, tenant: Tenant, *, apart: bool) -> None:
-        """A slot begins; `apart` says that it overlaps none."""
-        if apart and isinstance(tenant.start, int) and isinstance(tenant.end, int):
-            at = bisect_left(self.starts, tenant.start)
-            self.starts.insert(at, tenant.start)
-            self.fixed.insert(at, tenant)
-        else:
+    def add(self, tenant: Tenant, at: int | None) -> None:
+        """A slot begins; `at` is its place."""
+        if at is None:
             self.others[tenant.slot] = tenant
+        else:
+            self.ordered.insert(at, tenant)
 
     def remove(self, tenant: Tenant) -> None:
         """A slot ends."""
-        if self.others.pop(tenant.slot, None) is None and isinstance(tenant.start, int):
-            at = bisect_left(self.starts, tenant.start)
-            del self.starts[at], self.fixed[at]
+        if self.others.pop(tenant.slot, None) is not None:
+            return
+        at = self.place(tenant)
+        if at is None or at == len(self.ordered) or self.ordered[at] is not tenant:
+            at = self.ordered.index(tenant)
+        del self.ordered[at]
 
     def __iter__(self) -> Iterator[Tenant]:
-        yield from self.fixed
+        yield from self.ordered
         yield from self.others.values()
 
 
@@ -88,13 +130,13 @@ class Pools(Check):
         super().__init__(facts)
         body = facts.function.body
         self.pools: dict[Value, Tenants] = {
-            op.result: Tenants()
+            op.result: Tenants(facts.proofs.proves)
             for op in body
             if isinstance(op, ops.AllocStorage) and op.purpose is ops.AllocPurpose.POOL
         }
         slots = [op for op in body if isinstance(op, ops.Slot)]
         for op in slots:
-            self.pools.setdefault(op.pool, Tenants())
+            self.pools.setdefault(op.pool, Tenants(facts.proofs.proves))
         self.plain = {
             op.result
             for op in body
@@ -128,16 +170,16 @@ class Pools(Check):
             )
             self.report("WIR275", f"%{slot.name} is a slot, which {what}", position)
         self.aligned(position, op)
-        start, nbytes = as_size(op.offset), as_size(slot.type.nbytes)
-        tenant = Tenant(slot, start, as_size(op.offset + slot.type.nbytes), slot.type.nbytes)
+        tenant = Tenant.of(op)
         self.inside(position, pool, tenant)
+        if as_size(slot.type.nbytes) == 0:
+            return
         found = self.pools[pool]
-        near = [] if nbytes == 0 else list(found.near(tenant))
-        for other in near:
+        at = found.place(tenant)
+        for other in found.near(tenant, at):
             self.apart(position, tenant, other)
-        if nbytes != 0:
-            self.tenants[slot] = tenant
-            found.add(tenant, apart=all(other.slot in found.others for other in near))
+        self.tenants[slot] = tenant
+        found.add(tenant, at)
 
     def aligned(self, position: int, op: ops.Slot) -> None:
         """A slot has the alignment of its type, if its pool has it too."""
