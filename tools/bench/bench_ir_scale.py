@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tools.bench.growing_programs import FAMILIES
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import best_seconds
 from wrapper_ir import check, from_json, load, parse_program, print_program, save, to_json
@@ -24,8 +25,9 @@ from wrapper_ir.atoms import SizeOf
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
 from wrapper_ir.expr import Sym
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.passes import EliminateDeadOps, compare, derive_frees
+from wrapper_ir.passes import EliminateDeadOps, PlanMemory, compare, derive_frees
 from wrapper_ir.program import Program, SymbolDef
+from wrapper_ir.report import memory_report
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
 from wrapper_ir.types import DType, TensorType
@@ -121,6 +123,33 @@ def measure(program: Program, folder: Path) -> dict[str, float]:
     return found
 
 
+def _family_row(name: str) -> list[object]:
+    """What a family of programs takes at three sizes, each twice the one before, and how the last doubling grows."""
+    make, first = FAMILIES[name]
+    cells: list[object] = [name]
+    totals = []
+    for parts in (first, 2 * first, 4 * first):
+        program = derive_frees(parse_program(make(parts)))
+        steps: tuple[Callable[[], object], ...] = (
+            lambda program=program: check(program),  # type: ignore[misc]  # bound now
+            lambda program=program: memory_report(program),  # type: ignore[misc]
+            lambda program=program: PlanMemory().run(program),  # type: ignore[misc]
+        )
+        seconds = [
+            _seconds(step) if name not in _NO_SIZES or at == 0 else 0.0 for at, step in enumerate(steps)
+        ]
+        totals.append(seconds)
+    for before, last in zip(totals[1], totals[2], strict=True):
+        cells.append(f"{last:.3f} ({last / before:.2f})" if before else "")
+    return [*cells, 4 * first]
+
+
+_NO_SIZES = ("product of sums",)
+"""Families whose bytes under the hints are no int64: there is no memory to tell."""
+FAMILY_HEADERS = ("family", "verify, s (growth)", "memory", "plan-memory", "parts")
+FAMILY_TEXT = """Families of programs that grow in one way each. Growth is the time over that of half as many parts: 2.0 is linear."""
+
+
 def _import_seconds() -> float:
     """Best time of `import wrapper_ir` in a new process, above that of an empty one."""
 
@@ -157,6 +186,7 @@ def main() -> None:
     options = parser.parse_args()
     measured = ["Fixed sizes:", report(options.sizes, dynamic=False)]
     measured += ["A symbolic batch size:", report(options.sizes, dynamic=True)]
+    measured += [FAMILY_TEXT, table(FAMILY_HEADERS, map(_family_row, FAMILIES))]
     measured += [f"`import wrapper_ir`: {_import_seconds():.3f} s above an empty process."]
     text = page(
         "Programs of up to 100,000 ops",

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import TypeAlias
 
 from wrapper_ir.errors import PassError
@@ -15,6 +16,7 @@ __all__ = [
     "Placement",
     "check_placement",
     "height",
+    "least_height",
     "live_bytes",
     "peak_bytes",
     "read_csv",
@@ -67,6 +69,13 @@ def live_bytes(buffers: Iterable[Buffer], alignment: int = 1) -> list[tuple[int,
 def peak_bytes(buffers: Iterable[Buffer]) -> int:
     """The most bytes that are needed at one time: no placement takes fewer."""
     return max((live for _, live in live_bytes(buffers)), default=0)
+
+
+def least_height(buffers: Sequence[Buffer]) -> int:
+    """Bytes that any placement takes at least: as `peak_bytes`, and each buffer but the topmost ends where another may begin."""
+    alignment = gcd(*(b.alignment for b in buffers))
+    rounded = max((live for _, live in live_bytes(buffers, alignment)), default=0)
+    return max(peak_bytes(buffers), rounded - max((-b.size % alignment for b in buffers), default=0))
 
 
 def check_placement(buffers: Sequence[Buffer], offsets: Placement) -> None:

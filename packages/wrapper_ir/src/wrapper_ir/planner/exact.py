@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from wrapper_ir.planner.buffers import Buffer, Placement, aligned, height, live_bytes, peak_bytes
+from wrapper_ir.planner.buffers import Buffer, Placement, aligned, height, least_height, live_bytes
 
 __all__ = ["Found", "exact"]
 
@@ -31,9 +31,9 @@ def exact(buffers: Sequence[Buffer], start: Placement, steps: int) -> Found:
     looks at all buffers that are left, and goes one call deeper: of more than 600 buffers, none is looked at.
     """
     if len(buffers) > _MOST:
-        return Found(start, height(buffers, start) <= peak_bytes(buffers), 0)
+        return Found(start, height(buffers, start) <= least_height(buffers), 0)
     given = steps
-    best, highest, lowest = start, height(buffers, start), peak_bytes(buffers)
+    best, highest, lowest = start, height(buffers, start), least_height(buffers)
     share = max(len(buffers) + len(buffers) // 4, steps // 32)
     orders = [sorted(buffers, key=key) for key in _keys(buffers)]
     guessed = target = lowest  # below `lowest` there is no placement, below `guessed` none was found

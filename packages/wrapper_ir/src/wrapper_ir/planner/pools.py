@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 
-from wrapper_ir.planner.buffers import Buffer, Placement, height, peak_bytes
+from wrapper_ir.planner.buffers import Buffer, Placement, height, least_height
 from wrapper_ir.planner.search import SearchBudget, pack
 
 __all__ = ["Pool", "held_bytes", "plan_pools"]
@@ -118,7 +118,7 @@ class _Joiner:
                 continue
             buffers = (*other.buffers, *pool.buffers)
             self.steps -= 8 * len(buffers)
-            if not apart and not self._fits(pool, other, peak_bytes(buffers)):
+            if not apart and not self._fits(pool, other, least_height(buffers)):
                 continue
             self.steps -= len(buffers) ** 2
             joined = _pool(buffers, self.packer)

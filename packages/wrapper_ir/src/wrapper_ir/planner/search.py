@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from wrapper_ir.planner.buffers import Buffer, Placement, height, peak_bytes
+from wrapper_ir.planner.buffers import Buffer, Placement, height, least_height, peak_bytes
 from wrapper_ir.planner.exact import exact
 from wrapper_ir.planner.greedy import best_fit, by_area, by_size
 
@@ -59,7 +59,7 @@ def pack(
     which are taken from the budget."""
     if algorithm is not Algorithm.BEST:
         return PACKERS[algorithm](buffers)
-    bound = peak_bytes(buffers)
+    bound = least_height(buffers)
     found = best_fit(buffers)
     pairs = len(buffers) * peak_bytes(Buffer(b.name, b.begin, b.end, 1) for b in buffers)
     enough = bound if pairs <= _FEW_PAIRS else _NEAR * bound

@@ -1,0 +1,99 @@
+"""Families of programs that grow in one way each, as text: what takes more than linear time in one of them shows as a growth of its
+row. `bench_ir_scale` measures them, and tests count their work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+__all__ = ["FAMILIES"]
+
+_EXTERN = 'extern "demo::same(Tensor(a) self) -> Tensor(a)"'
+
+
+def _function(name: str, params: Sequence[str], body: Sequence[str], result: str, tail: str = "") -> str:
+    lines = "".join(f"  {line}\n" for line in (*body, f"return {result}"))
+    return f"func @{name}({', '.join(params)}){tail} {{\n{lines}}}\n"
+
+
+def _program(functions: Sequence[str], symbols: int = 0) -> str:
+    declared = "".join(f"symbol s{n} : int backed [2, 64] hint 8\n" for n in range(symbols))
+    return f"wir 0.3\ntarget cpu\n\n{declared}\n{_EXTERN}\n\n" + "\n".join(functions)
+
+
+def _inputs(symbols: int) -> tuple[list[str], list[str]]:
+    """Parameters, and ops that define a symbol by each."""
+    params = [f"%x{n}: f32[s{n}]" for n in range(symbols)]
+    return params, [f"define s{n} = size(%x{n}, 0)" for n in range(symbols)]
+
+
+def product_of_sums(n: int) -> str:
+    """Two slots of a pool of as many bytes as a product of `n` sums has."""
+    params, defines = _inputs(2 * n)
+    product = "*".join(f"(2*s{2 * k} + 3*s{2 * k + 1} - 1)" for k in range(n))
+    body = [
+        *defines,
+        f"%p = alloc_storage 64*{product} pool",
+        f"%a = slot %p : 32*{product}",
+        f"%b = slot %p + 32*{product} : 32*{product}",
+        "free %a",
+        "free %b",
+        "free %p",
+    ]
+    return _program([_function("main", params, body, "%x0")], 2 * n)
+
+
+def symbolic_slots(n: int) -> str:
+    """`n` slots of one symbolic pool, which are there at once."""
+    params, defines = _inputs(1)
+    body = [*defines, f"%p = alloc_storage {64 * n}*s0 pool"]
+    for k in range(n):
+        body += [
+            f"%s{k} = slot %p + {64 * k}*s0 : 64*s0",
+            f"%v{k} = view %s{k} : f32[s0]",
+            f"copy %v{k}, %x0",
+        ]
+    body += [f"copy %x0, %v{k}" for k in range(n)]
+    body += [*(f"free %s{k}" for k in range(n)), "free %p"]
+    return _program([_function("main", params, body, "%x0")], 1)
+
+
+def alias_calls(n: int) -> str:
+    """`n` calls of an operator whose result shares bytes with its argument, one on the other."""
+    body = [f"%y{k + 1} = call demo::same(%y{k}) : f32[8]" for k in range(n)]
+    return _program([_function("main", ["%y0: f32[8]"], body, f"%y{n}")])
+
+
+def switches(n: int) -> str:
+    """`n` switches, each of what the one before gives."""
+    body = [f"%y{k + 1} = cond %p then @f else @g (%y{k}) : f32[8]" for k in range(n)]
+    made = ["%y = alloc f32[8]", "copy %y, %x"]
+    functions = [_function("main", ["%y0: f32[8]", "%p: bool"], body, f"%y{n}")]
+    return _program([*functions, *(_function(name, ["%x: f32[8]"], made, "%y") for name in "fg")])
+
+
+def call_tree(n: int) -> str:
+    """`n` functions, each of which calls the next one twice."""
+    functions = []
+    for k in range(n):
+        body = [
+            "%t = alloc f32[8]",
+            "copy %t, %x",
+            f"%y = call_subgraph @f{k + 1}(%t) : f32[8]",
+            f"%z = call_subgraph @f{k + 1}(%y) : f32[8]",
+        ]
+        functions.append(_function(f"f{k}" if k else "main", ["%x: f32[8]"], body, "%z"))
+    last = _function(f"f{n}", ["%x: f32[8]"], ["%y = alloc f32[8]", "copy %y, %x"], "%y")
+    return _program([*functions, last])
+
+
+FAMILIES: Mapping[str, tuple[Callable[[int], str], int]] = MappingProxyType(
+    {
+        "product of sums": (product_of_sums, 8),
+        "symbolic slots": (symbolic_slots, 200),
+        "alias calls": (alias_calls, 400),
+        "switches": (switches, 100),
+        "call tree": (call_tree, 8),
+    }
+)
+"""By name, a program of a number of parts, and the number of parts to begin with."""
