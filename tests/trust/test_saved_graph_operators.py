@@ -69,7 +69,7 @@ def rewritten(path: Path, change: Callable[[list[dict[str, Any]]], None]) -> Pat
     return other
 
 
-@pytest.mark.parametrize("name", ["wrap", "print", "call_torchbind", "map_impl", "cond_then", "with_effects"])
+@pytest.mark.parametrize("name", ["wrap", "print", "call_torchbind", "map_impl", "with_effects"])
 def test_higher_order_nodes_of_saved_graphs(tmp_path: Path, name: str) -> None:
     path = tmp_path / "graph.wir"
     fx_converter.save(fx_converter.convert(artifact(RELU)), path)
