@@ -160,11 +160,13 @@ class Diagnostic:
     """The source op and file:line from the op's provenance, if known."""
 
     def __str__(self) -> str:
+        from wrapper_ir.quoting.escapes import printable  # its package raises errors
+
         place = f" in @{self.function}" if self.function else ""
         place += f" op {self.op_index}" if self.op_index >= 0 else ""
-        text = f"[{self.code}] {self.check}{place}: {self.message}"
+        text = printable(f"[{self.code}] {self.check}{place}: {self.message}")
         if self.source:
-            text += f"\n  from {self.source}"
+            text += f"\n  from {printable(self.source)}"
         return text + (f"\n{self.context}" if self.context else "")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from wrapper_ir.cli.options import as_json
+from wrapper_ir.cli.output import echo
 from wrapper_ir.errors import StoreError
 from wrapper_ir.store import Cache, StoreStatistics, Trimmed, open_cache, parse_size, read_settings
 
@@ -60,16 +61,16 @@ def show(as_json: bool) -> None:
             "limit_bytes": cache.settings.limit_bytes,
             "namespaces": namespaces,
         }
-        click.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
         return
     held = sum(size for _, size in usage.values())
-    click.echo(f"{_folder(cache)}: {_shown(held)} of {_shown(cache.settings.limit_bytes)}")
+    echo(f"{_folder(cache)}: {_shown(held)} of {_shown(cache.settings.limit_bytes)}")
     rows: list[tuple[str, ...]] = [("", "entries", "size", "hits", "misses", "evicted", "damaged")]
     rows += [_row(name, entries, size, totals[name]) for name, (entries, size) in usage.items()]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows if usage else []:
         numbers = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        click.echo("  ".join((row[0].ljust(widths[0]), *numbers)))
+        echo("  ".join((row[0].ljust(widths[0]), *numbers)))
 
 
 @cache_group.command("trim")
@@ -112,7 +113,7 @@ def _folder(cache: Cache) -> str:
 def _report(done: Trimmed) -> None:
     entries = sum(done.entries.values())
     kept = f"; {done.in_use} in use stay" if done.in_use else ""
-    click.echo(f"removed {entries} entries ({_shown(done.bytes)}), {_shown(done.left)} left{kept}")
+    echo(f"removed {entries} entries ({_shown(done.bytes)}), {_shown(done.left)} left{kept}")
 
 
 def _row(name: str, entries: int, size: int, counts: StoreStatistics) -> tuple[str, ...]:

@@ -10,8 +10,10 @@ from typing import Any, Unpack
 import click
 
 from wrapper_ir.cli.files import read_artifact
+from wrapper_ir.cli.output import echo
 from wrapper_ir.cli.subjects import SubjectChoices, make_subject, subject_options
 from wrapper_ir.files import read_text
+from wrapper_ir.quoting import printable
 
 __all__ = ["COMMANDS"]
 
@@ -43,13 +45,13 @@ def hunt(
     options = HuntOptions(nan_only=nan_only, ignore=ignore, every_op=every_op, limits=limits)
     found = find(subject, options)
     if found is None:
-        click.echo(
+        echo(
             "nothing is bad: every tensor that the program computes is finite"
             + (" or infinite" if nan_only else "")
         )
         return
     for line in bad_lines(found):
-        click.echo(line)
+        echo(printable(line))
     sys.exit(1)
 
 
@@ -99,7 +101,7 @@ def compare(first: str, second: str | None, **options: Any) -> None:
     run: Any = {name: value for name, value in options.items() if name not in names}
     notes, found = compared(one, two, choices, run)
     for line in (*notes, *comparison_lines(found)):
-        click.echo(line)
+        echo(printable(line))
     if notes or not found.agree:
         sys.exit(1)
 
@@ -166,7 +168,7 @@ def replay(file: str, ops: str, output: str, **choices: Unpack[SubjectChoices]) 
     piece = replay_piece(make_subject(read_artifact(file, choices["public_key"]), choices), parse_range(ops))
     save(piece, output)
     stored = sum(data.nbytes for data in piece.constants.values())
-    click.echo(f"{output}: {len(piece.program.main.body)} ops, {stored} bytes of constants")
+    echo(f"{output}: {len(piece.program.main.body)} ops, {stored} bytes of constants")
 
 
 @click.command()

@@ -10,6 +10,8 @@ import click
 
 from wrapper_ir.cli.files import read_artifact
 from wrapper_ir.cli.options import allow_operator, as_json, hint, hints_of, public_key
+from wrapper_ir.cli.output import echo
+from wrapper_ir.quoting import printable
 
 if TYPE_CHECKING:
     from wrapper_ir.cli.run import RunChoices
@@ -32,7 +34,7 @@ def capture(model: str, output: str, name: str) -> None:
     artifact = frontend(name).capture(captured, args, kwargs, **options)
     noted = {**artifact.metadata, "capture": json.dumps({"frontend": name, "model": model})}
     save(dataclasses.replace(artifact, metadata=noted), output)
-    click.echo(f"{output}: {sum(len(f.body) for f in artifact.program.functions)} ops")
+    echo(f"{output}: {sum(len(f.body) for f in artifact.program.functions)} ops")
 
 
 @click.command()
@@ -60,10 +62,10 @@ def run(
     artifact = read_artifact(file, public_key)
     done = run_artifact(artifact, hints_of(artifact.program, hints), choices)
     if as_json:
-        click.echo(json.dumps(done.to_json(), indent=2, default=str))
+        echo(json.dumps(done.to_json(), indent=2, default=str))
         return
     for line in done.lines():
-        click.echo(line)
+        echo(printable(line))
 
 
 COMMANDS: tuple[click.Command, ...] = (capture, run)

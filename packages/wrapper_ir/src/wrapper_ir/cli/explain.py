@@ -9,6 +9,7 @@ import click
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.cli.files import read_any
 from wrapper_ir.cli.options import as_json, public_key
+from wrapper_ir.cli.output import echo
 
 __all__ = ["COMMANDS"]
 
@@ -66,12 +67,12 @@ def explain(
     names = [name for name in emitters if name != "none"]
     explanation = explain_artifact(artifact, names, ExplainOptions(name=Path(file).stem))
     if share:
-        click.echo(share_text(line_share([explanation])), nl=False)
+        echo(share_text(line_share([explanation])), nl=False)
     elif as_json:
-        click.echo(explanation_json(explanation), nl=False)
+        echo(explanation_json(explanation), nl=False)
     else:
         chosen = [op for query in queries for op in find_ops(explanation, query)]
-        click.echo(explanation_text(explanation, chosen if queries else None), nl=False)
+        echo(explanation_text(explanation, chosen if queries else None), nl=False)
 
 
 COMMANDS: tuple[click.Command, ...] = (explain,)

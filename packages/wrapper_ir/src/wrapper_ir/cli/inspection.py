@@ -11,7 +11,9 @@ import click
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.cli.files import read_any, read_program
 from wrapper_ir.cli.options import as_json, hint, hints_of, public_key
+from wrapper_ir.cli.output import echo
 from wrapper_ir.errors import VerificationError
+from wrapper_ir.quoting import printable
 
 __all__ = ["COMMANDS"]
 
@@ -33,7 +35,7 @@ def print_command(file: str, as_json: bool, kernels: bool, head: int, public_key
         program = dataclasses.replace(program, kernels=())
     text = to_json(program) if as_json else print_program(program)
     lines = text.splitlines()
-    click.echo("\n".join(lines[:head] if head else lines))
+    echo("\n".join(lines[:head] if head else lines))
 
 
 @click.command()
@@ -52,7 +54,7 @@ def lower(file: str, persistent_buffers: bool, public_key: str | None) -> None:
     found = read_any(file, public_key)
     artifact = found if isinstance(found, Artifact) else bare_artifact(found)
     check(artifact)
-    click.echo(
+    echo(
         print_plan(lower_artifact(artifact, LoweringOptions(persistent_buffers=persistent_buffers))), nl=False
     )
 
@@ -76,23 +78,21 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
     except VerificationError as error:
         if as_json:
             findings = [dataclasses.asdict(d) for d in error.diagnostics]
-            click.echo(json.dumps({"valid": False, "findings": findings}, indent=2, default=str))
+            echo(json.dumps({"valid": False, "findings": findings}, indent=2, default=str))
         else:
             for diagnostic in error.diagnostics:
-                click.echo(str(diagnostic))
-            click.echo(f"{len(error.diagnostics)} finding(s)")
+                echo(str(diagnostic))
+            echo(f"{len(error.diagnostics)} finding(s)")
         sys.exit(1)
     ops = sum(len(f.body) for f in program.functions)
     left = len(missing_checks(program, analyses=analyses))
     if as_json:
         signed = public_key is not None
-        click.echo(
-            json.dumps({"valid": True, "ops": ops, "run_time_checks": left, "signed": signed}, indent=2)
-        )
+        echo(json.dumps({"valid": True, "ops": ops, "run_time_checks": left, "signed": signed}, indent=2))
         return
     if public_key is not None:
-        click.echo(f"signed with the private key of {public_key}")
-    click.echo(f"ok: {ops} ops" + (f", {left} check(s) at run time" if left else ""))
+        echo(f"signed with the private key of {public_key}")
+    echo(f"ok: {ops} ops" + (f", {left} check(s) at run time" if left else ""))
 
 
 @click.command()
@@ -114,7 +114,7 @@ def stats(file: str, hints: tuple[tuple[str, int], ...], public_key: str | None,
     buffers = RegisterBuffers().choices(analyses)
     totals = registration_totals(buffers)
     if as_json:
-        click.echo(
+        echo(
             json.dumps(
                 {
                     **dataclasses.asdict(found),
@@ -127,13 +127,13 @@ def stats(file: str, hints: tuple[tuple[str, int], ...], public_key: str | None,
         )
         return
     for name, value in found.rows():
-        click.echo(f"{name:<30}{value}")
+        echo(f"{name:<30}{value}")
     for choice in choices:
-        click.echo(f"{'collective':<30}{choice}")
+        echo(printable(f"{'collective':<30}{choice}"))
     if buffers:
-        click.echo(f"{'registered':<30}{totals}")
+        echo(f"{'registered':<30}{totals}")
     for found_buffers in buffers:
-        click.echo(f"{'buffers':<30}{found_buffers}")
+        echo(printable(f"{'buffers':<30}{found_buffers}"))
 
 
 @click.command()
@@ -147,7 +147,7 @@ def diff(old: str, new: str, names: bool, public_key: str | None) -> None:
 
     text = diff_programs(read_program(old, public_key), read_program(new, public_key), names=names)
     if text:
-        click.echo(text)
+        echo(text)
         sys.exit(1)
 
 

@@ -6,6 +6,7 @@ import click
 
 from wrapper_ir.cli.files import read_artifact
 from wrapper_ir.cli.options import hint, hints_of, public_key
+from wrapper_ir.cli.output import echo
 
 __all__ = ["COMMANDS"]
 
@@ -37,7 +38,7 @@ def compile_command(
     save(artifact, output)
     size = sum({binary.key: len(binary.image) for binary in artifact.binaries}.values())
     shown = ", ".join(archs or [artifact.program.target.arch])
-    click.echo(f"{output}: {len(artifact.binaries)} kernel(s) for {shown}, {size} bytes")
+    echo(f"{output}: {len(artifact.binaries)} kernel(s) for {shown}, {size} bytes")
 
 
 @click.command()
@@ -75,7 +76,7 @@ def tune(
     tuned = tuned_artifact(artifact, None if replay else machine, [read_artifact(r) for r in records], given)
     check(tuned)
     save(tuned, output)
-    click.echo(f"{output}: {len(tuned.program.kernels)} kernels")
+    echo(f"{output}: {len(tuned.program.kernels)} kernels")
 
 
 COMMANDS: tuple[click.Command, ...] = (compile_command, tune)

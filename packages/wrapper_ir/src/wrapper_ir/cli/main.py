@@ -26,6 +26,7 @@ from wrapper_ir.cli import (
     transform,
     view,
 )
+from wrapper_ir.cli.output import echo
 from wrapper_ir.errors import WirError
 
 __all__ = ["main"]
@@ -65,7 +66,7 @@ def _one_message(ctx: click.Context | None) -> Iterator[None]:
 def _fail(ctx: click.Context | None, error: Exception, message: str) -> NoReturn:
     if ctx is not None and ctx.params.get("traceback"):
         raise error
-    click.echo(f"wir: {message}", err=True)
+    echo(f"wir: {message}", err=True)
     sys.exit(2)
 
 
@@ -94,7 +95,7 @@ def completion(shell: str) -> None:
 
     script = get_completion_class(shell)
     assert script is not None  # one of the shells that click knows
-    click.echo(script(main, {}, "wir", "_WIR_COMPLETE").source())
+    echo(script(main, {}, "wir", "_WIR_COMPLETE").source())
 
 
 COMMANDS = (

@@ -9,6 +9,7 @@ import click
 
 from wrapper_ir.cli.files import read_program
 from wrapper_ir.cli.options import as_json, hint, hints_of, public_key
+from wrapper_ir.cli.output import echo
 from wrapper_ir.files import read_text
 
 __all__ = ["COMMANDS"]
@@ -47,11 +48,11 @@ def memory(
     if output is not None:
         write_report(report, output)
     if as_json:
-        click.echo(report_json(report), nl=False)
+        echo(report_json(report), nl=False)
     elif output is None:
-        click.echo(report_text(report), nl=False)
+        echo(report_text(report), nl=False)
     else:
-        click.echo(str(output))
+        echo(str(output))
 
 
 _SEARCHED, _STEPS = 500, 5_000
@@ -71,11 +72,11 @@ def _place(table: Path, output: Path | None, as_json: bool) -> None:
     if output is not None:
         output.write_text(write_csv(buffers, places["best"]), encoding="utf-8")
     if as_json:
-        click.echo(json.dumps({"buffers": len(buffers), "bound": bound, "heights": heights}, indent=2))
+        echo(json.dumps({"buffers": len(buffers), "bound": bound, "heights": heights}, indent=2))
         return
-    click.echo(f"{'buffers':<12}{len(buffers)}\n{'bound':<12}{bound}")
+    echo(f"{'buffers':<12}{len(buffers)}\n{'bound':<12}{bound}")
     for name, found in heights.items():
-        click.echo(f"{name:<12}{found}" + (f" ({found / bound:.3f} of the bound)" if bound else ""))
+        echo(f"{name:<12}{found}" + (f" ({found / bound:.3f} of the bound)" if bound else ""))
 
 
 COMMANDS: tuple[click.Command, ...] = (memory,)

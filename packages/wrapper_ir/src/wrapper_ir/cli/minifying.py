@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import click
-
 from wrapper_ir import save
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.cli.comparing import eager_subject, with_model_inputs
+from wrapper_ir.cli.output import echo
 from wrapper_ir.cli.run import checked_emitter
 from wrapper_ir.cli.subjects import SubjectChoices, make_subject
 from wrapper_ir.debugger.hunt import HuntOptions
@@ -88,11 +87,11 @@ def _write(found: Minified, check: Check, output: str, options: ModuleOptions) -
     else:
         text = module_text(found.artifact, check.text, options)
         if output == "-":
-            click.echo(text, nl=False)
+            echo(text, nl=False)
         else:
             Path(output).write_text(text, encoding="utf-8")
     for number, line in enumerate(lines):
-        click.echo(line if output == "-" or number else f"{output}: {line}", err=output == "-")
+        echo(line if output == "-" or number else f"{output}: {line}", err=output == "-")
 
 
 def _check(subject: Subject, artifact: Artifact, choices: MinifyChoices, run: SubjectChoices) -> Check:

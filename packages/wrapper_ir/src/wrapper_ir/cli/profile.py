@@ -9,6 +9,7 @@ import click
 
 from wrapper_ir.cli.files import read_artifact
 from wrapper_ir.cli.options import allow_operator, as_json, hint, hints_of, public_key
+from wrapper_ir.cli.output import echo
 
 __all__ = ["COMMANDS"]
 
@@ -83,7 +84,7 @@ def profile(
         trace.write_text(profile_trace(found), encoding="utf-8")
     if (folder := choices["metrics"]) is not None:
         write_metric_tables(artifact.program, found, folder, Path(file).name)
-    click.echo(profile_json(found) if as_json else profile_text(found, choices["head"]), nl=False)
+    echo(profile_json(found) if as_json else profile_text(found, choices["head"]), nl=False)
 
 
 COMMANDS: tuple[click.Command, ...] = (profile,)

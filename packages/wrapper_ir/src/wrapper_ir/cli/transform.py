@@ -8,6 +8,7 @@ import click
 
 from wrapper_ir.cli.files import read_artifact, read_program
 from wrapper_ir.cli.options import allow_operator, public_key
+from wrapper_ir.cli.output import echo
 
 __all__ = ["COMMANDS"]
 
@@ -16,7 +17,7 @@ def _list_passes(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     if value:
         from wrapper_ir.passes import describe_passes
 
-        click.echo(describe_passes())
+        echo(describe_passes())
         ctx.exit()
 
 
@@ -45,7 +46,7 @@ def opt(file: str, passes: tuple[str, ...], output: str, public_key: str | None)
         return
     program = run_pipeline(read_program(file, public_key), ",".join(passes))
     if output == "-":
-        click.echo(print_program(program), nl=False)
+        echo(print_program(program), nl=False)
     else:
         Path(output).write_text(print_program(program), encoding="utf-8")
 
@@ -63,7 +64,7 @@ def sign(file: str, key: str, output: str | None, password: bool) -> None:
 
     asked: str | None = click.prompt("Password", hide_input=True) if password else None
     write_signed(file, key, output, password=None if asked is None else asked.encode())
-    click.echo(f"{output or file}: signed")
+    echo(f"{output or file}: signed")
 
 
 @click.command()
@@ -80,7 +81,7 @@ def emit(file: str, target: str, output: Path, operators: tuple[str, ...], publi
     artifact = read_artifact(file, public_key)
     check(artifact)
     for path in checked_emitter(target, artifact, operators).write(artifact, output):
-        click.echo(str(path))
+        echo(str(path))
 
 
 COMMANDS: tuple[click.Command, ...] = (opt, sign, emit)

@@ -13,6 +13,7 @@ import click
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.cli.files import read_any
 from wrapper_ir.cli.options import hint, hints_of, public_key
+from wrapper_ir.cli.output import echo
 from wrapper_ir.program import Program
 
 if TYPE_CHECKING:
@@ -85,9 +86,9 @@ def view(
         page = diff_html(*sides, names=choices["names"])
     path = output or Path(tempfile.mkdtemp(prefix="wir-view-")) / "page.html"
     path.write_text(page, encoding="utf-8")
-    click.echo(str(path))
+    echo(str(path))
     if output is None and not webbrowser.open(path.absolute().as_uri()):
-        click.echo("no browser was found: open the file in one, or name a file by -o", err=True)
+        echo("no browser was found: open the file in one, or name a file by -o", err=True)
 
 
 def _options(file: str, program: Program, choices: ViewChoices) -> ViewOptions:

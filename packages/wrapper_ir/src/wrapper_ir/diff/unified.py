@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from wrapper_ir.diff.pairs import LinePair, pair_lines
 from wrapper_ir.diff.parts import ProgramPart, program_parts
 from wrapper_ir.program import Program
+from wrapper_ir.quoting import printable
 from wrapper_ir.text import print_lines
 
 __all__ = ["diff_programs"]
@@ -20,7 +21,7 @@ def diff_programs(old: Program, new: Program, *, context: int = 3, names: bool =
     for part in program_parts(old, new, names=names):
         changes = list(_changes(part, _shown(part, old, new), names))
         if any(change.mark != " " for change in changes):
-            title = f"{part.kind} @{part.name}" if part.name else part.kind
+            title = f"{part.kind} @{printable(part.name)}" if part.name else part.kind
             lines += [f"--- old {title}", f"+++ new {title}", *_hunks(changes, context)]
     return "\n".join(lines)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from wrapper_ir.explain.lookup import ops_by_source
 from wrapper_ir.explain.model import Choice, ExplainedFile, ExplainedOp, Explanation, Lead
+from wrapper_ir.quoting import printable
 
 __all__ = ["explanation_text"]
 
@@ -15,7 +16,7 @@ _WIDTH = 100
 
 def explanation_text(explanation: Explanation, ops: Sequence[ExplainedOp] | None = None) -> str:
     """The explanation for a reader at a terminal, ending in a newline; with `ops`, of these only."""
-    return "\n".join(_Text(explanation, ops).lines()) + "\n"
+    return "\n".join(map(printable, _Text(explanation, ops).lines())) + "\n"
 
 
 class _Text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wrapper_ir.errors import WirError
 from wrapper_ir.program import Function
+from wrapper_ir.quoting import printable
 from wrapper_ir.runtime.failures import add_place
 from wrapper_ir.text import print_excerpt
 
@@ -15,7 +16,7 @@ def op_place(function: Function, position: int) -> str:
     prov = function.body[position].prov
     source = ", ".join((*prov.nodes, *prov.ops, *prov.locations))
     where = f"in @{function.name}, op {position}" + (f", from {source}" if source else "")
-    return f"{where}:\n{print_excerpt(function, position)}"
+    return f"{printable(where)}:\n{print_excerpt(function, position)}"
 
 
 def add_context(error: Exception, function: Function, position: int) -> None:

@@ -6,6 +6,7 @@ is any text at all (quotes, line breaks, NUL, lone surrogates), and none of it m
 
 # Every module's own `__all__` says what is public; naming it here again would be a second list.
 from wrapper_ir.quoting.cpp_code import *
+from wrapper_ir.quoting.escapes import *
 from wrapper_ir.quoting.names import *
 from wrapper_ir.quoting.python_code import *
 from wrapper_ir.quoting.text_form import *

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from wrapper_ir.quoting.escapes import printable
 from wrapper_ir.quoting.names import Namer, ascii_identifier
-from wrapper_ir.quoting.text_form import printable
 
 __all__ = [
     "cpp_block_comment",

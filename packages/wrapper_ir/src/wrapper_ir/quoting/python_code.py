@@ -8,8 +8,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from wrapper_ir.quoting.escapes import printable
 from wrapper_ir.quoting.names import Namer, ascii_identifier
-from wrapper_ir.quoting.text_form import printable
 
 __all__ = [
     "is_python_name",

@@ -6,13 +6,20 @@ import re
 from functools import lru_cache
 
 from wrapper_ir.errors import ParseError
+from wrapper_ir.quoting.escapes import escape
 
-__all__ = ["plain_name", "printable", "quote", "symbol_name", "target_name", "unquote", "value_name"]
+__all__ = [
+    "plain_name",
+    "quote",
+    "symbol_name",
+    "target_name",
+    "unquote",
+    "value_name",
+]
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DOTTED = re.compile(r"[A-Za-z0-9_.]+")
 _TARGET = re.compile(r"[A-Za-z_]\w*(?:::[\w.]+)+", re.ASCII)
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = re.compile(r"\\(?:([\\\"nrt])|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.?))", re.DOTALL)
 _UNSAFE = re.compile(r'["\\]')
@@ -24,21 +31,7 @@ def quote(text: str) -> str:
         if '"' in text or "\\" in text:
             text = _UNSAFE.sub(r"\\\g<0>", text)
         return f'"{text}"'
-    return f'"{"".join(map(_escape, text))}"'
-
-
-def _escape(c: str) -> str:
-    if c in _ESCAPES:
-        return _ESCAPES[c]
-    if c.isprintable():
-        return c
-    return f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}"
-
-
-def printable(text: str) -> str:
-    """`text` on one line, with escapes for characters that do not print, for messages and consoles: a lone surrogate can be
-    written to none."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
+    return f'"{"".join(map(escape, text))}"'
 
 
 def unquote(token: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from wrapper_ir.analysis.stats import shown_bytes
+from wrapper_ir.quoting import printable
 from wrapper_ir.report.memory import MemoryReport
 
 __all__ = ["report_text"]
@@ -17,7 +18,7 @@ _WIDTH = 90
 
 def report_text(report: MemoryReport) -> str:
     """The report for a reader at a terminal, ending in a newline: what is held, the worst moment, what would save."""
-    return "\n".join(_lines(report)) + "\n"
+    return "\n".join(map(printable, _lines(report))) + "\n"
 
 
 def _lines(report: MemoryReport) -> Iterator[str]:
