@@ -83,6 +83,8 @@ def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) 
     module.__spec__ = spec
     module.__file__ = str(path)
     exec(compile(emitted.source, str(path), "exec"), module.__dict__)
+    # Dynamo would import the module by its name to trace into it: it calls the function instead, between two graphs.
+    module.forward._torchdynamo_disable = True
     return module
 
 
