@@ -47,6 +47,7 @@ __all__ = [
     "ConversionError",
     "FallbackWarning",
     "HookError",
+    "SettingWarning",
     "at_node",
     "torch_step",
 ]
@@ -66,6 +67,10 @@ class ConversionError(CaptureError):
 
 class BackendError(WirError, RuntimeError):
     """The torch.compile backend cannot go on (FE4nn)."""
+
+
+class SettingWarning(UserWarning):
+    """An option of Inductor is set that nothing follows."""
 
 
 class FallbackWarning(UserWarning):

@@ -30,6 +30,7 @@ from inductor_frontend.guards.trace_guards import guards_of
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.lowering import LoweringRequest, recorded
 from inductor_frontend.session import capture_session
+from inductor_frontend.torch_patches.ignored_options import set_in_process, warn_ignored
 from inductor_frontend.translate.explained import explaining_extensions
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
@@ -66,6 +67,7 @@ def capture(
     machine need not have them. It takes a capture for each; empty: this machine's own. Raises CaptureError (FE1nn), HookError (FE2nn), ConversionError (FE3nn).
     """
     options = options or CaptureOptions()
+    warn_ignored(name for name in set_in_process() if name != "freezing" or not options.packed_weights)
 
     def once() -> Artifact:
         return _capture(model, args, kwargs or {}, dynamic_shapes, target, options)

@@ -11,9 +11,18 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.options import CaptureOptions, PaddingOptions
+from inductor_frontend.torch_patches.ignored_options import IGNORED, set_in_process, warn_ignored
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
 
-__all__ = ["RECORDINGS", "canonical_name", "followed", "inductor_settings", "is_inductors", "mode_options"]
+__all__ = [
+    "RECORDINGS",
+    "canonical_name",
+    "followed",
+    "inductor_settings",
+    "is_inductors",
+    "mode_options",
+    "with_tuning",
+]
 
 RECORDINGS = 16
 """CUDA graphs for each stretch of a program, where a mode or an option of Inductor asks for some."""
@@ -99,6 +108,22 @@ def canonical_name(name: object) -> str:
 def is_inductors(name: object) -> bool:
     """Whether this is the name of an option of Inductor."""
     return canonical_name(name) in inductor_config.get_config_copy()
+
+
+def with_tuning(options: Mapping[str, Any]) -> dict[str, Any]:  # Any: values as the user typed them
+    """The options with the backend's own in place of `max_autotune`, and without `freezing`. Warns of those that nothing follows, here
+    and in the process: weights are inputs of graphs."""
+    names = {canonical_name(name): name for name in options if is_inductors(name)}
+    given, asked = dict(options), set(set_in_process())
+    if "max_autotune" in names and given[names["max_autotune"]] is True:
+        del given[names["max_autotune"]]
+        given = {**_TUNING, **given}
+        asked.discard("max_autotune")
+    if "freezing" in names and given[names["freezing"]] is True:
+        del given[names["freezing"]]
+        asked.add("freezing")
+    warn_ignored(name for name in IGNORED if name in asked)
+    return given
 
 
 def _recording_defaults() -> dict[str, object]:

@@ -20,6 +20,7 @@ from inductor_frontend.backend.inductor_options import (
     inductor_settings,
     is_inductors,
     mode_options,
+    with_tuning,
 )
 from inductor_frontend.cache.keys import Choices
 from inductor_frontend.cache.statistics import count
@@ -89,7 +90,8 @@ class BackendOptions:
     def parse(options: Mapping[str, Any] | None, mode: str | None = None) -> BackendOptions:
         """Options from torch.compile's dictionary, and those that its `mode` stands for; raises CaptureError FE103 for unknown
         names, modes and wrong values."""
-        given = {**mode_options(mode), **_with_debug_values(_with_recordings(options or {}))}
+        typed = _with_debug_values(_with_recordings(options or {}))
+        given = {**mode_options(mode), **with_tuning(typed)}
         own_names = {f.name for f in fields(CaptureOptions)}.union(_OWN)
         theirs = inductor_settings(
             {n: given.pop(n) for n in list(given) if n not in own_names and is_inductors(n)}
