@@ -34,6 +34,8 @@ from wrapper_ir.lowering.steps import (
     CheckGroups,
     CheckInputs,
     CheckLayout,
+    CheckResult,
+    CheckStorages,
     Comment,
     Copy,
     Define,
@@ -131,6 +133,11 @@ def check(holds, message):
         raise AssertionError(message)
 
 
+def within(tensor):
+    last = tensor.storage_offset() + sum((n - 1) * stride for n, stride in zip(tensor.size(), tensor.stride()))
+    return not tensor.numel() or (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
+
+
 def has_layout(tensor, sizes, strides):
     return tensor.size() == torch.Size(sizes) and all(
         mine == given for mine, given, size in zip(tensor.stride(), strides, sizes) if size > 1
@@ -154,7 +161,9 @@ def load():
 '''
 
 
-RESERVED = ("Path", "args", "check", "constants", "fits", "has_layout", "kernels", "math", "torch", "view")
+RESERVED = (
+    "Path", "args", "check", "constants", "fits", "has_layout", "kernels", "math", "torch", "view", "within"
+)  # fmt: skip
 
 
 class FunctionWriter:
@@ -260,6 +269,8 @@ class FunctionWriter:
                 return f"{self.symbols[symbol]} = {self.expr(expr)}"
             case CheckInputs(inputs=inputs):
                 return "; ".join(self.input(value, wanted) for value, wanted in inputs)
+            case CheckStorages(storages=storages):
+                return "; ".join(f"check(within({self.names[v]}), 'a storage')" for v, _ in storages)
             case CheckCondition(condition=condition, message=message):
                 return f"check({self.expr(condition)}, {python_string(message or str(condition))})"
             case CheckLayout(value=value, alignment=alignment, message=message):
@@ -268,6 +279,11 @@ class FunctionWriter:
                 )
                 line = f"check({holds}, {python_string(message or f'layout of {value.name}')})"
                 return f"{line}; {self.aligned(value, alignment, message)}" if alignment else line
+            case CheckResult(value=value):
+                held = self.names[value]
+                return (
+                    f"check({held} is not None and {held}.dtype is {self.arg(value.type.dtype)}, 'a result')"
+                )
             case CheckAlignment(value=value, alignment=alignment, message=message):
                 return self.aligned(value, alignment, message)
             case CheckFinite(value=value, message=message):

@@ -99,6 +99,8 @@ def test_what_a_trace_leaves_out() -> None:
         "assert_layout",
         "barrier",
         "check_inputs",
+        "check_result",
+        "check_storages",
         "choose",
         "comment",
         "cond_effect",

@@ -30,13 +30,20 @@ def test_equal_devices_are_one_object() -> None:
     """Each node has a device of its own; looking a name up for each would take longer the more there are."""
     body = "".join(f"  %b{i} = alloc f32[4]\n  copy %b{i}, %x\n  free %b{i}.s\n" for i in range(50))
     _, names = source(body + "  return\n")
-    assert names == ["_constant", "_constant_1", "_copy__default", "_empty_strided_default", "_inputs"]
+    assert names == [
+        "_constant",
+        "_constant_1",
+        "_copy__default",
+        "_empty_strided_default",
+        "_inputs",
+        "_storages",
+    ]
 
 
 def test_numbers_stand_in_the_text() -> None:
     written, names = source("  %y = call aten::add.Tensor(%x, %x, alpha=0.5) : f32[4]\n  return %y\n")
     assert "(x, x, alpha=0.5)" in written
-    assert names == ["_add_Tensor", "_inputs"]
+    assert names == ["_add_Tensor", "_inputs", "_storages"]
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])

@@ -30,10 +30,12 @@ def forward(self, x):
         bias, weight = _attributes_1(self)
     turned, = _windows(weight)
     _inputs.match(x) or _inputs.check(x)
+    _storages.holds(x) or _storages.check(x)
     product = __empty_strided_cpu((4, 2), (2, 1), _constant)
     _mm_out(x, turned, out=product)
     del x
     sum_1 = _add_Tensor(product, bias)
+    sum_1.dtype is _constant or _check_result(sum_1, "sum", _constant, "cpu", ["dtype"])
     _assert_layout(sum_1, [4, 2], [2, 1], 0, "%sum")
     del product
     return (sum_1,)

@@ -42,6 +42,7 @@ struct Main {
   void part_0() {
     t[x] = take(inputs[0]);
     expect_tensor(t[x], "x", "f32[8]", f32(), {8}, {1});
+    expect_storage(t[x], "x");
     allocate(t[r_1], {8}, {1}, f32());
     double_1(data(c[a_1]), data(t[r_1]), 8);
     double_1(data(c[b_1]), data(t[x]), 8);

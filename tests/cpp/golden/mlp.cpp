@@ -46,6 +46,8 @@ struct Main {
     t[w] = take(inputs[1]);
     expect_tensor(t[x_1], "x", "f32[s0, 8]", f32(), {any, 8}, {8, 1});
     expect_tensor(t[w], "w", "f32[8, 4]", f32(), {8, 4}, {4, 1});
+    expect_storage(t[x_1], "x");
+    expect_storage(t[w], "w");
     run.at = "mm: mm (model.py:10 in layers.0)";
     s0 = size(t[x_1], 0);
     check_alignment(t[w], 4, "w", "");

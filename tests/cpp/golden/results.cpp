@@ -37,14 +37,18 @@ struct Main {
     expect_tensor(t[x], "x", "f32[4, 8]", f32(), {4, 8}, {8, 1});
     expect_number(t[n], "n", "int", i64());
     n_1 = item_int(t[n]);
+    expect_storage(t[x], "x");
     s0 = n_1;
     ok(aoti_torch_cpu_topk(t[x], raw(s0), raw(-1), true, true, &t[t_1], &t[t_1 + 1]), "aten::topk");
     t[values] = same(t[t_1]);
+    check_result(t[values], f32(), "values");
     check_layout(t[values], {4, 3}, {3, 1}, "values", "");
     t[indices] = same(t[t_1 + 1]);
+    check_result(t[indices], i64(), "indices");
     check_layout(t[indices], {4, 3}, {3, 1}, "indices", "");
     drop(t[t_1], t[t_1 + 1]);
     call("aten::relu", "", {tensor(t[values])}, &t[y], 1);
+    check_result(t[y], f32(), "y");
     check_layout(t[y], {4, 3}, {3, 1}, "y", "");
     drop(t[values]);
     outputs[0] = take(t[y]);

@@ -122,6 +122,7 @@ struct SmallFrame {
     number_tensor(t[number_1], Int(4), i64());
     call("aten::lt", "Tensor", {tensor(t[i_1]), tensor(t[number_1])}, &t[go], 1);
     drop(t[number_1]);
+    check_result(t[go], boolean(), "go");
     check_layout(t[go], {}, {}, "go", "");
     outputs[0] = take(t[go]);
   }
@@ -163,6 +164,7 @@ struct GrowFrame {
     number_tensor(t[number_2], Int(2), i64());
     call("aten::mul", "Tensor", {tensor(t[i_2]), tensor(t[number_2])}, &t[j], 1);
     drop(t[number_2]);
+    check_result(t[j], i64(), "j");
     check_layout(t[j], {}, {}, "j", "");
     outputs[0] = take(t[j]);
     outputs[1] = take(t[r_3]);
@@ -205,6 +207,9 @@ struct Main {
     expect_tensor(t[x_4], "x", "f32[8]", f32(), {8}, {1});
     expect_tensor(t[p], "p", "bool[]", boolean(), {}, {});
     expect_tensor(t[i_3], "i", "i64[]", i64(), {}, {});
+    expect_storage(t[x_4], "x");
+    expect_storage(t[p], "p");
+    expect_storage(t[i_3], "i");
     resize(k[memory_0], 128);
     double_1(data(t[x_4]), data(k[a_1]), 8);
     double_1(data(k[a_1]), data(k[b_1]), 8);

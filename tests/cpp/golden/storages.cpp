@@ -40,6 +40,7 @@ struct Main {
   void part_0() {
     t[x] = take(inputs[0]);
     expect_tensor(t[x], "x", "f32[4, 8]", f32(), {4, 8}, {8, 1});
+    expect_storage(t[x], "x");
     // one storage, three tensors of two types
     allocate(t[pool], {128}, {1}, f32());
     zero(t[pool]);

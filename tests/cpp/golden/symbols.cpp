@@ -40,11 +40,14 @@ struct Main {
     t[p] = take(inputs[1]);
     expect_tensor(t[x], "x", "f32[s0, s1]", f32(), {any, any}, {any, 1});
     expect_tensor(t[p], "p", "f32[]", f32(), {}, {});
+    expect_storage(t[x], "x");
+    expect_storage(t[p], "p");
     s0 = size(t[x], 0);
     s1 = stride(t[x], 0) + storage_offset(t[x]);
     check_layout(t[x], {s0, s1}, {s1, 1}, "x", "");
     u1 = item_float(t[p]);
     ok(aoti_torch_cpu_nonzero(t[x], &t[n]), "aten::nonzero");
+    check_result(t[n], i64(), "n");
     u0 = size(t[n], 0);
     if (!(u0 <= s0 * s1 && u1 < 10.0)) fail("WIR920", "count: u0 <= s0*s1 and u1 < 10.0");
     drop(t[n]);

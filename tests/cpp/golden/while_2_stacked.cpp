@@ -38,6 +38,7 @@ struct TestFrame {
     number_tensor(t[number_1], Int(3), i64());
     call("aten::lt", "Tensor", {tensor(t[i_1]), tensor(t[number_1])}, &t[go], 1);
     drop(t[number_1]);
+    check_result(t[go], boolean(), "go");
     check_layout(t[go], {}, {}, "go", "");
     outputs[0] = take(t[go]);
   }
@@ -71,9 +72,11 @@ struct BodyFrame {
     allocate(t[one], {}, {}, i64());
     copy(t[one], t[i_2]);
     add_whole(t[j], t[one], t[one], i64());
+    check_result(t[j], i64(), "j");
     check_layout(t[j], {}, {}, "j", "");
     drop(t[one]);
     ok(aoti_torch_cpu_add_Tensor(t[x_1], t[w_1], static_cast<double>(1), &t[y]), "aten::add.Tensor");
+    check_result(t[y], f32(), "y");
     check_layout(t[y], {4}, {1}, "y", "");
     outputs[0] = take(t[j]);
     outputs[1] = take(t[y]);
@@ -113,6 +116,9 @@ struct Main {
     expect_tensor(t[i_3], "i", "i64[]", i64(), {}, {});
     expect_tensor(t[x_2], "x", "f32[4]", f32(), {4}, {1});
     expect_tensor(t[w_2], "w", "f32[4]", f32(), {4}, {1});
+    expect_storage(t[i_3], "i");
+    expect_storage(t[x_2], "x");
+    expect_storage(t[w_2], "w");
     t[j_1] = same(t[i_3]);
     t[y_1] = same(t[x_2]);
     Trips kept, kept_1;

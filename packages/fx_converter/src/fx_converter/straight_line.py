@@ -14,7 +14,7 @@ from fx_converter import targets
 from fx_converter._compat import raw_call
 from fx_converter.kernels import LoadedTarget
 from fx_converter.targets import placement
-from fx_converter.targets.checks import described, input_guard
+from fx_converter.targets.checks import described, input_guard, storage_guard
 from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.quoting import python_attribute, python_keyword, python_string
 
@@ -136,6 +136,10 @@ class StraightLine:
             return self.returns(node.args[0])
         if node.op == "call_function" and node.target is targets.check_inputs:
             return self._check_inputs(node)
+        if node.op == "call_function" and node.target is targets.check_storages:
+            return self._check_storages(node)
+        if node.op == "call_function" and node.target is targets.check_result:
+            return self._check_result(node)
         text = self.call(node)
         return f"{node.name} = {text}" if self._is_variable(node) else text
 
@@ -163,6 +167,29 @@ class StraightLine:
                     conditions.append(f"-0x8000000000000000 <= {name} < 0x8000000000000000")
         passes = " and ".join(conditions)
         return f"{passes if len(conditions) == 1 else f'({passes})'} or {guard}.check({', '.join(names)})"
+
+    def _check_storages(self, node: fx.Node) -> str:
+        """One call for all tensors, of native code where kernels bring some."""
+        arguments: Any = node.args
+        given, wanted = arguments
+        kernels = [n.target.launch for n in self.nodes if isinstance(n.target, LoadedTarget)]
+        guard = self.object(storage_guard(wanted, kernels), "storages")
+        names = ", ".join(self.repr(arg) for arg in given)
+        return f"{guard}.holds({names}) or {guard}.check({names})"
+
+    def _check_result(self, node: fx.Node) -> str:
+        """Comparisons of what is open; what they do not pass is looked at."""
+        arguments: Any = node.args
+        x, _, dtype, device, *rest = arguments
+        name, what = self.repr(x), tuple(rest[0]) if rest else ("memory",)
+        conditions = {
+            "defined": lambda: f"{name} is not None",
+            "dtype": lambda: f"{name}.dtype is {self.repr(dtype)}",
+            "device": lambda: f"{name}.device == {self.repr(torch.device(device))}",
+        }
+        if "memory" in what:
+            return self.call(node)
+        return f"{' and '.join(conditions[one]() for one in what)} or {self.call(node)}"
 
     def _kwargs(self, node: fx.Node) -> list[str]:
         """The keyword arguments, without those that an operator takes by itself."""

@@ -19,7 +19,16 @@ __all__ = ["Windows", "constant_windows"]
 
 # Any in this file: targets and arguments of nodes
 _RESTLESS: frozenset[Any] = frozenset({targets.resize_storage, torch.ops.aten.set_.source_Tensor})
-_READERS: frozenset[Any] = frozenset({FAST_VIEW, targets.assert_finite, targets.assert_layout, targets.free})
+_READERS: frozenset[Any] = frozenset(
+    {
+        FAST_VIEW,
+        targets.assert_finite,
+        targets.assert_layout,
+        targets.check_result,
+        targets.check_storages,
+        targets.free,
+    }
+)
 _PLAIN = frozenset({Tensor, nn.Parameter})
 _address = Tensor.data_ptr
 _dtype = attrgetter("dtype")

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Input", "NumberInput", "TensorFacts", "TensorInput"]
+__all__ = ["Input", "NumberInput", "StorageInput", "TensorFacts", "TensorInput", "extent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +47,28 @@ Input = TensorInput | NumberInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StorageInput:
+    """An argument whose storage must hold all of its elements. `nbytes` are those that it needs from its first element on, None
+    where its sizes and strides tell; `itemsize` those of an element."""
+
+    name: str
+    nbytes: int | None
+    itemsize: int
+
+
+def extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first to the last of a tensor, both counted."""
+    if 0 in sizes:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TensorFacts:
     """What a tensor library says about a tensor. `special` tells in words what makes it something else than plain memory
-    (sparse, lazily conjugated, a class of its own), `hint` the way out; both are empty for a plain tensor."""
+    (sparse, lazily conjugated, a class of its own), `hint` the way out; both are empty for a plain tensor. `layout` is `strided`
+    or another name; `room` are the bytes of its storage from its first element on, None where nothing tells, `start` those
+    before."""
 
     dtype: str
     device: str
@@ -56,3 +76,6 @@ class TensorFacts:
     strides: tuple[int, ...] = ()
     special: str = ""
     hint: str = ""
+    layout: str = "strided"
+    room: int | None = None
+    start: int = 0

@@ -69,7 +69,7 @@ def test_windows_can_be_left_in_their_places() -> None:
 def test_checks_can_be_left_out() -> None:
     options = LoweringOptions(assertions=False, check_results=False)
     text = print_plan(lower(bare_artifact(program_of("checks")), options))
-    assert re.findall(r"^  check\S*", text, re.MULTILINE) == ["  check_inputs"]
+    assert re.findall(r"^  check\S*", text, re.MULTILINE) == ["  check_inputs", "  check_storages"]
 
 
 def test_every_argument_of_a_schema_is_there() -> None:

@@ -349,6 +349,55 @@ void kernel_dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
+// Whether the storage under a tensor holds all of its elements. What has no storage of its own is not judged.
+bool is_within_storage(PyObject* o) {
+  if (!PyType_IsSubtype(Py_TYPE(o), g.tensor)) {
+    return true;
+  }
+  const c10::TensorImpl* t = impl_of(o);
+  if (t->is_python_dispatch() || !t->has_storage() || t->layout() != c10::kStrided) {
+    return true;
+  }
+  const c10::StorageImpl* storage = t->unsafe_storage().unsafeGetStorageImpl();
+  if (storage == nullptr) {
+    return t->numel() == 0;
+  }
+  const auto sizes = t->sizes();
+  const auto strides = t->strides();
+  std::int64_t last = t->storage_offset(), step = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) {
+      return true;
+    }
+    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(last, step, &last)) {
+      return false;
+    }
+  }
+  const std::size_t room = storage->nbytes() / t->itemsize();
+  return last >= 0 && static_cast<std::size_t>(last) < room;
+}
+
+// kernel.holds(tensor, ...) -> bool: whether each storage holds all elements of its tensor
+PyObject* holds(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  try {
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      if (!is_within_storage(args[i])) [[unlikely]] {
+        Py_RETURN_FALSE;
+      }
+    }
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+    return nullptr;
+  }
+  Py_RETURN_TRUE;
+}
+
+PyMethodDef kKernelMethods[] = {
+    {"holds", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(holds)), METH_FASTCALL | METH_STATIC,
+     "Whether the storage under each of these tensors holds all of its elements."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 PyTypeObject KernelType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void add_param(Kernel& k, PyObject* item) {
@@ -494,6 +543,7 @@ PyMODINIT_FUNC PyInit_wrapper_ir_launcher() {
   KernelType.tp_basicsize = sizeof(Kernel);
   KernelType.tp_dealloc = kernel_dealloc;
   KernelType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  KernelType.tp_methods = kKernelMethods;
   KernelType.tp_doc = "A loaded kernel: what a launch function keeps alive.";
   if (PyType_Ready(&KernelType) < 0) {
     return nullptr;

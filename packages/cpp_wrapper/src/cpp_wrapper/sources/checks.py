@@ -21,6 +21,8 @@ __all__ = [
     "check_groups",
     "check_inputs",
     "check_layout",
+    "check_result",
+    "check_storages",
 ]
 
 _NUMBERS = {SymKind.INT: DType.I64, SymKind.FLOAT: DType.F64, SymKind.BOOL: DType.BOOL}
@@ -39,6 +41,12 @@ def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
             name = step.inputs[other][1].name
             handles = f"{scope.handle(value)}, {scope.handle(step.inputs[other][0])}"
             scope.line(f"expect_apart({handles}, {cpp_string(want.name)}, {cpp_string(name)});")
+
+
+def check_storages(step: steps.CheckStorages, scope: FunctionScope) -> None:
+    """A comparison for each argument."""
+    for value, want in step.storages:
+        scope.line(f"expect_storage({scope.handle(value)}, {cpp_string(want.name)});")
 
 
 def _tensor(value: Value, want: TensorInput, scope: FunctionScope) -> None:
@@ -72,6 +80,14 @@ def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
     scope.line(f"check_layout({handle}, {layout}, {name}, {message});")
     if step.alignment:
         scope.line(f"check_alignment({handle}, {step.alignment}, {name}, {message});")
+
+
+def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
+    """One call that looks at all that may be open: it costs less than a call for each."""
+    type = step.value.type
+    place = ", run.gpu" if scope.on_gpu(type.device) else ""
+    texts = f"{dtype_text(type.dtype)}, {cpp_string(step.value.name)}"
+    scope.line(f"check_result({scope.handle(step.value)}, {texts}{place});")
 
 
 def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:

@@ -8,6 +8,7 @@ from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.checks import expectation
 from wrapper_ir.lowering import steps
+from wrapper_ir_torch import DTYPES
 
 __all__ = [
     "check_alignment",
@@ -16,6 +17,8 @@ __all__ = [
     "check_groups",
     "check_inputs",
     "check_layout",
+    "check_result",
+    "check_storages",
     "is_argument_check",
 ]
 
@@ -24,6 +27,12 @@ def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
     """One node for all inputs of the program."""
     expected = tuple(expectation(want) for _, want in step.inputs)
     scope.call(targets.check_inputs, [scope.value(value) for value, _ in step.inputs], expected)
+
+
+def check_storages(step: steps.CheckStorages, scope: FunctionScope) -> None:
+    """One node for all arguments whose elements the program touches."""
+    wanted = tuple((want.name, want.nbytes, want.itemsize) for _, want in step.storages)
+    scope.call(targets.check_storages, [scope.value(value) for value, _ in step.storages], wanted)
 
 
 def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
@@ -42,6 +51,20 @@ def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
     )
     name = f"{named}, {step.message}" if step.message else named
     scope.call(targets.assert_layout, scope.value(step.value), *wanted, step.alignment, name)
+
+
+def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
+    """A node for the tensor, with what is open of it."""
+    type = step.value.type
+    parts = ("defined", step.defined), ("dtype", step.dtype), ("device", step.device), ("memory", step.memory)
+    scope.call(
+        targets.check_result,
+        scope.value(step.value),
+        step.value.name,
+        DTYPES[type.dtype],
+        str(type.device),
+        [name for name, is_open in parts if is_open],
+    )
 
 
 def is_argument_check(step: steps.Step) -> TypeGuard[steps.CheckLayout]:

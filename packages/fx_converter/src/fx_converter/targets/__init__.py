@@ -23,6 +23,8 @@ __all__ = [
     "check_agreement",
     "check_groups",
     "check_inputs",
+    "check_result",
+    "check_storages",
     "choose",
     "comment",
     "cond_effect",

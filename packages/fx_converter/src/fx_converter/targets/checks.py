@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,8 +11,17 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from fx_converter._compat import LAYOUT_CHECK, has_effect, is_watched
-from wrapper_ir.inputs import Input, NumberInput, TensorInput
-from wrapper_ir.runtime import Agreement, InputGuard, ProgramGroups, fail_assertion, fail_finite, fail_layout
+from wrapper_ir.inputs import Input, NumberInput, StorageInput, TensorInput
+from wrapper_ir.runtime import (
+    Agreement,
+    InputGuard,
+    ProgramGroups,
+    StorageGuard,
+    fail_assertion,
+    fail_finite,
+    fail_layout,
+)
+from wrapper_ir.runtime import check_result as of_result
 from wrapper_ir_torch import agreement, find_group, has_dispatch_modes, program_groups
 
 __all__ = [
@@ -23,9 +32,12 @@ __all__ = [
     "check_agreement",
     "check_groups",
     "check_inputs",
+    "check_result",
+    "check_storages",
     "described",
     "expectation",
     "input_guard",
+    "storage_guard",
 ]
 
 
@@ -54,6 +66,16 @@ def assert_layout(
             problem = problem or f"the address is not a multiple of {alignment} bytes"
     if problem:
         fail_layout(f"{problem} ({message})" if message else problem)
+
+
+@has_effect
+def check_result(
+    x: Any, name: str, dtype: torch.dtype, device: str, what: Sequence[str] = ("memory",)
+) -> None:
+    """Raises ExecutionError WIR927 unless what an operator returned is a tensor in strided memory within its storage, of this
+    dtype and on this device. `what` of that is not proved, which those who write the call as text may look at alone."""
+    if not isinstance(x, FakeTensor):
+        of_result(name, x, dtype, device)
 
 
 @has_effect
@@ -170,3 +192,37 @@ def check_inputs(given: Sequence[Any], expected: Sequence[Expectation]) -> None:
     """Raises ExecutionError WIR926 for an argument of another class, dtype or device, and WIR921 for one of another layout.
     Torch knows that the call has an effect."""
     _known_guard(tuple(expected)).check(*given)
+
+
+Storage = tuple[str, int | None, int]
+"""An input's name, the bytes that it needs where numbers say it, and those of an element, for a node."""
+
+
+class _StorageGuard(StorageGuard):
+    """Passes what stands for inputs while torch traces a graph again."""
+
+    def check(self, *tensors: Any) -> None:
+        """See `StorageGuard`."""
+        if not is_watched():
+            super().check(*tensors)
+
+
+def storage_guard(wanted: Sequence[Storage], kernels: Iterable[object] = ()) -> StorageGuard:
+    """The check for these inputs; see `StorageGuard`."""
+    inputs = (StorageInput(name=name, nbytes=nbytes, itemsize=itemsize) for name, nbytes, itemsize in wanted)
+    return _StorageGuard(kernels, *inputs)
+
+
+@lru_cache(maxsize=256)
+def _known_storage_guard(wanted: tuple[Storage, ...]) -> StorageGuard:
+    return storage_guard(wanted)
+
+
+@has_effect
+def check_storages(given: Sequence[Any], wanted: Sequence[Storage]) -> None:
+    """Raises ArgumentError WIR926 for an argument whose storage does not hold its elements. Torch knows that the call has an
+    effect."""
+    if not (is_watched() or any(isinstance(x, FakeTensor) for x in given)):
+        guard = _known_storage_guard(tuple((name, nbytes, itemsize) for name, nbytes, itemsize in wanted))
+        if not guard.holds(*given):
+            guard.check(*given)

@@ -9,6 +9,7 @@ from typing import Any
 from torch._inductor import ir
 from torch._ops import OpOverload
 
+from inductor_frontend.operators.undefined import is_undefined
 from inductor_frontend.scope.parameters import class_name
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.torch_patches._compat import OPAQUE_MULTI_OUTPUT
@@ -37,6 +38,9 @@ def multi_output(scope: Scope, node: ir.MultiOutput) -> None:
 def _bind_output(scope: Scope, node: ir.MultiOutput) -> None:
     name = node.get_name()
     if scope.find(name) is not None:
+        return
+    if is_undefined(node):
+        scope.undefined.add(name)
         return
     source = scope.value(node.input_name(0))
     assert is_results(source)  # the call above it gives several

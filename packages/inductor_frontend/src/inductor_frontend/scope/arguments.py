@@ -39,6 +39,8 @@ def to_arg(scope: Scope, value: object) -> Arg:
             raise ConversionError(
                 "FE302", f"{value.get_name()} is a {type(value).__name__}, which is not captured"
             )
+        case ir.IRNode() if scope.undefined and value.maybe_get_name() in scope.undefined:
+            return None
         case ir.IRNode():
             return scope.reference(value)
         case sympy.Basic() | torch.SymInt() | torch.SymFloat() | torch.SymBool():

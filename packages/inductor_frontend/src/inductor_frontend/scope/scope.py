@@ -93,6 +93,8 @@ class Scope:
         self._values: dict[str, Value] = {}
         self._views: dict[tuple[Value, TensorType, Expr], Value] = {}
         self._roots: dict[Value, Value] = {}
+        self.undefined: set[str] = set()
+        """Buffers of Inductor's that hold nothing at run time."""
 
     # --- names
 
@@ -112,6 +114,12 @@ class Scope:
     def value(self, name: str) -> Value:
         """As `find`; raises ConversionError FE307."""
         found = self.find(name)
+        if found is None and name in self.undefined:
+            raise ConversionError(
+                "FE307",
+                f"buffer {name} is used, but the operator leaves this result undefined",
+                hint="do not use the result: it is None in eager mode",
+            )
         if found is None:
             raise ConversionError("FE307", f"buffer {name} is used, but no op has defined it")
         return found

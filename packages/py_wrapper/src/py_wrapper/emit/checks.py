@@ -22,6 +22,8 @@ __all__ = [
     "check_groups",
     "check_inputs",
     "check_layout",
+    "check_result",
+    "check_storages",
 ]
 
 
@@ -45,6 +47,18 @@ def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
         scope.out.line(f"    {'or ' if number else ''}{condition}")
     with scope.out.block("):"):
         scope.out.items("inputs.check(", names, ")")
+
+
+def check_storages(step: steps.CheckStorages, scope: FunctionScope) -> None:
+    """One call for all arguments; native code answers it where kernels bring some."""
+    names = [scope.name(value) for value, _ in step.storages]
+    head = f"if not storages.holds({', '.join(names)}):"
+    if len(head) < 90:
+        with scope.out.block(head):
+            scope.out.items("storages.check(", names, ")")
+        return
+    scope.out.items("if not storages.holds(", names, "):")
+    scope.out.items("    storages.check(", names, ")")
 
 
 def _wrong_number(name: str, want: NumberInput) -> str:
@@ -91,6 +105,26 @@ def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
         scope.out.items(f"{check}(", args, ")")
     if step.alignment:
         _check_alignment(step.value, step.alignment, step.message, scope)
+
+
+def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
+    """Comparisons of what is open; what they do not pass is looked at, and explained. A result whose memory is open is looked at
+    in any case."""
+    name, type = scope.name(step.value), step.value.type
+    check = scope.module.runtime("check_result")
+    conditions = [f"{name} is None"] * step.defined
+    if step.dtype:
+        conditions.append(f"{name}.dtype is not torch.{type.dtype.torch_name}")
+    if step.device:
+        made = f"torch.device({python_string(str(type.device))})"
+        conditions.append(f"{name}.device != {scope.lookup('device', made)}")
+    names = f"{python_string(step.value.name)}, {name}"
+    call = f"{check}({names}, torch.{type.dtype.torch_name}, {python_string(str(type.device))})"
+    if step.memory:
+        scope.out.line(call)
+        return
+    with scope.out.block(f"if {' or '.join(conditions)}:"):
+        scope.out.line(call)
 
 
 def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:

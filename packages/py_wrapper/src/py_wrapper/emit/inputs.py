@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, tuple_text
 from wrapper_ir.inputs import Input, NumberInput
-from wrapper_ir.lowering.steps import CheckInputs
+from wrapper_ir.lowering.steps import CheckInputs, CheckStorages
 from wrapper_ir.quoting import python_string
 
-__all__ = ["write_inputs"]
+__all__ = ["write_inputs", "write_storages"]
 
 
 def write_inputs(scope: ModuleScope, out: Writer) -> None:
@@ -23,6 +23,20 @@ def write_inputs(scope: ModuleScope, out: Writer) -> None:
         for _, want in checks[0].inputs:
             scope.runtime(type(want).__name__)
             out.line(f"{_description(want)},")
+    out.line(")")
+
+
+def write_storages(scope: ModuleScope, has_kernels: bool, out: Writer) -> None:
+    """`storages = StorageGuard(...)`, where the program touches elements of its arguments."""
+    checks = [step for step in scope.plan.main.steps if isinstance(step, CheckStorages)]
+    if not checks:
+        return
+    scope.runtime("StorageInput")
+    with out.block(f"storages = {scope.runtime('StorageGuard')}("):
+        out.line("kernels.values()," if has_kernels else "(),")
+        for _, want in checks[0].storages:
+            numbers = f"nbytes={want.nbytes}, itemsize={want.itemsize}"
+            out.line(f"StorageInput(name={python_string(want.name)}, {numbers}),")
     out.line(")")
 
 

@@ -25,6 +25,7 @@ _OWN = (
     "forward",
     "example_inputs",
     "inputs",
+    "storages",
     "parts",
     "mapped",
     "kernels",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from py_wrapper.emit.helpers import HELPERS, Helper
-from py_wrapper.emit.inputs import write_inputs
+from py_wrapper.emit.inputs import write_inputs, write_storages
 from py_wrapper.emit.memory import constant_window
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, tuple_text
@@ -29,6 +29,8 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: 
     needed = {helper: text for helper, text in HELPERS.items() if helper in scope.helpers}
     guard = Writer()
     write_inputs(scope, guard)
+    storages = Writer()
+    write_storages(scope, bool(kernels), storages)
     out.origin = LineOrigin(note="imports")
     _write_imports(scope, uses_math, out)
     out.origin = LineOrigin(note="helpers of this module")
@@ -62,6 +64,9 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: 
         for name, variable in scope.kernel_names.items():
             out.origin = LineOrigin(kernel=name, note="loads a kernel")
             out.line(f"{variable} = kernels[{python_string(name)}]")
+    if storages.text():
+        out.origin = LineOrigin(note="checks of the program's arguments")
+        out.paragraph(storages.text())
     for constant, head, args in constants:
         out.origin = LineOrigin(constant=constant, note=f"constant %{constant}")
         out.items(f"{head}(", args, ")")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wrapper_ir import ops
@@ -10,14 +10,14 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.atoms import SizeOf, StrideOf
 from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.inputs import Input, NumberInput, TensorInput
+from wrapper_ir.inputs import Input, NumberInput, StorageInput, TensorInput, extent
 from wrapper_ir.layout import is_contiguous
 from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.program import Function, Program
 from wrapper_ir.signature import Signature
 from wrapper_ir.structure import is_used, operands
 from wrapper_ir.types import ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, is_tensor
 
 __all__ = ["InputChecks", "input_checks", "type_text"]
 
@@ -35,12 +35,14 @@ class InputChecks:
 
     `layouts` gives, by position in `main`, the parameters whose whole layout is checked after the op there, which defines
     the last symbol that it mentions. `covered` are positions of `AssertLayout` ops, each with a parameter whose sizes and
-    strides were checked already, or are guarded: only its alignment is left to do.
+    strides were checked already, or are guarded: only its alignment is left to do. `storages` are the arguments whose elements
+    the program reads or writes before it resizes their storage, guarded ones as well: no guard looks at a storage.
     """
 
     entry: tuple[tuple[Value, Input], ...] = ()
     layouts: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
     covered: frozenset[tuple[int, Value]] = frozenset()
+    storages: tuple[tuple[Value[TensorType], StorageInput], ...] = ()
 
 
 def input_checks(
@@ -76,11 +78,55 @@ def input_checks(
             last = max(defined[s] for expr in exprs for s in expr.free_symbols)
             if is_used(value, body[last + 1 :]):  # else it has ended, or nothing needs it
                 layouts.setdefault(last, []).append(value)
+    analyses = Analyses.of(program, analyses)
     return InputChecks(
-        entry=_apart(entry, program, Analyses.of(program, analyses)),
+        entry=_apart(entry, program, analyses),
+        storages=tuple(_storages(program, signature, analyses)),
         layouts={p: tuple(v) for p, v in layouts.items()},
         covered=frozenset(covered),
     )
+
+
+def _storages(
+    program: Program, signature: Signature | None, analyses: Analyses
+) -> Iterator[tuple[Value[TensorType], StorageInput]]:
+    """An argument that is not touched needs no memory, nor one whose storage comes empty and is filled by the program."""
+    main, aliasing = program.main, analyses.aliasing(program.main)
+    left: set[Value] = {param.value for param in main.params if is_tensor(param.value)}
+    touched: set[Value] = set()
+    for position, op in enumerate(main.body):
+        if not left:
+            break
+        if isinstance(op, ops.ResizeStorage | ops.SetStorage):
+            for root in aliasing.roots_at(op.target, position):
+                left.discard(root)
+            used: Iterable[Value] = (op.source,) if isinstance(op, ops.SetStorage) else ()
+        else:
+            effects = aliasing.effects[position]
+            used = (*effects.reads, *effects.writes)
+        for value in used:
+            for root in aliasing.roots_at(value, position):
+                if root in left:
+                    left.remove(root)
+                    touched.add(root)
+    for number, param in enumerate(main.params):
+        value = param.value
+        if value in touched and is_tensor(value):
+            needed = _static_bytes(value.type)
+            yield (
+                value,
+                StorageInput(
+                    name=_name(number, value, signature), nbytes=needed, itemsize=value.type.dtype.itemsize
+                ),
+            )
+
+
+def _static_bytes(type: TensorType) -> int | None:
+    """The bytes that a tensor spans, where numbers say it."""
+    sizes, strides = _known(type.sizes), _known(type.strides)
+    if None in sizes or None in strides:
+        return None
+    return extent([n or 0 for n in sizes], [n or 0 for n in strides]) * type.dtype.itemsize
 
 
 def _apart(

@@ -13,6 +13,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Expr, Number, evaluate
+from wrapper_ir.inputs import TensorFacts, extent
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions
 from wrapper_ir.layout import type_symbols
@@ -172,7 +173,8 @@ class Frame(Generic[T]):
     def _check_result(self, value: Value, type: TensorType, held: Any) -> None:
         if not self.machine.is_tensor(held):
             raise ExecutionError("WIR927", f"%{value.name} is declared as a tensor but is {held!r}")
-        dtype = self.machine.caller.facts(held).dtype
+        facts = self.machine.caller.facts(held)
+        dtype = facts.dtype
         if dtype != type.dtype.value:
             raise ExecutionError(
                 "WIR927",
@@ -180,6 +182,7 @@ class Frame(Generic[T]):
                 "something else",
                 hint="correct the op's arguments (such as `dtype`), or the type of its result",
             )
+        self._check_memory(value, type, facts)
         if not type_symbols(type) <= self.symbols.keys():
             return
         sizes, strides = self.ints(type.sizes), self.ints(type.strides)
@@ -188,6 +191,25 @@ class Frame(Generic[T]):
                 "WIR927",
                 f"%{value.name} is declared with sizes {sizes} and strides {strides}, but has "
                 f"{list(self.machine.sizes(held))} and {list(self.machine.strides(held))}",
+            )
+
+    def _check_memory(self, value: Value, type: TensorType, facts: TensorFacts) -> None:
+        """What a result lies in: a number may be on the CPU, where operators leave seeds and offsets."""
+        device = str(type.device)
+        on_device = facts.device == device or (":" not in device and facts.device.partition(":")[0] == device)
+        declared, got = "", ""
+        if facts.layout != "strided":
+            declared, got = "strided", facts.layout
+        elif not on_device and (facts.sizes or facts.device != "cpu"):
+            declared, got = f"on {device}", f"on {facts.device}"
+        elif facts.room is not None and facts.room < extent(facts.sizes, facts.strides) * type.dtype.itemsize:
+            needed = extent(facts.sizes, facts.strides) * type.dtype.itemsize
+            declared, got = "within its storage", f"{needed} bytes, of which {max(facts.room, 0)} are there"
+        if declared:
+            raise ExecutionError(
+                "WIR927",
+                f"%{value.name} is declared as {declared}, but the operator returned {got}",
+                hint="correct the call's arguments, or the type of its result",
             )
 
     def born(self, position: int) -> None:

@@ -31,7 +31,7 @@ from wrapper_ir.passes.insert_checks import insert_checks
 from wrapper_ir.program import Constant, Program
 from wrapper_ir.protocols import CompiledProgram, Machine
 from wrapper_ir.runtime.binding import signature_call
-from wrapper_ir.runtime.inputs import check_inputs
+from wrapper_ir.runtime.inputs import check_inputs, check_storages
 from wrapper_ir.runtime.kernels import load_kernels
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
@@ -166,6 +166,10 @@ class Interpreter(Generic[T]):
             given = {param.value: arg for param, arg in zip(params, held)}
             entry = self._checks.entry
             check_inputs(self.machine.caller, [want for _, want in entry], [given[v] for v, _ in entry])
+            storages = self._checks.storages
+            check_storages(
+                self.machine.caller, [want for _, want in storages], [given[v] for v, _ in storages]
+            )
 
     def boxed(self, args: list[Any]) -> Results:
         """Runs `main` on flat arguments to the end; empties `args`."""

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.inputs import NumberInput, TensorInput
+from wrapper_ir.inputs import NumberInput, StorageInput, TensorInput
 from wrapper_ir.kernels import KernelParam
 from wrapper_ir.lowering.plan import ConstantWindow, Plan
 from wrapper_ir.lowering.steps import Argument, FunctionPlan, Given, SlotPlace, StepBase, Stream
@@ -174,7 +174,7 @@ def _item(held: Any, types: TypePrinter) -> str:
     match held:
         case (KernelParam() as param, arg):
             return f"{param.name}={_item(arg, types)}"
-        case (Value() as value, TensorInput() | NumberInput() as wanted):
+        case (Value() as value, TensorInput() | NumberInput() | StorageInput() as wanted):
             return f"{_value(value)} {quote(wanted.name)}"
         case tuple():
             return f"[{_items(held, types)}]"

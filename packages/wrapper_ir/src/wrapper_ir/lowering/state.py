@@ -25,8 +25,9 @@ from wrapper_ir.lowering.storages import (
     share_windows,
     storage_users,
 )
-from wrapper_ir.ops import AllocStorage, Free, Op, RecordEvent, View, WaitEvent
+from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Free, Op, RecordEvent, View, WaitEvent
 from wrapper_ir.program import Function, Program
+from wrapper_ir.schemas import ExternInfo
 from wrapper_ir.structure import operands, results
 from wrapper_ir.types import CPU, Device, DType, StorageType, TensorType, Type
 from wrapper_ir.values import Value
@@ -70,6 +71,10 @@ class FunctionState:
         """The views that stand for storages."""
         self.base_dtypes: dict[Value[Type], DType] = {}
         """Element types of what stands for other storages."""
+        self.calls: dict[
+            Value[Type], tuple[CallExtern | CollectiveStart, ExternInfo, tuple[int | str, ...]]
+        ] = {}
+        """For what operators returned, the call, and the path that leads there."""
         self._alive: dict[Value[Type], None] = {}
         self._tenants: dict[Value[Type], dict[Value[Type], None]] = {}
         """For each root, the names that may live in it, in order of definition."""

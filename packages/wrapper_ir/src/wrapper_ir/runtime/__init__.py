@@ -6,7 +6,7 @@ Needs no tensor library: the emitted module hands in what belongs to one.
 # `__all__` below names what is public; what modules export beyond it they export to each other.
 from wrapper_ir.expr.arithmetic import int64, power
 from wrapper_ir.files import check_files
-from wrapper_ir.inputs import NumberInput, TensorInput
+from wrapper_ir.inputs import NumberInput, StorageInput, TensorInput
 from wrapper_ir.runtime.agreement import *
 from wrapper_ir.runtime.binding import *
 from wrapper_ir.runtime.buffer_pool import *
@@ -23,6 +23,7 @@ from wrapper_ir.runtime.parts import *
 from wrapper_ir.runtime.ranks import *
 from wrapper_ir.runtime.recorders import *
 from wrapper_ir.runtime.recording import *
+from wrapper_ir.runtime.results import *
 from wrapper_ir.runtime.sharing import *
 from wrapper_ir.runtime.subclasses import *
 from wrapper_ir.runtime.trees import *
@@ -54,6 +55,8 @@ __all__ = [
     "SharedLeaf",
     "SharedStorage",
     "Span",
+    "StorageGuard",
+    "StorageInput",
     "Subclass",
     "SubclassSpec",
     "TensorInput",
@@ -64,6 +67,7 @@ __all__ = [
     "check_files",
     "check_inputs",
     "check_rank",
+    "check_result",
     "compare_ranks",
     "custom_container",
     "dataclass_of",

@@ -39,12 +39,27 @@ class TorchCaller:
         own = str(tensor.dtype).removeprefix("torch.")
         dtype, device = _DTYPE_NAMES.get(own, own), str(tensor.device)
         if tensor.is_nested:  # which has no sizes that one could ask for
-            return TensorFacts(dtype=dtype, device=device, special=special, hint=hint)
+            return TensorFacts(dtype=dtype, device=device, special=special, hint=hint, layout="nested")
         sizes = tuple(tensor.size())
-        strides = tuple(tensor.stride()) if tensor.layout is self._torch.strided else ()
+        is_strided = tensor.layout is self._torch.strided
+        has_room = is_strided and self._has_memory(tensor)
+        start = tensor.storage_offset() * tensor.element_size() if has_room else 0
         return TensorFacts(
-            dtype=dtype, device=device, sizes=sizes, strides=strides, special=special, hint=hint
+            dtype=dtype,
+            device=device,
+            sizes=sizes,
+            strides=tuple(tensor.stride()) if is_strided else (),
+            special=special,
+            hint=hint,
+            layout=str(tensor.layout).removeprefix("torch."),
+            room=tensor.untyped_storage().nbytes() - start if has_room else None,
+            start=start,
         )
+
+    def _has_memory(self, tensor: Any) -> bool:
+        """Whether a tensor has a storage of its own: not where its class does all of the work."""
+        plain = self._torch.Tensor.__torch_dispatch__
+        return type(tensor).__torch_dispatch__ is plain and self._torch._C._has_storage(tensor)
 
     def _special(self, tensor: Any) -> tuple[str, str]:
         """The kind of a tensor that is not plain strided memory, and how to make it plain."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
-from wrapper_ir.inputs import Input, NumberInput, TensorFacts, TensorInput
+from wrapper_ir.inputs import Input, NumberInput, StorageInput, TensorFacts, TensorInput, extent
 from wrapper_ir.protocols import CallerTensors
 from wrapper_ir.runtime.caller import TorchCaller
 
-__all__ = ["InputGuard", "check_inputs", "expect_tensors"]
+__all__ = ["InputGuard", "StorageGuard", "check_inputs", "expect_tensors"]
 
 # Any in this file: arguments of every kind, and the module torch
 _INT64 = 1 << 63
@@ -139,6 +139,55 @@ class InputGuard:
                 dynamic_dims_sizes=[list(i.sizes) for _, i in self._tensors],
                 dynamic_dims_strides=[list(i.fixed_strides) for _, i in self._tensors],
             ).check
+
+
+class StorageGuard:
+    """Guards the storages of tensors that a program reads or writes. `holds(*tensors)` says whether each storage holds all
+    elements of its tensor; `check(*tensors)` raises ArgumentError WIR926 where one does not.
+
+    A loaded kernel of native code may offer `holds` for tensors of any kind (`__self__` of its function): it reads in a few
+    nanoseconds what costs a hundred in Python.
+    """
+
+    def __init__(self, kernels: Iterable[object], *wanted: StorageInput) -> None:
+        self._wanted = wanted
+        native = (getattr(getattr(kernel, "__self__", None), "holds", None) for kernel in kernels)
+        self.holds: Callable[..., bool] = next(filter(None, native), None) or self._holds
+
+    def _holds(self, *tensors: Any) -> bool:
+        for tensor, want in zip(tensors, self._wanted):
+            held: int = tensor.untyped_storage().nbytes()
+            needed = want.nbytes if want.nbytes is not None else _spanned(tensor, want)
+            if needed and held - needed < tensor.storage_offset() * want.itemsize:
+                return False
+        return True
+
+    def check(self, *tensors: Any) -> None:
+        """Raises ArgumentError WIR926 for the first storage that does not hold its tensor."""
+        for tensor, want in zip(tensors, self._wanted):
+            needed = _spanned(tensor, want)
+            held = tensor.untyped_storage().nbytes()
+            start = tensor.storage_offset() * want.itemsize
+            if needed > held - start and needed:
+                _fail_storage(want.name, start + needed, held)
+
+
+def _spanned(tensor: Any, want: StorageInput) -> int:
+    return extent(tensor.size(), tensor.stride()) * want.itemsize
+
+
+def _fail_storage(name: str, needed: int, held: int) -> NoReturn:
+    _fail(name, f"a storage of at least {needed} bytes", f"one of {held}", "restore it before the call")
+
+
+def check_storages(caller: CallerTensors[Any], wanted: Sequence[StorageInput], given: Sequence[Any]) -> None:
+    """Raises ArgumentError WIR926 for the first argument whose storage does not hold its elements."""
+    for want, got in zip(wanted, given, strict=True):
+        facts = caller.facts(got)
+        if facts.room is not None:
+            needed = extent(facts.sizes, facts.strides) * want.itemsize
+            if needed and needed > facts.room:
+                _fail_storage(want.name, facts.start + needed, facts.start + facts.room)
 
 
 def _nothing_is_known(*tensors: Any) -> bool:

@@ -127,6 +127,7 @@ _RULES = {
         "WIR077": "a path leads nowhere in a nested result",
         "WIR078": "an element of a nested result is taken as another kind of value than it is",
         "WIR079": "an out argument shares bytes with an argument that is read",
+        "WIR282": "an operator is called that gives a tensor other memory or another layout than its type says, or reads memory without looking at its bounds",
     },
     "calls": {
         "WIR092": "a call has another number of arguments than the function has parameters",

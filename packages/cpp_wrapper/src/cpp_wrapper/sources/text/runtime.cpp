@@ -291,6 +291,61 @@ void check_layout(Tensor given, Ints sizes, Ints strides, const char* name, cons
                           tensor_text(given) + (*message ? std::string(" (") + message + ")" : ""));
 }
 
+namespace {
+/// The bytes that a tensor's storage must hold for its elements to be in it, and those that it holds.
+struct Room {
+  int64_t needed = 0, held = 0;
+};
+
+Room room_of(Tensor given) {
+  Room found;
+  ok(aoti_torch_get_storage_size(given, &found.held), "storage_size");
+  const Layout layout = layout_of(given);
+  Int last = storage_offset(given);
+  for (int64_t i = 0; i < layout.rank; ++i) {
+    if (layout.sizes[i] == 0) return found;
+    last = last + Int(layout.sizes[i] - 1) * Int(layout.strides[i]);
+  }
+  found.needed = raw((last + 1) * Int(aoti_torch_dtype_element_size(dtype_of(given))));
+  return found;
+}
+
+[[noreturn]] void fail_result(const char* name, const std::string& declared, const std::string& got) {
+  fail_text("WIR927", "%" + std::string(name) + " is declared as " + declared + ", but the operator returned " + got +
+                          "\n  hint: correct the call's arguments, or the type of its result");
+}
+
+void check_result(Tensor given, int32_t dtype, const char* name, const Gpu* gpu) {
+  bool defined = false;
+  if (given != nullptr) ok(aoti_torch_is_defined(given, &defined), "is_defined");
+  if (!defined) [[unlikely]] fail_result(name, "a tensor", "nothing");
+  if (dtype_of(given) != dtype) [[unlikely]] fail_result(name, dtype_name(dtype), dtype_name(dtype_of(given)));
+  int32_t layout = 0;
+  ok(aoti_torch_get_layout(given, &layout), "layout");
+  if (layout != aoti_torch_layout_strided()) [[unlikely]] fail_result(name, "strided", tensor_text(given));
+  int64_t rank = 0;
+  ok(aoti_torch_get_dim(given, &rank), "dim");
+  if (!is_placed(given, gpu, rank == 0)) [[unlikely]] {
+    fail_result(name, "on " + (gpu == nullptr ? std::string("cpu") : device_name(*gpu)), tensor_text(given));
+  }
+  const Room room = room_of(given);
+  if (room.needed > room.held) [[unlikely]] {
+    fail_result(name, "within its storage", tensor_text(given) + ", " + std::to_string(room.needed) + " bytes of " +
+                                                std::to_string(room.held));
+  }
+}
+}  // namespace
+
+void check_result(Tensor given, int32_t dtype, const char* name) { check_result(given, dtype, name, nullptr); }
+void check_result(Tensor given, int32_t dtype, const char* name, Gpu gpu) { check_result(given, dtype, name, &gpu); }
+
+void expect_storage(Tensor given, const char* name) {
+  const Room room = room_of(given);
+  if (room.needed <= room.held) [[likely]] return;
+  fail_text("WIR926", std::string("argument ") + name + ": expected a storage of at least " + std::to_string(room.needed) +
+                          " bytes, got one of " + std::to_string(room.held));
+}
+
 void check_alignment(Tensor given, int64_t alignment, const char* name, const char* message) {
   if (reinterpret_cast<uintptr_t>(data(given)) % alignment == 0) [[likely]] return;
   fail_text("WIR921", std::string(name) + " is not aligned to " + std::to_string(alignment) + " bytes" +

@@ -66,6 +66,7 @@ int32_t aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t* ret_device_
 int32_t aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t* ret_device_index);
 int32_t aoti_torch_get_layout(AtenTensorHandle tensor, int32_t* ret_layout);
 int32_t aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t* ret_storage_offset);
+int32_t aoti_torch_get_storage_size(AtenTensorHandle tensor, int64_t* ret_storage_size);
 int32_t aoti_torch_is_defined(AtenTensorHandle tensor, bool* ret_is_defined);
 int32_t aoti_torch__alloc_from_pool(AtenTensorHandle self, int64_t offset_bytes, int32_t dtype, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, AtenTensorHandle* ret_new_tensor);
 int32_t aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int64_t storage_offset, AtenTensorHandle* ret_new_tensor);
@@ -261,6 +262,12 @@ void expect_tensor(Tensor given, const char* name, const char* text, int32_t dty
                    bool or_cpu = false);
 void expect_number(Tensor given, const char* name, const char* kind, int32_t dtype);
 void check_layout(Tensor tensor, Ints sizes, Ints strides, const char* name, const char* message);
+/// Fails unless what an operator returned is a tensor of this dtype on the CPU, in strided memory within its storage.
+void check_result(Tensor tensor, int32_t dtype, const char* name);
+/// As above, on a device; without dimensions it may be on the CPU.
+void check_result(Tensor tensor, int32_t dtype, const char* name, Gpu gpu);
+/// Fails unless the storage under an argument holds all of its elements.
+void expect_storage(Tensor given, const char* name);
 void check_alignment(Tensor tensor, int64_t alignment, const char* name, const char* message);
 
 // --- operators through the dispatcher

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wrapper_ir.library_operators import OpenFacts, open_facts
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.arguments import schema_arguments
 from wrapper_ir.lowering.rules.checks import check_result
@@ -11,6 +12,8 @@ from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import Argument, Step
 from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, Unpack, Wait
 from wrapper_ir.schemas import ExternInfo
+from wrapper_ir.types import Type
+from wrapper_ir.values import Value, is_tensor
 
 __all__ = ["call_extern", "collective", "launch", "unpack", "wait"]
 
@@ -43,7 +46,7 @@ def _operator(
 
 
 def call_extern(op: CallExtern, state: FunctionState) -> Iterator[Step]:
-    """A call, and a check of the layout of what it returns."""
+    """A call, and checks of what it returns."""
     operator, arguments = _operator(op, state)
     if op.result is not None:
         state.define(op.result)
@@ -55,11 +58,18 @@ def call_extern(op: CallExtern, state: FunctionState) -> Iterator[Step]:
         at=state.at,
     )
     if op.result is not None:
-        yield from check_result(op.result, state)
+        state.calls[op.result] = op, operator, ()
+        yield from check_result(op.result, state, _open(op, operator, op.result, ()))
+
+
+def _open(
+    op: CallExtern | CollectiveStart, operator: ExternInfo, value: Value[Type], path: tuple[int | str, ...]
+) -> OpenFacts:
+    return open_facts(operator, op, value.type, path) if is_tensor(value) else OpenFacts()
 
 
 def collective(op: CollectiveStart, state: FunctionState) -> Iterator[Step]:
-    """A start, and checks of the layouts of what is in flight, which are known before."""
+    """A start, and checks of what is in flight, whose types are known before."""
     operator, arguments = _operator(op, state)
     for result in op.results:
         state.define(result)
@@ -74,8 +84,9 @@ def collective(op: CollectiveStart, state: FunctionState) -> Iterator[Step]:
         stream=state.stream(op, op.stream),
         at=state.at,
     )
-    for result in op.results:
-        yield from check_result(result, state)
+    for number, result in enumerate(op.results):
+        path = (number,) if len(op.results) > 1 else ()
+        yield from check_result(result, state, _open(op, operator, result, path))
 
 
 def wait(op: Wait, state: FunctionState) -> Iterator[Step]:
@@ -88,7 +99,13 @@ def wait(op: Wait, state: FunctionState) -> Iterator[Step]:
 
 
 def unpack(op: Unpack, state: FunctionState) -> Iterator[Step]:
-    """One step, and a check of the layout."""
+    """One step, and checks of what an operator returned there."""
     state.define(op.result)
     yield steps.Unpack(result=op.result, source=op.source, path=op.path, at=state.at)
-    yield from check_result(op.result, state)
+    made = state.calls.get(op.source)
+    if made is None:
+        yield from check_result(op.result, state, OpenFacts())
+        return
+    call, operator, path = made
+    state.calls[op.result] = call, operator, (*path, *op.path)
+    yield from check_result(op.result, state, _open(call, operator, op.result, (*path, *op.path)))

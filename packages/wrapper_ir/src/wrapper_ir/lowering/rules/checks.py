@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from wrapper_ir import ops
 from wrapper_ir.agreement import manifest
 from wrapper_ir.analysis.groups import groups_of, sharing_groups
+from wrapper_ir.library_operators import OpenFacts
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import CheckReason, Step
@@ -32,6 +33,8 @@ def prologue(state: FunctionState) -> Iterator[Step]:
     program = state.program
     if program.checks.entry:
         yield steps.CheckInputs(inputs=program.checks.entry)
+    if program.checks.storages:
+        yield steps.CheckStorages(storages=program.checks.storages)
     device = program.program.target.device
     if groups := groups_of(program.program, program.analyses):
         sharing = sharing_groups(program.program, program.analyses)
@@ -59,8 +62,9 @@ def check_arguments(position: int, state: FunctionState) -> Iterator[Step]:
             )
 
 
-def check_result(value: Value[Type], state: FunctionState) -> Iterator[Step]:
-    """Holds what an operator allocated against its declared layout, where the symbols in it have values.
+def check_result(value: Value[Type], state: FunctionState, open: OpenFacts) -> Iterator[Step]:
+    """Holds what an operator allocated against its declared type: what is `open`, and the layout where the symbols in it have
+    values.
 
     Nothing else stands between a wrong declaration and a kernel that writes where it should not.
     """
@@ -68,6 +72,15 @@ def check_result(value: Value[Type], state: FunctionState) -> Iterator[Step]:
     if not is_tensor(value) or not options.check_results:
         return
     type = value.type
+    if open:
+        yield steps.CheckResult(
+            value=value,
+            defined=open.defined,
+            dtype=open.dtype,
+            device=open.device,
+            memory=open.memory,
+            at=state.at,
+        )
     if not state.knows((*type.sizes, *type.strides)):
         return
     if options.assertions and _checked_next(state.function.body, state.at.position, value):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.group_ranks import GroupRanks
-from wrapper_ir.inputs import Input
+from wrapper_ir.inputs import Input, StorageInput
 from wrapper_ir.lowering.steps.base import StepBase
 from wrapper_ir.types import CPU, Device, TensorType, Type
 from wrapper_ir.values import Value
@@ -21,7 +21,9 @@ __all__ = [
     "CheckInputs",
     "CheckLayout",
     "CheckReason",
+    "CheckResult",
     "CheckStep",
+    "CheckStorages",
 ]
 
 
@@ -41,6 +43,16 @@ class CheckInputs(StepBase):
     syntax: ClassVar[str] = "check_inputs {inputs}"
 
     inputs: tuple[tuple[Value[Type], Input], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckStorages(StepBase):
+    """Fails unless the storages of these arguments hold all of their elements (WIR926): the caller may have resized them.
+    Text: `check_storages %x, %y`."""
+
+    syntax: ClassVar[str] = "check_storages {storages}"
+
+    storages: tuple[tuple[Value[TensorType], StorageInput], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +89,21 @@ class CheckLayout(StepBase):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult(StepBase):
+    """Fails unless what an operator returned as `value` is a tensor (`defined`), of its dtype, on its device, and in strided
+    memory within its storage (`memory`): of these, what is not proved (WIR927). Engines may look at all of them.
+    Text: `check_result %x defined dtype device memory`."""
+
+    syntax: ClassVar[str] = "check_result {value}< {defined}>< {dtype}>< {device}>< {memory}>"
+
+    value: Value[TensorType]
+    defined: bool
+    dtype: bool
+    device: bool
+    memory: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckAlignment(StepBase):
     """Fails unless the address of `value` is a multiple of `alignment` bytes (WIR921).
     Text: `check_alignment %x, 16 "input"`."""
@@ -108,4 +135,13 @@ class CheckFinite(StepBase):
     message: str = ""
 
 
-CheckStep = CheckInputs | CheckGroups | CheckLayout | CheckAlignment | CheckCondition | CheckFinite
+CheckStep = (
+    CheckInputs
+    | CheckStorages
+    | CheckGroups
+    | CheckLayout
+    | CheckResult
+    | CheckAlignment
+    | CheckCondition
+    | CheckFinite
+)

@@ -7,6 +7,8 @@ from functools import partial
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.accumulation import accumulated
 from wrapper_ir.errors import SchemaError
+from wrapper_ir.library_operators import rebinds
+from wrapper_ir.operators import called_names
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack
 from wrapper_ir.schemas import ExternInfo, SchemaArg, parse_schema
 from wrapper_ir.symmetric_operators import missing_symmetric
@@ -40,7 +42,7 @@ def check_externs(analyses: Analyses, findings: Findings) -> None:
 
 
 class Externs(Check):
-    """WIR071 to WIR079."""
+    """WIR071 to WIR079, WIR282."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -57,6 +59,11 @@ class Externs(Check):
             if op.target not in self.facts.analyses.externs:
                 self.report("WIR071", f"operator {op.target} is not declared", position)
             return
+        if any(rebinds(name) for name in called_names(op.target)):
+            what = "changes what its argument is, or reads outside of it, unseen"
+            self.report(
+                "WIR282", f"{op.target} {what}: say it with view, resize_storage or set_storage", position
+            )
         self.arguments(position, op, info)
         if isinstance(op, CollectiveStart):
             self.results(position, op, info)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.kernels import OperatorKernel, ParamKind
+from wrapper_ir.library_operators import rebinds
+from wrapper_ir.operators import called_names
 from wrapper_ir.schemas import parse_schema
 from wrapper_ir.symmetric_operators import needed_symmetric
 
@@ -19,6 +21,8 @@ def operator_faults(kernel: OperatorKernel) -> Iterator[str]:
     except SchemaError as error:
         yield error.message
         return
+    if any(rebinds(name) for name in called_names(schema.name)):
+        yield f"{schema.name} changes what its argument is, or reads outside of it, unseen"
     params = {p.name: p for p in kernel.params}
     given = [*params, *(name for name, _ in kernel.constants)]
     for name in sorted({name for name in given if given.count(name) > 1}):

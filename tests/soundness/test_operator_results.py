@@ -1,0 +1,206 @@
+"""What operators return, and the storages of inputs, are held against the program's types in each call, by every engine and
+form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import cpp_wrapper
+import fx_converter
+import py_wrapper
+from cpp_wrapper import CppOptions
+from inductor_frontend import capture
+from tests.common.input_engines import artifact_of, engines
+from wrapper_ir import check, parse_program
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.interp import call
+from wrapper_ir.library_operators import REBINDING
+
+NAMESPACE = "operator_results"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+def _short(x: Tensor) -> Tensor:
+    """A result whose storage has been cut."""
+    made = x.clone()
+    made.untyped_storage().resize_(16)
+    return made
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[None]:
+    made: Any = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]  # torch's own
+    for name, function in (("short", _short), ("meta", lambda x: x.to("meta")), ("same", torch.clone)):
+        made.define(f"{name}(Tensor x) -> Tensor")
+        made.impl(name, function, "CPU")
+    yield
+    made._destroy()
+
+
+PROGRAM = """extern "SCHEMA"
+
+func @main(%x: f32[8]) {
+  %y = call TARGET : TYPE
+  drop %x
+  return %y
+}
+"""
+RESULTS = {
+    "dtype": ("aten::neg(Tensor self) -> Tensor", "aten::neg(%x)", "f64[8]"),
+    "sizes": ("aten::neg(Tensor self) -> Tensor", "aten::neg(%x)", "f32[9]"),
+    "layout": (
+        "aten::_to_sparse(Tensor self, *, Layout? layout=None, SymInt[2]? blocksize=None, int? dense_dim=None) -> Tensor",
+        "aten::_to_sparse(%x)",
+        "f32[8]",
+    ),
+    "opaque": (
+        "aten::to_mkldnn(Tensor self, ScalarType? dtype=None) -> Tensor",
+        "aten::to_mkldnn(%x)",
+        "f32[8]",
+    ),
+    "storage": (f"{NAMESPACE}::short(Tensor x) -> Tensor", f"{NAMESPACE}::short(%x)", "f32[8]"),
+    "device": (f"{NAMESPACE}::meta(Tensor x) -> Tensor", f"{NAMESPACE}::meta(%x)", "f32[8]"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_of_another_type_is_refused(name: str, folder: Path) -> None:
+    schema, target, declared = RESULTS[name]
+    text = PROGRAM.replace("SCHEMA", schema).replace("TARGET", target).replace("TYPE", declared)
+    for engine, run in engines(artifact_of(text), folder).items():
+        for _ in range(2):
+            with pytest.raises(ExecutionError, match=r"WIR92[17]"):
+                pytest.fail(f"{engine} takes it: {run([torch.ones(8)])}")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("target", ["aten::neg(Tensor self)", f"{NAMESPACE}::same(Tensor x)"])
+def test_a_result_of_the_declared_type_is_not(target: str, folder: Path) -> None:
+    name = target.partition("(")[0]
+    text = PROGRAM.replace("SCHEMA", f"{target} -> Tensor").replace("TARGET", f"{name}(%x)")
+    for engine, run in engines(artifact_of(text.replace("TYPE", "f32[8]")), folder).items():
+        (result,) = run([torch.ones(8)])
+        torch.testing.assert_close(result.abs(), torch.ones(8), msg=engine)
+
+
+INPUT = """SYMBOL
+extern "aten::neg(Tensor self) -> Tensor"
+
+func @main(%x: f32[SIZE, 2], %unused: f32[8]) {
+  DEFINE
+  %v = view %x + 8 : f32[2]
+  %y = call aten::neg(%v) : f32[2]
+  drop %x
+  drop %unused
+  return %y
+}
+"""
+
+
+def _cut(nbytes: int, offset: int = 0) -> Tensor:
+    made = torch.arange(8.0 + offset)[offset:].reshape(4, 2)
+    made.untyped_storage().resize_(nbytes)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_an_input_whose_storage_was_cut(is_dynamic: bool, folder: Path) -> None:
+    words = (
+        ("symbol s0 : int backed [2, 64]", "s0", "define s0 = size(%x, 0)") if is_dynamic else ("", "4", "")
+    )
+    text = INPUT.replace("SYMBOL", words[0]).replace("SIZE", words[1]).replace("DEFINE", words[2])
+    empty = torch.ones(8)
+    empty.untyped_storage().resize_(0)  # nothing reads it
+    for engine, run in engines(artifact_of(text), folder).items():
+        for _ in range(2):
+            (result,) = run([_cut(32), empty])
+            assert result.tolist() == [-2, -3], engine
+            (result,) = run([_cut(44, offset=3), empty])
+            assert result.tolist() == [-5, -6], engine
+            for nbytes, offset in ((0, 0), (16, 0), (31, 0), (32, 3), (43, 3)):
+                needed = 32 + 4 * offset
+                message = f"a storage of at least {needed} bytes, got one of {nbytes}"
+                with pytest.raises(ExecutionError, match=re.escape(message)):
+                    pytest.fail(f"{engine} takes {nbytes}: {run([_cut(nbytes, offset), empty])}")
+
+
+@pytest.mark.slow
+def test_a_cut_input_of_a_compiled_kernel() -> None:
+    """Whose launcher brings native code for the check, also of inputs that torch.compile guards."""
+
+    def model(x: Tensor, y: Tensor) -> Tensor:
+        return (x + y).relu() @ y
+
+    x, y = torch.ones(4, 4), torch.ones(4, 4)
+    for emitter in ("python", "fx", "cpp"):
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend="wrapper_ir", options={"emitter": emitter})
+        torch.testing.assert_close(compiled(x, y), model(x, y))
+        short = torch.ones(4, 4)
+        short.untyped_storage().resize_(0)
+        with pytest.raises(ExecutionError, match="storage of at least 64 bytes, got one of 0"):
+            compiled(x, short)
+        torch.testing.assert_close(compiled(x, y), model(x, y))
+
+
+def test_rebinding_operators_are_named_as_torch_names_them() -> None:
+    installed = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+    assert installed >= REBINDING
+
+
+@pytest.mark.parametrize("name", sorted(REBINDING))
+def test_a_rebinding_operator_is_refused(name: str) -> None:
+    text = f'wir 0.3\ntarget cpu\n\nextern "{name}.x(Tensor(a!) self) -> ()"\n\nfunc @main(%x: f32[8]) {{\n  call {name}.x(%x)\n  return\n}}\n'
+    assert [found.code for found in check(parse_program(text))] == ["WIR282"]
+
+
+SIZE, HEADS = 8, 2
+
+
+def _attention(query: Tensor, weights: bool) -> tuple[Any, ...]:
+    made = [torch.full(shape, 0.1) for shape in ((3 * SIZE, SIZE), (3 * SIZE,), (SIZE, SIZE), (SIZE,))]
+    operator: Any = torch._native_multi_head_attention  # the stubs know other arguments
+    found = operator(query, query, query, SIZE, HEADS, *made, None, need_weights=weights)
+    return found[0] + 1, found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", [False, True])
+def test_an_undefined_result(weights: bool, tmp_path: Path) -> None:
+    query = torch.linspace(0, 1, 2 * 4 * SIZE).reshape(2, 4, SIZE)
+    wanted = _attention(query, weights)
+    assert (wanted[1] is None) is not weights
+
+    def model(x: Tensor) -> tuple[Any, ...]:
+        return _attention(x, weights)
+
+    artifact = capture(model, (query,))
+    library = cpp_wrapper.build(artifact, tmp_path / "model.so", CppOptions(opt_level=0))
+    runs: dict[str, Callable[[Tensor], Any]] = {
+        "interpreter": lambda x: call(artifact, py_wrapper.TORCH_MACHINE, (x,), {}),
+        "python": py_wrapper.compile(artifact),
+        "fx": fx_converter.convert(artifact),
+        "cpp": cpp_wrapper.load(library),
+    }
+    for emitter in ("python", "fx", "cpp"):
+        torch._dynamo.reset()
+        runs[f"torch.compile {emitter}"] = torch.compile(
+            model, backend="wrapper_ir", options={"emitter": emitter}
+        )
+    for name, run in runs.items():
+        torch.testing.assert_close(tuple(run(query)), wanted, msg=name)
