@@ -204,8 +204,8 @@ def _replacing(old: object, new: fx.Node) -> Callable[[fx.Node], fx.Node]:
 def _is_view(node: fx.Node) -> bool:
     """Whether a node made its tensor over the memory of an argument. The trace knows: operators such as `reshape` do so
     for some layouts only."""
-    if node.op != "call_function":
-        return False
+    if node.op != "call_function" or node.target is _ATEN.lift_fresh_copy.default:
+        return False  # the fake tensor of a literal's copy is that of the literal
     call = node.args[0] if node.target is operator.getitem else node
     inputs = call.all_input_nodes if isinstance(call, fx.Node) else []
     return not _storages(node).isdisjoint(set().union(*map(_storages, inputs)))

@@ -7,8 +7,14 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._ops import HigherOrderOperator
+
+from inductor_frontend.functionalize.views import is_view, root_of
 
 __all__ = ["bake_in", "inline"]
+
+_CLONE = torch.ops.aten.clone.default
+_LIFT = torch.ops.aten.lift_fresh_copy.default
 
 
 def bake_in(node: fx.Node, value: Any) -> None:
@@ -20,14 +26,41 @@ def bake_in(node: fx.Node, value: Any) -> None:
 
 
 def inline(gm: fx.GraphModule, literals: Mapping[str, torch.Tensor]) -> None:
-    """Turns literal tensors into attributes, so that torch may fold them into kernels."""
+    """Turns literal tensors into attributes, so that torch may fold them into kernels.
+
+    Copies of a literal stay copies if the caller gets them: Inductor drops a `clone` of an attribute, and keeps
+    `lift_fresh_copy`. A literal of one element is read through such a copy as well, because Inductor lowers the
+    attribute itself to a number, which many operators do not take. Literals that go into higher-order operators
+    stay inputs: those want tensors in memory.
+    """
     placeholders = {n.name: n for n in gm.graph.nodes if n.op == "placeholder"}
+    returned = {root_of(n) for n in gm.graph.output_node().all_input_nodes}
     for name, tensor in literals.items():
         node = placeholders[name]
+        copies = [n for n in node.users if n.target is _CLONE]
+        if any(_is_operand(n) for n in (node, *copies)):
+            continue
         attribute = f"_literal_{name}"
         gm.register_buffer(attribute, tensor, persistent=False)
         with gm.graph.inserting_after(node):
             replacement = gm.graph.get_attr(attribute)
         replacement.meta = dict(node.meta)
+        for copy in copies:
+            if copy in returned or tensor.dim() == 0:
+                copy.target, copy.args, copy.kwargs = _LIFT, (node,), {}
+        others = [n for n in node.users if n.target is not _LIFT]
         node.replace_all_uses_with(replacement)
+        if tensor.dim() == 0 and others:
+            with gm.graph.inserting_after(replacement):
+                lifted = gm.graph.call_function(_LIFT, (replacement,))
+            lifted.meta = dict(node.meta)
+            for user in others:
+                user.replace_input_with(replacement, lifted)
         gm.graph.erase_node(node)
+
+
+def _is_operand(node: fx.Node) -> bool:
+    """Whether a tensor, or a view of it, is an operand of a higher-order operator."""
+    return any(
+        isinstance(n.target, HigherOrderOperator) or (is_view(n) and _is_operand(n)) for n in node.users
+    )

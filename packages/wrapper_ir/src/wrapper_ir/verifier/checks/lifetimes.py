@@ -14,7 +14,7 @@ _VERBS = {"WIR060": "freed", "WIR062": "moved"}
 
 
 class Lifetimes(Check):
-    """WIR060 to WIR070, WIR018."""
+    """WIR060 to WIR070, WIR018, WIR019."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -26,7 +26,11 @@ class Lifetimes(Check):
         self.slots: dict[Value, dict[Value, None]] = {}
         """The slots of each pool that have not ended."""
         self.lent = {p.value for p in facts.function.params if isinstance(p.value.type, StorageType)}
-        self.constants = {c.value for c in facts.analyses.program.constants}
+        program = facts.analyses.program
+        self.constants = {c.value for c in program.constants}
+        is_main = facts.function is program.main
+        self.fixed = {c.value for c in program.constants if is_main and not c.mutable}
+        """Constants that the function must not return: all others may write what a caller gets."""
         self.dead: dict[Value, tuple[str, int]] = {}
         """Roots that ended: by which rule a use is refused, and where they did."""
         self.dropped: dict[str, int] = {}
@@ -175,6 +179,14 @@ class Lifetimes(Check):
         for value in self.facts.scanned[position][0]:
             if self.stays(value):
                 self.report("WIR069", f"%{value.name} is returned, but its bytes stay here", position)
+            if self.fixed and value not in self.uncertain:
+                for root in self.roots.get(value, NO_ROOTS):
+                    if root in self.fixed:
+                        self.report(
+                            "WIR019",
+                            f"%{value.name} is memory of the constant %{root.name}, which callers could write",
+                            position,
+                        )
             self.handed.update(r for r in self.roots.get(value, NO_ROOTS) if r in self.owned)
             self.dropped.setdefault(value.name, position)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from wrapper_ir.expr import Expr, Int, mul
+from wrapper_ir.expr import Bool, Expr, Int, mul
 from wrapper_ir.ops import Arg, CallExtern
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
@@ -49,12 +49,12 @@ _RULES: Mapping[str, Callable[[tuple[Sizes, ...], Sizes], Pairs]] = MappingProxy
     }
 )
 
-_LSTM, _GATES = Int(2), 4
+_LSTM, _GATES, _WITHOUT = Int(2), 4, Bool(False)
 
 
 def _recurrent(args: Sequence[Arg]) -> Pairs:
     """A layer over [steps, batch, inputs], with weights [4*hidden, inputs] and [4*hidden, hidden], two biases [4*hidden]
-    and two states [1, batch, hidden]."""
+    and two states [1, batch, hidden]. A layer without biases is given weights in their place, which nothing reads."""
     given, *others = (_sizes(arg) for arg in args[:7])
     hidden = args[10]
     if given is None or len(given) != 3 or not isinstance(hidden, Expr):
@@ -62,8 +62,9 @@ def _recurrent(args: Sequence[Arg]) -> Pairs:
     gates, (_, batch, inputs) = mul(_GATES, hidden), given
     state = (Int(1), batch, hidden)
     pairs: list[tuple[Expr, Expr]] = []
-    for found, wanted in zip(others, ((gates, inputs), (gates, hidden), (gates,), (gates,), state, state)):
-        if found is None:  # packed
+    bias = None if args[12] == _WITHOUT else (gates,)
+    for found, wanted in zip(others, ((gates, inputs), (gates, hidden), bias, bias, state, state)):
+        if found is None or wanted is None:  # packed, or not read
             continue
         if len(found) != len(wanted):
             return None
