@@ -72,6 +72,38 @@ def switches(n: int) -> str:
     return _program([*functions, *(_function(name, ["%x: f32[8]"], made, "%y") for name in "fg")])
 
 
+def aligned(n: int) -> str:
+    """`n` values, each of which is the one before or a copy of it."""
+    body = [f"%y{k + 1} = ensure_aligned %y{k}, 16" for k in range(n)]
+    return _program([_function("main", ["%y0: f32[8]"], body, f"%y{n}")])
+
+
+def aliasing_switches(n: int) -> str:
+    """`n` switches, each of which makes a tensor or gives back what the one before gave."""
+    body = [f"%y{k + 1} = cond %p then @f else @g (%y{k}) : f32[8]" for k in range(n)]
+    functions = [
+        _function("main", ["%y0: f32[8]", "%p: bool"], body, f"%y{n}"),
+        _function("f", ["%x: f32[8]"], ["%y = alloc f32[8]", "copy %y, %x"], "%y"),
+        _function("g", ["%x: f32[8]"], [], "%x"),
+    ]
+    return _program(functions)
+
+
+def wide_switch(n: int) -> str:
+    """A switch of `n` arguments and `n` results; one branch makes these, the other gives back its arguments."""
+    params = [f"%x{k}: f32[8]" for k in range(n)]
+    results, types = ", ".join(f"%y{k}" for k in range(n)), ", ".join(["f32[8]"] * n)
+    arguments = ", ".join(f"%x{k}" for k in range(n))
+    body = [f"{results} = cond %p then @f else @g ({arguments}) : {types}"]
+    made = [line for k in range(n) for line in (f"%y{k} = alloc f32[8]", f"copy %y{k}, %x{k}")]
+    functions = [
+        _function("main", [*params, "%p: bool"], body, "%y0"),
+        _function("f", params, made, results),
+        _function("g", params, [], arguments),
+    ]
+    return _program(functions)
+
+
 def call_tree(n: int) -> str:
     """`n` functions, each of which calls the next one twice."""
     functions = []
@@ -93,6 +125,9 @@ FAMILIES: Mapping[str, tuple[Callable[[int], str], int]] = MappingProxyType(
         "symbolic slots": (symbolic_slots, 200),
         "alias calls": (alias_calls, 400),
         "switches": (switches, 100),
+        "aligned": (aligned, 400),
+        "aliasing switches": (aliasing_switches, 200),
+        "wide switch": (wide_switch, 200),
         "call tree": (call_tree, 8),
     }
 )

@@ -105,6 +105,8 @@ class _Pass:
         }
         self.owned: dict[Value, int] = {}
         self.uncertain: set[Value] = set()
+        self.weak: set[Value] = set()
+        """See `handed_on`."""
         self.escaped: set[Value] = set()
         self.attached: dict[Value, tuple[int, Roots]] = {}
         self.hosts: dict[Value, Value] = {}
@@ -154,9 +156,26 @@ class _Pass:
         for result, source in effects.may_alias:
             sources.setdefault(result, []).append(source)
         for result, group in sources.items():
-            known = self.roots.get(result, (result,) if isinstance(result.type, TensorType) else NO_ROOTS)
-            self.roots[result] = _union((known, *(self.roots.get(s, NO_ROOTS) for s in group)))
+            if result not in self.roots and isinstance(result.type, TensorType):
+                self.roots[result] = (result, *self.handed_on(result, group))
+            else:
+                known = (self.roots.get(result, NO_ROOTS), *(self.roots.get(s, NO_ROOTS) for s in group))
+                self.roots[result] = _union(known)
             self.uncertain.add(result)
+
+    def handed_on(self, result: Value, sources: Iterable[Value]) -> Roots:
+        """The roots that `result`, which may also have storage of its own, has from the values that it may share storage with.
+
+        A weak root stands for storage that an op may have made, beside other roots of the same value. Each value that may
+        lie in it has those as well, as each has them from the one before. They show all that two such values may share, so
+        that a chain of them need not carry the weak ones of all links.
+        """
+        handed = _union(self.roots.get(source, NO_ROOTS) for source in sources)
+        if not self.weak.isdisjoint(handed):
+            handed = tuple([root for root in handed if root not in self.weak])
+        if handed:
+            self.weak.add(result)
+        return handed
 
     def unpack(self, position: int, op: ops.Unpack) -> None:
         """Elements of a nested result: the same path gives the same tensor; unaliased returns are fresh."""
@@ -176,7 +195,7 @@ class _Pass:
             self.own(op.result, position)
             self.made[op.result] = self.positions.get(base, position)
         else:
-            self.roots[op.result] = _union((self.roots.get(base, NO_ROOTS), (op.result,)))
+            self.roots[op.result] = (*self.handed_on(op.result, (base,)), op.result)
             self.uncertain.add(op.result)
 
     def is_fresh(self, base: Value, path: Path) -> bool:

@@ -57,6 +57,13 @@ CASES = [
     ("%y = call aten::reshape(%x, [8]) : f32[8]", "y: y x?"),
     ("%y = call aten::reshape(%x, [8]) : f32[8]\n%v = view %y : f32[8]", "y: y x?; v: y x?"),
     ("%z = ensure_aligned %x, 16", "z: z x?"),
+    ("%y = ensure_aligned %x, 16\n%z = ensure_aligned %y, 16\n%v = view %z : f32[8]", "y: y x?; z: z x?; v: z x?"),
+    ("%y = ensure_aligned %d, 16\n%z = call aten::reshape(%y, [8]) : f32[8]", "y: y d?; z: z d?"),
+    (
+        "%y = ensure_aligned %x, 16\n%t = call aten::split.Tensor(%y, 4) : results\n%a = unpack %t[0] : f32[4]\n"
+        "%z = ensure_aligned %a, 16",
+        "y: y x?; t: y x?; a: x a?; z: z x?",
+    ),
     ("%t = call aten::topk(%x, 5) : results\n%a = unpack %t[0] : f32[5]\n%b = unpack %t[1] : i64[5]", "a: a!; b: b!"),
     ("%t = call aten::topk(%x, 5) : results\n%a = unpack %t[0] : f32[5]\n%b = unpack %t[0] : f32[5]", "a: a!; b: a"),
     ("%t = call aten::split.Tensor(%x, 4) : results\n%a = unpack %t[0] : f32[4]", "t: x?; a: x a?"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from wrapper_ir.atoms import values_in
@@ -39,7 +39,8 @@ def tensors_in(args: Iterable[Arg]) -> Values:
 
 def values_at(args: Args, positions: Collection[int]) -> Values:
     """The arguments at these positions that are values."""
-    return tuple([arg for i, arg in enumerate(args) if i in positions and type(arg) is Value])
+    count = len(args)
+    return tuple([a for i in sorted(positions) if 0 <= i < count and type(a := args[i]) is Value])
 
 
 # --- library operators
@@ -194,15 +195,16 @@ def _call_results(results: Values, args: Args, callees: list[FunctionSummary]) -
     fresh: list[Value] = []
     aliases: list[tuple[Value, Value]] = []
     may_alias: list[tuple[Value, Value]] = []
+    firsts = [_first_owners(callee) for callee in callees]
     for k, result in enumerate(results):
         if not is_tensor(result):
             continue
         sources: dict[Value | None, None] = {}
         certain = True
-        for callee in callees:
+        for callee, first in zip(callees, firsts, strict=True):
             origin = callee.results[k] if k < len(callee.results) else None
             certain = certain and origin is not None and origin.certain
-            sources.update(dict.fromkeys(_sources(origin or ResultOrigin(), k, callee, (results, args))))
+            sources.update(dict.fromkeys(_sources(origin or ResultOrigin(), k, first, (results, args))))
         known = [s for s in sources if s is not None]
         if certain and len(sources) <= 1:
             aliases += [(result, s) for s in known]
@@ -212,15 +214,23 @@ def _call_results(results: Values, args: Args, callees: list[FunctionSummary]) -
     return tuple(fresh), tuple(aliases), tuple(may_alias)
 
 
+def _first_owners(callee: FunctionSummary) -> dict[Value, int]:
+    """By storage that the callee hands over, the first result that may have it."""
+    found: dict[Value, int] = {}
+    for k, origin in enumerate(callee.results):
+        for root in origin.own if origin is not None else ():
+            found.setdefault(root, k)
+    return found
+
+
 def _sources(
-    origin: ResultOrigin, k: int, callee: FunctionSummary, call: tuple[Values, Args]
+    origin: ResultOrigin, k: int, owners: Mapping[Value, int], call: tuple[Values, Args]
 ) -> list[Value | None]:
     """The caller's values whose storage the callee's k-th result may have; None stands for its own."""
     results, args = call
     found: list[Value | None] = [*values_at(args, origin.params)]
     found += origin.constants
     for root in origin.own:
-        before = (j for j, other in enumerate(callee.results[:k]) if other is not None and root in other.own)
-        first = next(before, None)
-        found.append(results[first] if first is not None and first < len(results) else None)
+        first = owners[root]
+        found.append(results[first] if first < min(k, len(results)) else None)
     return found or [None]
