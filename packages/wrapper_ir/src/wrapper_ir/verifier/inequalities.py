@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
 
 from wrapper_ir.errors import ExpressionError
@@ -14,6 +14,8 @@ __all__ = ["Terms", "follows", "meet", "nonneg", "terms_of"]
 
 Terms = Mapping[Monomial, int]
 Ranges = Mapping[str, Interval]
+_Places = Mapping[tuple[Expr, bool], Sequence[int]]
+"""The places of facts, by the first factor of each of their monomials, and whether that one is added."""
 
 _DEPTH = 3
 _STEPS = 48
@@ -42,15 +44,26 @@ def follows(e: Expr, ranges: Ranges, facts: Sequence[Terms]) -> bool:
     if len(terms) > _MAX_TERMS:
         return False
     # By depth: what follows from one fact is found however many other facts there are.
-    return any(_Search(ranges, facts).reaches(terms, depth) for depth in range(1, _DEPTH + 1))
+    places = _places(facts)
+    return any(_Search(ranges, facts, places).reaches(terms, depth) for depth in range(1, _DEPTH + 1))
+
+
+def _places(facts: Sequence[Terms]) -> _Places:
+    found: dict[tuple[Expr, bool], list[int]] = {}
+    for place, fact in enumerate(facts):
+        for monomial, scale in fact.items():
+            if monomial:
+                found.setdefault((monomial[0], scale > 0), []).append(place)
+    return found
 
 
 class _Search:
     """Takes facts, times factors that are not negative, off a polynomial until what is left is not negative."""
 
-    def __init__(self, ranges: Ranges, facts: Sequence[Terms]) -> None:
+    def __init__(self, ranges: Ranges, facts: Sequence[Terms], places: _Places) -> None:
         self._ranges = ranges
         self._facts = facts
+        self._places = places
         self._steps = _STEPS
         self._seen: set[frozenset[tuple[Monomial, int]]] = set()
 
@@ -64,9 +77,20 @@ class _Search:
             return True
         if depth == 0 or len(terms) > _MAX_TERMS:
             return False
-        return any(
-            self.reaches(rest, depth - 1) for fact in self._facts for rest in self._without(terms, fact)
-        )
+        for fact in self._near(terms):
+            if self._steps <= 0:
+                return False
+            if any(self.reaches(rest, depth - 1) for rest in self._without(terms, fact)):
+                return True
+        return False
+
+    def _near(self, terms: Terms) -> Iterator[Terms]:
+        """The facts that may cancel one of the terms, in order."""
+        places: set[int] = set()
+        for own, scale in terms.items():
+            for factor in own:
+                places.update(self._places.get((factor, scale > 0), ()))
+        return (self._facts[place] for place in sorted(places))
 
     def _without(self, terms: dict[Monomial, int], fact: Terms) -> list[dict[Monomial, int]]:
         """`terms` less multiples of a fact, each of which cancels one of the terms."""
