@@ -51,6 +51,7 @@ RETURNED: dict[str, Model] = {
     "integers": lambda x: (x + 1, torch.tensor(3), torch.tensor([[1, 2], [3, 4]])),
     "complex": lambda x: (x + 1, torch.tensor(1j), torch.tensor([[1j, 2.0]])),
     "views": _views,
+    "unchanged": lambda x: (x + 1, torch.nn.functional.pad(TABLE, (0, 0))),
     "copies": lambda x: (TABLE.clone(), TABLE.clone()),
 }
 USED: dict[str, Model] = {

@@ -27,6 +27,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.errors import ConversionError, at_node, torch_step
 from inductor_frontend.export.tensor_kinds import lacks_type
+from inductor_frontend.functionalize.placeholders import copy_returned_literals
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.lowering_hints import lowering_hint
 from inductor_frontend.record.partials import told_partials
@@ -79,6 +80,7 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
             keep_old_values(gm, fake_mode)
             with equal_replacements_traced_once():
                 _recursive_post_grad_passes(gm, is_inference=request.is_inference)
+            copy_returned_literals(gm)
             decisions = split_products(gm) if request.splits_products else ()
             _log_graph(gm)
             stack.enter_context(maybe_disable_comprehensive_padding(inputs))

@@ -14,7 +14,7 @@ _VERBS = {"WIR060": "freed", "WIR062": "moved"}
 
 
 class Lifetimes(Check):
-    """WIR060 to WIR070, WIR018, WIR019."""
+    """WIR060 to WIR070, WIR018, WIR229."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -183,7 +183,7 @@ class Lifetimes(Check):
                 for root in self.roots.get(value, NO_ROOTS):
                     if root in self.fixed:
                         self.report(
-                            "WIR019",
+                            "WIR229",
                             f"%{value.name} is memory of the constant %{root.name}, which callers could write",
                             position,
                         )
