@@ -175,7 +175,7 @@ def test_unknown_options_and_modes_are_refused() -> None:
     with pytest.raises(Exception, match="FE103"):
         torch.compile(torch.sin, backend="wrapper_ir", options={"speed": 11})(x)
     with pytest.raises(CaptureError, match="FE103"):
-        wrapper_ir_backend(torch.fx.symbolic_trace(nn.Identity()), [x], mode="lite")
+        wrapper_ir_backend(torch.fx.symbolic_trace(nn.Identity()), [x], mode="fast")
 
 
 def test_missing_emitter_is_named() -> None:

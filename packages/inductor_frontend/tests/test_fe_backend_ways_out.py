@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
 from inductor_frontend import CaptureError, CaptureOptions
@@ -109,13 +109,70 @@ def test_memory_of_programs_for_a_gpu_is_planned() -> None:
 
 
 def test_every_mode_of_inductor_is_known() -> None:
-    assert set(torch._inductor.list_mode_options()) - {"lite"} == set(inductor_options._MODES)
+    assert set(torch._inductor.list_mode_options()) == set(inductor_options._MODES)
 
 
-@pytest.mark.parametrize("mode", ["fast", "lite"])
-def test_a_mode_of_nobody(mode: str) -> None:
-    with pytest.raises(Exception, match=rf"(?s)FE103.*no mode {mode!r}.*leave it out.*reduce-overhead"):
-        torch.compile(torch.sin, backend="wrapper_ir", mode=mode)(torch.randn(3))
+def test_a_mode_of_nobody() -> None:
+    with pytest.raises(Exception, match=r"(?s)FE103.*no mode 'fast'.*leave it out.*reduce-overhead"):
+        torch.compile(torch.sin, backend="wrapper_ir", mode="fast")(torch.randn(3))
+
+
+LITE = torch._inductor.list_mode_options("lite")
+
+
+class Normed(nn.Module):
+    """Layers that Inductor would decompose and fuse, a dropout, and a write to a buffer."""
+
+    calls: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 8)
+        self.norm = nn.LayerNorm(8)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        x = self.norm(self.linear(x).relu()).softmax(-1)
+        return nn.functional.dropout(x.flatten() + x.shape[0], 0.5)
+
+
+@pytest.mark.parametrize("emitter", ["python", "fx", pytest.param("cpp", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_lite_calls_operators_as_eager_mode_does(emitter: str, dynamic: bool, tmp_path: Path) -> None:
+    """Forward, backward, and from the cache: equal to the last bit, random numbers too."""
+    torch.manual_seed(0)
+    model, x = Normed(), torch.randn(3, 4)
+    options = {**LITE, "emitter": emitter, "cache": str(tmp_path), "on_unsupported": "error"}
+    for _ in range(2):
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend="wrapper_ir", dynamic=dynamic, options=options)
+        found = []
+        for run in (compiled, model):
+            torch.manual_seed(1)
+            model.zero_grad()
+            result = run(x)
+            (result * result).sum().backward()
+            found.append([result.detach(), *(p.grad for p in model.parameters())])
+        torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
+    assert model.calls == 4
+
+
+def test_lite_has_no_kernels() -> None:
+    sources = Recording()
+    torch._dynamo.reset()
+    options = {**LITE, "emitter": sources, "cache": False, "on_unsupported": "error"}
+    compiled = torch.compile(Normed(), backend="wrapper_ir", options=options)
+    compiled(torch.randn(3, 4)).sum().backward()
+    assert sources.sources == []
+
+
+def test_lite_is_a_mode() -> None:
+    torch._dynamo.reset()
+    x = torch.randn(3)
+    torch.testing.assert_close(torch.compile(torch.sin, backend="wrapper_ir", mode="lite")(x), x.sin())
+    assert BackendOptions.parse({}, "lite").inductor == BackendOptions.parse(LITE).inductor
+    assert BackendOptions.parse({"use-dce": True}, "lite").inductor["use_dce"] is True
 
 
 def test_each_option_that_a_capture_sets_is_named_with_its_way_out() -> None:
@@ -125,7 +182,7 @@ def test_each_option_that_a_capture_sets_is_named_with_its_way_out() -> None:
         "\n  size-asserts: `layout_asserts`",
         '\n  triton.cudagraph_skip_dynamic_graphs: `options={"recordings": N}`',
     )
-    refused({"memory_planning": True}, "memory_planning: leave it out: a capture does not follow it")
+    refused({"memory_planning": True}, 'memory_planning: `options={"passes": "plan-memory"}` plans')
 
 
 def test_options_of_inductor() -> None:
@@ -148,7 +205,8 @@ def test_what_messages_name_exists() -> None:
     for name, advice in inductor_options._COUNTERPARTS.items():
         assert inductor_options.is_inductors(name) or not since(_NEW.get(name, "2.11")), name
         assert {a or b for a, b in re.findall(r"^`(\w+)`$|^`(\w+)` is", advice)} <= KNOWN, name
-    assert {option for options in inductor_options._MODES.values() for option in options} <= KNOWN
+    for options in inductor_options._MODES.values():
+        assert all(option in KNOWN or inductor_options.is_inductors(option) for option in options)
 
 
 @dataclass

@@ -67,7 +67,7 @@ def capture(
     machine need not have them. It takes a capture for each; empty: this machine's own. Raises CaptureError (FE1nn), HookError (FE2nn), ConversionError (FE3nn).
     """
     options = options or CaptureOptions()
-    warn_ignored(name for name in set_in_process() if name != "freezing" or not options.packed_weights)
+    warn_ignored(set_in_process(options))
 
     def once() -> Artifact:
         return _capture(model, args, kwargs or {}, dynamic_shapes, target, options)

@@ -8,10 +8,16 @@ from typing import Any
 
 import torch
 from torch._inductor import config as inductor_config
+from torch._inductor import list_mode_options
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.options import CaptureOptions, PaddingOptions
-from inductor_frontend.torch_patches.ignored_options import IGNORED, set_in_process, warn_ignored
+from inductor_frontend.torch_patches.ignored_options import (
+    FOLLOWED_BY_BACKEND,
+    IGNORED,
+    set_in_process,
+    warn_ignored,
+)
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
 
 __all__ = [
@@ -21,6 +27,7 @@ __all__ = [
     "inductor_settings",
     "is_inductors",
     "mode_options",
+    "tell_ignored",
     "with_tuning",
 ]
 
@@ -33,12 +40,15 @@ _TUNING: Mapping[str, object] = MappingProxyType(
 _MODES: Mapping[str, Mapping[str, object]] = MappingProxyType(
     {
         "default": {},
+        "lite": list_mode_options(
+            "lite"
+        ),  # Inductor's own: operators as eager mode calls them, and no passes
         "reduce-overhead": _GRAPHS,
         "max-autotune-no-cudagraphs": _TUNING,
         "max-autotune": {**_TUNING, **_GRAPHS},
     }
 )
-"""Modes of Inductor -> options of the backend that have their effect."""
+"""Modes of Inductor -> options of the backend, or of Inductor, that have their effect."""
 _TUNED = '`mode="max-autotune-no-cudagraphs"`, or `options={"products": "candidates", "multi_kernels": True, "tune": True}`'
 _LIMITED = '`options={"recordings": N}` bounds the recordings of a stretch; others run as they are'
 _SPLIT = '`options={"passes": "cuda-graphs{least=N}"}` says how many ops a recording has at least'
@@ -65,6 +75,7 @@ _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
 )
 """Options of Inductor that a capture sets itself -> what has their effect here."""
 _LEAVE_OUT = "leave it out: a capture does not follow it"
+_FREEZING, _MAX_AUTOTUNE = "freezing", "max_autotune"
 
 
 def mode_options(mode: str | None) -> Mapping[str, object]:
@@ -111,19 +122,34 @@ def is_inductors(name: object) -> bool:
 
 
 def with_tuning(options: Mapping[str, Any]) -> dict[str, Any]:  # Any: values as the user typed them
-    """The options with the backend's own in place of `max_autotune`, and without `freezing`. Warns of those that nothing follows, here
-    and in the process: weights are inputs of graphs."""
-    names = {canonical_name(name): name for name in options if is_inductors(name)}
-    given, asked = dict(options), set(set_in_process())
-    if "max_autotune" in names and given[names["max_autotune"]] is True:
-        del given[names["max_autotune"]]
-        given = {**_TUNING, **given}
-        asked.discard("max_autotune")
-    if "freezing" in names and given[names["freezing"]] is True:
-        del given[names["freezing"]]
-        asked.add("freezing")
-    warn_ignored(name for name in IGNORED if name in asked)
-    return given
+    """The options with the backend's own in place of `max_autotune`, and without `freezing`: weights are inputs of graphs."""
+    given = dict(options)
+    if _asks(_MAX_AUTOTUNE, given):
+        given = {**_TUNING, **_without(_MAX_AUTOTUNE, given)}
+    return _without(_FREEZING, given) if _asks(_FREEZING, given) else given
+
+
+def _asks(name: str, options: Mapping[str, Any]) -> bool:
+    return any(value is True for n, value in options.items() if canonical_name(n) == name)
+
+
+def _without(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {n: value for n, value in options.items() if canonical_name(n) != name}
+
+
+def tell_ignored(
+    options: Mapping[str, Any],  # Any: values as the user typed them
+    mode: str | None,
+    capture: CaptureOptions,
+) -> None:
+    """Warns of options of torch that are set, here or in the process, and that nothing follows."""
+    followed = set(FOLLOWED_BY_BACKEND)
+    if _asks(_MAX_AUTOTUNE, options) or (mode or "").startswith("max-autotune"):
+        followed.update((_MAX_AUTOTUNE, "max_autotune_pointwise", "max_autotune_gemm"))
+    if options.get("cache") is False:
+        followed.update(("fx_graph_cache", "enable_autograd_cache"))
+    given = {canonical_name(name): value for name, value in options.items() if is_inductors(name)}
+    warn_ignored(set_in_process(capture, followed, given))
 
 
 def _recording_defaults() -> dict[str, object]:
@@ -145,7 +171,8 @@ def inductor_settings(given: Mapping[str, Any]) -> dict[str, object]:  # Any: va
     ]
     if refused:
         advice = "\n".join(
-            f"  {n}: {_COUNTERPARTS.get(canonical_name(n), _LEAVE_OUT)}" for n in sorted(refused)
+            f"  {n}: {_COUNTERPARTS.get(name := canonical_name(n)) or IGNORED.get(name, _LEAVE_OUT)}"
+            for n in sorted(refused)
         )
         raise CaptureError(
             "FE103",

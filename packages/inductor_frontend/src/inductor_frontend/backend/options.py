@@ -20,6 +20,7 @@ from inductor_frontend.backend.inductor_options import (
     inductor_settings,
     is_inductors,
     mode_options,
+    tell_ignored,
     with_tuning,
 )
 from inductor_frontend.cache.keys import Choices
@@ -106,6 +107,7 @@ class BackendOptions:
         own = {name: given.pop(name) for name in _OWN if name in given}
         with inductor_config.patch(theirs):  # what a capture takes over from the process
             capture = _made(CaptureOptions, given, "")
+        tell_ignored(typed, mode, capture)
         return BackendOptions(
             emitter=_emitter(own.get("emitter", "python")),
             persistent_buffers=_flag("persistent_buffers", own.get("persistent_buffers", False)),
