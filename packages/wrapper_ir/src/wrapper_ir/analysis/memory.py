@@ -9,20 +9,21 @@ from dataclasses import dataclass
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.contents import Contents, contents_of
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
+from wrapper_ir.analysis.operator_temporaries import temporary_bytes
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.ops import CallSubgraph, Free, Switch, WhileLoop
 from wrapper_ir.program import Function
 from wrapper_ir.structure import callees
 from wrapper_ir.values import Value
 
-__all__ = ["MemoryUse", "callee_use", "freed_at", "held_outside", "live_over", "memory_use"]
+__all__ = ["MemoryUse", "callee_use", "freed_at", "held_outside", "live_over", "memory_use", "temporaries"]
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
     """Bytes of one call of a function, its callees included; see `docs/memory.md` for each.
 
-    `allocated` is the sum over its storages, `peak` the most that is held at once as the program frees. `live` is the most
+    `allocated` is the sum over its storages. The others count operators' temporaries where they are known. `peak` is the most that is held at once as the program frees. `live` is the most
     that this order of ops needs at once of these storages, each from its first to its last use, slots of pools on their own.
     `bound` is the most that any plan of this order of ops has to hold: a storage counts only while content of it is read
     again, and once with an argument that a launch may write over in place.
@@ -56,13 +57,21 @@ def _memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryU
     count = len(function.body)
     own = {root: sizes.bytes_of(root) for root, position in _allocated(live)}
     contents = contents_of(function, analyses, sizes)
-    needed = _held(_spans(contents, live, sizes), {p: c.live for p, c in calls.items()}, count)
-    least = _held(_spans(contents, live, sizes, split=True), {p: c.bound for p, c in calls.items()}, count)
+    inside = temporaries(function, sizes)
+    spans, split = (_with_inside(_spans(contents, live, sizes, split=s), inside) for s in (False, True))
+    needed = _held(spans, {p: c.live for p, c in calls.items()}, count)
+    least = _held(split, {p: c.bound for p, c in calls.items()}, count)
     for position, saved in contents.in_place.items():
         least[position + 1] -= saved
     return MemoryUse(
         allocated=sum(own.values()) + sum(use.allocated for use in calls.values()),
-        peak=max(_held(_as_freed(function, live, sizes), {p: c.peak for p, c in calls.items()}, count)),
+        peak=max(
+            _held(
+                _with_inside(_as_freed(function, live, sizes), inside),
+                {p: c.peak for p, c in calls.items()},
+                count,
+            )
+        ),
         live=max(needed),
         bound=max(least),
     )
@@ -72,7 +81,8 @@ def held_outside(function: Function, analyses: Analyses, sizes: Sizes, planned: 
     """Bytes that one call of `function` holds while each op runs, but for its storages in `planned`."""
     live = analyses.get_for(function, analyse_liveness)
     inside = {p: c.peak for p, c in _calls(function, analyses, sizes).items()}
-    return _held(_as_freed(function, live, sizes, planned), inside, len(function.body))[1:]
+    changes = _with_inside(_as_freed(function, live, sizes, planned), temporaries(function, sizes))
+    return _held(changes, inside, len(function.body))[1:]
 
 
 def live_over(function: Function, analyses: Analyses, sizes: Sizes) -> list[int]:
@@ -81,7 +91,13 @@ def live_over(function: Function, analyses: Analyses, sizes: Sizes) -> list[int]
     live = analyses.get_for(function, analyse_liveness)
     inside = {p: c.live for p, c in _calls(function, analyses, sizes).items()}
     spans = _spans(contents_of(function, analyses, sizes), live, sizes)
-    return _held(spans, inside, len(function.body))[1:]
+    return _held(_with_inside(spans, temporaries(function, sizes)), inside, len(function.body))[1:]
+
+
+def temporaries(function: Function, sizes: Sizes) -> dict[int, int]:
+    """Bytes that operators allocate and give back inside, where they are known, by the position of the op."""
+    found = ((position, temporary_bytes(op, sizes)) for position, op in enumerate(function.body))
+    return {position: size for position, size in found if size}
 
 
 def _calls(function: Function, analyses: Analyses, sizes: Sizes) -> dict[int, MemoryUse]:
@@ -118,6 +134,13 @@ def _held(changes: tuple[Changes, Changes], inside: Mapping[int, int], count: in
         found.append(now + max(gains[position], inside.get(position, 0)))
         now += gains[position] - losses[position]
     return found
+
+
+def _with_inside(changes: tuple[Changes, Changes], inside: Mapping[int, int]) -> tuple[Changes, Changes]:
+    """With bytes that live while one op runs."""
+    for change in changes:
+        change.update(inside)
+    return changes
 
 
 def freed_at(function: Function, live: Liveness) -> dict[Value, int]:

@@ -12,6 +12,7 @@ from wrapper_ir.analysis.contents import in_place_pairs
 from wrapper_ir.analysis.dependencies import Dependencies, Step, dependencies_of
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memory import MemoryUse, callee_use, memory_use
+from wrapper_ir.analysis.operator_temporaries import temporary_bytes
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.errors import ExpressionError
@@ -127,11 +128,14 @@ def _problem(function: Function, analyses: Analyses, steps: Sequence[Step]) -> O
                     if new in number and old in number and new is not old
                 ]
         tasks.append(Task(step.after, inside, tuple(over)))
-    buffers = tuple(
+    buffers = [
         SharedBuffer(sizes.bytes_of(root), tuple(used), live.aliasing.owned[root] < 0, root in crossing)
         for root, used in users.items()
-    )
-    return OrderProblem(tuple(tasks), buffers)
+    ]
+    for at, step in enumerate(steps):
+        inside = sum(temporary_bytes(function.body[position], sizes) for position in step.ops)
+        buffers += [SharedBuffer(inside, (at,))] if inside else []
+    return OrderProblem(tuple(tasks), tuple(buffers))
 
 
 def _body(function: Function, found: Dependencies, order: Sequence[int]) -> Iterator[Op]:

@@ -15,7 +15,7 @@ from wrapper_ir.report.memory import MemoryReport
 
 __all__ = ["REPORT_FORMS", "report_csv", "report_html", "report_json", "write_report"]
 
-_OF_CALLEES = ("call", "trip")
+_UNPLANNED = ("call", "trip", "temporary")
 
 
 def report_json(report: MemoryReport) -> str:
@@ -37,7 +37,7 @@ def report_csv(report: MemoryReport) -> str:
     return write_csv(
         Buffer(s.name, s.begin, s.end, s.bytes, s.alignment)
         for s in storages
-        if s.kind not in _OF_CALLEES and s.name not in hosts
+        if s.kind not in _UNPLANNED and s.name not in hosts
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from wrapper_ir.aliasing import Aliasing
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.liveness import analyse_liveness
-from wrapper_ir.analysis.memory import callee_use, freed_at, held_outside, memory_use
+from wrapper_ir.analysis.memory import callee_use, freed_at, held_outside, memory_use, temporaries
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.ops import AllocPurpose, AllocStorage, CallSubgraph, Op, Slot, Switch, WhileLoop
@@ -33,7 +33,8 @@ class HeldStorage:
     """Bytes that a function holds, from the op at `begin` up to before the one at `end`.
 
     `kind` is `allocation`, `workspace`, `pool`, `slot` (inside `pool`, whose bytes count), `result` (an operator allocates it),
-    `call` (what the callee holds while a call runs, its results included) or `trip` (results of a loop's trip before). `address`
+    `call` (what the callee holds while a call runs, its results included), `trip` (results of a loop's trip before) or `temporary`
+    (an operator allocates it and gives it back). `address`
     is a place in one memory that all of them would fit into, which reports draw; a slot's follows from its pool's, and is the
     place in it where the pool is a parameter: the caller holds it. `op`, `source` and `modules` are of the op that fills it first.
     """
@@ -161,7 +162,7 @@ class _Function:
     def memory(self) -> FunctionMemory:
         """What the function holds, in order of begin."""
         held = held_outside(self.function, self.analyses, self.sizes, frozenset())
-        found = sorted((*self._own(), *self._calls()), key=lambda s: (s.begin, s.name))
+        found = sorted((*self._own(), *self._calls(), *self._temporaries()), key=lambda s: (s.begin, s.name))
         buffers = [Buffer(s.name, s.begin, s.end, s.bytes) for s in found if s.kind != "slot"]
         places = dict(pack(buffers))
         placed = []
@@ -223,17 +224,26 @@ class _Function:
             )
             for kind, size in (("call", inside), ("trip", whole - inside)):
                 if size:
-                    yield HeldStorage(
-                        name=f"{kind} at {position}",
-                        kind=kind,
-                        bytes=size,
-                        begin=position,
-                        end=position + 1,
-                        address=0,
-                        op=print_op(op, self.analyses.program),
-                        source=source_text(op),
-                        modules=op.prov.modules,
-                    )
+                    yield self._during(position, kind, size)
+
+    def _temporaries(self) -> Iterator[HeldStorage]:
+        for position, size in temporaries(self.function, self.sizes).items():
+            yield self._during(position, "temporary", size)
+
+    def _during(self, position: int, kind: str, size: int) -> HeldStorage:
+        """Bytes that are held while one op runs."""
+        op = self.function.body[position]
+        return HeldStorage(
+            name=f"{kind} at {position}",
+            kind=kind,
+            bytes=size,
+            begin=position,
+            end=position + 1,
+            address=0,
+            op=print_op(op, self.analyses.program),
+            source=source_text(op),
+            modules=op.prov.modules,
+        )
 
 
 def _kind(op: Op) -> str:
