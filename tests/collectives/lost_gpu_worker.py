@@ -82,7 +82,7 @@ CASES: Mapping[str, Callable[[int, Path], Callable[..., Any]]] = MappingProxyTyp
 
 
 def _require_replays(call: Any) -> None:
-    found = [x for x in call.__globals__.values() if isinstance(x, Recorded)]
+    found = [x for x in call.boxed.__globals__.values() if isinstance(x, Recorded)]
     assert found
     assert all(f._replay is not None and not f.refusal for f in found), [f.refusal for f in found]
 

@@ -44,7 +44,7 @@ def recorded(model: nn.Module, *args: Any, passes: str = "cuda-graphs", **kwargs
 
 
 def functions(call: Callable[..., Any]) -> list[Recorded]:
-    return [x for x in call.__globals__.values() if isinstance(x, Recorded)]
+    return [x for x in call.boxed.__globals__.values() if isinstance(x, Recorded)]
 
 
 @pytest.mark.parametrize("passes", ["cuda-graphs", "cuda-graphs,plan-memory"])

@@ -87,7 +87,7 @@ class _NoProducts(PythonEmitter):
         program: Any = PythonEmitter(options=self.options).compile(artifact, guarded)
         other = ModuleType("torch")
         vars(other).update(vars(torch), **dict.fromkeys(_PRODUCTS, _nothing))
-        program.__globals__["torch"] = other  # the program looks its operators up when it is called
+        program.boxed.__globals__["torch"] = other  # the program looks its operators up when it is called
         found: CompiledProgram = program
         return found
 

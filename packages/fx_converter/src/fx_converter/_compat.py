@@ -18,6 +18,7 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
 
+from fx_converter.failures import explained
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 
 __all__ = [
@@ -141,13 +142,19 @@ def unrecorded(function: Target) -> Target:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not torch.is_grad_enabled():
+        grad = torch.is_grad_enabled()
+        try:  # Ctrl-C may be raised as soon as the call returns that switches
+            if grad:
+                torch._C._set_grad_enabled(False)
             return function(*args, **kwargs)
-        try:
-            torch._C._set_grad_enabled(False)
-            return function(*args, **kwargs)
+        except Exception as error:
+            found = explained(error, args)
+            if found is error:
+                raise
+            raise found from error
         finally:
-            torch._C._set_grad_enabled(True)
+            if grad:
+                torch._C._set_grad_enabled(True)
 
     return cast(Target, call)  # the same signature
 

@@ -16,6 +16,7 @@ from torch import fx
 from fx_converter import targets
 from fx_converter._compat import without_autograd
 from fx_converter.emitted import node_origin
+from fx_converter.failures import explained_boxed
 from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import constant_windows
@@ -68,7 +69,13 @@ def boxed_function(source: BoxedSource, recordings: int = 0) -> Boxed:
     run: Boxed = source.scope["run"]
 
     def call(args: list[Any]) -> tuple[Any, ...]:
-        return without_autograd(run, args)
+        try:
+            return without_autograd(run, args)
+        except Exception as error:
+            found = explained_boxed(error, run.__code__.co_filename, source)
+            if found is error:
+                raise
+            raise found from error
 
     call.source = source  # type: ignore[attr-defined]  # functions take attributes
     return call

@@ -8,6 +8,7 @@ from typing import Any
 from torch.fx.graph import CodeGen
 
 from fx_converter.errors import ConvertError
+from fx_converter.failures import explained_calls
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.runtime import Convention
 from wrapper_ir.signature import InputOutput, InputView, OutputBinding, Signature, WrappedOutput
@@ -36,6 +37,7 @@ class ModelCodeGen(CodeGen):
         """See `CodeGen`."""
         names = [v.split(":")[0].split("=")[0].strip() for v in free_vars if v != "self"]
         lines = [
+            "@_explained",
             f"def {self._func_name}(self, *args, **kwargs){maybe_return_annotation}:",
             "    _leaves = _convention.leaves(args, kwargs)",
         ]
@@ -84,7 +86,7 @@ class ModelCodeGen(CodeGen):
 
     def additional_globals(self) -> list[tuple[str, Any]]:
         """See `CodeGen`."""
-        return [("_convention", self._convention)]
+        return [("_convention", self._convention), ("_explained", explained_calls)]
 
 
 def _needs_input(binding: OutputBinding) -> bool:

@@ -19,7 +19,7 @@ def relocate(program: CompiledProgram, folder: str | Path) -> tuple[Path, ...]:
     returns the files, the module first. Raises CacheError PY203 where the module's file is gone or `folder` cannot be
     written.
     """
-    scope = getattr(program, "__globals__", {})  # `forward` is a function of the module
+    scope = getattr(program.boxed, "__globals__", {})  # it is a function of the module
     old = Path(scope.get("__file__", ""))
     target = Path(folder)
     try:

@@ -256,7 +256,8 @@ class LoadedProgram:
 
     def _run_flat(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         if len(given) != len(self._inputs):
-            raise ArgumentError("WIR926", f"expected {len(self._inputs)} arguments, got {len(given)}")
+            names = [one.name for one in self._inputs]
+            raise ArgumentError("WIR926", f"expected {len(names)} arguments {names}, got {len(given)}")
         plain = len(self._tensors) == len(given)
         if not plain or not self._guard.match(*given):
             self._guard.check(*given)

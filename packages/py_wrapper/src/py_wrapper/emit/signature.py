@@ -68,6 +68,7 @@ class _Forward:
         heads, unchecked = head_of(arguments)
         if unchecked:
             self.scope.runtime("REQUIRED")
+        self.out.line(f"@{self.scope.runtime('coded_arguments')}")
         self.out.items("def forward(", heads, "):")
         with self.out.block_body():
             drawn = ", ".join(str(state.device) for state in self.signature.random)

@@ -99,7 +99,9 @@ def _enter(
     info = session.info(name)
     params = info.function.params
     if len(args) != len(params):
-        raise ArgumentError("WIR926", f"@{name} takes {len(params)} arguments, got {len(args)}")
+        missing = ", ".join(param.value.name for param in params[len(args) :])
+        more = f"; missing: {missing}" if missing else ""
+        raise ArgumentError("WIR926", f"@{name} takes {len(params)} arguments, got {len(args)}{more}")
     frame = Frame(session, info, depth)
     for param, arg in zip(params, args, strict=True):
         value = param.value

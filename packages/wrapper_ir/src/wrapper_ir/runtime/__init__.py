@@ -8,6 +8,7 @@ from wrapper_ir.expr.arithmetic import int64, power
 from wrapper_ir.files import check_files
 from wrapper_ir.inputs import NumberInput, StorageInput, TensorInput
 from wrapper_ir.runtime.agreement import *
+from wrapper_ir.runtime.argument_failures import *
 from wrapper_ir.runtime.binding import *
 from wrapper_ir.runtime.buffer_pool import *
 from wrapper_ir.runtime.caller import *
@@ -68,6 +69,7 @@ __all__ = [
     "check_inputs",
     "check_rank",
     "check_result",
+    "coded_arguments",
     "compare_ranks",
     "custom_container",
     "dataclass_of",

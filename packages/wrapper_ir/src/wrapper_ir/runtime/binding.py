@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from wrapper_ir.errors import ExecutionError, NotSupportedError
+from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.ops import Arg
 from wrapper_ir.protocols import CallerTensors, CompiledProgram
 from wrapper_ir.runtime import sharing
+from wrapper_ir.runtime.argument_failures import named_failure
 from wrapper_ir.runtime.failures import expect_static
 from wrapper_ir.runtime.parameters import arrange
 from wrapper_ir.runtime.subclasses import Subclass
@@ -90,7 +91,10 @@ class Convention:
         """All input leaves of a call; raises ExecutionError WIR926 for a wrong structure or static input."""
         signature, caller = self.signature, self.caller
         given = arrange(signature, args, kwargs, lambda value: literal(value, caller.native))
-        leaves = flatten(signature.inputs, given, caller.containers)
+        try:
+            leaves = flatten(signature.inputs, given, caller.containers)
+        except ArgumentError as error:
+            raise named_failure(error, signature, given) from None
         for static in signature.statics:
             want = literal(static.value, caller.native)
             expect_static(self.name(static.leaf), leaves[static.leaf], want)

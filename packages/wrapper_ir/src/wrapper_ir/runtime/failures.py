@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeVar
 
 from wrapper_ir.errors import (
+    ArgumentError,
     DivisionError,
     ExecutionError,
     NotSupportedError,
@@ -121,11 +122,11 @@ def expect_class(name: str, got: object, want: type) -> None:
 
 
 def expect_keys(name: str, got: Mapping[object, object], want: tuple[object, ...]) -> None:
-    """Holds a dict's keys against those that were captured; raises ExecutionError WIR926."""
+    """Holds a dict's keys against those that were captured; raises ArgumentError WIR926."""
+    if not isinstance(got, Mapping):
+        raise ArgumentError("WIR926", f"argument {name}: expected dict, got {type(got).__name__}")
     if set(got) != set(want):
-        raise ExecutionError(
-            "WIR926", f"input {name} was captured with keys {list(want)} and has {list(got)}"
-        )
+        raise ArgumentError("WIR926", f"input {name} was captured with keys {list(want)} and has {list(got)}")
 
 
 def explain(error: Exception, file: str) -> Exception:
@@ -141,6 +142,12 @@ def explain(error: Exception, file: str) -> Exception:
         if isinstance(error, ExecutionError) and place not in error.message:
             error.locate(place)
         return error
+    from wrapper_ir.runtime.argument_failures import boxed_failure
+
+    called_wrongly = boxed_failure(error, file)
+    if called_wrongly is not None:
+        called_wrongly.__cause__ = error
+        return called_wrongly
     found = _of_program(error, file)
     if found is not None:
         found = type(found)(found.code, found.message + place)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from inspect import unwrap
 from types import CodeType, FunctionType
+from typing import cast
 
 __all__ = ["relocate_functions"]
 
@@ -29,7 +31,7 @@ def relocate_functions(scope: Mapping[str, object], source: str, old: str, new: 
 def _functions(scope: Mapping[str, object]) -> Iterator[FunctionType]:
     for value in list(scope.values()):
         if isinstance(value, FunctionType):
-            yield value
+            yield cast("FunctionType", unwrap(value))
         elif isinstance(value, type) and value.__module__ == scope.get("__name__"):
             yield from (f for f in vars(value).values() if isinstance(f, FunctionType))
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from wrapper_ir.errors import ExecutionError
+from wrapper_ir.errors import ArgumentError, ExecutionError
 from wrapper_ir.protocols import Containers
 from wrapper_ir.signature import TreeKind, TreeSpec
 
@@ -79,7 +79,7 @@ def tree_keys(spec: TreeSpec) -> list[Any]:  # Any: JSON keys
 
 
 def flatten(spec: TreeSpec, tree: object, containers: Containers | None = None) -> list[object]:
-    """The leaves of `tree`, depth first; raises ExecutionError WIR926 where it does not have the structure `spec`."""
+    """The leaves of `tree`, depth first; raises ArgumentError WIR926 where it does not have the structure `spec`."""
     return list(_leaves(spec, tree, containers, "arguments"))
 
 
@@ -127,8 +127,8 @@ def _children(spec: TreeSpec, tree: object, containers: Containers | None, place
             return (tree,)
 
 
-def _mismatch(place: str, want: str, got: str) -> ExecutionError:
-    return ExecutionError(
+def _mismatch(place: str, want: str, got: str) -> ArgumentError:
+    return ArgumentError(
         "WIR926",
         f"{place}: expected {want}, got {got}",
         hint="call it with the structure of arguments that it was captured with",
