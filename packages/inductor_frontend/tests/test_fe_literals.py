@@ -15,8 +15,13 @@ import cpp_wrapper
 import fx_converter
 import inductor_frontend
 import py_wrapper
+from wrapper_ir.protocols import Emitter
 
-EMITTERS = {"python": py_wrapper.EMITTER, "fx": fx_converter.EMITTER, "cpp": cpp_wrapper.EMITTER}
+EMITTERS: dict[str, Emitter[Any]] = {
+    "python": py_wrapper.EMITTER,
+    "fx": fx_converter.EMITTER,
+    "cpp": cpp_wrapper.EMITTER,
+}
 
 # Any in this file: results of any nesting.
 Model = Callable[[Tensor], Any]
@@ -42,7 +47,9 @@ def _write(x: Tensor) -> Any:
 
 
 def _loop(x: Tensor) -> Any:
-    return while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y + 1), (torch.tensor(0), x))
+    return while_loop(  # type: ignore[no-untyped-call]  # torch has no types for it
+        lambda i, y: i < 3, lambda i, y: (i + 1, y + 1), (torch.tensor(0), x)
+    )
 
 
 RETURNED: dict[str, Model] = {

@@ -71,7 +71,7 @@ def test_windows_over_lent_memory_are_kept_with_it() -> None:
         want = expected(x, y, n)
         run.boxed([x, y, torch.tensor(n)])
         assert torch.equal(y, want)
-    scope = run.boxed.__globals__  # type: ignore[attr-defined]  # it is a function
+    scope = run.boxed.__globals__
     text = inspect.getsource(scope["step"])
     assert text.count("window(") == 2
     assert "kept[0] != (u0,)" in text

@@ -88,12 +88,12 @@ def test_windows_are_kept_and_their_memory_is_not() -> None:
     """A planned call makes no tensors but results, and allocates each pool where it begins."""
     run = planned()
     assert_right(run)
-    pool = run.boxed.__globals__["buffer_pool"]  # type: ignore[attr-defined]  # it is a function
+    pool = run.boxed.__globals__["buffer_pool"]
     held = pool.take(0)
     windows = [x for x in held if isinstance(x, torch.Tensor)]
     assert windows
     assert not any(window.untyped_storage().nbytes() for window in windows)
-    assert "reinterpret" not in inspect.getsource(run.boxed.__globals__["main"])  # type: ignore[attr-defined]
+    assert "reinterpret" not in inspect.getsource(run.boxed.__globals__["main"])
 
 
 @pytest.mark.parametrize(
