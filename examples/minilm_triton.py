@@ -24,7 +24,7 @@ import wrapper_ir
 from examples.minilm import SENTENCES, TOLERANCE, Model, embed, load_model, print_program, step
 from inductor_frontend import CaptureOptions
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import TritonKernel
+from wrapper_ir.ir.kernels import TritonKernel
 
 BATCHES = {"2 short": SENTENCES[::6], "3 short": (SENTENCES[0], SENTENCES[6], SENTENCES[1])}
 

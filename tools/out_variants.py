@@ -1,6 +1,6 @@
 """Which of torch's operators have a variant that writes into a given tensor, and allocates no result all the same.
 
-Usage: `python -m tools.out_variants`. Prints the table of `wrapper_ir.out_variants` (some 5 minutes): an operator
+Usage: `python -m tools.out_variants`. Prints the table of `wrapper_ir.operators.out_variants` (some 5 minutes): an operator
 with one result, and the overload with an argument `out` and otherwise the same arguments. torch makes some variants of the allocating operator and a copy
 (tag `generated`); they are left out. The others are measured on the samples of torch's own operator database: each must give
 the same bits, and ask the allocator for nothing as large as its result.
@@ -19,8 +19,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.common.compare import allocated
-from wrapper_ir.device_operators import only_device
-from wrapper_ir.schemas import parse_schema
+from wrapper_ir.ir.schemas import parse_schema
+from wrapper_ir.operators.devices import only_device
 
 __all__ = ["candidates", "row"]
 

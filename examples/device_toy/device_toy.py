@@ -33,10 +33,10 @@ from torch.utils.backend_registration import (
 
 from cpp_wrapper import CppKernelRuntime
 from inductor_frontend.devices import DevicePackage
-from wrapper_ir.kernels import CppKernel, ForeignKernel, KernelDef
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.store import open_cache, read_settings
+from wrapper_ir.ir.kernels import CppKernel, ForeignKernel, KernelDef
+from wrapper_ir.ir.program import Target
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_runtime.cache import open_cache, read_settings
 
 __all__ = ["DEVICE", "RUNTIME"]
 

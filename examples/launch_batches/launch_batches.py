@@ -15,7 +15,7 @@ from typing import Any
 from torch import fx
 
 from fx_converter import boxed_call
-from wrapper_ir.ops import AssertFinite, Comment, OpBase
+from wrapper_ir.ir.ops import AssertFinite, Comment, OpBase
 
 __all__ = ["COMPILER", "LaunchBatches", "Submission", "batch_launches"]
 

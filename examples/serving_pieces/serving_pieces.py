@@ -18,7 +18,7 @@ from torch.fx.passes.split_module import split_module
 
 import inductor_frontend
 from inductor_frontend.cache import stats
-from wrapper_ir.store import open_cache, read_settings
+from wrapper_ir_runtime.cache import open_cache, read_settings
 
 __all__ = ["Model", "main"]
 

@@ -11,16 +11,30 @@ from types import MappingProxyType
 from typing import Any, assert_never
 
 import wrapper_ir
-from wrapper_ir.alignment import constant_alignment
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.alignment import constant_alignment
+from wrapper_ir.analysis.input_facts import Input, NumberInput
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Int, Sym, to_python
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.inputs import Input, NumberInput
-from wrapper_ir.lowering import LoweringOptions, Plan, lower
-from wrapper_ir.lowering.steps import (
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.ops import Arg, Complex
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir.support.quoting import (
+    python_attribute,
+    python_comment,
+    python_keyword,
+    python_names,
+    python_string,
+)
+from wrapper_ir_lowering import LoweringOptions, Plan, lower
+from wrapper_ir_lowering.steps import (
     Align,
     Allocate,
     Barrier,
@@ -67,21 +81,7 @@ from wrapper_ir.lowering.steps import (
     Window,
     Zero,
 )
-from wrapper_ir.ops import Arg, Complex
-from wrapper_ir.program import Program
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.quoting import (
-    python_attribute,
-    python_comment,
-    python_keyword,
-    python_names,
-    python_string,
-)
-from wrapper_ir.registry import machine
-from wrapper_ir.runtime import load_kernels, signature_call
-from wrapper_ir.structure import results
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir_runtime import load_kernels, signature_call
 
 __all__ = ["EMITTER", "REFUSED", "TinyEmitter"]
 
@@ -361,7 +361,7 @@ def refuse_devices(program: Program) -> None:
 
 
 class TinyEmitter:
-    """See `wrapper_ir.protocols.Emitter`."""
+    """See `wrapper_ir.plugins.protocols.Emitter`."""
 
     name = "tiny"
 

@@ -39,7 +39,7 @@ from tests.collectives.collective_training import TRAINING
 from tests.common.compare import assert_same, clone_tree
 from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import Interpreter
+from wrapper_ir_runtime.interp import Interpreter
 
 # Any in this file: functions of any signature, with any results.
 PATIENCE = timedelta(seconds=120)

@@ -18,7 +18,7 @@ from tests.collectives.rank_cases import refused
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import code_of
-from wrapper_ir.interp import Interpreter
+from wrapper_ir_runtime.interp import Interpreter
 
 __all__ = ["host_program", "planted_disagreements"]
 

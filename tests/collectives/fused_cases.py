@@ -16,9 +16,9 @@ import py_wrapper
 from fx_converter import FxOptions
 from wrapper_ir import parse_program, print_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.passes import run_pipeline
-from wrapper_ir.program import Program
+from wrapper_ir.ir.program import Program
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import torch_operators
 
 __all__ = [

@@ -33,7 +33,7 @@ from tests.collectives.rank_cases import refused
 from tests.collectives.steps import join_over_gpus, run_steps
 from tests.common.parallel_models import ParallelMlp
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.passes import run_pipeline
+from wrapper_ir_passes import run_pipeline
 from wrapper_ir_torch import REGISTERED_MEMORY, SYMMETRIC_MEMORY
 
 # Any in this file: programs of any signature

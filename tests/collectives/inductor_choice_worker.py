@@ -29,7 +29,7 @@ from tests.collectives.fused_cases import engines
 from tests.collectives.steps import join_over_gpus, run_steps
 from tests.common.parallel_models import ParallelMlp, SequenceMlp
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ops import AllocStorage, CallExtern
+from wrapper_ir.ir.ops import AllocStorage, CallExtern
 
 # Any in this file: what torch leaves untyped
 CALLS = 3

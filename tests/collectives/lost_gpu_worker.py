@@ -24,8 +24,8 @@ from py_wrapper import PyOptions
 from tests.collectives.steps import join_over_gpus
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.passes import run_pipeline
-from wrapper_ir.runtime import Recorded
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_runtime import Recorded
 
 # Any in this file: programs of any results
 WORLD = 2

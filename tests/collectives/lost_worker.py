@@ -29,7 +29,7 @@ from tests.cpp.collective_programs import HEAD
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import code_of
-from wrapper_ir.interp import Interpreter
+from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import compare_ranks
 
 # Any in this file: programs of any signature

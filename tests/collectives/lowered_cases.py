@@ -16,15 +16,15 @@ from torch.distributed import _functional_collectives
 import py_wrapper
 from tests.collectives.fused_cases import DECLARATIONS, engines
 from wrapper_ir import parse_program, print_program
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ops import AllocStorage
-from wrapper_ir.passes import run_pipeline
-from wrapper_ir.program import Function, Program, Target
-from wrapper_ir.structure import map_function
-from wrapper_ir.types import Device, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import AllocStorage
+from wrapper_ir.ir.program import Function, Program, Target
+from wrapper_ir.ir.structure import map_function
+from wrapper_ir.ir.types import Device, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_passes import run_pipeline
 from wrapper_ir_torch import Repeaters, torch_operators
 
 __all__ = ["OPTIONS", "lowered_kernels", "lowered_pair", "on_host", "over_group", "program", "require_equal"]

@@ -32,7 +32,7 @@ from tests.collectives.lowered_cases import lowered_kernels
 from tests.collectives.rank_cases import RANK_CASES
 from tests.common.parallel_models import ParallelGpt
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.runtime import agree
+from wrapper_ir_runtime import agree
 from wrapper_ir_torch import FINISHED, TorchGroupStore, finished_collective
 
 # Any in this file: what torch leaves untyped

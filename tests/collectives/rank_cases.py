@@ -22,9 +22,9 @@ from cpp_wrapper import CppOptions
 from inductor_frontend.cache import stats
 from wrapper_ir import load, save
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.artifact.group_ranks import group_ranks
 from wrapper_ir.errors import ExecutionError, NotSupportedError, code_of
-from wrapper_ir.group_ranks import group_ranks
-from wrapper_ir.interp import Interpreter
+from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import compare_ranks
 
 __all__ = ["RANK_CASES", "refused"]

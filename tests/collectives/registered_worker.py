@@ -32,8 +32,8 @@ from fx_converter import FxOptions
 from tests.collectives.collective_cases import funcol
 from tests.collectives.steps import join_over_gpus, run_steps
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.passes import run_pipeline
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import REGISTERED_MEMORY
 
 WORLD = 2

@@ -26,9 +26,9 @@ from fx_converter import FxOptions
 from tests.collectives.lowered_cases import require_equal
 from tests.collectives.steps import join_over_gpus, run_steps
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.ops import CallExtern
-from wrapper_ir.passes import run_pipeline
+from wrapper_ir.ir.ops import CallExtern
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_runtime.interp import Interpreter
 
 WORLD = 2
 STEPS = (

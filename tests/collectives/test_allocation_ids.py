@@ -12,11 +12,12 @@ from inductor_frontend.translate.finish import finish
 from tests.collectives.collective_cases import WORLD, fake_group
 from tests.common.parallel_models import ParallelMlp
 from wrapper_ir import parse_program, print_program
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import AllocStorage
-from wrapper_ir.passes import LowerCollectives, RegisterBuffers
-from wrapper_ir.passes.base import Pass
-from wrapper_ir.program import Program
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import AllocStorage
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.collectives.lower_collectives import LowerCollectives
+from wrapper_ir_passes.collectives.register_buffers import RegisterBuffers
 
 KINDS = (LowerCollectives(two_shot_all_reduce_threshold_bytes=1 << 30), RegisterBuffers())
 

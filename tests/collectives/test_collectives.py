@@ -18,8 +18,8 @@ from tests.collectives.collective_training import TRAINING
 from tests.collectives.processes import run_cases
 from tests.common.compare import clone_tree
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.interp import run
-from wrapper_ir.ops import CollectiveStart
+from wrapper_ir.ir.ops import CollectiveStart
+from wrapper_ir_runtime.interp import run
 
 
 @pytest.mark.slow

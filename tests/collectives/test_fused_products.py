@@ -19,7 +19,7 @@ from tests.collectives.fused_cases import (
 )
 from tests.collectives.random_programs import random_texts
 from wrapper_ir import parse_program
-from wrapper_ir.interp import Interpreter
+from wrapper_ir_runtime.interp import Interpreter
 
 
 @pytest.fixture(scope="module")

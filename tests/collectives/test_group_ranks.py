@@ -18,9 +18,9 @@ from tests.cpp.collective_programs import HEAD, REDUCED
 from tests.cpp.cpp_case import FAST
 from wrapper_ir import load, parse_program, save
 from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.artifact.group_ranks import GroupRanks, with_group_ranks
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.group_ranks import GroupRanks, with_group_ranks
-from wrapper_ir.interp import Interpreter
+from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import compare_ranks, own_ranks
 
 # Any in this file: programs of any signature

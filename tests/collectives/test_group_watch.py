@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from wrapper_ir.runtime import GroupWatch
+from wrapper_ir_runtime import GroupWatch
 
 
 class Table:

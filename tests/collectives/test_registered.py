@@ -19,7 +19,7 @@ from tests.common.compare import assert_same
 from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.interp import Interpreter
+from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import REGISTERED_MEMORY, RegistrationCounts, find_group
 
 

@@ -22,7 +22,7 @@ from tests.common.compare import assert_same
 from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.interp import Interpreter
+from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import SYMMETRIC_MEMORY
 
 

@@ -18,8 +18,8 @@ from tests.collectives import symmetric_worker
 from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import NotSupportedError, VerificationError
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.symmetric_operators import GIVE_UP_STORAGE, SYMMETRIC_ARGUMENTS
+from wrapper_ir.operators.symmetric import GIVE_UP_STORAGE, SYMMETRIC_ARGUMENTS
+from wrapper_ir_runtime.interp import Interpreter
 
 REGISTERS = hasattr(Library, "register_symm_mem_args")  # not in all versions of torch
 ANY_MEMORY = {

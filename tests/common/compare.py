@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from wrapper_ir.collection import paused_collection
+from wrapper_ir.support.collection import paused_collection
 
 __all__ = ["allocated", "assert_same", "clone_tree", "peak_bytes"]
 

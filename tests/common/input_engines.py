@@ -13,10 +13,10 @@ import py_wrapper
 import wrapper_ir
 from fx_converter import FxOptions
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.interp.options import InterpOptions
-from wrapper_ir.registry import machine
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_runtime.interp import Interpreter
+from wrapper_ir_runtime.interp.options import InterpOptions
 
 __all__ = ["Run", "artifact_of", "engines"]
 

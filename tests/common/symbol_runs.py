@@ -17,14 +17,14 @@ import inductor_frontend.backend.lowered as lowered
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.translate.finish import finish
 from tests.common.torch_versions import golden_file, since
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.interp import call
+from wrapper_ir.ir.program import Program
 from wrapper_ir.json import from_json, to_json
-from wrapper_ir.program import Program
-from wrapper_ir.registry import emitter, machine
+from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir.text import parse_program, print_program
+from wrapper_ir_runtime.interp import call
 
 __all__ = [
     "Case",

@@ -29,7 +29,7 @@ from tools.conformance.report import failing_lines
 from tools.conformance.run import Again, jobs_of, open_store, pool_options, run_cases
 from tools.conformance.stages import CRASH, STAGES, Checked, Failure, Stage, check_case
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import Interpreter
+from wrapper_ir_runtime.interp import Interpreter
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "out" / "conformance"

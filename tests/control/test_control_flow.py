@@ -20,10 +20,11 @@ from tests.common.compare import assert_same, clone_tree
 from tests.control.control_cases import CASES
 from tests.control.control_ops import eager, said, traced
 from tests.control.control_training import TRAINED
-from wrapper_ir import parse_program, print_program, run_pipeline
+from wrapper_ir import parse_program, print_program
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import call
-from wrapper_ir.registry import emitter, machine
+from wrapper_ir.plugins.registry import emitter, machine
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_runtime.interp import call
 
 Run = Callable[..., Any]  # Any: arguments and results of the case
 

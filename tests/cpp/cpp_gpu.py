@@ -30,7 +30,7 @@ from triton_runtime.runtime import TritonRuntime
 from triton_runtime.settings import read_settings
 from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.kernels import LaunchFacts, TensorMap, TritonKernel
+from wrapper_ir.ir.kernels import LaunchFacts, TensorMap, TritonKernel
 
 __all__ = [
     "ADD_KERNEL",

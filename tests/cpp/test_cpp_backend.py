@@ -21,7 +21,7 @@ from tests.common.torch_versions import since
 from tests.cpp.cpp_case import FAST
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 
 # Any in this file: functions of any kind, as torch.compile returns them
 IN_PYTHON = replace(FAST, python_operators=True)

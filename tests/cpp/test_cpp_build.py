@@ -23,7 +23,7 @@ from cpp_wrapper.kernels.toolchain import Recipe
 from cpp_wrapper.settings import Settings
 from tests.cpp.cpp_case import FAST, KERNELS, artifact_of_text
 from wrapper_ir.errors import StoreError
-from wrapper_ir.store import CacheSettings
+from wrapper_ir_runtime.cache import CacheSettings
 
 TEXT = (
     KERNELS

@@ -36,7 +36,7 @@ from tests.cpp.cpp_gpu import (
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ArgumentError, TensorCheckError
-from wrapper_ir.kernels import LaunchFacts, Scratch, TensorMap
+from wrapper_ir.ir.kernels import LaunchFacts, Scratch, TensorMap
 
 pytest.importorskip("triton", reason="kernels are bound by triton_runtime")
 

@@ -17,7 +17,7 @@ from tests.cpp.cpp_case import FAST, artifact_of_text
 from tests.cpp.cpp_gpu import FakeGpu
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.passes import run_pipeline
+from wrapper_ir_passes import run_pipeline
 
 MARKED = """wir 0.3
 target cuda:0 arch "sm_90"

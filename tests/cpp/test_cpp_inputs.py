@@ -19,7 +19,7 @@ from cpp_wrapper.library.batch import build_libraries
 from tests.common.torch_versions import since
 from tests.cpp.cpp_case import FAST, KERNELS, artifact_of_text, resident
 from wrapper_ir.errors import ArgumentError, ExecutionError, ExpressionError, TensorCheckError
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.plugins.protocols import CompiledProgram
 
 TEXT = (
     KERNELS

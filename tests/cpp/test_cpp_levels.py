@@ -15,7 +15,7 @@ from cpp_wrapper._compat import open_runner
 from cpp_wrapper.kernels.isa import ISAS, Isa
 from tests.cpp.cpp_case import FAST, artifact_of_text
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import CppKernel, CppSource
+from wrapper_ir.ir.kernels import CppKernel, CppSource
 
 TEXT = """
 kernel cpp @one entry "kernel" (write f32* target) {{{

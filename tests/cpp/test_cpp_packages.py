@@ -26,7 +26,7 @@ from cpp_wrapper.library.package import find_image
 from inductor_frontend import capture
 from tests.cpp.cpp_case import FAST
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.runtime import Convention
+from wrapper_ir_runtime import Convention
 
 
 class Tied(torch.nn.Module):

@@ -20,9 +20,9 @@ from cpp_wrapper._compat import open_runner
 from cpp_wrapper.library.python import LoadedProgram
 from tests.cpp.cpp_case import FAST
 from wrapper_ir import parse_program
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.lowering.persistent import with_persistent_pools
+from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
 
 # `add_` takes a Scalar, which torch's stable dispatcher does not
 _SUM, _COPY = (

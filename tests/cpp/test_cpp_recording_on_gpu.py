@@ -20,7 +20,7 @@ from tests.cpp.cpp_case import FAST
 from tests.cpp.cpp_gpu import PRODUCTS
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.passes.pipeline import run_on_artifact
+from wrapper_ir_passes.pipeline import run_on_artifact
 
 pytestmark = [
     pytest.mark.gpu,

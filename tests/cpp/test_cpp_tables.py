@@ -14,8 +14,8 @@ from cpp_wrapper.sources.scope import TEXTS
 from cpp_wrapper.sources.shims import c_signature, c_types, shim_table
 from cpp_wrapper.sources.table import WRITERS
 from tests.cpp.cpp_case import artifact_of_text
-from wrapper_ir.lowering.steps import STEPS
-from wrapper_ir.schemas import parse_schema
+from wrapper_ir.ir.schemas import parse_schema
+from wrapper_ir_lowering.steps import STEPS
 
 AOTI = torch_include_dirs()[0] / "torch" / "csrc"
 

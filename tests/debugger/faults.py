@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from wrapper_ir import ops
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.expr import Int
-from wrapper_ir.kernels import CppKernel
-from wrapper_ir.layout import numel
-from wrapper_ir.ops import CallExtern, Launch, Op
-from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir.ir.layout import numel
+from wrapper_ir.ir.ops import CallExtern, Launch, Op
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["FAULTS", "Fault"]
 
@@ -111,7 +111,7 @@ def wrong_stride(artifact: Artifact) -> Artifact:
 
 
 def _renamed(artifact: Artifact, old: Value[TensorType], new: Value[TensorType]) -> Artifact:
-    from wrapper_ir.structure import map_values
+    from wrapper_ir.ir.structure import map_values
 
     body = artifact.program.main.body
     return _with_body(artifact, tuple(map_values(op, lambda v: new if v == old else v) for op in body))

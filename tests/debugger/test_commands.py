@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from tests.debugger.command_case import PROGRAM, STEADY, wir
 from wrapper_ir import load, parse_program, save
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.registry import emitter
+from wrapper_ir.plugins.registry import emitter
 
 GPU = """wir 0.3
 target cuda:0

@@ -12,7 +12,7 @@ from tests.debugger.command_case import wir
 from tests.debugger.faults import wrong_stride
 from wrapper_ir import load, save
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ops import CallExtern
+from wrapper_ir.ir.ops import CallExtern
 from wrapper_ir.text import print_function
 
 

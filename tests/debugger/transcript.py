@@ -21,7 +21,7 @@ from tests.debugger import fault_models
 from tests.debugger.faults import FAULTS, Fault
 from wrapper_ir import save
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.cli.main import main as wir
+from wrapper_ir_tools.cli.main import main as wir
 
 __all__ = ["BEGIN", "END", "capture_model", "find", "section"]
 

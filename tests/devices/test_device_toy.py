@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from wrapper_ir.registry import emitter
-from wrapper_ir.storage import load
+from wrapper_ir.artifact.file import load
+from wrapper_ir.plugins.registry import emitter
 from wrapper_ir.text import parse_program, print_program
 
 _ROOT = Path(__file__).resolve().parents[2]

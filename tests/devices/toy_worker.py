@@ -26,12 +26,12 @@ from inductor_frontend.devices.targets import capture_target
 from inductor_frontend.errors import HookError
 from tests.common.torch_versions import since
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.kernels import ForeignKernel
-from wrapper_ir.registry import emitter, machine
-from wrapper_ir.storage import load, save
-from wrapper_ir.types import Device
+from wrapper_ir.artifact.file import load, save
+from wrapper_ir.ir.kernels import ForeignKernel
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir.verifier import verify
+from wrapper_ir_runtime.interp import Interpreter
 
 # Any in this file: results of any emitter.
 CASES: dict[str, Callable[[Path], None]] = {}

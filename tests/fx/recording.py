@@ -10,7 +10,7 @@ from torch import fx
 
 from fx_converter.compilers import Lowering
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.ops import Copy, OpBase
+from wrapper_ir.ir.ops import Copy, OpBase
 
 __all__ = ["Recording"]
 

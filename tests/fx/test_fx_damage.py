@@ -25,11 +25,11 @@ from tests.fx.damage import NAME, no_output, other_main, rewritten, tables, text
 from tests.fx.recording import Recording
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ArtifactError, PluginError, WirError
-from wrapper_ir.kernels import ForeignKernel, KernelDef
-from wrapper_ir.ops import Copy, Launch, Switch
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import KernelRuntime, LoadedKernel
-from wrapper_ir.registry import kernel_runtime
+from wrapper_ir.ir.kernels import ForeignKernel, KernelDef
+from wrapper_ir.ir.ops import Copy, Launch, Switch
+from wrapper_ir.ir.program import Target
+from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
+from wrapper_ir.plugins.registry import kernel_runtime
 
 MAIN = """
 const %c : f32[4]
@@ -89,7 +89,7 @@ def artifact(mark: str, main: str = MAIN) -> Artifact:
         )
     )
     program = wrapper_ir.parse_program(HEADER + kernels + main)
-    data = wrapper_ir.artifact.TensorData(wrapper_ir.types.DType.F32, memoryview(bytes(16)))
+    data = wrapper_ir.artifact.TensorData(wrapper_ir.ir.types.DType.F32, memoryview(bytes(16)))
     constants = tuple(dataclasses.replace(c, data_hash=data.sha256()) for c in program.constants)
     program = dataclasses.replace(program, constants=constants)
     return bare_artifact(program, {c.value.name: data for c in constants})

@@ -30,7 +30,7 @@ from tests.common.forms import both_forms
 from tests.fx.collective_graph import graph as collectives
 from tests.fx.fx_cases import every_case, options, stored
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ops import OPS, Free, Op, OpBase
+from wrapper_ir.ir.ops import OPS, Free, Op, OpBase
 
 PURE = {
     "align",

@@ -20,15 +20,15 @@ from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
 from tests.common.forms import FORMS
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.atoms import parse_expr
 from wrapper_ir.errors import ExpressionError, WirError
 from wrapper_ir.expr import Apply, Expr, Sym, SymKind, evaluate, print_expr
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.interp import InterpOptions, run
-from wrapper_ir.kernels import ForeignKernel, KernelDef
-from wrapper_ir.program import Program, Target
-from wrapper_ir.protocols import KernelRuntime, LoadedKernel
-from wrapper_ir.testing.numbers import random_bool, random_float, random_int
+from wrapper_ir.ir.atoms import parse_expr
+from wrapper_ir.ir.kernels import ForeignKernel, KernelDef
+from wrapper_ir.ir.program import Program, Target
+from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
+from wrapper_ir_runtime.interp import InterpOptions, run
+from wrapper_ir_tools.testing.numbers import random_bool, random_float, random_int
 
 KINDS = {"s0": SymKind.INT, "n": SymKind.INT, "f": SymKind.FLOAT, "b": SymKind.BOOL}
 ENV = {"s0": 7, "n": 5, "f": 0.75, "b": True}

@@ -23,7 +23,7 @@ from tests.common.compare import assert_same
 from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.quoting.text_form import quote, symbol_name, value_name
+from wrapper_ir.support.quoting.text_form import quote, symbol_name, value_name
 
 RAN = "wrapper_ir_names_ran"
 CODE = f'__import__("builtins").{RAN}.append(1)'

@@ -22,7 +22,7 @@ from tests.common.forms import FORMS
 from tests.common.zoo import ZOO
 from tests.fx.torch_passes import PASSES, tagged
 from tests.models.model_cases import artifact_of, calls_of, case_of
-from wrapper_ir.runtime import Convention
+from wrapper_ir_runtime import Convention
 
 QUICK = {"gpt2", "mlp", "moe"}
 """Those whose proof is part of `make test`; all are part of `make conformance`."""

@@ -22,8 +22,8 @@ from tests.fx.torch_passes import PASSES, parts, tagged
 from tests.soundness.flat_inputs import flat_inputs
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.interp import InterpOptions, run
-from wrapper_ir.testing import RandomOptions, random_artifact
+from wrapper_ir_runtime.interp import InterpOptions, run
+from wrapper_ir_tools.testing import RandomOptions, random_artifact
 
 every_pass = pytest.mark.parametrize("name", PASSES)
 

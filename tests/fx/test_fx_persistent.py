@@ -20,12 +20,13 @@ from fx_converter.persistent import persistent_nodes
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from tests.fx.fx_cases import every_case, options, wanted
-from wrapper_ir import parse_program, run_pipeline
-from wrapper_ir.analyses import Analyses
+from wrapper_ir import parse_program
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.guarded import Guarded
-from wrapper_ir.lowering.persistent import with_persistent_pools
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.ir.guarded import Guarded
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
 
 
 def program() -> Artifact:

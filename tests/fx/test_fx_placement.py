@@ -21,7 +21,7 @@ from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.guarded import Guarded
+from wrapper_ir.ir.guarded import Guarded
 
 PROGRAM = """wir 0.3
 target cuda:1 arch "sm_90"

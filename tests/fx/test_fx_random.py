@@ -23,8 +23,8 @@ from tests.fx.fx_cases import stored
 from tests.fx.fx_values import Recorder
 from tests.soundness.flat_inputs import flat_inputs
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import InterpOptions, run
-from wrapper_ir.testing import RandomOptions, random_artifact
+from wrapper_ir_runtime.interp import InterpOptions, run
+from wrapper_ir_tools.testing import RandomOptions, random_artifact
 
 
 # Any in this file: flat values of any program

@@ -17,7 +17,7 @@ from tests.fx.gpu_program import for_a_gpu
 from tests.triton.triton_program import PROGRAM
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.json.kernel_hash import content_hash
 
 
 def marked(mark: str) -> Artifact:

@@ -20,10 +20,10 @@ from fx_converter.options import KernelCalls
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir.ir.types import Device
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 pytest.importorskip("triton", reason="kernels are interpreted by triton")
 

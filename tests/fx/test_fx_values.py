@@ -13,8 +13,8 @@ from fx_converter.options import KernelCalls
 from tests.common.forms import both_forms
 from tests.fx.fx_values import Recorder
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.structure import results
-from wrapper_ir.types import StorageType
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.types import StorageType
 
 every_case = pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
 

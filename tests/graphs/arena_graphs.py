@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
-from wrapper_ir.runtime import Span
+from wrapper_ir_runtime import Span
 
 __all__ = ["Arena", "ArenaGraphs", "Array"]
 
@@ -128,7 +128,7 @@ class _Step:
 
 @dataclass
 class ArenaGraphs:
-    """See `wrapper_ir.runtime.GraphDevice`. `held` is how many cells are allocated outside of the arena of recordings, `peak` how many
+    """See `wrapper_ir_runtime.GraphDevice`. `held` is how many cells are allocated outside of the arena of recordings, `peak` how many
     were at most, with those of that arena. `reserved_peak` counts all cells of segments."""
 
     current: Hashable | None = 1

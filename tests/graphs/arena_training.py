@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.graphs.arena_graphs import ArenaGraphs, Array
-from wrapper_ir.runtime import Recorded, Recorder
+from wrapper_ir_runtime import Recorded, Recorder
 
 __all__ = ["SIZE", "Straight", "Training", "layers"]
 

@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis import recordable, regions
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.recordable import Refusal
-from wrapper_ir.ops import Op
-from wrapper_ir.runtime import RECORDERS, Recorder, Span
-from wrapper_ir.types import Device
+from wrapper_ir.ir.ops import Op
+from wrapper_ir.ir.types import Device
 from wrapper_ir.verifier.checks import recording
+from wrapper_ir_runtime import RECORDERS, Recorder, Span
 
 __all__ = ["FakeGraphs", "RerunGraphs", "fake_device", "let_the_cpu_record"]
 
@@ -66,7 +66,7 @@ class _Notes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
 
 
 class FakeGraphs:
-    """See `wrapper_ir.runtime.GraphDevice`. `counts` says how often each was asked for."""
+    """See `wrapper_ir_runtime.GraphDevice`. `counts` says how often each was asked for."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

@@ -16,10 +16,10 @@ from py_wrapper import PythonEmitter
 from tests.graphs.fake_graphs import FakeGraphs, RerunGraphs, fake_device, let_the_cpu_record
 from tests.graphs.training import LOOPS, train_beside_eager
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.text import print_program
-from wrapper_ir.types import Device
 
 
 @pytest.fixture

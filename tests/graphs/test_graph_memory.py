@@ -9,7 +9,7 @@ import pytest
 
 from tests.graphs.arena_graphs import ArenaGraphs, Array
 from tests.graphs.arena_training import SIZE, Training, layers
-from wrapper_ir.runtime import Recorder
+from wrapper_ir_runtime import Recorder
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from wrapper_ir.runtime import Recorded, Recorder
+from wrapper_ir_runtime import Recorded, Recorder
 from wrapper_ir_torch import TorchGraphs
 
 pytestmark = [

@@ -18,12 +18,12 @@ from fx_converter import FxOptions, targets
 from py_wrapper import PyOptions
 from tests.graphs.fake_graphs import FakeGraphs, fake_device
 from wrapper_ir import parse_program
+from wrapper_ir.analysis.input_facts import TensorInput
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.inputs import TensorInput
-from wrapper_ir.passes import derive_frees
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.runtime import Recorded
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir_passes.cleanup.derive_frees import derive_frees
+from wrapper_ir_runtime import Recorded
 
 PROGRAM = """wir 0.3
 target cpu

@@ -14,8 +14,8 @@ import py_wrapper
 from py_wrapper import PyOptions
 from tests.graphs.training import LOOPS, train_beside_eager
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.passes.pipeline import run_on_artifact
-from wrapper_ir.runtime import RECORDERS, Recorded
+from wrapper_ir_passes.pipeline import run_on_artifact
+from wrapper_ir_runtime import RECORDERS, Recorded
 
 pytestmark = [
     pytest.mark.gpu,

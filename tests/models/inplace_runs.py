@@ -12,14 +12,14 @@ from torch.utils import _pytree as pytree
 import wrapper_ir
 from tests.common.compare import clone_tree
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import call
-from wrapper_ir.kernels import Access, KernelDef
-from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import AllocStorage, Copy, Free, Launch, Op, View, ViewMode
-from wrapper_ir.program import Program
-from wrapper_ir.registry import machine
-from wrapper_ir.types import StorageType
-from wrapper_ir.values import Value, as_tensor
+from wrapper_ir.ir.kernels import Access, KernelDef
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.ops import AllocStorage, Copy, Free, Launch, Op, View, ViewMode
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.types import StorageType
+from wrapper_ir.ir.values import Value, as_tensor
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_runtime.interp import call
 
 __all__ = ["claimed_pairs", "in_place", "results", "same_in_place"]
 

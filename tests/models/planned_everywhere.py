@@ -13,12 +13,12 @@ from torch import Tensor
 
 import py_wrapper
 from tools.conformance.plans import WAYS
-from wrapper_ir import run_pipeline, verify
+from wrapper_ir import verify
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ops import Slot
-from wrapper_ir.passes import MEMORY_PASSES
-from wrapper_ir.program import Ownership
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.ops import Slot
+from wrapper_ir.ir.program import Ownership
+from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
 __all__ = ["PlannedEverywhere", "engines", "same_bits"]
 
@@ -58,7 +58,7 @@ def _copies(args: Sequence[Any]) -> list[Any]:
 
 @dataclasses.dataclass
 class PlannedEverywhere:
-    """See `wrapper_ir.protocols.Emitter`. `graphs` and `slots` count what was compiled."""
+    """See `wrapper_ir.plugins.protocols.Emitter`. `graphs` and `slots` count what was compiled."""
 
     passes: str = MEMORY_PASSES
     graphs: int = 0

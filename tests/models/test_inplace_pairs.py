@@ -22,9 +22,9 @@ from tests.models.inplace_runs import claimed_pairs, results, same_in_place
 from tools.conformance.cases import list_cases, load_call, op_table, stratified
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.kernels import Access, KernelDef
-from wrapper_ir.ops import Launch
-from wrapper_ir.values import Value
+from wrapper_ir.ir.kernels import Access, KernelDef
+from wrapper_ir.ir.ops import Launch
+from wrapper_ir.ir.values import Value
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 

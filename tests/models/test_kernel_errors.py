@@ -15,7 +15,7 @@ import py_wrapper
 from inductor_frontend import capture
 from py_wrapper.machine import TORCH_MACHINE
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import Interpreter
+from wrapper_ir_runtime.interp import Interpreter
 
 WIDTH, TOKENS = 512, 100
 MODELS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

@@ -19,8 +19,8 @@ from tests.common.zoo import ZOO
 from tests.fx.fx_values import Recorder
 from tests.models.model_cases import artifact_of, calls_of, case_of
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import call
-from wrapper_ir.runtime import Convention
+from wrapper_ir_runtime import Convention
+from wrapper_ir_runtime.interp import call
 
 MODELS = sorted(ZOO)
 

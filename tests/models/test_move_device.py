@@ -20,13 +20,14 @@ from tests.common.compare import assert_same
 from tests.common.torch_versions import since
 from tests.common.zoo import ZOO
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.cli.main import main
-from wrapper_ir.device_operators import ONE_DEVICE, only_device
 from wrapper_ir.errors import PassError
-from wrapper_ir.interp import call
-from wrapper_ir.passes import devices_of, run_on_artifact, run_pipeline
-from wrapper_ir.registry import machine
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir.operators.devices import ONE_DEVICE, only_device
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_passes import run_on_artifact, run_pipeline
+from wrapper_ir_passes.devices.move_device import devices_of
+from wrapper_ir_runtime.interp import call
+from wrapper_ir_tools.cli.main import main
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 

@@ -22,9 +22,11 @@ from tests.models.training_cases import step, training_case
 from wrapper_ir import parse_program, verify
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ops import Slot
-from wrapper_ir.passes import MEMORY_PASSES, PlanMemory, compare, run_pipeline
-from wrapper_ir.values import is_storage
+from wrapper_ir.ir.ops import Slot
+from wrapper_ir.ir.values import is_storage
+from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
+from wrapper_ir_passes.memory.plan_memory import PlanMemory
+from wrapper_ir_passes.translation import compare
 
 DONATED = ",".join(
     f"{name}{{donated=true}}" if name in ("reuse-in-place", "plan-memory", "reuse-for-results") else name
@@ -93,7 +95,7 @@ def test_a_matrix_product_then_a_layer_norm() -> None:
 
 def test_a_tensor_that_stands_for_several_views() -> None:
     """Slots one after the other at the same place, of fixed and of symbolic sizes: results are the caller's own."""
-    text = Path("packages/wrapper_ir/tests/lowering/plans/windows_shared_in_pools.wir").read_text()
+    text = Path("packages/wrapper_ir_lowering/tests/lowering/plans/windows_shared_in_pools.wir").read_text()
     artifact = bare_artifact(parse_program(text))
     for run in engines(artifact):
         for size in (3, 5, 5):

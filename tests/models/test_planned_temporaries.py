@@ -12,7 +12,7 @@ import py_wrapper
 from inductor_frontend import capture
 from tests.common.compare import peak_bytes
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
+from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
 
 @pytest.mark.slow

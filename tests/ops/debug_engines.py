@@ -15,7 +15,7 @@ import py_wrapper
 from cpp_wrapper import CppOptions
 from tests.common.compare import clone_tree
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import call
+from wrapper_ir_runtime.interp import call
 
 __all__ = ["Said", "engines", "observe"]
 

@@ -11,7 +11,8 @@ from torch import Tensor
 from tests.ops.debug_engines import engines
 from wrapper_ir import parse_program, print_program
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.passes import derive_frees, run_pipeline
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
 _TEXT = """wir 0.3
 target cpu

@@ -21,7 +21,7 @@ from tests.common.choices import choosing, program
 from tests.ops.debug_engines import Said, observe
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import DebugWarning
-from wrapper_ir.passes import run_on_artifact
+from wrapper_ir_passes import run_on_artifact
 
 # Any in this file: arguments of models, options
 Lines = Callable[..., list[str]]

@@ -14,8 +14,8 @@ from py_wrapper import TORCH_MACHINE
 from tests.common import choices
 from tests.ops.debug_engines import engines, observe
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.passes import run_on_artifact
-from wrapper_ir.profile import profile_artifact
+from wrapper_ir_passes import run_on_artifact
+from wrapper_ir_tools.profile import profile_artifact
 
 pytestmark = [
     pytest.mark.gpu,

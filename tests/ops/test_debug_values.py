@@ -16,8 +16,8 @@ from tests.models.model_cases import artifact_of, calls_of, case_of
 from tests.ops.debug_engines import Said, observe
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.passes import run_on_artifact
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
+from wrapper_ir_passes import run_on_artifact
 
 # Any in this file: arguments of models
 Calls = list[tuple[tuple[Any, ...], dict[str, Any]]]

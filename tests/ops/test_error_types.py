@@ -23,8 +23,8 @@ from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.common.torch_versions import since
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.interp import InterpOptions, call
-from wrapper_ir.operators import ALL_OPERATORS
+from wrapper_ir.operators.policy import ALL_OPERATORS
+from wrapper_ir_runtime.interp import InterpOptions, call
 
 LinAlgError: type[Exception] = vars(torch.linalg)["LinAlgError"]  # torch does not list it for type checkers
 

@@ -20,10 +20,10 @@ from py_wrapper import TORCH_MACHINE
 from tests.ops.debug_engines import engines
 from wrapper_ir import parse_program, print_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.cli.main import main
-from wrapper_ir.passes import run_on_artifact, run_pipeline
-from wrapper_ir.profile import bandwidth, profile_artifact, profile_json
-from wrapper_ir.types import CPU
+from wrapper_ir.ir.types import CPU
+from wrapper_ir_passes import run_on_artifact, run_pipeline
+from wrapper_ir_tools.cli.main import main
+from wrapper_ir_tools.profile import bandwidth, profile_artifact, profile_json
 
 LOOP = """wir 0.3
 target cpu
@@ -129,7 +129,9 @@ def test_a_profile_counts_runs_and_bytes() -> None:
 
 
 def test_a_profile_has_its_schema() -> None:
-    schema = json.loads((files("wrapper_ir") / "schema" / "profile.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(
+        (files("wrapper_ir_tools") / "schema" / "profile.schema.json").read_text(encoding="utf-8")
+    )
     Draft202012Validator.check_schema(schema)
     data = json.loads(profile_json(profile_artifact(bare_artifact(parse_program(LOOP)), TORCH_MACHINE)))
     Draft202012Validator(schema).validate(data)
@@ -175,7 +177,7 @@ def test_the_command(tmp_path: Path) -> None:
 def test_metric_tables_have_inductors_columns(tmp_path: Path) -> None:
     from torch._inductor.metrics import REGISTERED_METRIC_TABLES
 
-    from wrapper_ir.profile import write_metric_tables
+    from wrapper_ir_tools.profile import write_metric_tables
 
     artifact = bare_artifact(parse_program(LOOP))
     for path in write_metric_tables(

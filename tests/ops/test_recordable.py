@@ -8,7 +8,8 @@ import py_wrapper
 import wrapper_ir
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.json import from_json, to_json
-from wrapper_ir.passes import derive_frees, run_pipeline
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
 STEP = """wir 0.3
 target cuda:0

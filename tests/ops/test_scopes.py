@@ -13,14 +13,14 @@ import py_wrapper
 from fx_converter import FxOptions
 from tests.common.input_engines import artifact_of, engines
 from wrapper_ir.errors import NotSupportedError, PassError, WirError
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.interp.options import InterpOptions
-from wrapper_ir.lowering.storages import made_elsewhere
-from wrapper_ir.ops import EnterMemoryPool, EnterProfile
-from wrapper_ir.passes import run_pipeline
-from wrapper_ir.registry import machine
-from wrapper_ir.runtime import MEMORY_POOLS
-from wrapper_ir.types import Device
+from wrapper_ir.ir.ops import EnterMemoryPool, EnterProfile
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_lowering.storages import made_elsewhere
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_runtime import MEMORY_POOLS
+from wrapper_ir_runtime.interp import Interpreter
+from wrapper_ir_runtime.interp.options import InterpOptions
 
 PROFILED = """extern "aten::relu(Tensor self) -> Tensor"
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from inductor_frontend import CaptureOptions, capture
 from py_wrapper import TORCH_MACHINE
-from wrapper_ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
 
 pytest.importorskip("triton", reason="the tuner is triton_runtime's")
 

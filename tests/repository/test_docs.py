@@ -18,8 +18,8 @@ from click.testing import CliRunner
 import wrapper_ir
 from tests.common.torch_versions import since
 from tools.docs.pages import PAGES, is_stale
-from wrapper_ir.cli.main import main
 from wrapper_ir.errors import VerificationError
+from wrapper_ir_tools.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = sorted(p for p in (ROOT / "docs").glob("*.md") if f"docs/{p.name}" not in PAGES)

@@ -27,7 +27,7 @@ from pathlib import Path
 from triton_runtime.cuda.extension import load_extension
 from triton_runtime.errors import DriverError
 from triton_runtime.settings import Settings
-from wrapper_ir.store import CacheSettings
+from wrapper_ir_runtime.cache import CacheSettings
 settings = Settings(cache=CacheSettings(folder=Path(sys.argv[1])), jobs=1, compiler=sys.argv[2])
 try:
     print(Path(load_extension(settings).__file__).name)
@@ -67,7 +67,8 @@ def launcher(wheel: Path, tmp_path: Path, compiler: str, python: str = sys.execu
     (site,) = tmp_path.glob("env/lib/python*/site-packages")
     pip = [sys.executable, "-m", "pip", "--python", str(tmp_path / "env/bin/python"), "install", "--quiet"]
     subprocess.run([*pip, "--no-index", "--no-deps", str(wheel)], check=True)
-    (site / "wrapper_ir").symlink_to(ROOT / "packages/wrapper_ir/src/wrapper_ir")
+    for name in ("wrapper_ir", "wrapper_ir_lowering", "wrapper_ir_passes", "wrapper_ir_runtime"):
+        (site / name).symlink_to(ROOT / "packages" / name / "src" / name)
     command = [str(tmp_path / "env/bin/python"), "-c", PROBE, str(tmp_path / "cache"), compiler]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()

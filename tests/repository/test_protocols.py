@@ -14,8 +14,8 @@ import fx_converter
 import inductor_frontend
 import py_wrapper
 import triton_runtime
-from wrapper_ir import protocols, registry
-from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, KernelTuner, Machine
+from wrapper_ir.plugins import protocols, registry
+from wrapper_ir.plugins.protocols import Emitter, Frontend, KernelRuntime, KernelTuner, Machine
 
 # Static: an implementation that drifts from its protocol fails `make types` here.
 FRONTEND: Frontend = inductor_frontend.FRONTEND

@@ -14,14 +14,15 @@ import torch
 
 import py_wrapper
 import wrapper_ir
+import wrapper_ir_passes
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.lowering import LoweringOptions, lower
-from wrapper_ir.lowering.steps import STEPS, Launch
-from wrapper_ir.protocols import Emitter
-from wrapper_ir.registry import emitter
-from wrapper_ir.testing import RandomOptions, random_artifact
+from wrapper_ir.plugins.protocols import Emitter
+from wrapper_ir.plugins.registry import emitter
+from wrapper_ir_lowering import LoweringOptions, lower
+from wrapper_ir_lowering.steps import STEPS, Launch
+from wrapper_ir_runtime.interp import Interpreter
+from wrapper_ir_tools.testing import RandomOptions, random_artifact
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "tiny_emitter"
 HEAD = """wir 0.3
@@ -165,7 +166,9 @@ def module() -> Any:  # Any: the example is not an installed package
 
 
 def artifact(body: str) -> Artifact:
-    return bare_artifact(wrapper_ir.run_pipeline(wrapper_ir.parse_program(HEAD + body), "derive-frees"))
+    return bare_artifact(
+        wrapper_ir_passes.run_pipeline(wrapper_ir.parse_program(HEAD + body), "derive-frees")
+    )
 
 
 def inputs() -> tuple[torch.Tensor, torch.Tensor]:

@@ -19,8 +19,7 @@ from tests.signature.call_effects import Seen, differences, observe
 from tests.signature.signature_cases import CASES, Case, pair, x
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.signature import (
+from wrapper_ir.ir.signature import (
     InputOutput,
     InputView,
     RandomState,
@@ -29,7 +28,8 @@ from wrapper_ir.signature import (
     SameTensor,
     WriteBackKind,
 )
-from wrapper_ir.types import CPU
+from wrapper_ir.ir.types import CPU
+from wrapper_ir_runtime.interp import Interpreter
 
 # Any in this file: models, their arguments and results.
 Engine = Callable[..., Any]

@@ -24,9 +24,9 @@ from tests.signature.signature_cases import CASES
 from wrapper_ir import check, load, save
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError
-from wrapper_ir.interp import Interpreter
+from wrapper_ir.ir.signature import Signature
 from wrapper_ir.json.signature import signature_from_json, signature_to_json
-from wrapper_ir.signature import Signature
+from wrapper_ir_runtime.interp import Interpreter
 
 # Any in this file: parts of signatures, arguments and results
 NAMES = sorted(CASES)[::7]

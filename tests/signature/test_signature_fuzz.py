@@ -24,10 +24,10 @@ from inductor_frontend.options import CaptureOptions
 from inductor_frontend.session import capture_session
 from tests.signature.call_effects import differences, observe
 from wrapper_ir.expr import SymKind
-from wrapper_ir.ops import FunctionSummary, ResultOrigin
-from wrapper_ir.runtime import TorchCaller, signature_call
-from wrapper_ir.types import ScalarType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import FunctionSummary, ResultOrigin
+from wrapper_ir.ir.types import ScalarType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_runtime import TorchCaller, signature_call
 
 # Any in this file: random functions, their arguments and results.
 Function = Callable[..., Any]

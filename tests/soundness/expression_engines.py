@@ -16,7 +16,7 @@ from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import code_of
 from wrapper_ir.expr import Number, SymKind
-from wrapper_ir.interp import run
+from wrapper_ir_runtime.interp import run
 
 __all__ = ["KINDS", "Outcome", "Run", "engines", "outcome", "program_of", "values"]
 

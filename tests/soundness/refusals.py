@@ -33,10 +33,10 @@ import tools  # noqa: F401 - what the backend cannot compile is an error
 from tests.soundness.random_shapes import INPUTS, RandomProgram, random_program
 from wrapper_ir import check
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.interp import run
-from wrapper_ir.passes import insert_checks
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir.verifier.insert_checks import insert_checks
+from wrapper_ir_runtime.interp import run
 
 __all__ = ["outcome", "traced"]
 

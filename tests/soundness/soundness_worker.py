@@ -30,8 +30,8 @@ from tests.soundness.soundness_programs import PROGRAMS
 from wrapper_ir import verify
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, code_of
-from wrapper_ir.interp import InterpOptions, run
-from wrapper_ir.testing.corrupt import corrupt
+from wrapper_ir_runtime.interp import InterpOptions, run
+from wrapper_ir_tools.testing.corrupt import corrupt
 
 PATTERN = 0x7B
 MAX_OPS = 5_000

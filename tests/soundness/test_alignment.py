@@ -12,7 +12,7 @@ import torch
 from tests.common.input_engines import artifact_of, engines
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
 
 HEAD = """symbol s0 : int backed [1, 64]
 

@@ -18,14 +18,14 @@ from torch import Tensor
 
 import py_wrapper
 from tests.soundness.flat_inputs import flat_inputs
-from wrapper_ir.aliasing import Aliasing
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.aliasing import Aliasing
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import InterpOptions, Interpreter, Step
-from wrapper_ir.ops import Op
-from wrapper_ir.passes.insert_checks import insert_checks
-from wrapper_ir.testing import RandomOptions, random_artifact
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Op
+from wrapper_ir.ir.values import Value
+from wrapper_ir.verifier.insert_checks import insert_checks
+from wrapper_ir_runtime.interp import InterpOptions, Interpreter, Step
+from wrapper_ir_tools.testing import RandomOptions, random_artifact
 
 MACHINE = py_wrapper.TORCH_MACHINE
 

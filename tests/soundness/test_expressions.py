@@ -12,9 +12,9 @@ from cpp_wrapper.library.batch import build_libraries
 from tests.cpp.cpp_case import FAST
 from tests.soundness.expression_cases import ENVIRONMENTS, EXPECTED, EXPRESSIONS
 from tests.soundness.expression_engines import KINDS, Outcome, Run, engines, outcome, program_of, values
-from wrapper_ir.atoms import parse_expr
 from wrapper_ir.expr import Apply, Number
 from wrapper_ir.expr import operators as ops
+from wrapper_ir.ir.atoms import parse_expr
 
 NAMED: Mapping[str, list[str]] = {
     kind: [t for t in dict.fromkeys(text for text, _, _ in EXPECTED) if parse_expr(t, KINDS).kind == kind]

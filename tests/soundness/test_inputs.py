@@ -21,10 +21,10 @@ from tests.common.input_engines import Run, artifact_of, engines
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError, code_of
-from wrapper_ir.guarded import Guarded
-from wrapper_ir.runtime.caller import TorchCaller
-from wrapper_ir.runtime.inputs import check_inputs
+from wrapper_ir.ir.guarded import Guarded
 from wrapper_ir.text import parse_program
+from wrapper_ir_runtime.caller import TorchCaller
+from wrapper_ir_runtime.inputs import check_inputs
 
 FIXED = """extern "aten::neg(Tensor self) -> Tensor"
 

@@ -14,8 +14,8 @@ from py_wrapper.machine import TORCH_MACHINE
 from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError, NotSupportedError
-from wrapper_ir.interp import run
-from wrapper_ir.program import Program
+from wrapper_ir.ir.program import Program
+from wrapper_ir_runtime.interp import run
 
 _HEAD = """wir 0.3
 target cpu

@@ -20,8 +20,8 @@ from inductor_frontend import capture
 from tests.common.input_engines import artifact_of, engines
 from wrapper_ir import check, parse_program
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.interp import call
-from wrapper_ir.library_operators import REBINDING
+from wrapper_ir.operators.library import REBINDING
+from wrapper_ir_runtime.interp import call
 
 NAMESPACE = "operator_results"
 

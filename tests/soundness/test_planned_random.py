@@ -21,24 +21,22 @@ from wrapper_ir import check
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import InterpOptions, Interpreter
-from wrapper_ir.ops import AllocStorage, CallSubgraph, Op, RecordEvent, Slot, Switch, View, WhileLoop
-from wrapper_ir.passes import (
-    Pass,
-    PlanMemory,
-    ReorderForMemory,
-    ReuseForResults,
-    ReuseInPlace,
-    SplitStorages,
-    StripDebug,
-    UseOutVariants,
-    derive_frees,
-    run_pipeline,
-)
-from wrapper_ir.passes.insert_checks import insert_checks
-from wrapper_ir.planner import Algorithm
-from wrapper_ir.program import Program
-from wrapper_ir.testing import RandomOptions, random_artifact, random_program
+from wrapper_ir.ir.ops import AllocStorage, CallSubgraph, Op, RecordEvent, Slot, Switch, View, WhileLoop
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir.verifier.insert_checks import insert_checks
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.cleanup.derive_frees import derive_frees
+from wrapper_ir_passes.cleanup.strip import StripDebug
+from wrapper_ir_passes.memory.plan_memory import PlanMemory
+from wrapper_ir_passes.memory.reorder_for_memory import ReorderForMemory
+from wrapper_ir_passes.memory.reuse_for_results import ReuseForResults
+from wrapper_ir_passes.memory.reuse_in_place import ReuseInPlace
+from wrapper_ir_passes.memory.split_storages import SplitStorages
+from wrapper_ir_passes.memory.use_out_variants import UseOutVariants
+from wrapper_ir_passes.planner import Algorithm
+from wrapper_ir_runtime.interp import InterpOptions, Interpreter
+from wrapper_ir_tools.testing import RandomOptions, random_artifact, random_program
 
 POISON = 0x7B
 SEEDS, SIZES = st.integers(0, 2**32), st.integers(5, 40)

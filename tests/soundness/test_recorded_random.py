@@ -14,10 +14,10 @@ import py_wrapper
 from tests.graphs.fake_graphs import let_the_cpu_record
 from tests.soundness.flat_inputs import flat_inputs
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import InterpOptions, Interpreter
-from wrapper_ir.passes import run_pipeline
-from wrapper_ir.passes.insert_checks import insert_checks
-from wrapper_ir.testing import RandomOptions, random_artifact
+from wrapper_ir.verifier.insert_checks import insert_checks
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_runtime.interp import InterpOptions, Interpreter
+from wrapper_ir_tools.testing import RandomOptions, random_artifact
 
 SPECS = (
     "cuda-graphs",

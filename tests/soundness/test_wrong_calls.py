@@ -17,8 +17,8 @@ from fx_converter import FxOptions
 from tests.common.input_engines import artifact_of, engines
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ArgumentError, code_of
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.registry import machine
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_runtime.interp import Interpreter
 
 X = torch.arange(4.0)
 TEXT = """

@@ -19,14 +19,14 @@ from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.compile import MemoryStore
 from triton_runtime.fake import FakeDriver
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.cli.main import main
 from wrapper_ir.errors import ArtifactError, PluginError
-from wrapper_ir.kernel_hash import content_hash, find_binary
-from wrapper_ir.kernels import ImageKind, TritonKernel
-from wrapper_ir.protocols import AheadCompiler
-from wrapper_ir.runtime.ahead import compile_ahead
-from wrapper_ir.runtime.kernels import load_kernels
-from wrapper_ir.runtime.parts import open_parts
+from wrapper_ir.ir.kernels import ImageKind, TritonKernel
+from wrapper_ir.json.kernel_hash import content_hash, find_binary
+from wrapper_ir.plugins.protocols import AheadCompiler
+from wrapper_ir_runtime.ahead import compile_ahead
+from wrapper_ir_runtime.kernels import load_kernels
+from wrapper_ir_runtime.parts import open_parts
+from wrapper_ir_tools.cli.main import main
 
 pytest.importorskip("triton", reason="kernels are compiled by triton")
 

@@ -20,11 +20,11 @@ from triton_runtime import KernelError, TritonOptions, TritonRuntime
 from triton_runtime.choose import ChoiceOptions, Pick
 from triton_runtime.tune.measure import MeasureOptions
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import call
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import MultiKernel, OperatorKernel, TritonKernel
-from wrapper_ir.passes import with_choices
-from wrapper_ir.program import Target
+from wrapper_ir.ir.kernels import MultiKernel, OperatorKernel, TritonKernel
+from wrapper_ir.ir.program import Target
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir_passes.tuning.choices import with_choices
+from wrapper_ir_runtime.interp import call
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 

@@ -25,7 +25,7 @@ from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.choose import ChoiceOptions, Pick
 from triton_runtime.tune import TuneOptions
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import MultiKernel, OperatorKernel, TritonConfig, TritonKernel
+from wrapper_ir.ir.kernels import MultiKernel, OperatorKernel, TritonConfig, TritonKernel
 
 pytestmark = [
     pytest.mark.gpu,

@@ -24,11 +24,11 @@ from py_wrapper import PyOptions
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import StoreWarning
-from wrapper_ir.kernels import KernelDef
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import CompiledProgram, LoadedKernel
-from wrapper_ir.store import CacheSettings
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.kernels import KernelDef
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir.plugins.protocols import CompiledProgram, LoadedKernel
+from wrapper_ir_runtime.cache import CacheSettings
 
 pytest.importorskip("triton", reason="kernels are compiled by triton")
 

@@ -16,9 +16,9 @@ from fx_converter.options import KernelCalls
 from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.common.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import call
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import TritonKernel
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir_runtime.interp import call
 
 pytestmark = [
     pytest.mark.gpu,

@@ -24,7 +24,7 @@ from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.triton import definition, grids
 from wrapper_ir import parse_program, print_program
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import MultiKernel, TritonKernel
+from wrapper_ir.ir.kernels import MultiKernel, TritonKernel
 
 pytest.importorskip("triton", reason="the kernels are Triton's")
 

@@ -18,8 +18,8 @@ from inductor_frontend import CaptureOptions
 from tests.common.compare import assert_same, clone_tree
 from tests.common.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir.plugins.protocols import CompiledProgram
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 

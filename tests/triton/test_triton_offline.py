@@ -12,7 +12,7 @@ from torch._inductor import config as inductor_config
 from inductor_frontend import CaptureOptions, capture
 from tests.common import zoo
 from tests.common.torch_versions import STORES
-from wrapper_ir.kernels import TritonKernel
+from wrapper_ir.ir.kernels import TritonKernel
 
 pytest.importorskip("triton", reason="kernels are compiled by triton")
 

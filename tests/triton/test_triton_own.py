@@ -16,9 +16,9 @@ from inductor_frontend import CaptureOptions, ConversionError, HookError, captur
 from py_wrapper import TORCH_MACHINE
 from wrapper_ir import parse_program, print_program
 from wrapper_ir.expr import Expr
-from wrapper_ir.interp import call
-from wrapper_ir.kernels import Access, ParamKind, TritonKernel
-from wrapper_ir.ops import Launch
+from wrapper_ir.ir.kernels import Access, ParamKind, TritonKernel
+from wrapper_ir.ir.ops import Launch
+from wrapper_ir_runtime.interp import call
 
 pytest.importorskip("triton", reason="the kernels are Triton's")
 

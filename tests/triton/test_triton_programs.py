@@ -16,9 +16,9 @@ from py_wrapper import TORCH_MACHINE
 from tests.triton.triton_program import artifact, expected
 from triton_runtime import LaunchError, TritonOptions, TritonRuntime
 from triton_runtime.fake import FakeDriver
-from wrapper_ir.interp import InterpOptions, run
-from wrapper_ir.program import Target
-from wrapper_ir.types import Device
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
+from wrapper_ir_runtime.interp import InterpOptions, run
 
 
 def interpreted(x: Tensor, y: Tensor) -> Tensor:

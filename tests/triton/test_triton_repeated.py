@@ -16,7 +16,7 @@ from fx_converter.boxed import boxed_text
 from py_wrapper import PyOptions
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.types import Device
+from wrapper_ir.ir.types import Device
 from wrapper_ir_torch import repeated, repeated_operator
 
 PROGRAM = """wir 0.3

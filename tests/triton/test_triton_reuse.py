@@ -51,8 +51,8 @@ from inductor_frontend import CaptureOptions, capture
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.interp import InterpreterDriver
 from triton_runtime.tune import HostTimer, MeasureOptions, TuneOptions, DeviceKey
-from wrapper_ir.program import Target
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import CPU, Device
 
 class Driver:
     name, needs_binary = "interpreter", True

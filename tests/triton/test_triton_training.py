@@ -16,8 +16,8 @@ from torch.utils import _pytree as pytree
 from tests.common.compare import assert_same
 from tests.common.zoo import Case
 from tests.models.training_cases import step, training_case
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.storage import load
+from wrapper_ir.artifact.file import load
+from wrapper_ir.ir.kernels import TritonKernel
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 

@@ -13,9 +13,9 @@ from inductor_frontend import CaptureOptions, capture
 from py_wrapper import TORCH_MACHINE
 from wrapper_ir import verify
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.interp import example_inputs, run
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.passes import tuning_programs
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir_passes.tuning.tuning_programs import tuning_programs
+from wrapper_ir_runtime.interp import example_inputs, run
 
 pytest.importorskip("triton", reason="kernels are interpreted by triton")
 

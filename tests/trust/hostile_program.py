@@ -17,8 +17,8 @@ from torch import Tensor
 from py_wrapper import TORCH_MACHINE
 from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.quoting import plain_name, quote, symbol_name, value_name
-from wrapper_ir.signature import ConstantOutput, ResultOutput, StaticInput, TreeKind, TreeSpec
+from wrapper_ir.ir.signature import ConstantOutput, ResultOutput, StaticInput, TreeKind, TreeSpec
+from wrapper_ir.support.quoting import plain_name, quote, symbol_name, value_name
 
 __all__ = ["ARGUMENTS", "HostileProgram", "find_runtime", "hostile_programs"]
 

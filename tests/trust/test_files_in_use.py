@@ -25,11 +25,11 @@ import wrapper_ir
 from fx_converter import FxOptions
 from py_wrapper.machine import TORCH_MACHINE
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
+from wrapper_ir.artifact.file import LoadOptions
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.files import MAP_FROM, MappedFile, read_bytes, replacing
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.storage import LoadOptions
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
+from wrapper_ir.support.files import MAP_FROM, MappedFile, read_bytes, replacing
+from wrapper_ir_runtime.interp import Interpreter
 
 TEXT = """
 wir 0.3

@@ -24,11 +24,11 @@ from cpp_wrapper import CppError
 from fx_converter import FxOptions
 from tests.cpp.cpp_case import FAST
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.cli.main import main
+from wrapper_ir.artifact.file.container import Entry, open_container, write_container
+from wrapper_ir.artifact.file.safetensors import read_names, read_safetensors, read_shapes
 from wrapper_ir.errors import WirError, code_of
-from wrapper_ir.storage.container import Entry, open_container, write_container
-from wrapper_ir.storage.safetensors import read_names, read_safetensors, read_shapes
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
+from wrapper_ir_tools.cli.main import main
 
 TEXT = """
 wir 0.3
@@ -164,7 +164,7 @@ LOOKS = [
 def extension_names() -> list[str]:
     """What our packages look for."""
     from wrapper_ir import group_ranks, sources
-    from wrapper_ir.explain import choices
+    from wrapper_ir_tools.explain import choices
 
     found = [held for module in (choices, group_ranks, sources) for held in vars(module).values()]
     names = [x for x in found if isinstance(x, str) and x.endswith(".json")]

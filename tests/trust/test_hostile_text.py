@@ -24,15 +24,15 @@ from tests.trust.hostile_program import HostileProgram, find_runtime, hostile_pr
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.interp import InterpOptions, Interpreter
-from wrapper_ir.operators import ALL_OPERATORS
-from wrapper_ir.ops import CallExtern
-from wrapper_ir.program import Program
-from wrapper_ir.quoting import quote
-from wrapper_ir.schemas import ExternDef
-from wrapper_ir.signature import RandomState
-from wrapper_ir.types import Device
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import CallExtern
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.signature import RandomState
+from wrapper_ir.ir.types import Device
+from wrapper_ir.ir.values import Value
+from wrapper_ir.operators.policy import ALL_OPERATORS
+from wrapper_ir.support.quoting import quote
+from wrapper_ir_runtime.interp import InterpOptions, Interpreter
 
 # A program holds some 25 texts; making the failing ones smaller takes minutes and says no more.
 FEW = settings(

@@ -20,12 +20,13 @@ from py_wrapper import PyOptions
 from py_wrapper.machine import TORCH_MACHINE
 from tests.common.torch_versions import since
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.cli.main import main
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.interp import InterpOptions, Interpreter
-from wrapper_ir.kernels import Access, KernelParam, OperatorKernel, ParamKind
-from wrapper_ir.operators import ALL_OPERATORS, REACH, OperatorPolicy, check_operators
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import Access, KernelParam, OperatorKernel, ParamKind
+from wrapper_ir.ir.types import DType
+from wrapper_ir.operators.policy import ALL_OPERATORS, REACH, OperatorPolicy
+from wrapper_ir.verifier.allowed_operators import check_operators
+from wrapper_ir_runtime.interp import InterpOptions, Interpreter
+from wrapper_ir_tools.cli.main import main
 
 HEAD = """
 wir 0.3

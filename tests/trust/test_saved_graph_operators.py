@@ -16,7 +16,7 @@ import wrapper_ir
 from fx_converter import FxOptions
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.operators import OperatorPolicy
+from wrapper_ir.operators.policy import OperatorPolicy
 
 HEAD = """
 wir 0.3

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 import wrapper_ir
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.cli.main import main
-from wrapper_ir.quoting import printable, terminal_text
+from wrapper_ir.support.quoting import printable, terminal_text
+from wrapper_ir_tools.cli.main import main
 
 EVIL = r"\u001b]0;owned\u0007\u001b[2J\nFORGED \r\u202e\u009b"
 TEXT = f'''

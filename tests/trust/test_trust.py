@@ -28,13 +28,13 @@ from fx_converter import FxOptions
 from py_wrapper import PyOptions
 from py_wrapper.machine import TORCH_MACHINE
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.cli.main import main
+from wrapper_ir.artifact.file.container import Entry, write_container
 from wrapper_ir.errors import WirError
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.kernels import source_of, with_source
-from wrapper_ir.operators import REACH
-from wrapper_ir.signature import TreeKind, TreeSpec
-from wrapper_ir.storage.container import Entry, write_container
+from wrapper_ir.ir.kernels import source_of, with_source
+from wrapper_ir.ir.signature import TreeKind, TreeSpec
+from wrapper_ir.operators.policy import REACH
+from wrapper_ir_runtime.interp import Interpreter
+from wrapper_ir_tools.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -178,8 +178,8 @@ def hook(event, args):
 sys.addaudithook(hook)
 
 import wrapper_ir
-from wrapper_ir.cli.main import main
-from wrapper_ir.passes import describe_passes
+from wrapper_ir_tools.cli.main import main
+from wrapper_ir_passes import describe_passes
 
 def wir(*args):
     done = CliRunner().invoke(main, args)
@@ -207,7 +207,7 @@ assert wrapper_ir.parse_program(text) == program
 assert wrapper_ir.from_json(wrapper_ir.to_json(program)) == program
 wrapper_ir.check(artifact)
 wrapper_ir.save(artifact, "again.wir")
-assert wrapper_ir.load("again.wir", wrapper_ir.storage.LoadOptions(map_from=0)).program == program
+assert wrapper_ir.load("again.wir", wrapper_ir.artifact.file.LoadOptions(map_from=0)).program == program
 assert not os.path.exists("marker")
 assert not seen, seen
 assert not {"torch", "triton", "pickle_bomb", "left_behind"} & set(sys.modules)
@@ -274,7 +274,7 @@ def test_running_a_kernel_runs_its_source(marker: Path, kind: str, tmp_path: Pat
 RUN = """
 import os, sys, torch
 from pathlib import Path
-from wrapper_ir.cli.main import main
+from wrapper_ir_tools.cli.main import main
 
 marker, found = Path(sys.argv[1]), []
 for engine in ("interpreter", "python", "fx"):

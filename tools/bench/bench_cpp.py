@@ -27,7 +27,7 @@ from tests.common.zoo import ZOO, Case, gpt2
 from tools.bench.pages import command_line, page, publish, section_of, table
 from tools.bench.processes import in_fresh_process
 from tools.bench.timing import alternate, best_seconds, keep_memory, median_ratio, timed
-from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
+from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
 PREDICTION = """\
 Goals in brackets. What is said of builds, packages and loads was written before they were measured; what is said of calls after

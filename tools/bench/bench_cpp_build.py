@@ -29,9 +29,9 @@ from torch._inductor.cpu_vec_isa import pick_vec_isa
 from cpp_wrapper import CppKernelRuntime, CppOptions
 from cpp_wrapper.settings import Settings, read_settings
 from tools.bench.pages import command_line, page, publish, table
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.program import Target
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import DType
 
 EXPECTATION = """\
 Expected from the times of single compiler runs: reading the headers takes some 1.5 s of processor time, a kernel a

@@ -37,7 +37,7 @@ from tools.bench.gpu_calls import Model, call_seconds, recorded
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import alternate
 from tools.bench.wrappers import inductor_call
-from wrapper_ir.passes.pipeline import run_on_artifact
+from wrapper_ir_passes.pipeline import run_on_artifact
 
 PREDICTION = """\
 Written before this table, and after one of the first model alone, in which a planned program of ours took 0.88 of AOTInductor's call

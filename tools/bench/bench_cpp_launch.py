@@ -23,9 +23,9 @@ from torch._inductor.codecache import CppPythonBindingsCodeCache
 from cpp_wrapper import CppKernelRuntime, CppOptions
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import alternate
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.program import Target
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import DType
 
 PREDICTION = """\
 Written before the first measurement. Inductor's binding builds an argument tuple and calls one function of

@@ -33,9 +33,9 @@ from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import compare, timed
 from tools.bench.wrappers import Boxed, inductor_call
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.kernels import KernelDef
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import KernelRuntime, LoadedKernel
+from wrapper_ir.ir.kernels import KernelDef
+from wrapper_ir.ir.program import Target
+from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 
 PREDICTION = """\
 Written before the first measurement. The straight-line form of a graph with direct calls does what the Python wrapper

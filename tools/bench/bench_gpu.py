@@ -45,7 +45,7 @@ from tools.bench.pages import command_line, page, publish, section_of, table
 from tools.bench.processes import in_fresh_process
 from tools.bench.timing import alternate
 from tools.bench.training_steps import step_memory, training_step
-from wrapper_ir.passes.pipeline import run_on_artifact
+from wrapper_ir_passes.pipeline import run_on_artifact
 
 _ROUNDS, _CALLS = 15, 10
 _ROW = 50
@@ -282,7 +282,17 @@ def _first_call(name: str, side: str) -> dict[str, float]:
 def _with_bytecode() -> None:
     """Has Python compile our packages, where it has not yet: a first call of a process that compiles them itself is not what users of
     an installed package see."""
-    for name in ("wrapper_ir", "wrapper_ir_torch", "inductor_frontend", "py_wrapper", "triton_runtime"):
+    for name in (
+        "wrapper_ir",
+        "wrapper_ir_passes",
+        "wrapper_ir_lowering",
+        "wrapper_ir_runtime",
+        "wrapper_ir_tools",
+        "wrapper_ir_torch",
+        "inductor_frontend",
+        "py_wrapper",
+        "triton_runtime",
+    ):
         compileall.compile_dir(Path(str(import_module(name).__file__)).parent, quiet=1)
 
 

@@ -19,19 +19,22 @@ from tools.bench.growing_programs import FAMILIES
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import best_seconds
 from wrapper_ir import check, from_json, load, parse_program, print_program, save, to_json
-from wrapper_ir.analysis import program_stats
+from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.atoms import SizeOf
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
 from wrapper_ir.expr import Sym
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.passes import EliminateDeadOps, PlanMemory, compare, derive_frees
-from wrapper_ir.program import Program, SymbolDef
-from wrapper_ir.report import memory_report
-from wrapper_ir.schemas import ExternDef
-from wrapper_ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import SizeOf
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.program import Program, SymbolDef
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
+from wrapper_ir_passes.cleanup.derive_frees import derive_frees
+from wrapper_ir_passes.memory.plan_memory import PlanMemory
+from wrapper_ir_passes.translation import compare
+from wrapper_ir_tools.report import memory_report
 
 SIZES = (1_000, 10_000, 100_000)
 ROUNDS = 3

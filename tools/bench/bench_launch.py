@@ -37,8 +37,8 @@ from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import alternate, median_ratio, timed
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.cuda import CudaDriver, CudaOptions
-from wrapper_ir.program import Target
-from wrapper_ir.types import Device
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
 
 PREDICTION = """\
 Written before the first measurement. On a machine without a GPU, against a driver's library that only writes the launch

@@ -29,8 +29,8 @@ from tools.bench.large_models import LARGE
 from tools.bench.memory_sides import Planned, allocations, allocations_in
 from tools.bench.pages import command_line, page, publish, section_of, table
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
-from wrapper_ir.program import Program
+from wrapper_ir.ir.program import Program
+from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
 PREDICTION = """\
 Written before the first measurement. Storages of a program are few hundred, and most live for two or three ops, so that

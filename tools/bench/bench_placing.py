@@ -13,7 +13,7 @@ from functools import partial
 
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.placing_instances import CAPACITY, challenge, generated, irregular
-from wrapper_ir.planner import (
+from wrapper_ir_passes.planner import (
     PACKERS,
     Algorithm,
     Buffer,

@@ -47,14 +47,14 @@ from triton_runtime.tune import (
 )
 from triton_runtime.tune.arguments import Preserved
 from triton_runtime.tune.measure import attempt
-from wrapper_ir.interp import InterpOptions, example_inputs, run
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import KernelDef, TritonConfig, TritonKernel
-from wrapper_ir.passes import tuning_programs
-from wrapper_ir.program import Program, Target
-from wrapper_ir.protocols import KernelRuntime, LoadedKernel, Machine
-from wrapper_ir.registry import machine as find_machine
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import KernelDef, TritonConfig, TritonKernel
+from wrapper_ir.ir.program import Program, Target
+from wrapper_ir.ir.types import Device
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel, Machine
+from wrapper_ir.plugins.registry import machine as find_machine
+from wrapper_ir_passes.tuning.tuning_programs import tuning_programs
+from wrapper_ir_runtime.interp import InterpOptions, example_inputs, run
 
 OF_EACH = 5
 EXHAUSTIVE = MeasureOptions(rounds=500, trial=500, most=500, warm_up=3)

@@ -37,7 +37,7 @@ from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import Run, alternate, median_ratio, timed
 from tools.bench.wrappers import inductor_call
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import KernelDef, TritonKernel
+from wrapper_ir.ir.kernels import KernelDef, TritonKernel
 
 PREDICTION = """\
 Written before the first measurement. On one H200 Inductor's Python wrapper took 378 us for the MLP, eager mode 566 us, and

@@ -15,10 +15,10 @@ from torch import nn
 from py_wrapper import PyOptions, PythonEmitter
 from tools.bench.timing import alternate
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.kernels import KernelDef
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import CompiledProgram, LoadedKernel
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.kernels import KernelDef
+from wrapper_ir.ir.program import Target
+from wrapper_ir.plugins.protocols import CompiledProgram, LoadedKernel
 
 __all__ = ["PARTS", "host_parts"]
 

@@ -112,8 +112,8 @@ def _products(side: str, count: str) -> dict[str, float]:
     from tools.bench.bench_ir_scale import PRODUCT
     from wrapper_ir.artifact import bare_artifact
     from wrapper_ir.builder import ProgramBuilder, tensor_type
-    from wrapper_ir.passes import derive_frees
-    from wrapper_ir.types import DType
+    from wrapper_ir.ir.types import DType
+    from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
     assert side == "ours"
     builder = ProgramBuilder()

@@ -17,7 +17,7 @@ import torch
 from triton_runtime import Binary
 from triton_runtime.cuda import CudaDriver, Step, make_sequence
 from wrapper_ir import parse_program
-from wrapper_ir.kernels import TritonKernel
+from wrapper_ir.ir.kernels import TritonKernel
 
 __all__ = ["BURST", "SEQUENCE", "Bare", "Burst", "Case", "inductor", "our_sequence", "ours", "triton_jit"]
 

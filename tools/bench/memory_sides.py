@@ -8,11 +8,11 @@ from pathlib import Path
 
 import py_wrapper
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ops import AllocStorage
-from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
-from wrapper_ir.program import Program
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.ops import AllocStorage
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
 __all__ = ["Planned", "allocations", "allocations_in"]
 

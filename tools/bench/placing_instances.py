@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from wrapper_ir.planner import Buffer
+from wrapper_ir_passes.planner import Buffer
 
 __all__ = ["CAPACITY", "challenge", "generated", "irregular"]
 

@@ -14,8 +14,8 @@ from tests.common.compare import allocated
 from tests.common.zoo import ZOO, Case, gpt2
 from tools.bench.timing import compare
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
 __all__ = ["HEADERS", "OUTCOME", "PREDICTION", "rows"]
 

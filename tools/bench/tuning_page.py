@@ -9,7 +9,7 @@ from functools import cached_property
 
 from tools.bench.pages import page, table
 from triton_runtime.tune import Entry, config_key, middle_mean
-from wrapper_ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
 
 __all__ = ["GOAL", "KERNELS", "WITHIN", "Row", "all_times", "launch_table", "missed", "report", "verdict"]
 

@@ -28,7 +28,7 @@ from tests.common.zoo import ZOO
 from tests.cpp.cpp_case import KERNELS, artifact_of, artifact_of_text
 from tests.cpp.cpp_programs import CASES
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.store import CacheSettings
+from wrapper_ir_runtime.cache import CacheSettings
 
 __all__ = ["main"]
 

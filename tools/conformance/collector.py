@@ -10,8 +10,8 @@ from typing import Any
 
 import wrapper_ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.plugins.protocols import CompiledProgram
 
 __all__ = ["Collector", "Graphs", "How"]
 
@@ -70,7 +70,7 @@ class _Graph:
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """See `wrapper_ir.protocols.Emitter`. An option of `torch.compile` (`options={"emitter": Collector(graphs)}`), so that it
+    """See `wrapper_ir.plugins.protocols.Emitter`. An option of `torch.compile` (`options={"emitter": Collector(graphs)}`), so that it
     need not be installed."""
 
     graphs: Graphs

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from inductor_frontend import ModelExplanation, explain
 from tools.bench.models import small_gpt2, tokens
-from wrapper_ir.explain import line_share, share_text
+from wrapper_ir_tools.explain import line_share, share_text
 
 __all__ = ["explained_training_step", "main"]
 

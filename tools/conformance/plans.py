@@ -12,10 +12,10 @@ import py_wrapper
 from fx_converter import FxOptions
 from py_wrapper import PyOptions
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import InterpOptions, Interpreter
-from wrapper_ir.ops import Slot
-from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.ir.ops import Slot
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
+from wrapper_ir_runtime.interp import InterpOptions, Interpreter
 
 __all__ = ["WAYS", "interpreter", "planned", "slot_count"]
 

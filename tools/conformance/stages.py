@@ -32,7 +32,7 @@ from tools.conformance.programs import Kernels, Programs, Source, capture, colle
 from tools.conformance.stock import stock_values
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError, WirError
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.plugins.protocols import CompiledProgram
 
 __all__ = ["CRASH", "REFUSED", "STAGES", "Checked", "Failure", "Stage", "build_libraries", "check_case"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from wrapper_ir.expr import Expr
-from wrapper_ir.types import Device
+from wrapper_ir.ir.types import Device
 
 __all__ = ["attribute_docs", "class_section", "defined_classes", "docstring", "table"]
 

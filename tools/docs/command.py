@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from wrapper_ir.cli.main import main
+from wrapper_ir_tools.cli.main import main
 
 __all__ = ["command_page"]
 

@@ -6,12 +6,12 @@ import dataclasses
 import pkgutil
 from importlib import import_module
 
-import wrapper_ir.ops
+import wrapper_ir.ir.ops
 from tools.docs.classes import attribute_docs, class_section, default_text, defined_classes, docstring, table
-from wrapper_ir.atoms import NODE_TYPES
 from wrapper_ir.expr import OPERATORS
-from wrapper_ir.ops import OPS, EffectClass, Effects, OpBase, Provenance, op_spec
-from wrapper_ir.types import DType
+from wrapper_ir.ir.atoms import NODE_TYPES
+from wrapper_ir.ir.ops import OPS, EffectClass, Effects, OpBase, Provenance, op_spec
+from wrapper_ir.ir.types import DType
 
 __all__ = ["ir_reference"]
 
@@ -29,26 +29,26 @@ def ir_reference() -> str:
     """The page's text; deterministic."""
     lines = _HEAD.splitlines()
     lines += ["", *contents(), ""]
-    lines += ["## Program", "", *module_section("wrapper_ir.program")]
-    lines += ["## Types", "", docstring(import_module("wrapper_ir.types")), "", *types()]
-    lines += ["## Ops", "", docstring(wrapper_ir.ops), "", *ops()]
-    lines += ["## Effects", "", docstring(import_module("wrapper_ir.ops.effects")), "", *effects()]
+    lines += ["## Program", "", *module_section("wrapper_ir.ir.program")]
+    lines += ["## Types", "", docstring(import_module("wrapper_ir.ir.types")), "", *types()]
+    lines += ["## Ops", "", docstring(wrapper_ir.ir.ops), "", *ops()]
+    lines += ["## Effects", "", docstring(import_module("wrapper_ir.ir.ops.effects")), "", *effects()]
     lines += ["## Expressions", "", docstring(import_module("wrapper_ir.expr.base")), "", *expressions()]
-    lines += ["## Kernels", "", docstring(import_module("wrapper_ir.kernels")), ""]
-    lines += module_section("wrapper_ir.kernels")
-    lines += ["## Operators", "", docstring(import_module("wrapper_ir.schemas")), ""]
-    lines += module_section("wrapper_ir.schemas")
-    lines += ["## Signature", "", docstring(import_module("wrapper_ir.signature")), ""]
-    lines += module_section("wrapper_ir.signature")
-    lines += ["## Artifact", "", docstring(import_module("wrapper_ir.artifact")), ""]
-    lines += module_section("wrapper_ir.artifact")
+    lines += ["## Kernels", "", docstring(import_module("wrapper_ir.ir.kernels")), ""]
+    lines += module_section("wrapper_ir.ir.kernels")
+    lines += ["## Operators", "", docstring(import_module("wrapper_ir.ir.schemas")), ""]
+    lines += module_section("wrapper_ir.ir.schemas")
+    lines += ["## Signature", "", docstring(import_module("wrapper_ir.ir.signature")), ""]
+    lines += module_section("wrapper_ir.ir.signature")
+    lines += ["## Artifact", "", docstring(import_module("wrapper_ir.artifact.model")), ""]
+    lines += module_section("wrapper_ir.artifact.model")
     return "\n".join(lines).rstrip() + "\n"
 
 
 def families() -> list[str]:
     """Modules of ops, in the order in which the union names their first op."""
     order = list(dict.fromkeys(cls.__module__ for cls in OPS))
-    listed = {f"wrapper_ir.ops.{m.name}" for m in pkgutil.iter_modules(wrapper_ir.ops.__path__)}
+    listed = {f"wrapper_ir.ir.ops.{m.name}" for m in pkgutil.iter_modules(wrapper_ir.ir.ops.__path__)}
     assert set(order) <= listed
     return order
 
@@ -73,7 +73,7 @@ def types() -> list[str]:
         ("dtype", "torch", "bytes"), ((f"`{d.value}`", f"`{d.torch_name}`", str(d.itemsize)) for d in DType)
     )
     lines = ["### DType", "", docstring(DType), "", *dtypes, ""]
-    for cls in defined_classes("wrapper_ir.types"):
+    for cls in defined_classes("wrapper_ir.ir.types"):
         if cls is not DType:
             lines += class_section(cls, 3)
     return lines

@@ -15,9 +15,9 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.runtime import CppKernelRuntime
 from cpp_wrapper.kernels.toolchain import find_toolchain
 from cpp_wrapper.settings import Settings
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.store import CacheSettings, open_cache
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.types import DType
+from wrapper_ir_runtime.cache import CacheSettings, open_cache
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import torch
 
 from cpp_wrapper import CompileError, CppOptions, IsaError, KernelError
 from cpp_wrapper.kernels.isa import ISAS
-from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, ParamKind
-from wrapper_ir.program import Target
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, ParamKind
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import DType
 
 if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench, Scale

@@ -15,10 +15,10 @@ from torch._inductor.cpu_vec_isa import pick_vec_isa
 
 from cpp_wrapper import CppOptions, LaunchError
 from wrapper_ir.errors import StoreWarning
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import DType
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench

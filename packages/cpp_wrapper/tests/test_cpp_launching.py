@@ -16,11 +16,11 @@ from cpp_wrapper import CppOptions, LaunchError
 from cpp_wrapper.kernels.binding import load_launcher
 from cpp_wrapper.kernels.source import SCALAR_DTYPES
 from cpp_wrapper.kernels.toolchain import find_toolchain
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.store import open_cache
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import DType
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_runtime.cache import open_cache
 
 if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench

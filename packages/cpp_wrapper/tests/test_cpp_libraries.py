@@ -23,10 +23,10 @@ from cpp_wrapper.kernels.libraries import Libraries
 from cpp_wrapper.kernels.toolchain import find_toolchain, kernel_recipe
 from cpp_wrapper.settings import Settings
 from wrapper_ir.errors import StoreWarning
-from wrapper_ir.kernels import CppKernel
-from wrapper_ir.program import Target
-from wrapper_ir.store import open_cache
-from wrapper_ir.store.manifest import MANIFEST, seal
+from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir.ir.program import Target
+from wrapper_ir_runtime.cache import open_cache
+from wrapper_ir_runtime.cache.manifest import MANIFEST, seal
 
 if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench, Scale
@@ -153,9 +153,9 @@ VICTIM = """
     import sys, pathlib
     from cpp_wrapper import CppKernelRuntime
     from cpp_wrapper.settings import Settings
-    from wrapper_ir.kernels import *
-    from wrapper_ir.program import Target
-    from wrapper_ir.store import CacheSettings
+    from wrapper_ir.ir.kernels import *
+    from wrapper_ir.ir.program import Target
+    from wrapper_ir_runtime.cache import CacheSettings
     root = pathlib.Path(sys.argv[1])
     cache = CacheSettings(folder=root / "cache", fallback=root / "fallback")
     settings = Settings(cache=cache, compiler=sys.argv[2], jobs=1)

@@ -13,8 +13,8 @@ from cpp_wrapper.emitter import EMITTER
 from cpp_wrapper.errors import CacheError
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import TensorData, bare_artifact
-from wrapper_ir.explain import ExplainOptions, explain_program
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
+from wrapper_ir_tools.explain import ExplainOptions, explain_program
 
 PROGRAM = """wir 0.3
 target cpu

@@ -9,9 +9,9 @@ import torch
 
 from cpp_wrapper.errors import KernelIndexError
 from cpp_wrapper.kernels.parallel import contained
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.program import Target
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import DType
 
 if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench

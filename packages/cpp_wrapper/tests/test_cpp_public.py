@@ -34,7 +34,7 @@ def test_loading_needs_neither_emitter_nor_verifier() -> None:
     assert "cpp_wrapper.library.load" in loaded
     assert not loaded & {
         "cpp_wrapper.sources.program",
-        "wrapper_ir.lowering",
-        "wrapper_ir.passes",
+        "wrapper_ir_lowering",
+        "wrapper_ir_passes",
         "wrapper_ir.verifier",
     }

@@ -14,8 +14,8 @@ from cpp_wrapper.kernels.compile import Unit, compile_library
 from cpp_wrapper.kernels.isa import ISAS, choose_source, host_features, isa_build_args
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import find_toolchain, kernel_recipe
-from wrapper_ir.kernels import CppKernel, CppSource, Requirement
-from wrapper_ir.program import Target
+from wrapper_ir.ir.kernels import CppKernel, CppSource, Requirement
+from wrapper_ir.ir.program import Target
 
 PREFIX = "torch/csrc/inductor/cpp_prefix.h"
 AVX2, AVX512 = ISAS["avx2"].needs, ISAS["avx512"].needs

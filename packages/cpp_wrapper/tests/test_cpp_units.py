@@ -8,8 +8,8 @@ import pytest
 
 from cpp_wrapper.errors import KernelError
 from cpp_wrapper.kernels.source import SCALAR_DTYPES, Member, check_kernel, groups, shared_unit, single_unit
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.types import DType
 
 KERNEL = CppKernel(
     name="triple",

@@ -13,7 +13,7 @@ import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.options import Convention, KernelCalls
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
 
 PROGRAM = """wir 0.3
 target cpu

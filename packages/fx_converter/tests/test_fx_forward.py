@@ -18,8 +18,8 @@ from fx_converter import FxOptions
 from fx_converter.options import Convention, KernelCalls
 from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.guarded import Guarded
-from wrapper_ir.types import DType
+from wrapper_ir.ir.guarded import Guarded
+from wrapper_ir.ir.types import DType
 
 TEXT = """\
 @_unrecorded

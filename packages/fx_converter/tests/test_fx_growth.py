@@ -18,8 +18,8 @@ import wrapper_ir
 from fx_converter import FxOptions, boxed_source
 from fx_converter.options import KernelCalls
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.program import Target
-from wrapper_ir.types import DType
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import DType
 
 COUNTED = (str(Path(fx_converter.__file__).parent), str(torch.fx.graph.__file__))
 

@@ -9,8 +9,8 @@ import pytest
 
 from fx_converter import targets
 from fx_converter.graph.numbers import Calculator
-from wrapper_ir.atoms import parse_expr
 from wrapper_ir.expr import Expr, Number, Sym, SymKind, evaluate
+from wrapper_ir.ir.atoms import parse_expr
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "x": SymKind.FLOAT, "p": SymKind.BOOL}
 GRID = [

@@ -19,12 +19,12 @@ from fx_converter.errors import ConvertError
 from tests.graphs.fake_graphs import fake_device
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.emitted import EmittedText, LineOrigin
-from wrapper_ir.explain import ExplainOptions, Explanation, explain_program, find_ops
-from wrapper_ir.guarded import Guarded
-from wrapper_ir.ops import OpBase
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.types import DType
+from wrapper_ir.ir.guarded import Guarded
+from wrapper_ir.ir.ops import OpBase
+from wrapper_ir.ir.types import DType
+from wrapper_ir.plugins.emitted import EmittedText, LineOrigin
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir_tools.explain import ExplainOptions, Explanation, explain_program, find_ops
 
 PROGRAM = """wir 0.3
 target cpu

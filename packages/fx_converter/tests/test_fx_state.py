@@ -18,10 +18,10 @@ from fx_converter import FxOptions
 from fx_converter.errors import GraphPicklingError, SavedGraphError
 from fx_converter.options import Convention, KernelCalls
 from fx_converter.origin import origin_of
-from wrapper_ir import storage
 from wrapper_ir.artifact import TensorData, bare_artifact
-from wrapper_ir.types import DType
-from wrapper_ir.values import Value
+from wrapper_ir.artifact import file as storage
+from wrapper_ir.ir.types import DType
+from wrapper_ir.ir.values import Value
 
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 both_forms = pytest.mark.parametrize("form", FORMS)

@@ -9,8 +9,8 @@ from fx_converter.graph.numbers import CALLS
 from fx_converter.graph.table import CONVERTERS
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME, NAMES_OF_FUNCTIONS
 from wrapper_ir.expr.operators import CEILDIV, OPERATORS
-from wrapper_ir.lowering.steps import STEPS
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
+from wrapper_ir_lowering.steps import STEPS
 from wrapper_ir_torch import DTYPES
 
 

@@ -10,8 +10,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import call
-from wrapper_ir.registry import emitter, machine
+from wrapper_ir.plugins.registry import emitter, machine
+from wrapper_ir_runtime.interp import call
 
 Check = Callable[..., None]
 

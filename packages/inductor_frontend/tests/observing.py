@@ -18,11 +18,11 @@ from torch.utils import _pytree as pytree
 import wrapper_ir
 from inductor_frontend import capture
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import InterpOptions, call
-from wrapper_ir.operators import ALL_OPERATORS
-from wrapper_ir.program import Program
-from wrapper_ir.protocols import OperatorEmitter
-from wrapper_ir.registry import emitter, machine
+from wrapper_ir.ir.program import Program
+from wrapper_ir.operators.policy import ALL_OPERATORS
+from wrapper_ir.plugins.protocols import OperatorEmitter
+from wrapper_ir.plugins.registry import emitter, machine
+from wrapper_ir_runtime.interp import InterpOptions, call
 
 __all__ = [
     "Case",

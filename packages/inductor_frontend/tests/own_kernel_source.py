@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from inductor_frontend import capture
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.program import Program
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir.ir.program import Program
+from wrapper_ir.json.kernel_hash import content_hash
 
 __all__ = ["TEXT", "A", "B", "hashes", "load", "offline", "own"]
 

@@ -14,10 +14,10 @@ from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.devices import DEVICES, properties_here
 from inductor_frontend.devices.attention_choice import AttentionCall, chosen
 from inductor_frontend.torch_patches._compat import inverts_masks
-from wrapper_ir.ops import CallExtern, Return
-from wrapper_ir.program import Program
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import CallExtern, Return
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 
 pytest.importorskip("triton", reason="programs for a GPU hold Triton kernels")
 

@@ -18,13 +18,13 @@ from inductor_frontend.backend import calling, wrapper_ir_backend
 from inductor_frontend.backend.preparing import prepare_kernels
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.translate.finish import finish
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ops import Free, View, ViewMode
-from wrapper_ir.program import Ownership, Program
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.registry import emitter, kernel_runtime
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.ops import Free, View, ViewMode
+from wrapper_ir.ir.program import Ownership, Program
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir.plugins.registry import emitter, kernel_runtime
 
 
 def small_net() -> nn.Module:

@@ -23,9 +23,9 @@ from inductor_frontend.backend import BackendOptions, wrapper_ir_backend
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.cache import stats
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.registry import emitter
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir.plugins.registry import emitter
 
 
 @pytest.fixture(autouse=True)

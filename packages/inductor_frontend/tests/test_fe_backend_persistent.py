@@ -16,8 +16,8 @@ from inductor_frontend import CaptureError
 from inductor_frontend.backend import BackendOptions
 from py_wrapper import PyOptions, PythonEmitter
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.plugins.protocols import CompiledProgram
 
 ROWS = 5
 

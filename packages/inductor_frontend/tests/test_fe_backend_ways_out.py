@@ -17,10 +17,10 @@ from inductor_frontend import CaptureError, CaptureOptions
 from inductor_frontend.backend import BackendOptions, inductor_options, lowered
 from tests.common.torch_versions import since
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.kernels import CppKernel
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.registry import emitter
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir.plugins.registry import emitter
 
 KNOWN = {f.name for f in dataclasses.fields(CaptureOptions)} | {
     "emitter",

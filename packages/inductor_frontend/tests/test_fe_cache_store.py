@@ -24,8 +24,8 @@ from inductor_frontend.cache.records import read_record, write_record
 from inductor_frontend.cache.sizes import from_record, to_record
 from inductor_frontend.settings import read_settings
 from wrapper_ir.errors import StoreError, StoreWarning
-from wrapper_ir.store import DamagedEntry
-from wrapper_ir.store.manifest import MANIFEST, seal
+from wrapper_ir_runtime.cache import DamagedEntry
+from wrapper_ir_runtime.cache.manifest import MANIFEST, seal
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from inductor_frontend import FRONTEND, CaptureOptions, capture
-from wrapper_ir.interp import call
-from wrapper_ir.kernels import Access, CppKernel
-from wrapper_ir.ops import AllocStorage, AssertLayout, CallExtern, Launch, View, ViewMode
-from wrapper_ir.registry import frontend, machine
-from wrapper_ir.signature import ResultOutput
+from wrapper_ir.ir.kernels import Access, CppKernel
+from wrapper_ir.ir.ops import AllocStorage, AssertLayout, CallExtern, Launch, View, ViewMode
+from wrapper_ir.ir.signature import ResultOutput
+from wrapper_ir.plugins.registry import frontend, machine
 from wrapper_ir.text import parse_program, print_program
+from wrapper_ir_runtime.interp import call
 
 Check = Callable[..., None]
 

@@ -18,9 +18,9 @@ from inductor_frontend.operators.higher_order import random_def
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.translate.finish import finish
 from tests.common.torch_versions import since
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.program import Program
-from wrapper_ir.schemas import parse_schema
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.schemas import parse_schema
 
 # Any in this file: models and their arguments.
 Run = Callable[..., Tensor]

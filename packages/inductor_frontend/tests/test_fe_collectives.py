@@ -21,11 +21,11 @@ from inductor_frontend import CaptureError, ConversionError
 from tests.collectives.collective_cases import CASES, GROUP, HAS_P2P, c10d, fake_group, funcol
 from tests.common.torch_versions import golden_file
 from wrapper_ir import print_program
-from wrapper_ir.analysis import groups_of
+from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError
-from wrapper_ir.ops import CallExtern, CollectiveStart, Wait
-from wrapper_ir.program import Program
+from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Wait
+from wrapper_ir.ir.program import Program
 
 GOLDEN = Path(__file__).parent / "golden"
 _NEEDS_P2P = pytest.mark.skipif(not HAS_P2P, reason="messages are operators since torch 2.12")

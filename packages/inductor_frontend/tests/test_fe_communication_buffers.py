@@ -19,9 +19,9 @@ from inductor_frontend import CaptureError, ConversionError, HookError
 from tests.collectives.collective_cases import GROUP, c10d, fake_group, funcol
 from tests.common.torch_versions import golden_file
 from wrapper_ir import check, print_program
-from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Slot, Wait
-from wrapper_ir.passes import run_pipeline
-from wrapper_ir.program import Program
+from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, Slot, Wait
+from wrapper_ir.ir.program import Program
+from wrapper_ir_passes import run_pipeline
 
 GOLDEN = Path(__file__).parent / "golden"
 GPU = "cuda:sm_90"

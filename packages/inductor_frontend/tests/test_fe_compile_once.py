@@ -13,7 +13,7 @@ import pytest
 from inductor_frontend.backend import graph
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.cache.symbols import SymbolState
-from wrapper_ir.store import CacheSettings, Store, open_cache
+from wrapper_ir_runtime.cache import CacheSettings, Store, open_cache
 
 KEY = "a graph"
 

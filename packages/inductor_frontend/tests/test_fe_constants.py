@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
-from wrapper_ir.program import ConstantKind
+from wrapper_ir.ir.program import ConstantKind
 
 
 class Tied(nn.Module):

@@ -21,11 +21,11 @@ from tests.common.torch_versions import golden_file
 from tests.control.control_cases import CASES
 from tests.control.control_ops import traced
 from wrapper_ir import print_program
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import WirError
-from wrapper_ir.ops import CallExtern, CallSubgraph, Copy, Free, Launch, Switch, WhileLoop
-from wrapper_ir.program import Ownership, Program
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import CallExtern, CallSubgraph, Copy, Free, Launch, Switch, WhileLoop
+from wrapper_ir.ir.program import Ownership, Program
+from wrapper_ir.ir.values import Value
 
 GOLDEN = Path(__file__).parent / "golden"
 Check = Callable[..., None]

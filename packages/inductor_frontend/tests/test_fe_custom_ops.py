@@ -21,7 +21,7 @@ from torch import Tensor
 from inductor_frontend import ConversionError, capture
 from inductor_frontend.operators.higher_order import print_def
 from wrapper_ir.errors import WirError
-from wrapper_ir.schemas import ExternTag
+from wrapper_ir.ir.schemas import ExternTag
 
 # Any in this file: models and their arguments.
 

@@ -14,7 +14,7 @@ from inductor_frontend import capture
 from tests.common.torch_versions import needs_any_slice
 from wrapper_ir import parse_program, print_program, verify
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.passes import rename_symbols
+from wrapper_ir_passes.cleanup.rename_symbols import rename_symbols
 
 X, Y = torch.randn(6, 8), torch.randn(5, 8)
 

@@ -14,9 +14,9 @@ from inductor_frontend import capture
 from inductor_frontend.errors import CaptureError
 from tests.common.torch_versions import needs_any_slice, since
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.interp import call
-from wrapper_ir.ops import AssertExpr, Define
-from wrapper_ir.registry import emitter, machine
+from wrapper_ir.ir.ops import AssertExpr, Define
+from wrapper_ir.plugins.registry import emitter, machine
+from wrapper_ir_runtime.interp import call
 
 Check = Callable[..., None]
 

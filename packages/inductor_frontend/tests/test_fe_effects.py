@@ -14,11 +14,11 @@ from inductor_frontend.constants import ConstantRole
 from inductor_frontend.scope.constant_table import ConstantTable
 from inductor_frontend.torch_patches._compat import is_effectful
 from wrapper_ir.builder import ProgramBuilder
-from wrapper_ir.interp import call
-from wrapper_ir.ops import CallExtern, Unpack
-from wrapper_ir.registry import emitter, machine
-from wrapper_ir.schemas import ExternTag
-from wrapper_ir.signature import ConstantOutput, InputOutput, InputView, ResultOutput
+from wrapper_ir.ir.ops import CallExtern, Unpack
+from wrapper_ir.ir.schemas import ExternTag
+from wrapper_ir.ir.signature import ConstantOutput, InputOutput, InputView, ResultOutput
+from wrapper_ir.plugins.registry import emitter, machine
+from wrapper_ir_runtime.interp import call
 
 Check = Callable[..., None]
 

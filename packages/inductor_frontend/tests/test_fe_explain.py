@@ -16,7 +16,7 @@ from inductor_frontend import ModelExplanation, capture, explain
 from inductor_frontend.backend import lowered
 from inductor_frontend.errors import FallbackWarning
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.explain import Lead, explain_artifact, find_ops
+from wrapper_ir_tools.explain import Lead, explain_artifact, find_ops
 
 OPTIONS = {"cache": False}
 MODEL = "packages/inductor_frontend/tests/explained_model.py"

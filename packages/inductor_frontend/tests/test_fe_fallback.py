@@ -29,9 +29,9 @@ from inductor_frontend.record import lowering
 from inductor_frontend.settings import read_settings
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.registry import emitter
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir.plugins.registry import emitter
 
 
 @pytest.fixture(scope="module")

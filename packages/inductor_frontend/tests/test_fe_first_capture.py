@@ -222,7 +222,7 @@ def storages(graph: fx.GraphModule) -> set[int]:
 UNUSED = (
     "inductor_frontend.devices.attention", "inductor_frontend.devices.absent_gpu", "inductor_frontend.devices.targets",
     "inductor_frontend.export.torch_export", "inductor_frontend.frontend", "torch._inductor.fx_passes.serialized_patterns._sfdp_pattern_1",
-    "wrapper_ir.interp", "wrapper_ir.explain.program",
+    "wrapper_ir_runtime.interp", "wrapper_ir_tools.explain.program",
 )  # fmt: skip
 FIRST_CALL = f"""
 import sys

@@ -14,11 +14,11 @@ from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.kernels.launches import Launches
 from inductor_frontend.record.events import CallKernel
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import Access, CppKernel, KernelParam
-from wrapper_ir.ops import AllocStorage, View, ViewMode, ZeroMode
-from wrapper_ir.program import Program
-from wrapper_ir.registry import emitter
-from wrapper_ir.structure import operands
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam
+from wrapper_ir.ir.ops import AllocStorage, View, ViewMode, ZeroMode
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.structure import operands
+from wrapper_ir.plugins.registry import emitter
 from wrapper_ir.text import parse_program, print_program
 from wrapper_ir.verifier import check
 

@@ -13,7 +13,7 @@ from torch.export import Dim
 from inductor_frontend import CaptureOptions, capture
 from tests.common.symbol_runs import check, compiled_programs, runs_of, series
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ops import AssertExpr, Define
+from wrapper_ir.ir.ops import AssertExpr, Define
 
 DYNAMIC = Dim.DYNAMIC
 RANGE = "out of range"

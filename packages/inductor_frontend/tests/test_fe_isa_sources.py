@@ -22,8 +22,8 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import find_toolchain, kernel_recipe
 from inductor_frontend import CaptureError, capture
 from inductor_frontend.devices.isa_sources import ISA_NAMES, joined
-from wrapper_ir.kernels import CppKernel
-from wrapper_ir.runtime.parts import open_parts
+from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir_runtime.parts import open_parts
 
 ALL = ("generic", "avx2", "avx512")
 AVX2, AVX512 = ISAS["avx2"].needs, ISAS["avx512"].needs

@@ -32,8 +32,8 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend.session import capture_session
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import call
-from wrapper_ir.registry import machine
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_runtime.interp import call
 
 Models = dict[int, tuple[nn.Module, tuple[torch.Tensor, ...]]]
 

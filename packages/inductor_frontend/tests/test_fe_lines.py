@@ -12,7 +12,7 @@ import torch
 from torch._inductor.codegen import memory_planning, wrapper
 
 from tools.inventory.record import Inventory
-from wrapper_ir.ops import OPS
+from wrapper_ir.ir.ops import OPS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "inductor-lines.md"
 _ROW = re.compile(r"\| `(\w+)` \| *((?:to )?[\d.]*) *\| ([^|]+) \| *([^|]*) *\|")

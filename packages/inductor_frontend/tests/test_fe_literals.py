@@ -15,7 +15,7 @@ import cpp_wrapper
 import fx_converter
 import inductor_frontend
 import py_wrapper
-from wrapper_ir.protocols import Emitter
+from wrapper_ir.plugins.protocols import Emitter
 
 EMITTERS: dict[str, Emitter[Any]] = {
     "python": py_wrapper.EMITTER,

@@ -20,10 +20,10 @@ from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, build_program
 from tests.control.control_ops import less, number, plus, times
 from wrapper_ir import print_program
-from wrapper_ir.interp import run
-from wrapper_ir.ops import WhileLoop
-from wrapper_ir.program import Program
-from wrapper_ir.registry import machine
+from wrapper_ir.ir.ops import WhileLoop
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_runtime.interp import run
 
 Body = Callable[..., tuple[Tensor, ...]]
 

@@ -11,10 +11,10 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureOptions, capture
 from tests.common import zoo
+from wrapper_ir.ir.kernels import Access, Choice, MultiKernel, TritonKernel
+from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, Free, Launch
+from wrapper_ir.ir.program import Program
 from wrapper_ir.json import from_json, to_json
-from wrapper_ir.kernels import Access, Choice, MultiKernel, TritonKernel
-from wrapper_ir.ops import AllocPurpose, AllocStorage, Free, Launch
-from wrapper_ir.program import Program
 from wrapper_ir.text import parse_program, print_program
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")

@@ -18,7 +18,7 @@ from inductor_frontend.record.wrapper import RecordingWrapper
 from inductor_frontend.torch_patches._compat import SHALLOW_COPY
 from py_wrapper import compile
 from wrapper_ir.errors import WirError
-from wrapper_ir.ops import Switch, is_two_way
+from wrapper_ir.ir.ops import Switch, is_two_way
 
 pytestmark = pytest.mark.skipif(Version(torch.__version__) < Version("2.14"), reason="torch 2.14 brings it")
 

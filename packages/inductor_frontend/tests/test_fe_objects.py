@@ -13,8 +13,8 @@ from inductor_frontend import capture
 from tests.common.symbol_runs import check_round_trips, compiled_programs
 from tests.common.torch_versions import since
 from wrapper_ir.errors import WirError
-from wrapper_ir.structure import results
-from wrapper_ir.types import OpaqueKind, OpaqueType
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.types import OpaqueKind, OpaqueType
 
 opaque_object = pytest.importorskip("torch._library.opaque_object", reason="torch 2.11 knows no such types")
 fakes: Any = pytest.importorskip("torch._library.fake_class_registry")

@@ -15,12 +15,12 @@ from torch._inductor import config as inductor_config
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
 from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.artifact.file import save
 from wrapper_ir.errors import ArtifactError, ExecutionError
-from wrapper_ir.interp import call
-from wrapper_ir.registry import emitter, machine
-from wrapper_ir.storage import save
+from wrapper_ir.ir.types import OpaqueKind, OpaqueType
+from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir.text import parse_program, print_program
-from wrapper_ir.types import OpaqueKind, OpaqueType
+from wrapper_ir_runtime.interp import call
 
 Check = Callable[..., None]
 

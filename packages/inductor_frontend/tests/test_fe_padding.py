@@ -15,10 +15,10 @@ from torch.nn.functional import pad
 
 from inductor_frontend import CaptureError, CaptureOptions, PaddingOptions, capture
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import call
-from wrapper_ir.ops import AllocStorage
-from wrapper_ir.registry import machine
+from wrapper_ir.ir.ops import AllocStorage
+from wrapper_ir.plugins.registry import machine
 from wrapper_ir.text import print_program
+from wrapper_ir_runtime.interp import call
 
 Check = Callable[..., None]
 

@@ -19,8 +19,8 @@ from torch._inductor import config as inductor_config
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.program import Program
-from wrapper_ir.registry import emitter
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.registry import emitter
 from wrapper_ir.text import print_program
 
 Check = Callable[..., None]

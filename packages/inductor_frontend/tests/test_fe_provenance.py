@@ -19,7 +19,7 @@ from torch._logging._internal import TorchLogsFormatter, trace_log
 
 from inductor_frontend import capture
 from inductor_frontend.backend.provenance import provenance_of
-from wrapper_ir.explain import explain_artifact
+from wrapper_ir_tools.explain import explain_artifact
 
 TLPARSE = shutil.which("tlparse", path=sysconfig.get_path("scripts"))
 

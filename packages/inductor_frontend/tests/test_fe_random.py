@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from inductor_frontend import capture
 from tests.common.torch_versions import since
 from wrapper_ir.errors import WirError
-from wrapper_ir.schemas import ExternTag
+from wrapper_ir.ir.schemas import ExternTag
 
 # Any in this file: models and their arguments.
 

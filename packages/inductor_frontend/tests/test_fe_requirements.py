@@ -13,8 +13,8 @@ import wrapper_ir
 from inductor_frontend import capture
 from inductor_frontend.operators.python_operators import is_python_only
 from inductor_frontend.requirements import required_headers, required_modules
-from wrapper_ir.kernels import CppKernel, TritonKernel
-from wrapper_ir.schemas import ExternTag
+from wrapper_ir.ir.kernels import CppKernel, TritonKernel
+from wrapper_ir.ir.schemas import ExternTag
 
 PREFIX = "torch/csrc/inductor/cpp_prefix.h"
 HELPERS = "torch._inductor.runtime.triton_helpers"

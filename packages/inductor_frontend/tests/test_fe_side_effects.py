@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from inductor_frontend import capture
 from wrapper_ir.errors import WirError
-from wrapper_ir.interp import call
-from wrapper_ir.registry import machine
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_runtime.interp import call
 
 # Any in this file: models, their arguments and results.
 

@@ -20,10 +20,7 @@ from inductor_frontend.export.repeated_arguments import separate
 from inductor_frontend.export.subclasses import context_text
 from inductor_frontend.export.trees import pack, unpack
 from wrapper_ir.errors import WirError
-from wrapper_ir.interp import call
-from wrapper_ir.registry import emitter, machine
-from wrapper_ir.runtime.subclasses import read_context
-from wrapper_ir.signature import (
+from wrapper_ir.ir.signature import (
     ResultOutput,
     SubclassSpec,
     TreeKind,
@@ -32,6 +29,9 @@ from wrapper_ir.signature import (
     WriteBack,
     WriteBackKind,
 )
+from wrapper_ir.plugins.registry import emitter, machine
+from wrapper_ir_runtime.interp import call
+from wrapper_ir_runtime.subclasses import read_context
 
 # Any in this file: models, their arguments and results.
 Check = Callable[..., None]

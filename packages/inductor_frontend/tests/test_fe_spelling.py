@@ -9,7 +9,7 @@ import torch
 from inductor_frontend import capture
 from inductor_frontend.export.call_signature import parameters_of
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.signature import ConstantOutput, Parameter, ParameterKind
+from wrapper_ir.ir.signature import ConstantOutput, Parameter, ParameterKind
 
 # Any in this file: arguments of any kind.
 X = torch.ones(4, 3)

@@ -25,10 +25,10 @@ from inductor_frontend.devices import DEVICES
 from inductor_frontend.record import lowering
 from inductor_frontend.record.split_products import split_products
 from inductor_frontend.record.split_rule import ProductSizes, parts_of
-from wrapper_ir.explain import explain_artifact
-from wrapper_ir.ops import CallExtern
-from wrapper_ir.program import Program
+from wrapper_ir.ir.ops import CallExtern
+from wrapper_ir.ir.program import Program
 from wrapper_ir.text import print_program
+from wrapper_ir_tools.explain import explain_artifact
 
 SPLIT = CaptureOptions(products="split")
 Check = Callable[..., None]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from inductor_frontend import capture
 from wrapper_ir.errors import WirError
-from wrapper_ir.registry import emitter
+from wrapper_ir.plugins.registry import emitter
 
 
 def _x(size: int = 4) -> Tensor:

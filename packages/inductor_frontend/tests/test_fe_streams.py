@@ -23,7 +23,7 @@ from inductor_frontend.torch_patches._compat import ORDERS_STREAMS
 from inductor_frontend.translate.program import GraphProgram, build_program
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError
-from wrapper_ir.ops import CallExtern, Free, Launch, RecordEvent, Return, SyncEvent, WaitEvent
+from wrapper_ir.ir.ops import CallExtern, Free, Launch, RecordEvent, Return, SyncEvent, WaitEvent
 from wrapper_ir.verifier import check
 
 pytestmark = pytest.mark.skipif(not ORDERS_STREAMS, reason="this version of torch does not order streams")

@@ -23,12 +23,12 @@ from inductor_frontend.triton.definition import definition_of
 from inductor_frontend.triton.templates import merged_instances
 from tests.common.torch_versions import STORES
 from wrapper_ir.expr import Int
+from wrapper_ir.ir.kernels import Access, Choice, KernelDef, MultiKernel, OperatorKernel, TritonKernel
+from wrapper_ir.ir.ops import CallExtern, Launch
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.values import Value
 from wrapper_ir.json import from_json, to_json
-from wrapper_ir.kernels import Access, Choice, KernelDef, MultiKernel, OperatorKernel, TritonKernel
-from wrapper_ir.ops import CallExtern, Launch
-from wrapper_ir.program import Program
 from wrapper_ir.text import parse_program, print_program
-from wrapper_ir.values import Value
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 

@@ -55,7 +55,7 @@ def called(i, model):
     "capture and emit": """
 def called(i, model):
     from inductor_frontend import capture
-    from wrapper_ir.registry import emitter
+    from wrapper_ir.plugins.registry import emitter
 
     artifact = capture(model, (x,))
     made = [emitter(("python", "fx", "cpp")[(i + k) % 3]).compile(artifact)(x) for k in range(3)]
@@ -65,7 +65,7 @@ def called(i, model):
     "launch Triton kernels": """
 def called(i, model):
     from inductor_frontend import CaptureOptions, capture
-    from wrapper_ir.registry import emitter
+    from wrapper_ir.plugins.registry import emitter
 
     artifact = capture(model, (x,), options=CaptureOptions(cpu_kernels="triton"))
     return emitter(("python", "fx")[i % 2]).compile(artifact)(x)

@@ -15,7 +15,7 @@ from torch.export import Dim
 
 from inductor_frontend import CaptureError, ConversionError, capture
 from inductor_frontend.torch_patches._compat import REPORTS_SIDE_EFFECTS
-from wrapper_ir.registry import emitter
+from wrapper_ir.plugins.registry import emitter
 
 Check = Callable[..., None]
 Function = Callable[[Tensor], Any]  # Any: some give several tensors

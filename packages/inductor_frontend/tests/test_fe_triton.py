@@ -26,13 +26,13 @@ from inductor_frontend.kernels import cpp_definition
 from tests.common import zoo
 from tests.common.torch_versions import golden_file, since
 from wrapper_ir.expr import print_expr
+from wrapper_ir.ir.kernels import Access, Derivation, TritonKernel
+from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, CallExtern, Copy, Launch, ZeroMode
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.types import Device, DType, TensorType
 from wrapper_ir.json import from_json, to_json
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import Access, Derivation, TritonKernel
-from wrapper_ir.ops import AllocPurpose, AllocStorage, CallExtern, Copy, Launch, ZeroMode
-from wrapper_ir.program import Program
+from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.text import parse_program, print_program
-from wrapper_ir.types import Device, DType, TensorType
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 

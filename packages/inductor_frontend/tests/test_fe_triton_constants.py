@@ -15,14 +15,14 @@ import fx_converter
 import py_wrapper
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.interp import call
+from wrapper_ir.artifact.file import load as load_artifact
+from wrapper_ir.artifact.file import save
+from wrapper_ir.ir.ops import Launch
 from wrapper_ir.json import from_json, to_json
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.ops import Launch
-from wrapper_ir.registry import machine
-from wrapper_ir.storage import load as load_artifact
-from wrapper_ir.storage import save
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir.plugins.registry import machine
 from wrapper_ir.text import parse_program, print_program
+from wrapper_ir_runtime.interp import call
 
 pytest.importorskip("triton", reason="the kernels are Triton's")
 

@@ -13,8 +13,8 @@ from torch._inductor import config as inductor_config
 from inductor_frontend import CaptureOptions, capture
 from tests.common import zoo
 from wrapper_ir.errors import WirError
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.registry import kernel_runtime
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir.plugins.registry import kernel_runtime
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 try:

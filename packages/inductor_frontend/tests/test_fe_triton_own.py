@@ -14,11 +14,11 @@ from packages.inductor_frontend.tests.own_kernel_source import TEXT, A, B, load,
 from inductor_frontend import CaptureOptions, capture
 from tests.common.torch_versions import since
 from wrapper_ir.expr import print_expr
-from wrapper_ir.interp import call
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import Access
-from wrapper_ir.ops import Launch
-from wrapper_ir.registry import machine
+from wrapper_ir.ir.kernels import Access
+from wrapper_ir.ir.ops import Launch
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_runtime.interp import call
 
 pytest.importorskip("triton", reason="the kernels are Triton's")
 

@@ -12,11 +12,11 @@ from torch._inductor import config as inductor_config
 from inductor_frontend import capture
 from wrapper_ir import parse_program, print_program, verify
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.interp import run
-from wrapper_ir.kernels import Access, TritonKernel
-from wrapper_ir.ops import AllocPurpose, AllocStorage, CallExtern, Launch
-from wrapper_ir.program import Program
-from wrapper_ir.registry import machine
+from wrapper_ir.ir.kernels import Access, TritonKernel
+from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, CallExtern, Launch
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_runtime.interp import run
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 pytestmark = pytest.mark.skipif(

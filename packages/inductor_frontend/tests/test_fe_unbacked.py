@@ -26,7 +26,7 @@ from tests.common.symbol_runs import (
 )
 from tests.common.torch_versions import since
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ops import AssertExpr
+from wrapper_ir.ir.ops import AssertExpr
 
 GOLDEN = Path(__file__).parent / "golden"
 DYNAMIC = Dim.DYNAMIC

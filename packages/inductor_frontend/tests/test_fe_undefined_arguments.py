@@ -7,7 +7,7 @@ import torch
 
 from inductor_frontend.operators.schemas import extern_def
 from wrapper_ir import check, parse_program
-from wrapper_ir.schemas import parse_schema
+from wrapper_ir.ir.schemas import parse_schema
 from wrapper_ir_torch import resolve
 
 UNDEFINED = {

@@ -21,9 +21,9 @@ from inductor_frontend.scope.provenance import ProvenanceReader
 from inductor_frontend.session import capture_session
 from inductor_frontend.torch_patches.symbol_facts import bound
 from wrapper_ir.expr import Bool, Float, Int, Sym
-from wrapper_ir.ops import UNKNOWN, CallExtern, Drop, Free, Return
-from wrapper_ir.signature import TreeKind
-from wrapper_ir.types import CPU, Device, DType
+from wrapper_ir.ir.ops import UNKNOWN, CallExtern, Drop, Free, Return
+from wrapper_ir.ir.signature import TreeKind
+from wrapper_ir.ir.types import CPU, Device, DType
 from wrapper_ir_torch import DTYPES
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.plugins.protocols import CompiledProgram
 
 __all__ = ["PROGRAM", "assert_right", "assert_threads_are_right", "expected"]
 

@@ -12,9 +12,9 @@ from torch import Tensor
 from py_wrapper import TORCH_MACHINE
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.kernels import ForeignKernel, KernelDef
-from wrapper_ir.program import Program, Target
-from wrapper_ir.protocols import KernelRuntime, LoadedKernel
+from wrapper_ir.ir.kernels import ForeignKernel, KernelDef
+from wrapper_ir.ir.program import Program, Target
+from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 
 __all__ = ["ADD", "KERNELS", "MM", "RELU", "TOPK", "Case", "artifact_of", "example", "find_runtime"]
 

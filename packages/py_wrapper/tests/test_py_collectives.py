@@ -13,8 +13,8 @@ from py_wrapper import TORCH_MACHINE
 from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.interp import run
-from wrapper_ir.program import Program
+from wrapper_ir.ir.program import Program
+from wrapper_ir_runtime.interp import run
 
 HEAD = """wir 0.3
 target cpu

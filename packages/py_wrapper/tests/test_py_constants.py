@@ -12,7 +12,7 @@ import torch
 import py_wrapper
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
 
 TEXT = """wir 0.3
 target cpu

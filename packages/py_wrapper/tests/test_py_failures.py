@@ -14,7 +14,7 @@ from py_wrapper import TORCH_MACHINE, PyOptions
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.interp import InterpOptions, run
+from wrapper_ir_runtime.interp import InterpOptions, run
 
 MLP = next(c for c in CASES if c.name == "mlp")
 PROGRAMS = {

@@ -20,7 +20,7 @@ import py_wrapper
 from py_wrapper import EMITTER, PyOptions
 from py_wrapper.errors import CacheError
 from wrapper_ir.errors import StoreWarning
-from wrapper_ir.runtime.kernel_files import kernel_file_names, read_kernels, short_name
+from wrapper_ir_runtime.kernel_files import kernel_file_names, read_kernels, short_name
 
 BY_NAME = {case.name: case for case in CASES}
 
@@ -57,7 +57,7 @@ def test_constants_come_from_the_folder(tmp_path: Path) -> None:
     files = py_wrapper.write(artifact_of(case), tmp_path, PyOptions(name="state"))
     assert {f.name for f in files} == {"state.py", "kernels.json", "increment.txt", "constants.safetensors"}
     script = """
-import sys, torch, wrapper_ir.registry, wrapper_ir.runtime.parts as parts
+import sys, torch, wrapper_ir.plugins.registry, wrapper_ir_runtime.parts as parts
 class Runtime:
     def load_all(self, kernels, target):
         return {k.name: lambda x: x.add_(1) for k in kernels}

@@ -13,9 +13,9 @@ from py_wrapper import TORCH_MACHINE, PyOptions
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.interp import InterpOptions, run
-from wrapper_ir.operators import ALL_OPERATORS
-from wrapper_ir.schemas import ExternDef
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.operators.policy import ALL_OPERATORS
+from wrapper_ir_runtime.interp import InterpOptions, run
 from wrapper_ir_torch import resolve
 
 _SAVING = "higher_order::run_and_save_rng_state.aten__native_dropout__default"

@@ -13,11 +13,11 @@ from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.common.compare import peak_bytes
 from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import TensorData, bare_artifact
-from wrapper_ir.interp import InterpOptions, Interpreter
-from wrapper_ir.kernels import KernelDef
-from wrapper_ir.program import Program, Target
-from wrapper_ir.protocols import KernelRuntime, LoadedKernel
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import KernelDef
+from wrapper_ir.ir.program import Program, Target
+from wrapper_ir.ir.types import DType
+from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
+from wrapper_ir_runtime.interp import InterpOptions, Interpreter
 
 SIZE = 1 << 18  # bytes of f32[65536]
 CHAIN = parse_program("""wir 0.3

@@ -12,7 +12,7 @@ from py_wrapper.errors import CacheError
 from py_wrapper.options import PyOptions
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.explain import ExplainOptions, explain_program
+from wrapper_ir_tools.explain import ExplainOptions, explain_program
 
 PROGRAM = """wir 0.3
 target cpu

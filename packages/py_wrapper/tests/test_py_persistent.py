@@ -19,11 +19,12 @@ from packages.py_wrapper.tests.stream_program import STREAMS
 
 import py_wrapper
 from py_wrapper import PyOptions
-from wrapper_ir import parse_program, run_pipeline, verify
+from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.runtime import BufferPool
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_runtime import BufferPool
 
 GOLDEN = Path(__file__).parent / "golden" / "persistent.py.txt"
 PERSISTENT = PyOptions(name="persistent", persistent_buffers=True)

@@ -13,8 +13,8 @@ from torch import Tensor
 import py_wrapper
 import wrapper_ir
 from py_wrapper import TORCH_MACHINE, PyOptions
-from wrapper_ir.interp import InterpOptions, run
-from wrapper_ir.ops import OPS, CollectiveStart, EnterMemoryPool, Wait
+from wrapper_ir.ir.ops import OPS, CollectiveStart, EnterMemoryPool, Wait
+from wrapper_ir_runtime.interp import InterpOptions, run
 
 IDS = [case.name for case in CASES]
 

@@ -19,8 +19,7 @@ from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError, NotSupportedError, WirError
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.signature import (
+from wrapper_ir.ir.signature import (
     ConstantOutput,
     InputOutput,
     InputView,
@@ -37,7 +36,8 @@ from wrapper_ir.signature import (
     WrappedOutput,
     WriteBack,
 )
-from wrapper_ir.types import CPU
+from wrapper_ir.ir.types import CPU
+from wrapper_ir_runtime.interp import Interpreter
 
 LEAF = TreeSpec(kind=TreeKind.LEAF)
 PROGRAM = parse_program("""wir 0.3

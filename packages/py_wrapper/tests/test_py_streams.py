@@ -13,7 +13,7 @@ import py_wrapper
 from py_wrapper import TORCH_MACHINE, PyOptions
 from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.interp import run
+from wrapper_ir_runtime.interp import run
 
 GOLDEN = Path(__file__).parent / "golden" / "streams.py.txt"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from py_wrapper.emit.helpers import HELPERS, Helper
 from py_wrapper.emit.table import WRITERS
-from wrapper_ir.lowering.steps import STEPS
-from wrapper_ir.types import DType, Layout, MemoryFormat
+from wrapper_ir.ir.types import DType, Layout, MemoryFormat
+from wrapper_ir_lowering.steps import STEPS
 from wrapper_ir_torch import DTYPES, LAYOUTS, MEMORY_FORMATS
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from triton_runtime.choose import ChoiceOptions, MultiLaunch
 from triton_runtime.tune import Gather, TimingCache
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     Access,
     KernelDef,
     KernelParam,
@@ -20,9 +20,9 @@ from wrapper_ir.kernels import (
     TritonKernel,
     Variant,
 )
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.testing.catalogue import TRITON
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_tools.testing.catalogue import TRITON
 
 __all__ = ["KERNELS", "MULTI", "SPLIT", "Bench", "args"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from triton_runtime.compile import CompileJob, make_job
 from triton_runtime.compile.forking import Forker
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.program import Target
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
 
 __all__ = ["BROKEN", "CLAUSES", "PARAMS", "cuda", "job_of", "kill_server"]
 

@@ -12,10 +12,10 @@ from packages.triton_runtime.tests.triton_texts import launchable
 from triton_runtime.compile.forking import Forker
 from triton_runtime.interp import InterpreterDriver
 from triton_runtime.settings import Settings
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.store import CacheSettings
-from wrapper_ir.types import CPU
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir.ir.types import CPU
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_runtime.cache import CacheSettings
 
 Load = Callable[..., LoadedKernel]
 

@@ -7,8 +7,8 @@ from packages.triton_runtime.tests.triton_texts import bound
 
 from triton_runtime import KernelError, bind
 from triton_runtime.binding import TRITON_TYPES
-from wrapper_ir.kernels import ParamKind, TritonKernel
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import ParamKind, TritonKernel
+from wrapper_ir.ir.types import DType
 
 GRID = "\n  grid(1)"
 

@@ -15,7 +15,7 @@ from triton_runtime.choose import MetricsTable, MultiLaunch, Pick, nearest
 from triton_runtime.choose.metrics import COLUMNS
 from triton_runtime.errors import TuningError
 from triton_runtime.tune import Entry, TimingCache, TuningRecord
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     Choice,
     MultiKernel,
 )

@@ -33,9 +33,9 @@ from triton_runtime.compile.binary import binary_from_bytes, binary_to_bytes
 from triton_runtime.compile.forking import Forker
 from triton_runtime.fake import FakeDriver
 from triton_runtime.settings import Settings
-from wrapper_ir.program import Target
-from wrapper_ir.store import CacheSettings
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir_runtime.cache import CacheSettings
 
 
 @pytest.fixture(autouse=True)

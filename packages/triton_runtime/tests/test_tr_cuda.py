@@ -12,10 +12,10 @@ from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
 
 from triton_runtime import LaunchError, TritonOptions, TritonRuntime
 from triton_runtime.cuda import CudaDriver, CudaOptions, Step, make_sequence
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 pytestmark = [
     pytest.mark.gpu,

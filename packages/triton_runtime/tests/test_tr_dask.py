@@ -10,8 +10,8 @@ from packages.triton_runtime.tests.triton_texts import add_kernel
 
 from triton_runtime.compile import CompileStats, MemoryStore, Workers, compile_all, make_job
 from triton_runtime.compile.forking import Forker
-from wrapper_ir.program import Target
-from wrapper_ir.types import Device
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
 
 pytestmark = pytest.mark.slow
 

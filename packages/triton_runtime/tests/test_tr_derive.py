@@ -14,9 +14,9 @@ from triton_runtime.fake import FakeDriver
 from triton_runtime.loading import Compiler, Loader
 from triton_runtime.tune import TimingCache, TuneOptions, Tuner, config_key
 from triton_runtime.tune.derive import MULTIPROCESSORS, scaled
-from wrapper_ir.kernels import Derivation, LaunchFacts, TritonConfig, TritonKernel
-from wrapper_ir.program import Target
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import Derivation, LaunchFacts, TritonConfig, TritonKernel
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
 
 H100 = MULTIPROCESSORS[90]
 FACTS = LaunchFacts(symbol="k", num_warps=8, warp_size=32, registers=64, local_bytes=0)

@@ -18,8 +18,8 @@ from triton_runtime.compile import CompileJob, CompileStats, MemoryStore, Worker
 from triton_runtime.compile.early import EarlyCompilations
 from triton_runtime.fake import FakeDriver
 from triton_runtime.settings import Settings
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.store import CacheSettings
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir_runtime.cache import CacheSettings
 
 SOURCE = """
 @triton.jit

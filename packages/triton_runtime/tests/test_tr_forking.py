@@ -20,7 +20,7 @@ from triton_runtime.compile.service import INDUCTORS_MODULES
 from triton_runtime.cuda import CudaDriver
 from triton_runtime.fake import FakeDriver
 from triton_runtime.settings import Settings
-from wrapper_ir.store import CacheSettings
+from wrapper_ir_runtime.cache import CacheSettings
 
 
 def variable(name: bytes) -> bytes:

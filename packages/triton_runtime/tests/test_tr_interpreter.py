@@ -28,7 +28,7 @@ from packages.triton_runtime.tests.triton_texts import (
 from triton_runtime import Driver, KernelError, LaunchError
 from triton_runtime.fake import FakeDriver
 from triton_runtime.interp import InterpreterDriver
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.types import CPU, Device
 
 
 # Any: modules and classes of Triton

@@ -10,7 +10,7 @@ import torch
 from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, clauses, launchable, load, number
 
 from triton_runtime import LaunchError
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.types import CPU, Device
 
 DTYPES = [
     "f64",

@@ -13,9 +13,9 @@ from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
 from triton_runtime import CompileError, TritonRuntime
 from triton_runtime.compile.params import driver_params
 from triton_runtime.settings import Settings
-from wrapper_ir.program import Target
-from wrapper_ir.store import CacheSettings
-from wrapper_ir.types import Device
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
+from wrapper_ir_runtime.cache import CacheSettings
 
 TARGET = Target(device=Device("cuda"), arch="sm_90")
 SCALARS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "bool")
@@ -114,8 +114,8 @@ def test_a_runtime_loads_onto_the_driver_it_is_given(
 
     from triton_runtime import Launchable, TritonOptions
     from triton_runtime.cuda import CudaDriver
-    from wrapper_ir.protocols import LoadedKernel
-    from wrapper_ir.types import CPU
+    from wrapper_ir.ir.types import CPU
+    from wrapper_ir.plugins.protocols import LoadedKernel
 
     class Renaming(CudaDriver):
         def load(self, launchable: Launchable, device: Device) -> LoadedKernel:

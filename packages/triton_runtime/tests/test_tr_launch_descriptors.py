@@ -14,9 +14,9 @@ from triton_runtime.compile.compiler import tensor_map
 from triton_runtime.compile.params import driver_params
 from triton_runtime.cuda.slots import make_slots
 from triton_runtime.settings import Settings
-from wrapper_ir.program import Target
-from wrapper_ir.store import CacheSettings
-from wrapper_ir.types import Device
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
+from wrapper_ir_runtime.cache import CacheSettings
 
 PARAMS = "read f16[] a block(64, 32), i32 n, read f32[] b block(16)"
 MAPS = tuple(

@@ -21,9 +21,9 @@ from triton_runtime.cuda.extension import load_extension
 from triton_runtime.errors import TritonRuntimeError
 from triton_runtime.settings import Settings
 from wrapper_ir.errors import StoreWarning
-from wrapper_ir.kernels import Scratch
-from wrapper_ir.store import CacheSettings
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.kernels import Scratch
+from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir_runtime.cache import CacheSettings
 
 
 def test_cooperative_clusters_and_dependent_launches(fake: FakeCuda) -> None:
@@ -311,7 +311,7 @@ def test_processes_that_want_the_launcher_at_once_build_it_once(tmp_path: Path) 
     counting.chmod(0o755)
     script = (
         "import pathlib, sys\nfrom triton_runtime.cuda.extension import load_extension\n"
-        "from triton_runtime.settings import Settings\nfrom wrapper_ir.store import CacheSettings\nroot = pathlib.Path(sys.argv[1])\n"
+        "from triton_runtime.settings import Settings\nfrom wrapper_ir_runtime.cache import CacheSettings\nroot = pathlib.Path(sys.argv[1])\n"
         "settings = Settings(cache=CacheSettings(folder=root / 'c'), jobs=1, compiler=sys.argv[2])\n"
         "print(load_extension(settings).__name__)\n"
     )

@@ -10,8 +10,8 @@ from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, clauses
 
 from triton_runtime.cuda import Step, make_sequence
 from triton_runtime.errors import LaunchError
-from wrapper_ir.kernels import Scratch
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import Scratch
+from wrapper_ir.ir.types import Device
 
 
 def test_a_sequence_makes_its_launches_in_order(fake: FakeCuda) -> None:

@@ -28,12 +28,12 @@ from triton_runtime.tune import (
 )
 from wrapper_ir import load, parse_program, print_program, save, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.cli.main import main
-from wrapper_ir.explain import explain_program
-from wrapper_ir.interp import example_inputs, run
-from wrapper_ir.kernel_hash import content_hash, multi_hash
-from wrapper_ir.kernels import ImageKind, KernelBinary, LaunchFacts, MultiKernel, TritonKernel
-from wrapper_ir.passes import tuning_programs
+from wrapper_ir.ir.kernels import ImageKind, KernelBinary, LaunchFacts, MultiKernel, TritonKernel
+from wrapper_ir.json.kernel_hash import content_hash, multi_hash
+from wrapper_ir_passes.tuning.tuning_programs import tuning_programs
+from wrapper_ir_runtime.interp import example_inputs, run
+from wrapper_ir_tools.cli.main import main
+from wrapper_ir_tools.explain import explain_program
 
 KERNEL = """
 kernel triton @{name} entry "{name}" (read f32* x, read i64* at, write f32* out, i64 n)

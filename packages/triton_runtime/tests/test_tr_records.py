@@ -30,8 +30,8 @@ from triton_runtime.tune import (
 )
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.builder import ProgramBuilder
-from wrapper_ir.kernels import TritonConfig
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import TritonConfig
+from wrapper_ir.ir.types import DType
 
 
 class TestDecide:

@@ -14,7 +14,7 @@ from packages.triton_runtime.tests.tr_library import Library
 from torch import Tensor
 
 from triton_runtime.errors import DriverError, LaunchError
-from wrapper_ir.types import CPU
+from wrapper_ir.ir.types import CPU
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from packages.triton_runtime.tests.tr_fake_cuda import FakeCuda, clauses, load
 from packages.triton_runtime.tests.tr_library import Library
 from torch import Tensor
 
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.repeating import Repeatable, RepeatedOperator
-from wrapper_ir.types import CPU
+from wrapper_ir.ir.types import CPU
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir.plugins.repeating import Repeatable, RepeatedOperator
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
 
 from triton_runtime import CompileError
 from triton_runtime.compile import CompileJob, MemoryStore, compile_all, make_job
-from wrapper_ir.kernels import Requirement
-from wrapper_ir.program import Target
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import Requirement
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
 
 TARGET = Target(device=Device("cuda"), arch="sm_90")
 CLAUSES = "\n  order(out)\n  configs({} warps(4) stages(1))\n  grid(1)\n"

@@ -29,10 +29,10 @@ from triton_runtime.tune import (
     timer_for,
 )
 from triton_runtime.tune.arguments import Preserved
-from wrapper_ir.kernels import Access, Derivation, KernelParam, ParamKind, TritonKernel
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.testing.catalogue import TRITON
-from wrapper_ir.types import Device, DType
+from wrapper_ir.ir.kernels import Access, Derivation, KernelParam, ParamKind, TritonKernel
+from wrapper_ir.ir.types import Device, DType
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_tools.testing.catalogue import TRITON
 
 
 def pointer(name: str, access: Access) -> KernelParam:

@@ -16,9 +16,9 @@ from triton_runtime.options import TritonOptions
 from triton_runtime.runtime import TritonRuntime
 from triton_runtime.settings import read_settings
 from triton_runtime.tune import MeasureOptions, TunedLaunch, TuneOptions
-from wrapper_ir.kernels import MultiKernel, TritonConfig, TritonKernel, Variant
-from wrapper_ir.program import Target
-from wrapper_ir.testing.catalogue import TRITON
+from wrapper_ir.ir.kernels import MultiKernel, TritonConfig, TritonKernel, Variant
+from wrapper_ir.ir.program import Target
+from wrapper_ir_tools.testing.catalogue import TRITON
 
 QUICK = MeasureOptions(rounds=2, trial=2)
 

@@ -21,13 +21,13 @@ from triton_runtime.cuda import CudaDriver
 from triton_runtime.settings import Settings
 from wrapper_ir import load, parse_program, save
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.kernel_hash import find_binary
-from wrapper_ir.kernels import DriverParamKind, KernelBinary, TritonKernel
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.runtime.ahead import compile_ahead
-from wrapper_ir.runtime.kernels import load_kernels
-from wrapper_ir.store import CacheSettings
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.kernels import DriverParamKind, KernelBinary, TritonKernel
+from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir.json.kernel_hash import find_binary
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_runtime.ahead import compile_ahead
+from wrapper_ir_runtime.cache import CacheSettings
+from wrapper_ir_runtime.kernels import load_kernels
 
 WALK = Path(__file__).with_name("walk_binaries.py")
 

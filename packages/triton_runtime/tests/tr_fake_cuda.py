@@ -19,9 +19,9 @@ from triton_runtime import Binary, Launchable, bind, make_grid
 from triton_runtime.compile.ahead import kernel_binary
 from triton_runtime.cuda import CudaDriver, CudaOptions
 from triton_runtime.settings import Settings
-from wrapper_ir.kernels import KernelBinary, LaunchFacts, TensorMap
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.kernels import KernelBinary, LaunchFacts, TensorMap
+from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 _TRIPLE = ctypes.c_uint * 3
 

@@ -10,9 +10,9 @@ from typing import Any
 from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, load
 from torch import Tensor
 
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.repeating import Repeatable, RepeatedOperator
-from wrapper_ir.types import CPU
+from wrapper_ir.ir.types import CPU
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir.plugins.repeating import Repeatable, RepeatedOperator
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triton_runtime import Launchable, bind, make_grid
 from wrapper_ir import parse_program
-from wrapper_ir.kernels import TritonKernel
+from wrapper_ir.ir.kernels import TritonKernel
 
 HEAD = "import triton\nimport triton.language as tl\n"
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from triton_runtime.errors import CompileError
 from triton_runtime.tune import DeviceKey, Gather, TimingCache, Tuner, TuningRecord
-from wrapper_ir.kernels import TritonConfig, TritonKernel
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.testing.catalogue import TRITON
+from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_tools.testing.catalogue import TRITON
 
 __all__ = ["ARGS", "BLOCKS", "HERE", "Clock", "Lab", "Shelf", "config", "kernel"]
 

@@ -12,8 +12,8 @@ import sys
 from wrapper_ir import load
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import evaluate
-from wrapper_ir.kernel_hash import find_binary
-from wrapper_ir.kernels import DriverParam, DriverParamKind, KernelBinary, TritonKernel, bound_grid
+from wrapper_ir.ir.kernels import DriverParam, DriverParamKind, KernelBinary, TritonKernel, bound_grid
+from wrapper_ir.json.kernel_hash import find_binary
 
 Argument = int | float | list[int | list[int]]
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from wrapper_ir.errors import WirError
 from wrapper_ir.expr import Expr
 from wrapper_ir.expr.evaluate import evaluate
-from wrapper_ir.program import Program
-from wrapper_ir.types import ScalarType, TensorType, Type
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.types import ScalarType, TensorType, Type
 from wrapper_ir_torch import DTYPES
 
 __all__ = ["arguments"]

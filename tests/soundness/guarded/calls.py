@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from tests.soundness.guarded.edges import hostile_expr
 from tests.soundness.guarded.hostile import Hostile
-from wrapper_ir.atoms import Item, SizeOf
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Int, SymKind, add, ge, lt
-from wrapper_ir.ops import Arg, CallSubgraph, Switch, WhileLoop
-from wrapper_ir.program import Ownership
-from wrapper_ir.schemas import ExternDef, ExternTag
-from wrapper_ir.types import DType, ScalarType, TensorType, TupleType
+from wrapper_ir.ir.atoms import Item, SizeOf
+from wrapper_ir.ir.ops import Arg, CallSubgraph, Switch, WhileLoop
+from wrapper_ir.ir.program import Ownership
+from wrapper_ir.ir.schemas import ExternDef, ExternTag
+from wrapper_ir.ir.types import DType, ScalarType, TensorType, TupleType
 
 __all__ = ["CALLS"]
 

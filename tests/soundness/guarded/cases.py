@@ -12,8 +12,8 @@ from tests.soundness.guarded.arguments import arguments
 from tests.soundness.guarded.hostile import hostile_artifact
 from tests.soundness.guarded.kernels import tell_extents
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.testing import RandomOptions, random_artifact
-from wrapper_ir.testing.corrupt import corrupt
+from wrapper_ir_tools.testing import RandomOptions, random_artifact
+from wrapper_ir_tools.testing.corrupt import corrupt
 
 __all__ = ["KINDS", "Case", "case"]
 

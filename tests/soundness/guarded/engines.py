@@ -20,7 +20,7 @@ from tests.soundness.guarded.libraries import run_library
 from wrapper_ir import verify
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.errors import VerificationError, code_of
-from wrapper_ir.interp import InterpOptions, run
+from wrapper_ir_runtime.interp import InterpOptions, run
 
 __all__ = ["Outcome", "judge"]
 

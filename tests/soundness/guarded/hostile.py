@@ -9,15 +9,15 @@ from itertools import count
 
 from tests.soundness.guarded.edges import hostile_expr, near
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.atoms import Item, SizeOf
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
 from wrapper_ir.expr import Expr, Sym, SymKind, as_expr
-from wrapper_ir.layout import contiguous_strides
-from wrapper_ir.ops import Arg
-from wrapper_ir.passes.derive_frees import derive_frees
-from wrapper_ir.program import Constant, Ownership, Program, SymbolDef
-from wrapper_ir.types import DType, ScalarType, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import Item, SizeOf
+from wrapper_ir.ir.layout import contiguous_strides
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.program import Constant, Ownership, Program, SymbolDef
+from wrapper_ir.ir.types import DType, ScalarType, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
 __all__ = ["Hostile", "hostile_artifact"]
 

@@ -14,13 +14,13 @@ import torch
 
 from tests.soundness.guarded.allocator import GuardPages
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
-from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import Launch, Op
-from wrapper_ir.program import Program, Target
-from wrapper_ir.protocols import KernelRuntime, LoadedKernel
-from wrapper_ir.types import DType
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.ops import Launch, Op
+from wrapper_ir.ir.program import Program, Target
+from wrapper_ir.ir.types import DType
+from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 
 __all__ = ["EXTENT", "TouchRuntime", "tell_extents", "touch_facts"]
 

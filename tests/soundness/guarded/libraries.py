@@ -13,9 +13,9 @@ from cpp_wrapper import CppOptions
 from tests.soundness.guarded.allocator import build
 from tests.soundness.guarded.kernels import EXTENT, touch_facts
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
-from wrapper_ir.quoting import cpp_string
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
+from wrapper_ir.ir.types import DType
+from wrapper_ir.support.quoting import cpp_string
 
 __all__ = ["run_library"]
 

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Callable
 
 from tests.soundness.guarded.hostile import Hostile
-from wrapper_ir.atoms import Item
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Int, SymKind, add, lt
-from wrapper_ir.ops import AllocPurpose, Arg, CallSubgraph, Free, Switch, WhileLoop, ZeroMode
-from wrapper_ir.program import Ownership
-from wrapper_ir.types import DType, ScalarType, StorageType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import Item
+from wrapper_ir.ir.ops import AllocPurpose, Arg, CallSubgraph, Free, Switch, WhileLoop, ZeroMode
+from wrapper_ir.ir.program import Ownership
+from wrapper_ir.ir.types import DType, ScalarType, StorageType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["SLOTS"]
 

@@ -8,13 +8,13 @@ from tests.soundness.guarded.calls import CALLS
 from tests.soundness.guarded.edges import hostile_expr
 from tests.soundness.guarded.hostile import Hostile
 from tests.soundness.guarded.slots import SLOTS
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Expr, Float, Int, ge, le
 from wrapper_ir.expr.arithmetic import fits_int64
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import (
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.ops import (
     AllocPurpose,
     Arg,
     AssertExpr,
@@ -29,8 +29,8 @@ from wrapper_ir.ops import (
     ViewMode,
     ZeroMode,
 )  # fmt: skip
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["STEPS", "touch"]
 

@@ -21,11 +21,11 @@ from cpp_wrapper.library.project import write_project
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.program import Sources, emit_sources
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.emitted import EmittedText
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.store import Store, open_cache
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.plugins.emitted import EmittedText
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir_runtime.cache import Store, open_cache
 
 if TYPE_CHECKING:
     from cpp_wrapper.library.python import LoadedProgram  # loaded, it loads torch
@@ -41,7 +41,7 @@ def _copy(library: Path, folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CppEmitter:
-    """See `wrapper_ir.protocols.Emitter`. What is `guarded` is checked all the same, which costs next to nothing.
+    """See `wrapper_ir.plugins.protocols.Emitter`. What is `guarded` is checked all the same, which costs next to nothing.
 
     `settings`: None reads the environment at every call.
     """
@@ -51,7 +51,7 @@ class CppEmitter:
     name: str = field(default="cpp", init=False)
 
     def with_persistent_buffers(self) -> CppEmitter:
-        """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
+        """See `wrapper_ir.plugins.protocols.PersistentBufferEmitter`."""
         return replace(self, options=replace(self.options, persistent_buffers=True))
 
     @property
@@ -60,7 +60,7 @@ class CppEmitter:
         return "cuda-graphs{own_memory=true},plan-memory"
 
     def with_recordings(self, limit: int) -> CppEmitter:
-        """See `wrapper_ir.protocols.RecordingEmitter`."""
+        """See `wrapper_ir.plugins.protocols.RecordingEmitter`."""
         return replace(self, options=replace(self.options, recordings=limit))
 
     def emit(self, artifact: Artifact) -> Sources:
@@ -68,14 +68,14 @@ class CppEmitter:
         return emit_sources(artifact, None, self._elsewhere)
 
     def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
-        """See `wrapper_ir.emitted.LineEmitter`, whatever is guarded; the program's own file as `compile` builds it, without what all libraries have in
+        """See `wrapper_ir.plugins.emitted.LineEmitter`, whatever is guarded; the program's own file as `compile` builds it, without what all libraries have in
         common."""
         sources = emit_sources(artifact, None, self.options)
         text = sources.files["program.cpp"]
         return (EmittedText(name="program.cpp", text=text, origins=sources.origins),)
 
     def relocate(self, program: CompiledProgram, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        """See `wrapper_ir.protocols.RelocatingEmitter`: a library is built anew, of sources in `folder`, which debuggers show."""
+        """See `wrapper_ir.plugins.protocols.RelocatingEmitter`: a library is built anew, of sources in `folder`, which debuggers show."""
         from cpp_wrapper.library.python import LoadedProgram  # it loads torch
 
         assert isinstance(program, LoadedProgram)  # of `compile`

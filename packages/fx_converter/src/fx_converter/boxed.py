@@ -21,10 +21,10 @@ from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import constant_windows
 from wrapper_ir.analysis.repeatable import DROPOUT, repeats_on
-from wrapper_ir.collection import paused_collection
-from wrapper_ir.emitted import LineOrigin
-from wrapper_ir.runtime import RECORDERS, BufferPool
-from wrapper_ir.types import Device
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.emitted import LineOrigin
+from wrapper_ir.support.collection import paused_collection
+from wrapper_ir_runtime import RECORDERS, BufferPool
 from wrapper_ir_torch import FAST_VIEW, TorchGraphs, repeated_operator
 
 __all__ = ["BoxedSource", "boxed_call", "boxed_function", "boxed_source", "boxed_text"]

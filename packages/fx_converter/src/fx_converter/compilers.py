@@ -12,8 +12,8 @@ from typing import Any, Protocol, cast, runtime_checkable
 from torch import fx
 
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.ops import OpBase
-from wrapper_ir.registry import plugin, plugin_names
+from wrapper_ir.ir.ops import OpBase
+from wrapper_ir.plugins.registry import plugin, plugin_names
 
 __all__ = ["GROUP", "GraphCompiler", "Lowering", "find_compiler", "refuse"]
 

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from fx_converter.errors import ConvertError
-from wrapper_ir.alignment import constant_alignment
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.alignment import constant_alignment
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.expr import evaluate
-from wrapper_ir.layout import extent_bytes
-from wrapper_ir.program import Constant
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.program import Constant
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir_torch import DTYPES, bytes_tensor, torch_device
 
 __all__ = ["load_constants"]

@@ -10,8 +10,8 @@ from torch.fx.graph import CodeGen
 from fx_converter.errors import ConvertError
 from fx_converter.failures import explained_calls
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.runtime import Convention
-from wrapper_ir.signature import InputOutput, InputView, OutputBinding, Signature, WrappedOutput
+from wrapper_ir.ir.signature import InputOutput, InputView, OutputBinding, Signature, WrappedOutput
+from wrapper_ir_runtime import Convention
 from wrapper_ir_torch import caller
 
 __all__ = ["ModelCodeGen"]

@@ -24,16 +24,16 @@ from fx_converter.options import FxOptions
 from fx_converter.origin import KEY, ConvertedModule, Origin, WatchedModule
 from fx_converter.state import named_state, place
 from fx_converter.tuning import tuned
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.collection import paused_collection
-from wrapper_ir.emitted import OpOrigins
-from wrapper_ir.lowering import LoweringOptions, lower
-from wrapper_ir.operators import check_operators
-from wrapper_ir.ops import AllocStorage, Free, OpBase, Return, View
-from wrapper_ir.program import Function, Program
-from wrapper_ir.runtime import refuse_unsupported
+from wrapper_ir.ir.ops import AllocStorage, Free, OpBase, Return, View
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.plugins.emitted import OpOrigins
+from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.verifier import require_signature
+from wrapper_ir.verifier.allowed_operators import check_operators
+from wrapper_ir_lowering import LoweringOptions, lower
+from wrapper_ir_runtime import refuse_unsupported
 from wrapper_ir_torch import caller
 
 __all__ = ["convert", "convert_as", "convert_op", "make_main", "make_module"]

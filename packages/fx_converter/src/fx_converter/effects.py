@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 
 from fx_converter._compat import has_effect
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ops import CallExtern, CollectiveStart, Op, Wait
+from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Op, Wait
 from wrapper_ir_torch import resolve
 
 __all__ = ["does_more", "mark_operators"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import fx
 
 from fx_converter.graph.scope import ORIGIN
-from wrapper_ir.emitted import EmittedText, LineOrigin
+from wrapper_ir.plugins.emitted import EmittedText, LineOrigin
 
 __all__ = ["module_text", "node_origin"]
 

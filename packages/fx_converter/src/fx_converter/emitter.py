@@ -18,16 +18,16 @@ from fx_converter.options import FxOptions
 from fx_converter.persistent import persistent_nodes
 from fx_converter.running import relocate, running_texts
 from fx_converter.saving import save
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.emitted import EmittedText
-from wrapper_ir.files import MappedFile, check_files
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.lowering.persistent import with_persistent_pools
-from wrapper_ir.operators import OperatorPolicy
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.registry import tuning_runtime
-from wrapper_ir.runtime import signature_call
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.operators.policy import OperatorPolicy
+from wrapper_ir.plugins.emitted import EmittedText
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir.plugins.registry import tuning_runtime
+from wrapper_ir.support.files import MappedFile, check_files
+from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
+from wrapper_ir_runtime import signature_call
 from wrapper_ir_torch import caller
 
 __all__ = ["EMITTER", "FxEmitter", "compile"]
@@ -92,7 +92,7 @@ def _boxed(run: Callable[..., tuple[Any, ...]]) -> Callable[[list[Any]], tuple[A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FxEmitter:
-    """See `wrapper_ir.protocols.Emitter`."""
+    """See `wrapper_ir.plugins.protocols.Emitter`."""
 
     options: FxOptions = field(default_factory=FxOptions)
     name: str = field(default="fx", init=False)
@@ -113,7 +113,7 @@ class FxEmitter:
         return compile(artifact, self._guarded(guarded))
 
     def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
-        """See `wrapper_ir.emitted.LineEmitter`: `graph.py` is the code of the module that `emit` gives; `program.py` and the
+        """See `wrapper_ir.plugins.emitted.LineEmitter`: `graph.py` is the code of the module that `emit` gives; `program.py` and the
         functions that it calls, below `functions/`, are what `compile` runs, unless it hands the graph to another compiler."""
         options = self._guarded(guarded)
         graph = module_text(convert_as(artifact, options, is_run=False), "graph.py")
@@ -123,31 +123,31 @@ class FxEmitter:
         return graph, *running_texts(_straight_line(artifact, flat, is_run=False))
 
     def relocate(self, program: CompiledProgram, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        """See `wrapper_ir.protocols.RelocatingEmitter`."""
+        """See `wrapper_ir.plugins.protocols.RelocatingEmitter`."""
         return relocate(program, folder)
 
     def _guarded(self, guarded: Guarded) -> FxOptions:
         return replace(self.options, guarded=self.options.guarded | guarded)
 
     def with_operators(self, policy: OperatorPolicy) -> FxEmitter:
-        """See `wrapper_ir.protocols.OperatorEmitter`."""
+        """See `wrapper_ir.plugins.protocols.OperatorEmitter`."""
         return replace(self, options=replace(self.options, operators=policy))
 
     def with_persistent_buffers(self) -> FxEmitter:
-        """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
+        """See `wrapper_ir.plugins.protocols.PersistentBufferEmitter`."""
         return replace(self, options=replace(self.options, persistent_buffers=True))
 
     @property
     def recording_passes(self) -> str:
-        """See `wrapper_ir.protocols.RecordingEmitter`."""
+        """See `wrapper_ir.plugins.protocols.RecordingEmitter`."""
         return "cuda-graphs{donated=true},reuse-in-place"
 
     def with_recordings(self, limit: int) -> FxEmitter:
-        """See `wrapper_ir.protocols.RecordingEmitter`."""
+        """See `wrapper_ir.plugins.protocols.RecordingEmitter`."""
         return replace(self, options=replace(self.options, recordings=limit))
 
     def with_tuning(self) -> FxEmitter:
-        """See `wrapper_ir.protocols.TuningEmitter`."""
+        """See `wrapper_ir.plugins.protocols.TuningEmitter`."""
         return replace(self, options=replace(self.options, find_runtime=tuning_runtime))
 
 

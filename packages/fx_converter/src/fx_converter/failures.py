@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeVar, cast
 
 from torch import fx
 
-from wrapper_ir.emitted import LineOrigin
 from wrapper_ir.errors import WirError
-from wrapper_ir.runtime.argument_failures import binding_failure, boxed_failure
-from wrapper_ir.runtime.failures import add_place
+from wrapper_ir.plugins.emitted import LineOrigin
+from wrapper_ir_runtime.argument_failures import binding_failure, boxed_failure
+from wrapper_ir_runtime.failures import add_place
 
 __all__ = ["Lines", "explained", "explained_boxed", "explained_calls"]
 

@@ -18,7 +18,7 @@ from fx_converter.options import KernelCalls
 from fx_converter.state import buffers_of
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import Windows, constant_windows
-from wrapper_ir.signature import Signature
+from wrapper_ir.ir.signature import Signature
 
 __all__ = ["callee_codegen", "codegen"]
 

@@ -12,11 +12,11 @@ from fx_converter.compilers import GraphCompiler
 from fx_converter.errors import ConvertError
 from fx_converter.kernels import KernelCalls
 from fx_converter.tuning import KernelTuning
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy
-from wrapper_ir.ops import OPS, OpBase
-from wrapper_ir.registry import kernel_runtime
-from wrapper_ir.runtime import FindRuntime
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.ops import OPS, OpBase
+from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
+from wrapper_ir.plugins.registry import kernel_runtime
+from wrapper_ir_runtime import FindRuntime
 
 __all__ = ["Convention", "FxOptions", "KernelCalls"]
 
@@ -38,7 +38,7 @@ class FxOptions:
     classes of ops that a graph must not have (ConvertError FX106). `persistent_buffers`: what `compile` makes holds the
     memory of intermediate results of fixed sizes from call to call, for each stream, where no other compiler takes the
     graph. `recordings`: how many recordings what `compile` makes may have of a recordable function at a time, where calls are
-    "direct" (see `wrapper_ir.runtime.Recorded`); 0 records none. `repeated_operators`: what `compile` makes launches the kernels of attention and matrix
+    "direct" (see `wrapper_ir_runtime.Recorded`); 0 records none. `repeated_operators`: what `compile` makes launches the kernels of attention and matrix
     products on a GPU again without torch where their operands lie and look as in an earlier call (see `wrapper_ir_torch.repeated_operator`). `guarded`: what the graph need not check. `operators`: which operators a program may call
     (`NotSupportedError` WIR917), of a file's graph too. Raises ConvertError FX103 for other values.
     """
@@ -70,5 +70,5 @@ class FxOptions:
         others = [op for op in self.forbid if op not in OPS]
         if others:
             raise ConvertError(
-                "FX103", f"option 'forbid' has {others[0]!r}", hint="name classes of wrapper_ir.ops"
+                "FX103", f"option 'forbid' has {others[0]!r}", hint="name classes of wrapper_ir.ir.ops"
             )

@@ -14,8 +14,8 @@ from fx_converter.graph.metadata import FakeValues
 from fx_converter.options import FxOptions
 from fx_converter.state import ModelState, place
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.files import MappedFile, check_files
-from wrapper_ir.values import Value
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.files import MappedFile, check_files
 
 __all__ = ["KEY", "ConvertedModule", "Origin", "WatchedModule", "origin_of"]
 

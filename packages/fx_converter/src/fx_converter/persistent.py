@@ -1,6 +1,6 @@
 """Memory that persists from call to call: the nodes whose tensors lie in it, and how they are made.
 
-`wrapper_ir.lowering` says which storages may persist. Views of them that depend on nothing else are made with them.
+`wrapper_ir_lowering` says which storages may persist. Views of them that depend on nothing else are made with them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from torch import Tensor, fx
 
 from fx_converter import targets
 from fx_converter._compat import raw_stream
-from wrapper_ir.lowering.persistent import PersistentBlock, plan_persistent, plan_windows
-from wrapper_ir.program import Program
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir_lowering.persistent import PersistentBlock, plan_persistent, plan_windows
 from wrapper_ir_torch import FAST_EMPTY, FAST_VIEW
 
 __all__ = ["PersistentNodes", "persistent_nodes"]

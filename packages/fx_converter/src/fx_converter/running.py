@@ -10,9 +10,9 @@ from torch import fx
 from fx_converter.boxed import BoxedSource
 from fx_converter.emitted import module_text
 from fx_converter.errors import ConvertError
-from wrapper_ir.emitted import EmittedText
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.runtime.relocation import relocate_functions
+from wrapper_ir.plugins.emitted import EmittedText
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir_runtime.relocation import relocate_functions
 
 __all__ = ["relocate", "running_texts"]
 

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor, fx, nn
 
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.quoting import is_python_name
+from wrapper_ir.support.quoting import is_python_name
 
 __all__ = ["STATE", "ModelState", "Paths", "buffers_of", "is_path", "named_state", "place"]
 

@@ -15,8 +15,8 @@ from fx_converter._compat import raw_call
 from fx_converter.kernels import LoadedTarget
 from fx_converter.targets import placement
 from fx_converter.targets.checks import described, input_guard, storage_guard
-from wrapper_ir.inputs import NumberInput, TensorInput
-from wrapper_ir.quoting import python_attribute, python_keyword, python_string
+from wrapper_ir.analysis.input_facts import NumberInput, TensorInput
+from wrapper_ir.support.quoting import python_attribute, python_keyword, python_string
 
 __all__ = ["Line", "StraightLine", "indented"]
 

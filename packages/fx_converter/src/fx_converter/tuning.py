@@ -12,10 +12,10 @@ from typing import Any
 
 from fx_converter.errors import ConvertError
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.protocols import KernelTuner
-from wrapper_ir.registry import machine as find_machine
-from wrapper_ir.runtime import FindRuntime
-from wrapper_ir.runtime.kernels import kernels_by_runtime
+from wrapper_ir.plugins.protocols import KernelTuner
+from wrapper_ir.plugins.registry import machine as find_machine
+from wrapper_ir_runtime import FindRuntime
+from wrapper_ir_runtime.kernels import kernels_by_runtime
 
 __all__ = ["KernelTuning", "tuned"]
 

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.artifact import TensorData, memory_of
-from wrapper_ir.program import ConstantKind
+from wrapper_ir.ir.program import ConstantKind
 
 __all__ = ["ConstantRole", "copied_as_it_lies", "is_packed", "on_host", "tensor_data"]
 

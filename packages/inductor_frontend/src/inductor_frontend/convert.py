@@ -7,8 +7,8 @@ import torch
 
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import Expr, Float, Int, as_expr
-from wrapper_ir.ops import Arg, Complex
-from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat
+from wrapper_ir.ir.ops import Arg, Complex
+from wrapper_ir.ir.types import CPU, Device, DType, Layout, MemoryFormat
 from wrapper_ir_torch import DTYPE_OF
 
 __all__ = [

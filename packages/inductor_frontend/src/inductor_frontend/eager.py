@@ -19,7 +19,7 @@ from inductor_frontend.functionalize.pieces import sized_writes
 from inductor_frontend.functionalize.preparation import FunctionalModel, functional_model
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.session import capture_session
-from wrapper_ir.eager import EagerRun, EagerValue
+from wrapper_ir.plugins.eager import EagerRun, EagerValue
 
 __all__ = ["eager_run"]
 

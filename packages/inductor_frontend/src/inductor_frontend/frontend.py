@@ -37,12 +37,13 @@ from inductor_frontend.translate.program import BuildContext, GraphProgram, buil
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.eager import EagerRun
+from wrapper_ir.artifact.group_ranks import with_group_ranks
 from wrapper_ir.errors import VerificationError
-from wrapper_ir.group_ranks import with_group_ranks
-from wrapper_ir.passes import rename_symbols, run_pipeline
-from wrapper_ir.program import Program, Target
+from wrapper_ir.ir.program import Program, Target
+from wrapper_ir.plugins.eager import EagerRun
 from wrapper_ir.verifier.signature import check_signature
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.cleanup.rename_symbols import rename_symbols
 from wrapper_ir_torch import own_ranks
 
 __all__ = ["FRONTEND", "InductorFrontend", "capture"]

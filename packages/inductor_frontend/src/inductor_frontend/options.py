@@ -11,7 +11,7 @@ from inductor_frontend.gpu_properties import GpuProperties
 from inductor_frontend.settings import DebugLevelName, read_debug_settings
 
 if TYPE_CHECKING:
-    from wrapper_ir.passes import DebugValues
+    from wrapper_ir_passes.debug.debug_values import DebugValues
 
 __all__ = ["CaptureOptions", "PaddingOptions"]
 
@@ -110,7 +110,7 @@ class CaptureOptions:
         """The pass that shows values; None where nothing is shown."""
         if self.debug_values == "off":
             return None
-        from wrapper_ir.passes import DebugLevel, DebugValues  # passes are for those who ask for some
+        from wrapper_ir_passes.debug.debug_values import DebugLevel, DebugValues
 
         return DebugValues(
             level=DebugLevel(self.debug_values), filter=self.debug_filter, directory=self.debug_directory

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from wrapper_ir.kernels import Requirement
-from wrapper_ir.runtime.modules import module_file, module_hash, module_origin
+from wrapper_ir.ir.kernels import Requirement
+from wrapper_ir_runtime.modules import module_file, module_hash, module_origin
 
 __all__ = ["required_headers", "required_modules"]
 

@@ -1,4 +1,4 @@
-"""The environment, read in one place; for the folders of the cache, `wrapper_ir.store.settings`.
+"""The environment, read in one place; for the folders of the cache, `wrapper_ir_runtime.cache.settings`.
 
 | variable                   | meaning                                | default |
 | -------------------------- | -------------------------------------- | ------- |
@@ -22,8 +22,8 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend.errors import CaptureError
 from wrapper_ir.errors import StoreError
-from wrapper_ir.store import CacheSettings
-from wrapper_ir.store import read_settings as read_cache_settings
+from wrapper_ir_runtime.cache import CacheSettings
+from wrapper_ir_runtime.cache import read_settings as read_cache_settings
 
 __all__ = [
     "DUMP_FOLDER",

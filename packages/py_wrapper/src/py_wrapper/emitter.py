@@ -10,16 +10,16 @@ from py_wrapper.errors import CacheError
 from py_wrapper.load import load_module, write_files
 from py_wrapper.options import PyOptions
 from py_wrapper.relocate import relocate
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.emitted import EmittedText
-from wrapper_ir.files import check_files, replacing
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.operators import OperatorPolicy
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.registry import tuning_runtime
-from wrapper_ir.runtime.kernel_files import write_binaries
-from wrapper_ir.runtime.parts import CONSTANTS
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.operators.policy import OperatorPolicy
+from wrapper_ir.plugins.emitted import EmittedText
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir.plugins.registry import tuning_runtime
+from wrapper_ir.support.files import check_files, replacing
+from wrapper_ir_runtime.kernel_files import write_binaries
+from wrapper_ir_runtime.parts import CONSTANTS
 
 __all__ = ["EMITTER", "PythonEmitter", "compile", "emit", "relocate", "write"]
 
@@ -46,7 +46,7 @@ def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = No
     """
     artifact.check_portable()
     check_files(artifact.mapped_files())
-    from wrapper_ir.storage.safetensors import write_safetensors
+    from wrapper_ir.artifact.file.safetensors import write_safetensors
 
     emitted, target = emit(artifact, options), Path(folder)
     try:
@@ -80,7 +80,7 @@ def compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonEmitter:
-    """See `wrapper_ir.protocols.Emitter`."""
+    """See `wrapper_ir.plugins.protocols.Emitter`."""
 
     options: PyOptions = field(default_factory=PyOptions)
     name: str = field(default="python", init=False)
@@ -98,7 +98,7 @@ class PythonEmitter:
         return compile(artifact, self._guarded(guarded))
 
     def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
-        """See `wrapper_ir.emitted.LineEmitter`."""
+        """See `wrapper_ir.plugins.emitted.LineEmitter`."""
         emitted = emit(artifact, self._guarded(guarded))
         return (EmittedText(name=f"{emitted.name}.py", text=emitted.source, origins=tuple(emitted.origins)),)
 
@@ -110,24 +110,24 @@ class PythonEmitter:
         return relocate(program, folder)
 
     def with_operators(self, policy: OperatorPolicy) -> PythonEmitter:
-        """See `wrapper_ir.protocols.OperatorEmitter`."""
+        """See `wrapper_ir.plugins.protocols.OperatorEmitter`."""
         return replace(self, options=replace(self.options, operators=policy))
 
     def with_persistent_buffers(self) -> PythonEmitter:
-        """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
+        """See `wrapper_ir.plugins.protocols.PersistentBufferEmitter`."""
         return replace(self, options=replace(self.options, persistent_buffers=True))
 
     @property
     def recording_passes(self) -> str:
-        """See `wrapper_ir.protocols.RecordingEmitter`."""
+        """See `wrapper_ir.plugins.protocols.RecordingEmitter`."""
         return "cuda-graphs{donated=true},reuse-in-place"
 
     def with_recordings(self, limit: int) -> PythonEmitter:
-        """See `wrapper_ir.protocols.RecordingEmitter`."""
+        """See `wrapper_ir.plugins.protocols.RecordingEmitter`."""
         return replace(self, options=replace(self.options, recordings=limit))
 
     def with_tuning(self) -> PythonEmitter:
-        """See `wrapper_ir.protocols.TuningEmitter`."""
+        """See `wrapper_ir.plugins.protocols.TuningEmitter`."""
         return replace(self, options=replace(self.options, find_runtime=tuning_runtime))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import reduce
 
-from wrapper_ir.operators import inner_operator
-from wrapper_ir.quoting import python_attribute
+from wrapper_ir.operators.policy import inner_operator
+from wrapper_ir.support.quoting import python_attribute
 from wrapper_ir_torch import HIGHER_ORDER, RUNNERS
 
 __all__ = ["callee_name", "callee_text"]

@@ -18,8 +18,8 @@ from py_wrapper.emit.program import EmittedModule
 from py_wrapper.errors import CacheError
 from py_wrapper.options import PyOptions
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.runtime import ModuleContents
-from wrapper_ir.store import open_cache, read_settings
+from wrapper_ir_runtime import ModuleContents
+from wrapper_ir_runtime.cache import open_cache, read_settings
 from wrapper_ir_torch import resolve
 
 __all__ = ["load_module", "place_in_cache", "write_files"]

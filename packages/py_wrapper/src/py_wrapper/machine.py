@@ -11,14 +11,11 @@ import torch
 from torch import Tensor
 
 from wrapper_ir.artifact import TensorData
+from wrapper_ir.artifact.group_ranks import GroupRanks
 from wrapper_ir.errors import ExecutionError, NotSupportedError
-from wrapper_ir.group_ranks import GroupRanks
-from wrapper_ir.lowering.storages import NO_GROUP_MEMORY, lacks_group_memory
-from wrapper_ir.ops import Arg
-from wrapper_ir.protocols import CallerTensors, LoadedKernel
-from wrapper_ir.runtime import agree
-from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import (
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.types import (
     CPU,
     Device,
     DType,
@@ -28,6 +25,9 @@ from wrapper_ir.types import (
     StorageType,
     TensorType,
 )
+from wrapper_ir.plugins.protocols import CallerTensors, LoadedKernel
+from wrapper_ir_lowering.storages import NO_GROUP_MEMORY, lacks_group_memory
+from wrapper_ir_runtime import agree
 from wrapper_ir_torch import (
     DTYPES,
     LAYOUTS,
@@ -251,14 +251,14 @@ class TorchMachine:
         return TensorData(_DTYPE_OF[tensor.dtype], memoryview(raw))
 
     def mark(self, device: Device) -> torch.cuda.Event:
-        """See `wrapper_ir.profile.TimingMachine`."""
+        """See `wrapper_ir_tools.profile.TimingMachine`."""
         with torch.cuda.device(torch_device(device)):
             event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch leaves it so
             event.record()
         return event
 
     def seconds_between(self, begin: torch.cuda.Event, end: torch.cuda.Event) -> float:
-        """See `wrapper_ir.profile.TimingMachine`."""
+        """See `wrapper_ir_tools.profile.TimingMachine`."""
         end.synchronize()
         return float(begin.elapsed_time(end)) / 1e3
 

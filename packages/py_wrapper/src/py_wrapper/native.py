@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from py_wrapper import higher_order
-from wrapper_ir import symmetric_operators
-from wrapper_ir.quoting import python_attribute, python_string
-from wrapper_ir.schemas import overload_path
+from wrapper_ir.ir.schemas import overload_path
+from wrapper_ir.operators import symmetric as symmetric_operators
+from wrapper_ir.support.quoting import python_attribute, python_string
 from wrapper_ir_torch import HIGHER_ORDER
 
 __all__ = ["LOOK_UP", "is_symmetric", "overload_text", "short_overload"]

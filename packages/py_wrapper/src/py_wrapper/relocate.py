@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from py_wrapper.errors import CacheError
-from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.runtime.kernel_files import TABLE
-from wrapper_ir.runtime.relocation import relocate_functions
+from wrapper_ir.plugins.protocols import CompiledProgram
+from wrapper_ir_runtime.kernel_files import TABLE
+from wrapper_ir_runtime.relocation import relocate_functions
 
 __all__ = ["relocate"]
 

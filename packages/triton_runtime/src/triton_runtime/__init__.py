@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wrapper_ir.lazy import loaded_on_use
+from wrapper_ir.support.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from triton_runtime.binding import Binding, BoundArgument, bind

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from triton_runtime.errors import LaunchError
-from wrapper_ir.kernels import KernelParam, ParamKind, TritonKernel
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import KernelParam, ParamKind, TritonKernel
+from wrapper_ir.ir.types import DType
 
 __all__ = ["ArgumentChecks"]
 

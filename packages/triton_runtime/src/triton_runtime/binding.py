@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from triton_runtime.errors import KernelError
 from wrapper_ir.expr import Expr, Number, evaluate
-from wrapper_ir.kernels import ConstantValue, KernelParam, ParamKind, TritonConfig, TritonKernel
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import ConstantValue, KernelParam, ParamKind, TritonConfig, TritonKernel
+from wrapper_ir.ir.types import DType
 
 __all__ = ["TRITON_TYPES", "Binding", "BoundArgument", "bind"]
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 from triton_runtime.tune import Entry
 from triton_runtime.tune.decide import Decision
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.explain.choices import CHOICES, choices_json
-from wrapper_ir.explain.model import Candidate, Choice
-from wrapper_ir.kernels import KernelDef, MultiKernel, OperatorKernel, TritonKernel
-from wrapper_ir.program import Program
+from wrapper_ir.artifact.choices import CHOICES, Candidate, Choice, choices_json
+from wrapper_ir.ir.kernels import KernelDef, MultiKernel, OperatorKernel, TritonKernel
+from wrapper_ir.ir.program import Program
 
 __all__ = ["choice_of", "with_explained"]
 

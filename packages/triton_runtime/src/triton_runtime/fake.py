@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triton_runtime.protocols import Launchable
-from wrapper_ir.kernels import TritonConfig, TritonKernel
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["FakeDriver", "RecordedLaunch"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from triton_runtime.errors import KernelError
 from wrapper_ir.expr import Expr, Int, Sym, SymKind, to_python
 from wrapper_ir.expr.arithmetic import power
-from wrapper_ir.kernels import MAX_GRID, ParamKind, TritonConfig, TritonKernel, bound_grid
+from wrapper_ir.ir.kernels import MAX_GRID, ParamKind, TritonConfig, TritonKernel, bound_grid
 
 __all__ = ["Grid", "make_grid"]
 

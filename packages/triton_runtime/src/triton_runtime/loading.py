@@ -18,9 +18,9 @@ from triton_runtime.grids import make_grid
 from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
 from triton_runtime.tune.candidates import config_key
 from triton_runtime.tune.derive import MULTIPROCESSORS, Multiprocessors, scaled
-from wrapper_ir.kernels import KernelBinary, TritonConfig, TritonKernel
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.ir.kernels import KernelBinary, TritonConfig, TritonKernel
+from wrapper_ir.ir.program import Target
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["Compiler", "Loader", "Loading", "launchable"]
 

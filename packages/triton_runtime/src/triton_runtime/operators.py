@@ -6,10 +6,10 @@ from functools import reduce
 from typing import Any
 
 from triton_runtime.errors import KernelError
-from wrapper_ir.kernels import OperatorConstant, OperatorKernel
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.schemas import overload_path, parse_schema
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import OperatorConstant, OperatorKernel
+from wrapper_ir.ir.schemas import overload_path, parse_schema
+from wrapper_ir.ir.types import DType
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["load_operator"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from triton_runtime.choose import ChoiceOptions
 from triton_runtime.protocols import ByteStore, Driver
 from triton_runtime.tune import DeviceKey, Gather, Timer, TuneOptions, TuningRecord
-from wrapper_ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
 
 __all__ = ["Choose", "TritonOptions", "first_config"]
 

@@ -22,15 +22,16 @@ from triton_runtime.tune import (
     with_record,
 )
 from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.artifact.choices import Choice as ExplainedChoice
 from wrapper_ir.errors import WirError
-from wrapper_ir.explain.model import Choice as ExplainedChoice
-from wrapper_ir.interp import InterpOptions, Interpreter, example_inputs, run
-from wrapper_ir.kernel_hash import content_hash, multi_hash
-from wrapper_ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, TritonConfig, TritonKernel
-from wrapper_ir.passes import TuningProgram, tuning_programs, with_choices
-from wrapper_ir.program import Program
-from wrapper_ir.protocols import KernelRuntime, Machine
-from wrapper_ir.registry import kernel_runtime
+from wrapper_ir.ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, TritonConfig, TritonKernel
+from wrapper_ir.ir.program import Program
+from wrapper_ir.json.kernel_hash import content_hash, multi_hash
+from wrapper_ir.plugins.protocols import KernelRuntime, Machine
+from wrapper_ir.plugins.registry import kernel_runtime
+from wrapper_ir_passes.tuning.choices import with_choices
+from wrapper_ir_passes.tuning.tuning_programs import TuningProgram, tuning_programs
+from wrapper_ir_runtime.interp import InterpOptions, Interpreter, example_inputs, run
 
 __all__ = ["Noise", "TunableRuntime", "known_times", "replay_artifact", "tune_artifact"]
 

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from triton_runtime.binding import Binding
 from triton_runtime.grids import Grid
-from wrapper_ir.kernels import KernelBinary, LaunchFacts, TensorMap, TritonConfig, TritonKernel
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import KernelBinary, LaunchFacts, TensorMap, TritonConfig, TritonKernel
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["Binary", "ByteStore", "Driver", "Launchable"]
 

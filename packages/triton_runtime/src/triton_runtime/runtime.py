@@ -28,11 +28,11 @@ from triton_runtime.settings import Settings, read_settings
 from triton_runtime.tune import Source, TimingCache, TuneOptions, TuningRecord
 from triton_runtime.tuning import Tuning, device_key
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, OperatorKernel, TritonKernel
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import KernelRuntime, LoadedKernel, Machine
-from wrapper_ir.store import Cache, open_cache
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, OperatorKernel, TritonKernel
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel, Machine
+from wrapper_ir_runtime.cache import Cache, open_cache
 
 __all__ = ["KERNEL_RUNTIME", "TritonRuntime"]
 
@@ -69,7 +69,7 @@ class TritonRuntime:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def with_tuning(self) -> TritonRuntime:
-        """See `wrapper_ir.protocols.TuningRuntime`: with default options of tuning, unless it has others."""
+        """See `wrapper_ir.plugins.protocols.TuningRuntime`: with default options of tuning, unless it has others."""
         tuned = replace(self.options, tune=self.options.tune or TuneOptions())
         return TritonRuntime(options=tuned, settings=self.settings)
 
@@ -114,7 +114,7 @@ class TritonRuntime:
         return Loading([kernel.name for kernel in kernels], lambda: self.load_all(kernels, target, binaries))
 
     def prepare(self, device_type: str) -> None:
-        """See `wrapper_ir.protocols.PreparingRuntime`: the process that compilers are forked from imports what Inductor's kernels
+        """See `wrapper_ir.plugins.protocols.PreparingRuntime`: the process that compilers are forked from imports what Inductor's kernels
         need, and the launcher is built where the wheel has none."""
         if device_type != "cuda":
             return
@@ -125,7 +125,7 @@ class TritonRuntime:
             world.cuda.prepare()
 
     def compile_early(self, kernels: Sequence[KernelDef], target: Target) -> None:
-        """See `wrapper_ir.protocols.PreparingRuntime`: kernels that are tuned when they are launched are left out."""
+        """See `wrapper_ir.plugins.protocols.PreparingRuntime`: kernels that are tuned when they are launched are left out."""
         if target.device.type != "cuda" or self.options.driver is not None:
             return
         world = self._world_of(self.settings or read_settings())
@@ -139,12 +139,12 @@ class TritonRuntime:
     def address_check(
         self, positions: Sequence[int], addresses: Sequence[int]
     ) -> Callable[[list[Any]], bool] | None:
-        """See `wrapper_ir.protocols.AddressComparer`."""
+        """See `wrapper_ir.plugins.protocols.AddressComparer`."""
         extension = self._extension()
         return None if extension is None else address_check(extension, positions, addresses)
 
     def operator_repeater(self, device: Device) -> OperatorRepeater | None:
-        """See `wrapper_ir.repeating.RepeatingRuntime`."""
+        """See `wrapper_ir.plugins.repeating.RepeatingRuntime`."""
         if self.options.driver is not None or device.type != "cuda":
             return None
         return self._world_of(self.settings or read_settings()).cuda.operator_repeater(device)
@@ -169,7 +169,7 @@ class TritonRuntime:
     def compile_ahead(
         self, kernels: Sequence[KernelDef], target: Target, candidates: bool
     ) -> tuple[KernelBinary, ...]:
-        """See `wrapper_ir.protocols.AheadCompiler`; candidates that the compiler refuses are left out. Raises KernelError,
+        """See `wrapper_ir.plugins.protocols.AheadCompiler`; candidates that the compiler refuses are left out. Raises KernelError,
         CompileError."""
         launchables = [
             launchable(kernel, config)
@@ -181,7 +181,7 @@ class TritonRuntime:
         return tuple(compiled_ahead([(one.kernel, binary) for one, binary in made]))
 
     def with_binaries(self, binaries: Sequence[KernelBinary]) -> KernelRuntime:
-        """See `wrapper_ir.protocols.AheadCompiler`; statistics are this runtime's."""
+        """See `wrapper_ir.plugins.protocols.AheadCompiler`; statistics are this runtime's."""
         return _Carrying(self, tuple(binaries))
 
     def loader(self, target: Target) -> Loader:

@@ -1,4 +1,4 @@
-"""The environment, read in one place; for the cache, `wrapper_ir.store.settings`.
+"""The environment, read in one place; for the cache, `wrapper_ir_runtime.cache.settings`.
 
 | variable                         | meaning                                                     | default                       |
 | -------------------------------- | ----------------------------------------------------------- | ----------------------------- |
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrapper_ir.store import CacheSettings
-from wrapper_ir.store import read_settings as read_cache_settings
+from wrapper_ir_runtime.cache import CacheSettings
+from wrapper_ir_runtime.cache import read_settings as read_cache_settings
 
 __all__ = ["Settings", "read_settings"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triton_runtime.errors import KernelError
-from wrapper_ir.kernels import TritonKernel
-from wrapper_ir.store import Store, open_cache
-from wrapper_ir.store import read_settings as read_cache_settings
+from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir_runtime.cache import Store, open_cache
+from wrapper_ir_runtime.cache import read_settings as read_cache_settings
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -11,10 +11,10 @@ from triton_runtime.choose import MultiLaunch
 from triton_runtime.loading import Loader
 from triton_runtime.options import TritonOptions
 from triton_runtime.tune import DeviceKey, TimingCache, TunedLaunch, Tuner, timer_for, with_config
-from wrapper_ir.kernels import KernelDef, MultiKernel, TritonConfig, TritonKernel
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.store import Cache
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import KernelDef, MultiKernel, TritonConfig, TritonKernel
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_runtime.cache import Cache
 
 __all__ = ["Tuning", "device_key"]
 

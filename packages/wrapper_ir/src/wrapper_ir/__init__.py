@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wrapper_ir.lazy import loaded_on_use
+from wrapper_ir.support.lazy import loaded_on_use
 
 if TYPE_CHECKING:
-    from wrapper_ir.analyses import Analyses
+    from wrapper_ir.analysis.memo import Analyses
     from wrapper_ir.artifact import Artifact, TensorData
+    from wrapper_ir.artifact.file import load, save, sign
+    from wrapper_ir.ir.program import Program
     from wrapper_ir.json import from_json, to_json
-    from wrapper_ir.operators import OperatorPolicy
-    from wrapper_ir.passes import run_pipeline
-    from wrapper_ir.program import Program
-    from wrapper_ir.storage import load, save, sign
+    from wrapper_ir.operators.policy import OperatorPolicy
     from wrapper_ir.text import parse_program, print_program
     from wrapper_ir.verifier import check, verify
 
@@ -31,7 +30,6 @@ __all__ = [
     "load",
     "parse_program",
     "print_program",
-    "run_pipeline",
     "save",
     "sign",
     "to_json",
@@ -39,19 +37,18 @@ __all__ = [
 ]
 
 _HOME = {
-    "Analyses": "analyses",
-    "Artifact": "artifact",
-    "OperatorPolicy": "operators",
-    "Program": "program",
-    "TensorData": "artifact",
+    "Analyses": "analysis.memo",
+    "Artifact": "artifact.model",
+    "OperatorPolicy": "operators.policy",
+    "Program": "ir.program",
+    "TensorData": "artifact.model",
     "check": "verifier",
     "from_json": "json",
-    "load": "storage",
+    "load": "artifact.file",
     "parse_program": "text",
     "print_program": "text",
-    "run_pipeline": "passes.pipeline",
-    "save": "storage",
-    "sign": "storage",
+    "save": "artifact.file",
+    "sign": "artifact.file",
     "to_json": "json",
     "verify": "verifier",
 }

@@ -15,14 +15,14 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from wrapper_ir import ops
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Expr, as_expr
-from wrapper_ir.kernels import KernelDef
-from wrapper_ir.layout import contiguous_strides, extent_bytes, slot_alignment
-from wrapper_ir.program import Constant, Function, Ownership, Param, Program, SymbolDef, Target
-from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import (
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.kernels import KernelDef
+from wrapper_ir.ir.layout import contiguous_strides, extent_bytes, slot_alignment
+from wrapper_ir.ir.program import Constant, Function, Ownership, Param, Program, SymbolDef, Target
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.types import (
     CPU,
     Device,
     DType,
@@ -34,7 +34,7 @@ from wrapper_ir.types import (
     TupleType,
     Type,
 )
-from wrapper_ir.values import Value
+from wrapper_ir.ir.values import Value
 
 __all__ = ["FunctionBuilder", "ProgramBuilder", "ResultT", "tensor_type"]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wrapper_ir.escapes import printable
+
 __all__ = [
     "ArgumentError",
     "ArtifactError",
@@ -160,7 +162,6 @@ class Diagnostic:
     """The source op and file:line from the op's provenance, if known."""
 
     def __str__(self) -> str:
-        from wrapper_ir.quoting.escapes import printable  # its package raises errors
 
         place = f" in @{self.function}" if self.function else ""
         place += f" op {self.op_index}" if self.op_index >= 0 else ""

@@ -5,12 +5,12 @@ Shared by the tests of the core; `SAMPLES` is checked against the op union in `t
 
 from __future__ import annotations
 
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.atoms import Item, SizeOf
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int, Sym, add, eq, lt, mul
-from wrapper_ir.kernels import Access, CppKernel, CppSource, KernelParam, ParamKind, Requirement
-from wrapper_ir.layout import contiguous_strides
-from wrapper_ir.ops import (
+from wrapper_ir.ir.atoms import Item, SizeOf
+from wrapper_ir.ir.kernels import Access, CppKernel, CppSource, KernelParam, ParamKind, Requirement
+from wrapper_ir.ir.layout import contiguous_strides
+from wrapper_ir.ir.ops import (
     AllocPurpose,
     AllocStorage,
     AssertExpr,
@@ -50,9 +50,9 @@ from wrapper_ir.ops import (
     WhileLoop,
     ZeroMode,
 )
-from wrapper_ir.program import Constant, Function, Ownership, Param, Program, SymbolDef
-from wrapper_ir.schemas import ExternDef, ExternTag
-from wrapper_ir.types import (
+from wrapper_ir.ir.program import Constant, Function, Ownership, Param, Program, SymbolDef
+from wrapper_ir.ir.schemas import ExternDef, ExternTag
+from wrapper_ir.ir.types import (
     CPU,
     Device,
     DType,
@@ -63,7 +63,7 @@ from wrapper_ir.types import (
     TensorType,
     TupleType,
 )
-from wrapper_ir.values import Value
+from wrapper_ir.ir.values import Value
 
 __all__ = ["INDEX", "PROGRAM", "SAMPLES", "S", "X", "Y", "Z", "storage", "tensor"]
 

@@ -51,7 +51,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class SocketStore:
-    """See `wrapper_ir.runtime.GroupStore`."""
+    """See `wrapper_ir_runtime.GroupStore`."""
 
     def __init__(self, port: int, rank: int, size: int) -> None:
         self.rank, self.size = rank, size

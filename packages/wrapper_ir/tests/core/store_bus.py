@@ -25,7 +25,7 @@ class Bus:
 
 
 class BusStore:
-    """See `wrapper_ir.runtime.GroupStore`."""
+    """See `wrapper_ir_runtime.GroupStore`."""
 
     def __init__(self, bus: Bus, rank: int) -> None:
         self.bus, self.rank, self.size = bus, rank, bus.size

@@ -10,11 +10,11 @@ import pytest
 from packages.wrapper_ir.tests.core.store_bus import Bus, BusStore
 
 from wrapper_ir import parse_program
-from wrapper_ir.agreement import manifest, program_digest
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.artifact.agreement import manifest, program_digest
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.program import Program
-from wrapper_ir.runtime import Agreement, agree
+from wrapper_ir.ir.program import Program
+from wrapper_ir_runtime import Agreement, agree
 
 PROGRAM = """wir 0.3
 target cuda:{device} arch "sm_90"

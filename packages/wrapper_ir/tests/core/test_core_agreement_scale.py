@@ -15,7 +15,7 @@ from packages.wrapper_ir.tests.core.socket_store import SocketStore, serve
 from packages.wrapper_ir.tests.core.store_bus import Bus
 
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.runtime import agree, compare_ranks
+from wrapper_ir_runtime import agree, compare_ranks
 
 LINES = ("inputs: f32[8]", *(f"plan @main: {n}" for n in range(20)), "tuning: 1", "program: 1")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from wrapper_ir import parse_program
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import EffectClass
-from wrapper_ir.values import Value
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import EffectClass
+from wrapper_ir.ir.values import Value
 
 HEAD = """wir 0.3
 target cpu

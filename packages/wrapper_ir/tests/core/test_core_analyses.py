@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
-from wrapper_ir import Analyses, check, parse_program, run_pipeline, verify
+from wrapper_ir import Analyses, check, parse_program, verify
 from wrapper_ir.analysis.references import called_operators, launched_kernels, loop_bodies
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.passes import PASSES, insert_checks
-from wrapper_ir.passes.strip import StripDebug
-from wrapper_ir.program import Function, Program
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.verifier.insert_checks import insert_checks
+from wrapper_ir_passes import PASSES, run_pipeline
+from wrapper_ir_passes.cleanup.strip import StripDebug
 
 HEAD = """wir 0.3
 target cpu
@@ -53,7 +54,8 @@ def _program() -> Program:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often aliasing was analysed, by function, and how often all checks ran."""
-    from wrapper_ir import aliasing, analyses
+    from wrapper_ir.analysis import aliasing
+    from wrapper_ir.analysis import memo as analyses
     from wrapper_ir.verifier import walk
 
     found: Counter[str] = Counter()

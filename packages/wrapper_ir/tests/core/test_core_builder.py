@@ -7,11 +7,11 @@ import dataclasses
 import pytest
 from packages.wrapper_ir.tests.core.op_samples import KERNEL, PROV, W
 
-from wrapper_ir.atoms import SizeOf
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Int, Sym, mul
-from wrapper_ir.ops import (
+from wrapper_ir.ir.atoms import SizeOf
+from wrapper_ir.ir.ops import (
     UNKNOWN,
     AllocPurpose,
     AllocStorage,
@@ -24,10 +24,19 @@ from wrapper_ir.ops import (
     ViewMode,
     ZeroMode,
 )
-from wrapper_ir.program import Constant, Ownership, Param, SymbolDef, Target
-from wrapper_ir.schemas import ExternDef
-from wrapper_ir.structure import results
-from wrapper_ir.types import CPU, Device, DType, MemoryKind, MemorySpace, StorageType, TensorType, TupleType
+from wrapper_ir.ir.program import Constant, Ownership, Param, SymbolDef, Target
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.types import (
+    CPU,
+    Device,
+    DType,
+    MemoryKind,
+    MemorySpace,
+    StorageType,
+    TensorType,
+    TupleType,
+)
 
 F8 = tensor_type(DType.F32, [8])
 RELU = ExternDef(schema="aten::relu(Tensor self) -> Tensor")

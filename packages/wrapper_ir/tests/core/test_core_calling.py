@@ -13,15 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wrapper_ir.analysis.overlap import Geometry, overlap
 from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.expr import Int
-from wrapper_ir.ops import Arg
-from wrapper_ir.overlap import Geometry, overlap
-from wrapper_ir.runtime import Convention, literal
-from wrapper_ir.runtime.parameters import arrange
-from wrapper_ir.runtime.subclasses import Subclass, read_context
-from wrapper_ir.runtime.trees import dataclass_of, flatten, namedtuple_of, unflatten
-from wrapper_ir.signature import (
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.signature import (
     Parameter,
     ParameterKind,
     RandomSource,
@@ -31,7 +27,11 @@ from wrapper_ir.signature import (
     TreeKind,
     TreeSpec,
 )
-from wrapper_ir.types import CPU, Device, DType
+from wrapper_ir.ir.types import CPU, Device, DType
+from wrapper_ir_runtime import Convention, literal
+from wrapper_ir_runtime.parameters import arrange
+from wrapper_ir_runtime.subclasses import Subclass, read_context
+from wrapper_ir_runtime.trees import dataclass_of, flatten, namedtuple_of, unflatten
 
 # Any in this file: arguments of any kind.
 

@@ -8,18 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from packages.wrapper_ir.tests.interp.list_machine import ListMachine
+from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine
 
 from wrapper_ir import check, from_json, parse_program, print_program, to_json
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.diff import diff_programs
+from wrapper_ir.artifact.file import load, save
 from wrapper_ir.errors import ArtifactError, BuildError, ExecutionError
-from wrapper_ir.interp import Interpreter
-from wrapper_ir.passes.translation import compare
-from wrapper_ir.program import ConstantKind
-from wrapper_ir.storage import load, save
-from wrapper_ir.types import DType
+from wrapper_ir.ir.program import ConstantKind
+from wrapper_ir.ir.types import DType
+from wrapper_ir_passes.translation import compare
+from wrapper_ir_runtime.interp import Interpreter
+from wrapper_ir_tools.diff import diff_programs
 
 TEXT = """wir 0.3
 target cpu

@@ -8,11 +8,11 @@ import pytest
 from packages.wrapper_ir.tests.core.op_samples import INDEX, SAMPLES
 
 from wrapper_ir import parse_program
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import OPS, EffectClass, Effects, Op, call_effects
-from wrapper_ir.schemas import ExternTag
-from wrapper_ir.structure import operands, results
-from wrapper_ir.values import Value
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import OPS, EffectClass, Effects, Op, call_effects
+from wrapper_ir.ir.schemas import ExternTag
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.values import Value
 
 PRELUDE = """wir 0.3
 target cpu

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 from packages.wrapper_ir.tests.core.store_bus import Bus
-from packages.wrapper_ir.tests.interp.list_machine import ListMachine
+from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine
 
 from wrapper_ir import load, parse_program, save
-from wrapper_ir.agreement import artifact_manifest
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
+from wrapper_ir.artifact.agreement import artifact_manifest
+from wrapper_ir.artifact.group_ranks import GroupRanks, group_ranks, with_group_ranks
 from wrapper_ir.errors import ArtifactError, ExecutionError
-from wrapper_ir.group_ranks import GroupRanks, group_ranks, with_group_ranks
-from wrapper_ir.interp import run
-from wrapper_ir.lowering import lower
-from wrapper_ir.lowering.steps import CheckGroups
-from wrapper_ir.runtime import check_rank, compare_ranks
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
+from wrapper_ir_lowering import lower
+from wrapper_ir_lowering.steps import CheckGroups
+from wrapper_ir_runtime import check_rank, compare_ranks
+from wrapper_ir_runtime.interp import run
 
 PROGRAM = """wir 0.3
 target cpu

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from wrapper_ir import check, from_json, parse_program, print_program, to_json
-from wrapper_ir.diff import diff_programs
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import TritonConfig, TritonKernel
-from wrapper_ir.program import Program
+from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.ir.program import Program
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir_tools.diff import diff_programs
 
 TEXT = """wir 0.3
 target cuda:0 arch "sm_90"

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wrapper_ir.expr import Expr, Int, Sym, evaluate, mul
-from wrapper_ir.layout import (
+from wrapper_ir.ir.layout import (
     contiguous_strides,
     extent_bytes,
     extent_elements,
     is_contiguous,
     numel,
 )
-from wrapper_ir.types import DType, TensorType
+from wrapper_ir.ir.types import DType, TensorType
 
 SIZES = st.lists(st.integers(0, 5), max_size=4)
 STRIDED = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40)), max_size=4)

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from packages.wrapper_ir.tests.core.op_samples import INDEX, KERNEL, PROGRAM, W, X, tensor
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Int, Sym
-from wrapper_ir.kernel_hash import content_hash, multi_hash
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     Access,
     CppKernel,
     ForeignKernel,
@@ -29,23 +28,24 @@ from wrapper_ir.kernels import (
     needed,
     runtime_kind,
 )
-from wrapper_ir.ops import Comment, Return
-from wrapper_ir.program import Function, Param, Program
-from wrapper_ir.signature import TreeKind, TreeSpec
-from wrapper_ir.testing.catalogue import TRITON
-from wrapper_ir.types import DType, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Comment, Return
+from wrapper_ir.ir.program import Function, Param, Program
+from wrapper_ir.ir.signature import TreeKind, TreeSpec
+from wrapper_ir.ir.types import DType, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.json.kernel_hash import content_hash, multi_hash
+from wrapper_ir_tools.testing.catalogue import TRITON
 
 MODULES = (
-    "types",
-    "kernels.params",
-    "kernels.host",
-    "kernels.triton",
-    "kernels.multi",
-    "schemas",
-    "program",
-    "signature",
-    "artifact",
+    "ir.types",
+    "ir.kernels.params",
+    "ir.kernels.host",
+    "ir.kernels.triton",
+    "ir.kernels.multi",
+    "ir.schemas",
+    "ir.program",
+    "ir.signature",
+    "artifact.model",
     "errors",
 )
 

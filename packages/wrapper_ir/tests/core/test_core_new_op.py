@@ -9,19 +9,19 @@ from typing import Any, ClassVar
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
-from packages.wrapper_ir.tests.interp.list_machine import ListMachine, tensor
+from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, tensor
 
 from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Expr, Sym
-from wrapper_ir.interp import InterpOptions, run
+from wrapper_ir.ir.ops import OPS, Def, EffectSpec, OpBase, Use, fresh, op_spec, reads
+from wrapper_ir.ir.structure import exprs, map_values, operands, results
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.json.program import program_schema
-from wrapper_ir.ops import OPS, Def, EffectSpec, OpBase, Use, fresh, op_spec, reads
-from wrapper_ir.structure import exprs, map_values, operands, results
-from wrapper_ir.testing import RandomOptions, random_program
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir_runtime.interp import InterpOptions, run
+from wrapper_ir_tools.testing import RandomOptions, random_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wrapper_ir import registry
 from wrapper_ir.errors import PluginError
+from wrapper_ir.plugins import registry
 
 LOOK_UPS: dict[str, Callable[[str], object]] = {
     "frontends": registry.frontend,

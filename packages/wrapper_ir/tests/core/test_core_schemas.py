@@ -12,8 +12,8 @@ from torchgen.model import FunctionSchema  # type: ignore[import-untyped]  # pub
 
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.expr import Expr
-from wrapper_ir.lowering.arguments import default_value
-from wrapper_ir.schemas import ExternDef, OpSchema, SchemaArg, SchemaReturn, parse_schema
+from wrapper_ir.ir.schemas import ExternDef, OpSchema, SchemaArg, SchemaReturn, parse_schema
+from wrapper_ir_lowering.arguments import default_value
 
 # Any, in this file: torch's FunctionSchema and its parts are pybind classes without type information.
 

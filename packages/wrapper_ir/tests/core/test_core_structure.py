@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.core.op_samples import PROV, SAMPLES, W, X, Y, Z, tensor
 
-import wrapper_ir.ops
-import wrapper_ir.ops.base
-from wrapper_ir.atoms import SizeOf, free_values
+import wrapper_ir.ir.ops
+import wrapper_ir.ir.ops.base
 from wrapper_ir.expr import Expr, Int, Sym, mul
-from wrapper_ir.ops import OPS, UNKNOWN, Arg, CallExtern, Op, OpBase, Role, View, op_spec
-from wrapper_ir.structure import exprs, map_values, operands, results
-from wrapper_ir.types import CPU, DType, Layout, MemoryFormat
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import SizeOf, free_values
+from wrapper_ir.ir.ops import OPS, UNKNOWN, Arg, CallExtern, Op, OpBase, Role, View, op_spec
+from wrapper_ir.ir.structure import exprs, map_values, operands, results
+from wrapper_ir.ir.types import CPU, DType, Layout, MemoryFormat
+from wrapper_ir.ir.values import Value
 
 T = TypeVar("T")
-FAMILIES = [m.name for m in pkgutil.iter_modules(wrapper_ir.ops.__path__) if m.name != "base"]
+FAMILIES = [m.name for m in pkgutil.iter_modules(wrapper_ir.ir.ops.__path__) if m.name != "base"]
 
 
 def ids(op: Op) -> str:
@@ -36,7 +36,7 @@ def ids(op: Op) -> str:
 
 def test_the_union_holds_every_op_class() -> None:
     for family in FAMILIES:
-        import_module(f"wrapper_ir.ops.{family}")
+        import_module(f"wrapper_ir.ir.ops.{family}")
     # by name: a class with slots is made anew by @dataclass, and its first version lives on
     ours = {c for c in OpBase.__subclasses__() if c.__module__.startswith("wrapper_ir.")}  # others: of tests
     assert {c.__qualname__ for c in OPS} == {c.__qualname__ for c in ours}
@@ -44,9 +44,9 @@ def test_the_union_holds_every_op_class() -> None:
 
 
 def test_every_op_is_exported() -> None:
-    assert {cls.__name__ for cls in OPS} <= vars(wrapper_ir.ops).keys()
+    assert {cls.__name__ for cls in OPS} <= vars(wrapper_ir.ir.ops).keys()
     for family in FAMILIES:
-        module = import_module(f"wrapper_ir.ops.{family}")
+        module = import_module(f"wrapper_ir.ir.ops.{family}")
         defined = {c.__name__ for c in OPS if c.__module__ == module.__name__}
         assert defined <= set(module.__all__)
 

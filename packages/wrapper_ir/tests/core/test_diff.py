@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 
-from packages.wrapper_ir.tests.view.view_samples import TEXT, sample_program
+from packages.wrapper_ir_tools.tests.view.view_samples import TEXT, sample_program
 
 from wrapper_ir import parse_program
-from wrapper_ir.diff import diff_programs, pair_lines, program_parts
-from wrapper_ir.passes import PlanMemory
-from wrapper_ir.program import Program
-from wrapper_ir.testing import random_program
+from wrapper_ir.ir.program import Program
 from wrapper_ir.text import print_lines
+from wrapper_ir_passes.memory.plan_memory import PlanMemory
+from wrapper_ir_tools.diff import diff_programs, pair_lines, program_parts
+from wrapper_ir_tools.testing import random_program
 
 
 def _shown(old: Program, new: Program, *, names: bool = False) -> list[str]:

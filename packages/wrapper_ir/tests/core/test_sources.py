@@ -10,7 +10,14 @@ import pytest
 
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.sources import SOURCES, line_at, read_source, source_folders, source_texts, split_place
+from wrapper_ir.artifact.sources import (
+    SOURCES,
+    line_at,
+    read_source,
+    source_folders,
+    source_texts,
+    split_place,
+)
 
 
 def test_places() -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
-from wrapper_ir.atoms import SizeOf, parse_expr
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import CPP_HELPERS, Expr, Float, Int, Number, Sym, SymKind, evaluate, to_cpp
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import SizeOf, parse_expr
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "f": SymKind.FLOAT, "g": SymKind.FLOAT, "p": SymKind.BOOL}
 INTS = (-7, -4, -3, -1, 1, 2, 3, 4, 8)

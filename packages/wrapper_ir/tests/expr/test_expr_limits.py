@@ -12,7 +12,6 @@ from types import FrameType
 import pytest
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
-from wrapper_ir.atoms import parse_expr
 from wrapper_ir.errors import ExpressionError, ParseError, WirError
 from wrapper_ir.expr import (
     Expr,
@@ -36,6 +35,7 @@ from wrapper_ir.expr import (
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.arithmetic import MAX_BITS
 from wrapper_ir.expr.width import width
+from wrapper_ir.ir.atoms import parse_expr
 
 KINDS = dict.fromkeys(("a", "b"), SymKind.INT)
 RANGES = {"a": Interval(0, 100), "b": Interval(1, None)}

@@ -12,7 +12,6 @@ import weakref
 
 import pytest
 
-from wrapper_ir.atoms import DIM_ATOMS, NODE_TYPES, VALUE_ATOMS, Item, Node, SizeOf, free_values, parse_expr
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     ATOM_WORDS,
@@ -42,8 +41,18 @@ from wrapper_ir.expr import (
     where,
 )
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.types import DType, ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import (
+    DIM_ATOMS,
+    NODE_TYPES,
+    VALUE_ATOMS,
+    Item,
+    Node,
+    SizeOf,
+    free_values,
+    parse_expr,
+)
+from wrapper_ir.ir.types import DType, ScalarType, TensorType
+from wrapper_ir.ir.values import Value
 
 KINDS = {**dict.fromkeys(("a", "b", "c"), SymKind.INT), "f": SymKind.FLOAT, "p": SymKind.BOOL}
 a, b, f, p = Sym("a"), Sym("b"), Sym("f", SymKind.FLOAT), Sym("p", SymKind.BOOL)

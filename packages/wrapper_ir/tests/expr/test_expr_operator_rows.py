@@ -7,7 +7,6 @@ import math
 import pytest
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
-from wrapper_ir.atoms import parse_expr
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import (
     OPERATORS,
@@ -25,6 +24,7 @@ from wrapper_ir.expr import (
     to_cpp,
     to_python,
 )
+from wrapper_ir.ir.atoms import parse_expr
 from wrapper_ir.json.exprs import ExprDecoder, encode_expr
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "f": SymKind.FLOAT}

@@ -12,7 +12,6 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
-from wrapper_ir.atoms import NODE_TYPES, Item, OffsetOf, SizeOf, StrideOf, parse_expr
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     OPERATORS,
@@ -31,8 +30,9 @@ from wrapper_ir.expr import (
     to_python,
 )
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import NODE_TYPES, Item, OffsetOf, SizeOf, StrideOf, parse_expr
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
 
 X = Value("x", TensorType(DType.F32, (Int(4),), (Int(1),)))
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "c": SymKind.INT, "f": SymKind.FLOAT, "p": SymKind.BOOL}

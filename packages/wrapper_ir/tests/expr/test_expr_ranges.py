@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrapper_ir.atoms import parse_expr
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     Expr,
@@ -29,6 +28,7 @@ from wrapper_ir.expr import (
     prove_nonneg,
 )
 from wrapper_ir.expr import operators as ops
+from wrapper_ir.ir.atoms import parse_expr
 
 KINDS = {
     **dict.fromkeys(("a", "b", "c", "s0", "s1", "u0"), SymKind.INT),

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._sympy.numbers import int_oo
 
-from wrapper_ir.atoms import SizeOf, parse_expr
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, Sym, SymKind, evaluate, print_expr
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.sympy_bridge import from_sympy, replace_floor, simplify, solve, to_sympy
 from wrapper_ir.expr.sympy_bridge.reader import CLASSES
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import SizeOf, parse_expr
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
 
 KINDS = {
     **dict.fromkeys(("a", "b", "c", "s0", "s1", "u0"), SymKind.INT),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from wrapper_ir.atoms import Item, SizeOf, StrideOf, parse_expr
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Expr, Float, Int, Sym, SymKind, print_expr
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import Item, SizeOf, StrideOf, parse_expr
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "c": SymKind.INT, "f": SymKind.FLOAT, "p": SymKind.BOOL}
 X = Value("x", TensorType(DType.F32, (Int(4),), (Int(1),)))

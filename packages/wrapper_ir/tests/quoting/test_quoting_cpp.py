@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.quoting.hostile import texts
 
-from wrapper_ir.quoting import (
+from wrapper_ir.support.quoting import (
     cpp_block_comment,
     cpp_identifier,
     cpp_line_comment,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.quoting.hostile import PAYLOAD, did_fire, texts
 
-from wrapper_ir.quoting import (
+from wrapper_ir.support.quoting import (
     is_python_name,
     python_attribute,
     python_comment,

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.artifact.file.container import Entry, write_container
 from wrapper_ir.builder import ProgramBuilder, tensor_type
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.program import Constant
-from wrapper_ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
-from wrapper_ir.storage.container import Entry, write_container
-from wrapper_ir.types import DType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.program import Constant
+from wrapper_ir.ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
+from wrapper_ir.ir.types import DType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["cut", "flip", "grow", "make_artifact", "repack", "swap"]
 

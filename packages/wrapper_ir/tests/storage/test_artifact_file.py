@@ -20,10 +20,10 @@ import pytest
 import safetensors
 from packages.wrapper_ir.tests.storage.made_artifact import cut, flip, grow, make_artifact, repack, swap
 
-import wrapper_ir.storage.container as container_module
+import wrapper_ir.artifact.file.container as container_module
+from wrapper_ir.artifact.file import LoadOptions, load, save
+from wrapper_ir.artifact.file.container import Entry, write_container
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.storage import LoadOptions, load, save
-from wrapper_ir.storage.container import Entry, write_container
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ WRITER = """
 import sys
 sys.path.insert(0, {folder!r})
 from test_artifact_file import make_artifact
-from wrapper_ir.storage import save
+from wrapper_ir.artifact.file import save
 print("ready", flush=True)
 while True:
     save(make_artifact(), {path!r})
@@ -294,7 +294,7 @@ def test_no_pickle_is_reachable(saved: Path) -> None:
         "import sys\n"
         "for name in ('pickle', '_pickle', 'cPickle', 'marshal_', 'dill', 'cloudpickle', 'torch', 'numpy'):\n"
         "    sys.modules[name] = None\n"
-        "from wrapper_ir.storage import load\n"
+        "from wrapper_ir.artifact.file import load\n"
         f"print(len(load({str(saved)!r}).program.functions))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

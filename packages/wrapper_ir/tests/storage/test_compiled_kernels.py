@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from wrapper_ir import parse_program
+from wrapper_ir.artifact.file.binaries import binaries_from_json, binaries_to_json, binary_files
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import print_expr
-from wrapper_ir.kernel_hash import content_hash, find_binary
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     DriverParam,
     DriverParamKind,
     ImageKind,
@@ -24,8 +24,8 @@ from wrapper_ir.kernels import (
     TritonKernel,
     bound_grid,
 )
-from wrapper_ir.storage.binaries import binaries_from_json, binaries_to_json, binary_files
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
+from wrapper_ir.json.kernel_hash import content_hash, find_binary
 
 PROGRAM = """
 wir 0.3

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.artifact.file import load, save
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.storage import load, save
 from wrapper_ir.text import parse_program
 
 

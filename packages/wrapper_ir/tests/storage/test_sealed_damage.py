@@ -16,8 +16,8 @@ from packages.wrapper_ir.tests.storage.made_artifact import (
 )
 
 import wrapper_ir
+from wrapper_ir.artifact.file import LoadOptions
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.storage import LoadOptions
 
 ENTRIES = ["program.json", "signature.json", "tuning.json", "metadata.json", "constants.safetensors"]
 

@@ -24,11 +24,11 @@ from cryptography.hazmat.primitives.serialization import (
 from packages.wrapper_ir.tests.storage.made_artifact import make_artifact
 
 import wrapper_ir
-import wrapper_ir.storage.container as container_module
-from wrapper_ir.cli.main import main
+import wrapper_ir.artifact.file.container as container_module
+from wrapper_ir.artifact.file import LoadOptions
+from wrapper_ir.artifact.file.container import Entry, write_container
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.storage import LoadOptions
-from wrapper_ir.storage.container import Entry, write_container
+from wrapper_ir_tools.cli.main import main
 
 
 def write_keys(folder: Path, name: str, password: bytes = b"") -> tuple[Path, Path]:
@@ -207,7 +207,7 @@ def test_without_the_library(signed: Path, keys: tuple[Path, Path], monkeypatch:
     monkeypatch.setattr(builtins, "__import__", without)
     wrapper_ir.load(signed)
     assert code_of(signed, keys[1]) == "WIR717"
-    with pytest.raises(ArtifactError, match=r"wrapper-ir\[sign\]"):
+    with pytest.raises(ArtifactError, match=r"wrapper-ir-tools\[sign\]"):
         wrapper_ir.sign(signed, keys[0])
 
 

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.text.kernel_strategies import ints, kernels, names, strings
 
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.expr import OPERATORS, Bool, Expr, Float, Int, Operator, Sym, SymKind
 from wrapper_ir.expr.leaves import RESERVED_NAMES
-from wrapper_ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ops import (
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.layout import contiguous_strides, extent_bytes
+from wrapper_ir.ir.ops import (
     OPS,
     AllocPurpose,
     AllocStorage,
@@ -34,9 +34,18 @@ from wrapper_ir.ops import (
     ZeroMode,
     op_spec,
 )
-from wrapper_ir.program import Constant, ConstantKind, Function, Ownership, Param, Program, SymbolDef, Target
-from wrapper_ir.schemas import ExternDef, ExternTag
-from wrapper_ir.types import (
+from wrapper_ir.ir.program import (
+    Constant,
+    ConstantKind,
+    Function,
+    Ownership,
+    Param,
+    Program,
+    SymbolDef,
+    Target,
+)
+from wrapper_ir.ir.schemas import ExternDef, ExternTag
+from wrapper_ir.ir.types import (
     Device,
     DType,
     Layout,
@@ -51,7 +60,7 @@ from wrapper_ir.types import (
     TupleType,
     Type,
 )
-from wrapper_ir.values import Value
+from wrapper_ir.ir.values import Value
 
 TypeT = TypeVar("TypeT", bound=Type)
 Draw = Callable[..., Any]  # Any: what a strategy of any type draws

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from wrapper_ir.expr import Int, Sym
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     Access,
     Choice,
     CppKernel,
@@ -23,7 +23,7 @@ from wrapper_ir.kernels import (
     TritonKernel,
     Variant,
 )
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
 
 __all__ = ["configs", "ints", "kernels", "names", "strings"]
 

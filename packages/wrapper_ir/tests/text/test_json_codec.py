@@ -18,17 +18,18 @@ from packages.wrapper_ir.tests.text.kernel_strategies import configs
 from wrapper_ir import Program, from_json, parse_program, to_json
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Expr, Int, SymKind
+from wrapper_ir.ir.kernels import CppKernel, DriverParam, KernelBinary, LaunchFacts, Scratch, TensorMap
+from wrapper_ir.ir.ops import OPS, Def, OpBase, Return, Use, Uses
+from wrapper_ir.ir.program import Function, Param
+from wrapper_ir.ir.types import DType, ScalarType, TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.json.codec import Codecs
-from wrapper_ir.json.decode import Json, dump, load
+from wrapper_ir.json.decode import dump, load
 from wrapper_ir.json.envelope import Envelope
 from wrapper_ir.json.program import PROGRAM_ENVELOPE, decode_program, program_schema
 from wrapper_ir.json.records import CODECS, decode, encode
-from wrapper_ir.kernels import CppKernel, DriverParam, KernelBinary, LaunchFacts, Scratch, TensorMap
-from wrapper_ir.ops import OPS, Def, OpBase, Return, Use, Uses
-from wrapper_ir.program import Function, Param
-from wrapper_ir.types import DType, ScalarType, TensorType
-from wrapper_ir.values import Value
-from wrapper_ir.versions import Form, Upgrader
+from wrapper_ir.support.json_value import Json
+from wrapper_ir.support.versions import Form, Upgrader
 
 
 class Colour(enum.Enum):

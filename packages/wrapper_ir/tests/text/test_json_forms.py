@@ -16,18 +16,11 @@ from packages.wrapper_ir.tests.text.form_context import GOLDEN, every_op, progra
 from packages.wrapper_ir.tests.text.form_strategies import programs
 
 from wrapper_ir import Program, from_json, parse_program, to_json
-from wrapper_ir.atoms import NODE_TYPES
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Float, Int
-from wrapper_ir.json import (
-    SCHEMAS,
-    program_schema,
-    signature_from_json,
-    signature_schema,
-    signature_to_json,
-)
-from wrapper_ir.ops import OPS, Arg
-from wrapper_ir.signature import (
+from wrapper_ir.ir.atoms import NODE_TYPES
+from wrapper_ir.ir.ops import OPS, Arg
+from wrapper_ir.ir.signature import (
     ConstantOutput,
     InputOutput,
     InputView,
@@ -50,8 +43,15 @@ from wrapper_ir.signature import (
     WriteBack,
     WriteBackKind,
 )
-from wrapper_ir.testing import random_artifact, random_program
-from wrapper_ir.types import CPU, Device, DType
+from wrapper_ir.ir.types import CPU, Device, DType
+from wrapper_ir.json import (
+    SCHEMAS,
+    program_schema,
+    signature_from_json,
+    signature_schema,
+    signature_to_json,
+)
+from wrapper_ir_tools.testing import random_artifact, random_program
 
 Json = Any  # Any: a parsed document
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wrapper_ir import Program, check
-from wrapper_ir.ops import OPS
-from wrapper_ir.testing import RandomOptions, random_artifact, random_program
+from wrapper_ir.ir.ops import OPS
+from wrapper_ir_tools.testing import RandomOptions, random_artifact, random_program
 
 SEEDS = st.integers(0, 2**32)
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.json import signature_from_json, signature_schema, signature_to_json
-from wrapper_ir.ops import Arg, Complex
-from wrapper_ir.signature import (
+from wrapper_ir.ir.ops import Arg, Complex
+from wrapper_ir.ir.signature import (
     ConstantOutput,
     InputOutput,
     InputView,
@@ -35,7 +34,8 @@ from wrapper_ir.signature import (
     WriteBack,
     WriteBackKind,
 )
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir.json import signature_from_json, signature_schema, signature_to_json
 
 SCHEMA = Draft202012Validator(signature_schema())
 

@@ -10,7 +10,7 @@ from packages.wrapper_ir.tests.text.form_context import program_of
 
 from wrapper_ir import parse_program, print_program
 from wrapper_ir.errors import ParseError
-from wrapper_ir.ops import OPS
+from wrapper_ir.ir.ops import OPS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "text-form.md").read_text(encoding="utf-8")
 

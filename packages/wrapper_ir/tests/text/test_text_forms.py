@@ -12,13 +12,13 @@ from packages.wrapper_ir.tests.text.form_context import GOLDEN, every_op, progra
 
 from wrapper_ir import parse_program, print_program
 from wrapper_ir.builder import ProgramBuilder, tensor_type
-from wrapper_ir.kernels import CppKernel
-from wrapper_ir.ops import OPS, AllocStorage, Comment, Free, Op, Provenance, View
-from wrapper_ir.program import Program, Target
-from wrapper_ir.quoting import quote, unquote
+from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir.ir.ops import OPS, AllocStorage, Comment, Free, Op, Provenance, View
+from wrapper_ir.ir.program import Program, Target
+from wrapper_ir.ir.types import Device, DType, StorageType
+from wrapper_ir.support.quoting import quote, unquote
 from wrapper_ir.text import print_excerpt, print_function, print_op
 from wrapper_ir.text.ops import op_words
-from wrapper_ir.types import Device, DType, StorageType
 
 
 def test_golden_program(update_golden: bool) -> None:

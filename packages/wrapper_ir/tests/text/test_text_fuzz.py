@@ -15,7 +15,7 @@ from packages.wrapper_ir.tests.text.form_context import every_op
 from wrapper_ir import Program, from_json, parse_program, print_program, to_json
 from wrapper_ir.errors import ParseError, WirError
 from wrapper_ir.json import signature_from_json
-from wrapper_ir.testing import random_program
+from wrapper_ir_tools.testing import random_program
 
 SEEDS = st.integers(0, 2**32)
 _TOKENS = (

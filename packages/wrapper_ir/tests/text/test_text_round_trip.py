@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from packages.wrapper_ir.tests.text.form_strategies import programs
 
 from wrapper_ir import Program, from_json, parse_program, print_program, to_json
-from wrapper_ir.testing import RandomOptions, random_program
+from wrapper_ir_tools.testing import RandomOptions, random_program
 
 SEEDS = st.integers(0, 2**32)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from wrapper_ir import parse_program
-from wrapper_ir.aliasing import Aliasing
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import EffectClass, Effects
-from wrapper_ir.passes import derive_frees
-from wrapper_ir.program import Program
-from wrapper_ir.structure import results
-from wrapper_ir.values import Value
+from wrapper_ir.analysis.aliasing import Aliasing
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import EffectClass, Effects
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.values import Value
+from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
 HEAD = """wir 0.3
 target cpu

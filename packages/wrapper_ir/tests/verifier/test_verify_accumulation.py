@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wrapper_ir import check, parse_program
-from wrapper_ir.passes import derive_frees
+from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
 _TEXT = """wir 0.3
 target cpu

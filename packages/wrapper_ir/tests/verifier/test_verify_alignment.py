@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from wrapper_ir import check, parse_program, print_program
-from wrapper_ir.alignment import Congruence, analyse_alignment
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.alignment import Congruence, analyse_alignment
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import AssertLayout, Slot
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.types import StorageType
 from wrapper_ir.json import from_json, to_json
-from wrapper_ir.ops import AssertLayout, Slot
-from wrapper_ir.passes import insert_checks, missing_checks
-from wrapper_ir.passes.move_device import MoveDevice
-from wrapper_ir.program import Program
-from wrapper_ir.structure import results
-from wrapper_ir.types import StorageType
+from wrapper_ir.verifier.insert_checks import insert_checks, missing_checks
+from wrapper_ir_passes.devices.move_device import MoveDevice
 
 HEAD = """wir 0.3
 target cpu

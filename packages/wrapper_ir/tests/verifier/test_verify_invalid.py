@@ -14,10 +14,10 @@ import pytest
 from wrapper_ir import check, parse_program, verify
 from wrapper_ir.errors import ParseError, VerificationError
 from wrapper_ir.expr import Sym
-from wrapper_ir.ops import Drop, EnsureAligned, Launch, Op
-from wrapper_ir.program import Constant, Param, Program
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Drop, EnsureAligned, Launch, Op
+from wrapper_ir.ir.program import Constant, Param, Program
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier import RULES
 
 FOLDER = Path(__file__).parent / "invalid"

@@ -9,11 +9,11 @@ import pytest
 
 from wrapper_ir import check, parse_program
 from wrapper_ir.expr import Expr, Int, Interval, Sym, add, mul, prove_le
-from wrapper_ir.ops import AssertExpr, Slot
-from wrapper_ir.passes import insert_checks, missing_checks
-from wrapper_ir.types import StorageType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import AssertExpr, Slot
+from wrapper_ir.ir.types import StorageType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.checks.pools import Tenant, Tenants
+from wrapper_ir.verifier.insert_checks import insert_checks, missing_checks
 from wrapper_ir.verifier.obligations import Size
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from wrapper_ir import check
 from wrapper_ir.expr import Float, Int, Sym
-from wrapper_ir.program import Program
-from wrapper_ir.testing import RandomOptions, random_program
-from wrapper_ir.testing.corrupt import corrupt
-from wrapper_ir.types import DType, ScalarType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.types import DType, ScalarType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier import RULES
+from wrapper_ir_tools.testing import RandomOptions, random_program
+from wrapper_ir_tools.testing.corrupt import corrupt
 
 JUNK: tuple[Any, ...] = (  # Any: that is the point
     None, 7, -1, "text", "", (), (None,), Int(-3), Float(2.5), Sym("nobody"), DType.F16, object(),

@@ -12,7 +12,7 @@ from wrapper_ir import check, parse_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import VerificationError
 from wrapper_ir.expr import Int, Sym
-from wrapper_ir.signature import (
+from wrapper_ir.ir.signature import (
     ConstantOutput,
     InputOutput,
     InputView,
@@ -35,9 +35,9 @@ from wrapper_ir.signature import (
     WriteBack,
     WriteBackKind,
 )
-from wrapper_ir.testing import random_artifact
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ir.types import CPU, Device
 from wrapper_ir.verifier import SIGNATURE_RULES
+from wrapper_ir_tools.testing import random_artifact
 
 PROGRAM = parse_program("""wir 0.3
 target cpu

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wrapper_ir import parse_program, print_program
-from wrapper_ir.passes import DeriveFrees
 from wrapper_ir.verifier import check
+from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees
 
 PARTS = """wir 0.3
 target cuda:0 arch "sm_90"

@@ -6,7 +6,7 @@ import pytest
 
 from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.json import from_json, to_json
-from wrapper_ir.symmetric_operators import SYMMETRIC_ARGUMENTS, WAITING
+from wrapper_ir.operators.symmetric import SYMMETRIC_ARGUMENTS, WAITING
 
 ONE_AFTER_THE_OTHER = """
 func @main(%x: f32[16]) {

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch._library import simple_registry
 
-from wrapper_ir import symmetric_operators
-from wrapper_ir.runtime import ProgramGroups, TorchCaller, TorchGroups
+from wrapper_ir.operators import symmetric as symmetric_operators
+from wrapper_ir_runtime import ProgramGroups, TorchCaller, TorchGroups
 
 __all__ = [
     "FAST_EMPTY",

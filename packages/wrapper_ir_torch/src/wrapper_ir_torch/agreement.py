@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wrapper_ir.agreement import artifact_manifest
-from wrapper_ir.analysis import groups_of
+from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.group_ranks import GroupRanks, with_group_ranks
-from wrapper_ir.runtime import Agreement
-from wrapper_ir.runtime import compare_ranks as compare
+from wrapper_ir.artifact.agreement import artifact_manifest
+from wrapper_ir.artifact.group_ranks import GroupRanks, with_group_ranks
+from wrapper_ir_runtime import Agreement
+from wrapper_ir_runtime import compare_ranks as compare
 from wrapper_ir_torch._compat import find_group, group_store, program_groups
 
 __all__ = ["TorchGroupStore", "agreement", "compare_ranks", "own_ranks"]
 
 
 class TorchGroupStore:
-    """See `wrapper_ir.runtime.GroupStore`; the time-out is that of the store, which `init_process_group` sets."""
+    """See `wrapper_ir_runtime.GroupStore`; the time-out is that of the store, which `init_process_group` sets."""
 
     def __init__(self, group: str) -> None:
         found = find_group(group)

@@ -169,4 +169,4 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
 FINISHED: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {f"_c10d_functional::{name}": call for name, call in _CALLS.items()}
 )
-"""The calls of `wrapper_ir.collective_operators.FINISHABLE`, by operator."""
+"""The calls of `wrapper_ir.operators.collectives.FINISHABLE`, by operator."""

@@ -1,4 +1,4 @@
-"""CUDA graphs of torch, as `wrapper_ir.runtime.Recorded` uses them."""
+"""CUDA graphs of torch, as `wrapper_ir_runtime.Recorded` uses them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wrapper_ir.collection import paused_collection
-from wrapper_ir.protocols import AddressComparer
-from wrapper_ir.runtime import Span
+from wrapper_ir.plugins.protocols import AddressComparer
+from wrapper_ir.support.collection import paused_collection
+from wrapper_ir_runtime import Span
 from wrapper_ir_torch._compat import (
     allocating_from,
     end_allocation,
@@ -56,7 +56,7 @@ class _Ending:
 
 
 class TorchGraphs:
-    """See `wrapper_ir.runtime.GraphDevice`. All recordings of a device take memory from one pool, where one may have what another
+    """See `wrapper_ir_runtime.GraphDevice`. All recordings of a device take memory from one pool, where one may have what another
     frees."""
 
     def __init__(self, device: str) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.operators import inner_operator
-from wrapper_ir.schemas import ExternDef, overload_path, require_effects
+from wrapper_ir.ir.schemas import ExternDef, overload_path, require_effects
+from wrapper_ir.operators.policy import inner_operator
 from wrapper_ir_torch._compat import is_overload, registered_symmetric, torch_operators
 
 __all__ = ["HIGHER_ORDER", "RUNNERS", "Operator", "resolve"]

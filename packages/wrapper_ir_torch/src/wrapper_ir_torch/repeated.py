@@ -18,10 +18,10 @@ import torch
 
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.analysis.repeatable import is_repeatable, makes_results
-from wrapper_ir.collection import paused_collection
-from wrapper_ir.repeating import OperatorRepeater, Repeatable, RepeatedOperator, RepeatingRuntime
-from wrapper_ir.schemas import overload_path
-from wrapper_ir.types import Device
+from wrapper_ir.ir.schemas import overload_path
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.repeating import OperatorRepeater, Repeatable, RepeatedOperator, RepeatingRuntime
+from wrapper_ir.support.collection import paused_collection
 from wrapper_ir_torch._compat import (
     MAKING_WATCHERS,
     WATCHERS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wrapper_ir.errors import PluginError
-from wrapper_ir.registry import kernel_runtime
+from wrapper_ir.plugins.registry import kernel_runtime
 
 __all__ = ["triton_runtime"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
 
 __all__ = ["DTYPES", "DTYPE_OF", "LAYOUTS", "MEMORY_FORMATS", "torch_device"]
 

@@ -17,10 +17,10 @@ from cpp_wrapper.kernels.compile import Unit, compile_library
 from cpp_wrapper.kernels.libraries import BuiltKernel
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import Toolchain, launcher_recipe
-from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.quoting import printable
-from wrapper_ir.store import Cache
+from wrapper_ir.ir.kernels import CppKernel, KernelParam, ParamKind
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir.support.quoting import printable
+from wrapper_ir_runtime.cache import Cache
 
 __all__ = ["Launcher", "bind", "load_launcher"]
 

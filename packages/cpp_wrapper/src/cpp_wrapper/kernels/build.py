@@ -14,7 +14,7 @@ from cpp_wrapper.kernels.libraries import HEADER, LIBRARY, SOURCE, BuiltKernel, 
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.source import Member, groups, leading_includes, shared_unit, single_unit
 from cpp_wrapper.kernels.toolchain import Recipe
-from wrapper_ir.store import Entry
+from wrapper_ir_runtime.cache import Entry
 
 __all__ = ["Builder", "common_header", "reads_common_header"]
 

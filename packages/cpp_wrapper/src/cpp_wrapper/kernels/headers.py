@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cpp_wrapper.errors import CompileError
-from wrapper_ir.kernels import CppKernel
+from wrapper_ir.ir.kernels import CppKernel
 
 __all__ = ["changed_headers", "header_hashes"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cpp_wrapper.errors import IsaError
-from wrapper_ir.kernels import CppKernel
+from wrapper_ir.ir.kernels import CppKernel
 
 __all__ = [
     "ISAS",

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrapper_ir.store import Cache, Entry, Store
+from wrapper_ir_runtime.cache import Cache, Entry, Store
 
 __all__ = ["HEADER", "LIBRARY", "SOURCE", "BuiltKernel", "Content", "Libraries"]
 

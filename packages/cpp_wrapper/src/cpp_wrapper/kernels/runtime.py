@@ -18,11 +18,11 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.source import Member, check_kernel
 from cpp_wrapper.kernels.toolchain import Toolchain, find_toolchain, kernel_recipe
 from cpp_wrapper.settings import Settings, read_settings
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import CppKernel, KernelDef
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.store import open_cache
+from wrapper_ir.ir.kernels import CppKernel, KernelDef
+from wrapper_ir.ir.program import Target
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_runtime.cache import open_cache
 
 __all__ = ["KERNEL_RUNTIME", "CppKernelRuntime"]
 

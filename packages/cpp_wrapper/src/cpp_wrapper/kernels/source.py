@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 from cpp_wrapper.errors import KernelError
 from cpp_wrapper.kernels.parallel import CAUGHT, contained, is_changed
-from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
-from wrapper_ir.quoting import cpp_message
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import CppKernel, KernelParam, ParamKind
+from wrapper_ir.ir.types import DType
+from wrapper_ir.support.quoting import cpp_message
 
 __all__ = [
     "SCALAR_DTYPES",

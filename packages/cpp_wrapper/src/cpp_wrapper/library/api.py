@@ -9,7 +9,7 @@ from cpp_wrapper.library.build import Progress, build_library
 from cpp_wrapper.library.project import write_project
 from cpp_wrapper.settings import Settings
 from cpp_wrapper.sources.program import Sources, emit_sources
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 
 __all__ = ["build", "emit"]

@@ -18,7 +18,7 @@ from cpp_wrapper.library.build import Build, needed_libraries
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.kernels import kernel_units
 from cpp_wrapper.sources.program import Sources
-from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.json.kernel_hash import content_hash
 
 __all__ = ["build_libraries"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.operators import inner_operator, runs_operator
-from wrapper_ir.schemas import overload_path
+from wrapper_ir.ir.schemas import overload_path
+from wrapper_ir.operators.policy import inner_operator, runs_operator
 
 __all__ = ["register_bridge"]
 

@@ -30,9 +30,9 @@ from cpp_wrapper.runtime_build import RUNTIME, UNIT, find_prebuilt, unit_text
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.kernels import KernelUnit
 from cpp_wrapper.sources.program import Sources
-from wrapper_ir.files import replacing
-from wrapper_ir.kernels import CppKernel
-from wrapper_ir.store import Entry, Store, open_cache
+from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir.support.files import replacing
+from wrapper_ir_runtime.cache import Entry, Store, open_cache
 
 __all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library", "needed_libraries"]
 

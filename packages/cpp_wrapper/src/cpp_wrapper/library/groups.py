@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from cpp_wrapper.errors import CppError
-from wrapper_ir.runtime import ProgramGroups, TorchGroups
-from wrapper_ir.symmetric_operators import NAMESPACE
+from wrapper_ir.operators.symmetric import NAMESPACE
+from wrapper_ir_runtime import ProgramGroups, TorchGroups
 
 __all__ = ["group_check", "register_operators"]
 

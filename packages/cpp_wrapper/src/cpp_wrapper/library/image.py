@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cpp_wrapper.errors import CacheError
-from wrapper_ir.files import opened
+from wrapper_ir.support.files import opened
 
 if TYPE_CHECKING:
     from cpp_wrapper.sources.constants import Blob  # loaded, it loads the emitter

@@ -18,8 +18,8 @@ from cpp_wrapper.library.image import read_code
 from cpp_wrapper.library.package import find_image
 from cpp_wrapper.sources.version import METADATA_VERSION
 from wrapper_ir.errors import ParseError
+from wrapper_ir.ir.signature import Signature
 from wrapper_ir.json import signature_from_json
-from wrapper_ir.signature import Signature
 
 if TYPE_CHECKING:
     from cpp_wrapper.library.python import LoadedProgram  # loaded, it loads torch

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.schemas import ExternDef, ExternTag, parse_schema, require_effects
+from wrapper_ir.ir.schemas import ExternDef, ExternTag, parse_schema, require_effects
 
 __all__ = ["require_operators"]
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.library.image import PAGE, Image, read_image
-from wrapper_ir.files import opened
+from wrapper_ir.support.files import opened
 
 __all__ = ["SUFFIX", "find_image", "write_package"]
 

@@ -27,6 +27,7 @@ from cpp_wrapper.errors import (
     kernel_failure,
 )
 from cpp_wrapper.library.groups import group_check
+from wrapper_ir.analysis.input_facts import Input, NumberInput, TensorInput
 from wrapper_ir.errors import (
     ArgumentError,
     ArtifactError,
@@ -36,10 +37,10 @@ from wrapper_ir.errors import (
     TensorCheckError,
     WirError,
 )
-from wrapper_ir.inputs import Input, NumberInput, TensorInput
-from wrapper_ir.ops import Arg
-from wrapper_ir.protocols import Containers
-from wrapper_ir.runtime import (
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.signature import ConstantOutput, InputOutput, ResultOutput, Signature, TreeKind, TreeSpec
+from wrapper_ir.plugins.protocols import Containers
+from wrapper_ir_runtime import (
     Convention,
     InputGuard,
     TorchCaller,
@@ -47,8 +48,7 @@ from wrapper_ir.runtime import (
     gradient_leaves,
     literal,
 )
-from wrapper_ir.runtime.trees import container_maker, flatten, tree_keys
-from wrapper_ir.signature import ConstantOutput, InputOutput, ResultOutput, Signature, TreeKind, TreeSpec
+from wrapper_ir_runtime.trees import container_maker, flatten, tree_keys
 
 __all__ = ["LoadedProgram", "error_of"]
 

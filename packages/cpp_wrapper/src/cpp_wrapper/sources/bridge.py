@@ -11,8 +11,8 @@ import re
 
 from cpp_wrapper._compat import takes_any
 from cpp_wrapper.sources.scope import FunctionScope, ResultPath
-from wrapper_ir.lowering import steps
-from wrapper_ir.operators import runs_operator
+from wrapper_ir.operators.policy import runs_operator
+from wrapper_ir_lowering import steps
 
 __all__ = ["bridge", "mixes_returns", "returned"]
 

@@ -9,7 +9,7 @@ from cpp_wrapper.sources.operator_kernels import operator_call
 from cpp_wrapper.sources.operators import call_operator
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.expr import Expr
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     CppKernel,
     KernelDef,
     KernelParam,
@@ -19,10 +19,10 @@ from wrapper_ir.kernels import (
     TritonKernel,
     Variant,
 )
-from wrapper_ir.lowering import steps
-from wrapper_ir.ops import Arg
-from wrapper_ir.types import DType, ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.types import DType, ScalarType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering import steps
 
 __all__ = ["launch", "unpack"]
 

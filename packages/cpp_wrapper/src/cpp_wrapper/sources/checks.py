@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir.analysis.groups import sharing_ops
+from wrapper_ir.analysis.input_facts import NumberInput, TensorInput
 from wrapper_ir.expr import SymKind
-from wrapper_ir.inputs import NumberInput, TensorInput
-from wrapper_ir.lowering import steps
-from wrapper_ir.lowering.state import op_place
-from wrapper_ir.quoting import cpp_line_comment, cpp_string
-from wrapper_ir.types import DType, ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.types import DType, ScalarType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import cpp_line_comment, cpp_string
+from wrapper_ir_lowering import steps
+from wrapper_ir_lowering.state import op_place
 
 __all__ = [
     "check_alignment",

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope, dtype_text
 from wrapper_ir.expr import Int, evaluate
-from wrapper_ir.layout import extent_bytes
-from wrapper_ir.lowering import Plan
-from wrapper_ir.program import Constant
-from wrapper_ir.quoting import cpp_string
-from wrapper_ir.types import CPU, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.program import Constant
+from wrapper_ir.ir.types import CPU, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import cpp_string
+from wrapper_ir_lowering import Plan
 
 __all__ = ["Blob", "blob_table", "constant_table", "next_offset", "place_constants", "write_load"]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.lowering import FunctionPlan, steps
-from wrapper_ir.ops import Arg
-from wrapper_ir.signature import Signature
-from wrapper_ir.types import ScalarType, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.signature import Signature
+from wrapper_ir.ir.types import ScalarType, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering import FunctionPlan, steps
 
 __all__ = ["call", "loop", "return_", "switch"]
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.lowering import Plan
-from wrapper_ir.quoting import cpp_string
-from wrapper_ir.runtime.trees import tree_keys
-from wrapper_ir.signature import (
+from wrapper_ir.ir.signature import (
     ConstantOutput,
     InputOutput,
     InputView,
@@ -19,6 +16,9 @@ from wrapper_ir.signature import (
     TreeKind,
     TreeSpec,
 )
+from wrapper_ir.support.quoting import cpp_string
+from wrapper_ir_lowering import Plan
+from wrapper_ir_runtime.trees import tree_keys
 
 __all__ = ["write_convention"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cpp_wrapper.sources.scope import FunctionScope
+from wrapper_ir.artifact.file.safetensors import format_name
 from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.lowering import steps
-from wrapper_ir.quoting import cpp_line_comment, cpp_string
-from wrapper_ir.storage.safetensors import format_name
-from wrapper_ir.types import TensorType
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.support.quoting import cpp_line_comment, cpp_string
+from wrapper_ir_lowering import steps
 
 __all__ = ["comment", "save_value", "show_line", "show_value"]
 

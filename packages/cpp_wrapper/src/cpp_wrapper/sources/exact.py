@@ -13,10 +13,10 @@ from cpp_wrapper.sources.products import write_product
 from cpp_wrapper.sources.scalars import is_whole, keeps_meaning, wide_number
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir.expr import Expr, Float, Int
-from wrapper_ir.lowering import steps
-from wrapper_ir.ops import Arg
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering import steps
 
 __all__ = ["write_exactly"]
 

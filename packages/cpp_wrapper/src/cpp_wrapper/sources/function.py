@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from cpp_wrapper.sources.placement import on_stream
 from cpp_wrapper.sources.scope import NUMBER_TYPES, FunctionScope
 from cpp_wrapper.sources.table import WRITERS
-from wrapper_ir.lowering import steps
-from wrapper_ir.lowering.steps import Step
-from wrapper_ir.ops import Provenance
-from wrapper_ir.quoting import cpp_string
-from wrapper_ir.types import ScalarType, StorageType, TensorType
+from wrapper_ir.ir.ops import Provenance
+from wrapper_ir.ir.types import ScalarType, StorageType, TensorType
+from wrapper_ir.support.quoting import cpp_string
+from wrapper_ir_lowering import steps
+from wrapper_ir_lowering.steps import Step
 
 __all__ = ["declaration", "source_text", "write_function"]
 

@@ -15,8 +15,7 @@ from cpp_wrapper.sources.recording import recordable_table
 from cpp_wrapper.sources.scope import ProgramScope
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr, Int, Sym, to_cpp
-from wrapper_ir.kernel_hash import find_binary
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     Choice,
     DriverParam,
     DriverParamKind,
@@ -30,10 +29,11 @@ from wrapper_ir.kernels import (
     Variant,
     bound_grid,
 )
-from wrapper_ir.lowering import Plan
-from wrapper_ir.quoting import cpp_string
-from wrapper_ir.runtime.ahead import compile_ahead
-from wrapper_ir.types import CPU, DType
+from wrapper_ir.ir.types import CPU, DType
+from wrapper_ir.json.kernel_hash import find_binary
+from wrapper_ir.support.quoting import cpp_string
+from wrapper_ir_lowering import Plan
+from wrapper_ir_runtime.ahead import compile_ahead
 
 __all__ = [
     "GpuKernel",

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from cpp_wrapper.kernels.isa import isa_build_args, required_features
 from cpp_wrapper.kernels.source import Member, check_kernel, groups, is_shareable, shared_unit, single_unit
 from cpp_wrapper.sources.scope import ProgramScope
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
-from wrapper_ir.quoting import cpp_string
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
+from wrapper_ir.ir.types import DType
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir.support.quoting import cpp_string
 
 __all__ = ["KernelUnit", "Levels", "instruction_rows", "kernel_function", "kernel_units", "levels_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from wrapper_ir.emitted import LineOrigin
+from wrapper_ir.plugins.emitted import LineOrigin
 
 __all__ = ["SourceLine", "line_origins"]
 

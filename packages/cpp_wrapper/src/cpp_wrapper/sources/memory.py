@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
-from wrapper_ir.lowering import steps
-from wrapper_ir.quoting import cpp_string
-from wrapper_ir.types import DEFAULT_ALIGNMENT, MemoryKind
+from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, MemoryKind
+from wrapper_ir.support.quoting import cpp_string
+from wrapper_ir_lowering import steps
 
 __all__ = [
     "align", "allocate", "begin_slot", "byte_window", "copy", "end_names", "end_storage", "resize_storage", "same",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wrapper_ir.expr import as_expr
-from wrapper_ir.kernels import OperatorConstant, OperatorKernel
-from wrapper_ir.lowering import steps
-from wrapper_ir.lowering.arguments import default_value
-from wrapper_ir.ops import Arg
-from wrapper_ir.schemas import ExternDef, ExternInfo
+from wrapper_ir.ir.kernels import OperatorConstant, OperatorKernel
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.schemas import ExternDef, ExternInfo
+from wrapper_ir_lowering import steps
+from wrapper_ir_lowering.arguments import default_value
 
 __all__ = ["operator_call"]
 

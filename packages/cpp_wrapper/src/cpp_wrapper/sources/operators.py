@@ -27,14 +27,14 @@ from cpp_wrapper.sources.shims import (
     writes_arguments,
 )
 from wrapper_ir.expr import Expr, Int, SymKind
-from wrapper_ir.lowering import steps
-from wrapper_ir.operators import runs_operator
-from wrapper_ir.ops import Arg, Complex
-from wrapper_ir.quoting import cpp_string
-from wrapper_ir.schemas import ExternTag
-from wrapper_ir.symmetric_operators import uses_workspace
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat, ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg, Complex
+from wrapper_ir.ir.schemas import ExternTag
+from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, ScalarType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.operators.policy import runs_operator
+from wrapper_ir.operators.symmetric import uses_workspace
+from wrapper_ir.support.quoting import cpp_string
+from wrapper_ir_lowering import steps
 
 __all__ = ["call_operator", "start_collective", "wait"]
 

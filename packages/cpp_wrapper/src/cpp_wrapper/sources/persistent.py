@@ -6,7 +6,7 @@ A set of it, and the tensors over it, are made by `make_persistent`, for one cal
 from __future__ import annotations
 
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope, dtype_text
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
 
 __all__ = ["write_persistent"]
 

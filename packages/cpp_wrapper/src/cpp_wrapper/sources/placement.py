@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cpp_wrapper.sources.scope import FunctionScope
-from wrapper_ir.lowering import steps
-from wrapper_ir.quoting import cpp_line_comment, cpp_string
-from wrapper_ir.types import OpaqueType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.types import OpaqueType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import cpp_line_comment, cpp_string
+from wrapper_ir_lowering import steps
 
 __all__ = [
     "barrier",

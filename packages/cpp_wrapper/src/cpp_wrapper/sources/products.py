@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.analysis.own_memory import PRODUCTS
-from wrapper_ir.lowering import steps
-from wrapper_ir.types import CPU, DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.types import CPU, DType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering import steps
 
 __all__ = ["write_product"]
 

@@ -33,19 +33,20 @@ from cpp_wrapper.sources.lines import line_origins
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ProgramScope
 from cpp_wrapper.sources.version import METADATA_VERSION
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.emitted import LineOrigin, OpOrigins
 from wrapper_ir.expr import CPP_HELPERS, Expr
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.signature import Signature, WrappedOutput, WriteBackKind
+from wrapper_ir.ir.types import CPU, ScalarType, TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.json import signature_to_json
-from wrapper_ir.lowering import LoweringOptions, Plan, lower
-from wrapper_ir.lowering.steps import CheckGroups, CheckInputs
-from wrapper_ir.quoting import cpp_string
-from wrapper_ir.runtime import refuse_unsupported
-from wrapper_ir.schemas import ExternDef
-from wrapper_ir.signature import Signature, WrappedOutput, WriteBackKind
-from wrapper_ir.types import CPU, ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.plugins.emitted import LineOrigin, OpOrigins
+from wrapper_ir.support.quoting import cpp_string
+from wrapper_ir_lowering import LoweringOptions, Plan, lower
+from wrapper_ir_lowering.steps import CheckGroups, CheckInputs
+from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
+from wrapper_ir_runtime import refuse_unsupported
 
 __all__ = ["Sources", "emit_sources"]
 
@@ -73,7 +74,11 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     _check_signature(artifact.signature)
     lowering = LoweringOptions(persistent_buffers=options.persistent_buffers, keep_windows=True)
     coded = with_code(artifact, options.archs)
-    plan = lower(coded, lowering, analyses)
+    given = Analyses.of(coded.program, analyses)
+    if options.persistent_buffers:
+        given = given.after(with_persistent_pools(coded.program, given))
+        coded = dataclasses.replace(coded, program=given.program)
+    plan = lower(coded, lowering, given)
     _check_parameters(plan)
     levels = levels_of(plan.kernels)
     units, texts = kernel_units(levels.values())

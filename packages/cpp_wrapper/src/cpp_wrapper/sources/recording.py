@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.own_memory import function_foreign_memory
-from wrapper_ir.lowering import FunctionPlan, Plan
-from wrapper_ir.lowering.steps import Recording
-from wrapper_ir.ops import CallExtern, CallSubgraph, ResizeStorage
-from wrapper_ir.program import Function
-from wrapper_ir.quoting import cpp_string
-from wrapper_ir.structure import callees, operands
-from wrapper_ir.types import DType, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import CallExtern, CallSubgraph, ResizeStorage
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import callees, operands
+from wrapper_ir.ir.types import DType, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import cpp_string
+from wrapper_ir_lowering import FunctionPlan, Plan
+from wrapper_ir_lowering.steps import Recording
 
 __all__ = ["RecordedFunctions", "find_recorded", "recordable_table"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from cpp_wrapper.sources.scope import FunctionScope
-from wrapper_ir.lowering.steps import StepBase
+from wrapper_ir_lowering.steps import StepBase
 
 __all__ = ["refuse"]
 

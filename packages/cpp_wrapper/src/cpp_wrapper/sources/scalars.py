@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir.expr import Bool, Expr, Int, SymKind
-from wrapper_ir.lowering import steps
-from wrapper_ir.ops import Arg, Complex
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg, Complex
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering import steps
 
 __all__ = [
     "has_whole_scalars",

@@ -10,17 +10,17 @@ from pathlib import Path
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.lines import SourceLine
 from cpp_wrapper.sources.recording import find_recorded
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.emitted import LineOrigin, OpOrigins
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind, to_cpp
-from wrapper_ir.lowering import FunctionPlan, Plan
-from wrapper_ir.lowering.state import op_place
-from wrapper_ir.lowering.steps import StepBase, Unpack
-from wrapper_ir.quoting import cpp_names, cpp_string
-from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import CPU, Device, DType, ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.types import CPU, Device, DType, ScalarType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.emitted import LineOrigin, OpOrigins
+from wrapper_ir.support.quoting import cpp_names, cpp_string
+from wrapper_ir_lowering import FunctionPlan, Plan
+from wrapper_ir_lowering.state import op_place
+from wrapper_ir_lowering.steps import StepBase, Unpack
 
 __all__ = [
     "NUMBER_TYPES", "TEXTS", "FunctionScope", "ProgramScope", "ResultPath", "dtype_text", "string_text",

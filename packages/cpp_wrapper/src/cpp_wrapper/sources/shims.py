@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from cpp_wrapper.sources.scope import TEXTS
-from wrapper_ir.schemas import OpSchema, SchemaArg
+from wrapper_ir.ir.schemas import OpSchema, SchemaArg
 
 __all__ = ["C_TYPES", "c_signature", "c_types", "is_input", "parsed", "shim_table", "writes_arguments"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpp_wrapper.sources.scope import FunctionScope
-from wrapper_ir.lowering import steps
+from wrapper_ir_lowering import steps
 
 __all__ = ["define"]
 

@@ -8,8 +8,8 @@ from typing import Any
 from cpp_wrapper.sources import calls, checks, control, debug, memory, operators, placement, symbolic
 from cpp_wrapper.sources.refusals import refuse
 from cpp_wrapper.sources.scope import FunctionScope
-from wrapper_ir.lowering import steps
-from wrapper_ir.lowering.steps import StepBase
+from wrapper_ir_lowering import steps
+from wrapper_ir_lowering.steps import StepBase
 
 __all__ = ["WRITERS"]
 

@@ -12,10 +12,10 @@ from fx_converter import targets
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.collectives import FINISHED_CALLS
-from wrapper_ir.lowering.steps import CallOperator, Given, Launch, StartCollective, Unpack, Wait
-from wrapper_ir.quoting import is_python_name
-from wrapper_ir.types import TupleType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.types import TupleType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import is_python_name
+from wrapper_ir_lowering.steps import CallOperator, Given, Launch, StartCollective, Unpack, Wait
 from wrapper_ir_torch import resolve
 
 __all__ = ["call_operator", "launch", "start_collective", "unpack", "wait"]

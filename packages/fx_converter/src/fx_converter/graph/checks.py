@@ -7,7 +7,7 @@ from typing import TypeGuard
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.checks import expectation
-from wrapper_ir.lowering import steps
+from wrapper_ir_lowering import steps
 from wrapper_ir_torch import DTYPES
 
 __all__ = [

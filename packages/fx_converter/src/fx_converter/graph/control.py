@@ -15,11 +15,11 @@ from torch import fx
 from fx_converter import targets
 from fx_converter.effects import does_more
 from fx_converter.graph.scope import Callee, FunctionScope
-from wrapper_ir.lowering import FunctionPlan
-from wrapper_ir.lowering.steps import Call, Loop, Return, Switch
-from wrapper_ir.ops import Arg
-from wrapper_ir.types import ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.types import ScalarType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering import FunctionPlan
+from wrapper_ir_lowering.steps import Call, Loop, Return, Switch
 
 __all__ = ["call", "loop", "return_", "switch"]
 

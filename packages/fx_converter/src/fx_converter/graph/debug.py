@@ -5,8 +5,8 @@ from __future__ import annotations
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
 from wrapper_ir.expr import Expr
-from wrapper_ir.lowering.steps import Comment, SaveValue, ShowLine, ShowValue
-from wrapper_ir.types import TensorType
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir_lowering.steps import Comment, SaveValue, ShowLine, ShowValue
 
 __all__ = ["comment", "save_value", "show_line", "show_value"]
 

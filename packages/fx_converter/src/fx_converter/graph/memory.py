@@ -12,9 +12,9 @@ from fx_converter import targets
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.lowering import steps
-from wrapper_ir.types import CPU, MemoryKind, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.types import CPU, MemoryKind, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering import steps
 from wrapper_ir_torch import (
     DTYPES,
     EMPTY_REGISTERED,

@@ -19,12 +19,12 @@ from fx_converter import targets
 from fx_converter._compat import back_symbol, bound_symbol, fake_like, free_size, new_fake_mode
 from fx_converter.graph.numbers import CALLS, Calculator
 from fx_converter.targets.symbolic import EXACT, FUNCTIONS, PARTIAL, NoValue
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Sym, SymKind
 from wrapper_ir.expr.operators import ADD, AND, OPERATORS, OR, ROUND, UNARY_FUNCTIONS
-from wrapper_ir.program import Program, SymbolDef
-from wrapper_ir.types import TensorType
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.program import Program, SymbolDef
+from wrapper_ir.ir.types import TensorType
 from wrapper_ir_torch import DTYPES, torch_device
 
 __all__ = ["FakeValues"]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.lowering import steps
+from wrapper_ir_lowering import steps
 
 __all__ = [
     "barrier",

@@ -19,19 +19,19 @@ from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelCalls, KernelTargets
 from fx_converter.state import Paths, is_path
 from fx_converter.targets.symbolic import NoValue
-from wrapper_ir.atoms import Item
-from wrapper_ir.emitted import OpOrigins
 from wrapper_ir.errors import ExpressionError, NotSupportedError
 from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.expr.width import stays_int64
-from wrapper_ir.lowering import Plan
-from wrapper_ir.lowering.state import op_place
-from wrapper_ir.lowering.steps import Define, Step, Unpack
-from wrapper_ir.ops import Arg, Complex, Op, OpBase, Provenance
-from wrapper_ir.quoting import ascii_identifier, is_python_name, python_comment
-from wrapper_ir.runtime import TorchCaller
-from wrapper_ir.types import DType, ScalarType, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import Item
+from wrapper_ir.ir.ops import Arg, Complex, Op, OpBase, Provenance
+from wrapper_ir.ir.types import DType, ScalarType, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.emitted import OpOrigins
+from wrapper_ir.support.quoting import ascii_identifier, is_python_name, python_comment
+from wrapper_ir_lowering import Plan
+from wrapper_ir_lowering.state import op_place
+from wrapper_ir_lowering.steps import Define, Step, Unpack
+from wrapper_ir_runtime import TorchCaller
 
 __all__ = ["ORIGIN", "FunctionScope", "ProgramScope", "identifier"]
 

@@ -9,12 +9,12 @@ import torch
 from torch import fx
 
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.expr import Apply, Expr, Int, SymKind
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.lowering.steps import Define
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering.steps import Define
 
 __all__ = ["define", "read_atom"]
 

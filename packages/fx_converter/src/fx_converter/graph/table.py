@@ -7,8 +7,8 @@ from typing import Any
 
 from fx_converter.graph import calls, checks, control, debug, memory, placement, symbolic
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.lowering import steps
-from wrapper_ir.lowering.steps import StepBase
+from wrapper_ir_lowering import steps
+from wrapper_ir_lowering.steps import StepBase
 
 __all__ = ["CONVERTERS"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from fx_converter._compat import free_name
-from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["LoadedTarget"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wrapper_ir.kernel_hash import content_hash, multi_hash
-from wrapper_ir.kernels import KernelDef, MultiKernel
+from wrapper_ir.ir.kernels import KernelDef, MultiKernel
+from wrapper_ir.json.kernel_hash import content_hash, multi_hash
 
 __all__ = ["kernel_hash"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from fx_converter._compat import has_effect
-from wrapper_ir.kernels import KernelDef, KernelParam, ParamKind
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.ir.kernels import KernelDef, KernelParam, ParamKind
+from wrapper_ir.ir.program import Target
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["NAMESPACE", "operator_name", "registered_operator", "schema_text"]
 

@@ -15,12 +15,12 @@ from fx_converter.kernels.registered import NAMESPACE, operator_name, registered
 from fx_converter.kernels.triton_form import TritonForm, triton_form, triton_kernel_wrapper_mutation
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr
-from wrapper_ir.kernels import KernelDef, needed
-from wrapper_ir.ops import Launch
-from wrapper_ir.program import Program
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.runtime import FindRuntime
-from wrapper_ir.runtime.kernels import load_kernels
+from wrapper_ir.ir.kernels import KernelDef, needed
+from wrapper_ir.ir.ops import Launch
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_runtime import FindRuntime
+from wrapper_ir_runtime.kernels import load_kernels
 
 __all__ = ["KernelCalls", "KernelTargets", "Pending"]
 

@@ -19,7 +19,7 @@ from fx_converter._compat import has_effect
 from fx_converter.errors import ConvertError
 from fx_converter.kernels.identity import kernel_hash
 from wrapper_ir.expr import Expr, Int, evaluate, substitute
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     Choice,
     ConstantValue,
     KernelDef,
@@ -28,7 +28,7 @@ from wrapper_ir.kernels import (
     TritonConfig,
     TritonKernel,
 )
-from wrapper_ir.types import DType
+from wrapper_ir.ir.types import DType
 
 __all__ = ["TRITON_IDS", "TritonForm", "triton_form", "triton_kernel_wrapper_mutation"]
 

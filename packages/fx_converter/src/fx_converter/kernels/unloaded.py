@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from wrapper_ir.kernels import KernelDef
-from wrapper_ir.program import Target
-from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.ir.kernels import KernelDef
+from wrapper_ir.ir.program import Target
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["UnloadedKernels"]
 

@@ -14,11 +14,11 @@ from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.saving.encode import META
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME
-from wrapper_ir.atoms import parse_expr
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy, refused
-from wrapper_ir.schemas import overload_path
-from wrapper_ir.types import Device, Layout, MemoryFormat, TensorType
+from wrapper_ir.ir.atoms import parse_expr
+from wrapper_ir.ir.schemas import overload_path
+from wrapper_ir.ir.types import Device, Layout, MemoryFormat, TensorType
+from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy, refused
 from wrapper_ir_torch import DTYPE_OF, DTYPES, is_overload, torch_operators
 
 __all__ = ["GraphReader"]

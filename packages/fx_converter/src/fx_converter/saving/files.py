@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-import wrapper_ir.storage as storage
+import wrapper_ir.artifact.file as storage
 from fx_converter.constants import load_constants
 from fx_converter.converter import make_main, make_module
 from fx_converter.effects import mark_operators
@@ -25,16 +25,16 @@ from fx_converter.origin import Origin, origin_of
 from fx_converter.saving.decode import GraphReader
 from fx_converter.saving.encode import encode_graph
 from fx_converter.saving.windows import moved_windows, placed
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, TensorData, memory_of
-from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ExpressionError, ParseError, WirError
 from wrapper_ir.expr import Int
-from wrapper_ir.files import check_files
-from wrapper_ir.guarded import NOT_GUARDED
-from wrapper_ir.program import Constant
-from wrapper_ir.types import Device, TensorType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.ir.guarded import NOT_GUARDED
+from wrapper_ir.ir.program import Constant
+from wrapper_ir.ir.types import Device, TensorType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.collection import paused_collection
+from wrapper_ir.support.files import check_files
 from wrapper_ir_torch import DTYPE_OF
 
 __all__ = ["load", "save"]

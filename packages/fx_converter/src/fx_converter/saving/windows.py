@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from wrapper_ir.artifact import TensorData
-from wrapper_ir.program import Constant, Program
-from wrapper_ir.values import Value
+from wrapper_ir.ir.program import Constant, Program
+from wrapper_ir.ir.values import Value
 
 __all__ = ["moved_windows", "placed"]
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from fx_converter._compat import LAYOUT_CHECK, has_effect, is_watched
-from wrapper_ir.inputs import Input, NumberInput, StorageInput, TensorInput
-from wrapper_ir.runtime import (
+from wrapper_ir.analysis.input_facts import Input, NumberInput, StorageInput, TensorInput
+from wrapper_ir_runtime import (
     Agreement,
     InputGuard,
     ProgramGroups,
@@ -21,7 +21,7 @@ from wrapper_ir.runtime import (
     fail_finite,
     fail_layout,
 )
-from wrapper_ir.runtime import check_result as of_result
+from wrapper_ir_runtime import check_result as of_result
 from wrapper_ir_torch import agreement, find_group, has_dispatch_modes, program_groups
 
 __all__ = [

@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from fx_converter._compat import has_effect
-from wrapper_ir.runtime import select_branch
+from wrapper_ir_runtime import select_branch
 
 __all__ = [
     "cond_effect",

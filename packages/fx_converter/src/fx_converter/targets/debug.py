@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import wrapper_ir_runtime as runtime
 from fx_converter._compat import has_effect, has_elements
-from wrapper_ir import runtime
-from wrapper_ir.runtime.debug import HostTensor
+from wrapper_ir_runtime.debug import HostTensor
 
 __all__ = ["comment", "save_tensor", "show_line", "show_number", "show_tensor"]
 

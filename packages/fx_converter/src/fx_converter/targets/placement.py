@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from fx_converter._compat import DEVICE_GUARDS, has_effect
-from wrapper_ir.runtime import use_memory_pool
+from wrapper_ir_runtime import use_memory_pool
 
 __all__ = [
     "barrier",

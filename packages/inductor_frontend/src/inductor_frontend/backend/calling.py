@@ -20,10 +20,10 @@ from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
 from inductor_frontend.scope.outer_streams import OuterStreams
 from wrapper_ir.errors import WirError
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.operators import ALL_OPERATORS
-from wrapper_ir.protocols import Emitter, OperatorEmitter
-from wrapper_ir.types import TensorType
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.operators.policy import ALL_OPERATORS
+from wrapper_ir.plugins.protocols import Emitter, OperatorEmitter
 
 __all__ = ["Boxed", "CallFacts", "boxed", "deferred", "marked"]
 

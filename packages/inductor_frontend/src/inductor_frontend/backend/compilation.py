@@ -30,8 +30,8 @@ from inductor_frontend.guards.checks import ModelCheck, graph_checks
 from inductor_frontend.guards.equalities import keep_equalities
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches, known_options
 from wrapper_ir.errors import StoreError
-from wrapper_ir.protocols import Emitter
-from wrapper_ir.store import Store
+from wrapper_ir.plugins.protocols import Emitter
+from wrapper_ir_runtime.cache import Store
 
 __all__ = ["Compilation", "KeptCompilation", "ToldCompilation"]
 

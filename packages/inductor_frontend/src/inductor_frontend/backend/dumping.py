@@ -20,11 +20,11 @@ from inductor_frontend.backend.stock_code import write_stock_code
 from inductor_frontend.errors import BackendError
 from inductor_frontend.settings import DUMP_FOLDER, dump_folder
 from inductor_frontend.translate.explained import AOT_GRAPH
+from wrapper_ir.artifact.file import save
 from wrapper_ir.errors import WirError
-from wrapper_ir.explain import Explanation, explanation_json, explanation_text
-from wrapper_ir.protocols import RelocatingEmitter
-from wrapper_ir.storage import save
+from wrapper_ir.plugins.protocols import RelocatingEmitter
 from wrapper_ir.text import print_program
+from wrapper_ir_tools.explain import Explanation, explanation_json, explanation_text
 
 __all__ = ["dump_compilation", "write_graph"]
 

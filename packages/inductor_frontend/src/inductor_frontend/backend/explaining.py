@@ -20,7 +20,7 @@ from inductor_frontend.backend.graph_explanation import explain_graph
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.records import GraphRecord
 from inductor_frontend.functionalize.resizes import lend
-from wrapper_ir.explain import (
+from wrapper_ir_tools.explain import (
     Explanation,
     LineShare,
     Split,

@@ -20,8 +20,8 @@ from inductor_frontend.cache.function_entry import find_function
 from inductor_frontend.cache.keys import function_key
 from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.symbols import SymbolState
-from wrapper_ir.protocols import Emitter
-from wrapper_ir.store import Store
+from wrapper_ir.plugins.protocols import Emitter
+from wrapper_ir_runtime.cache import Store
 
 __all__ = ["compile_function"]
 

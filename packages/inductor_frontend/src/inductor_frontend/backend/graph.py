@@ -24,7 +24,7 @@ from inductor_frontend.record.donated import donated_alone
 from inductor_frontend.scope.outer_streams import OuterStreams
 from inductor_frontend.session import capture_session
 from wrapper_ir.errors import StoreError
-from wrapper_ir.store import Store
+from wrapper_ir_runtime.cache import Store
 
 __all__ = ["compile_graph"]
 

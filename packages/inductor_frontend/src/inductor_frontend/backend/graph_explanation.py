@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inductor_frontend.backend.records import GraphRecord, live_records
-from wrapper_ir.explain import ExplainOptions, Explanation, Lead, explain_artifact
+from wrapper_ir_tools.explain import ExplainOptions, Explanation, Lead, explain_artifact
 
 __all__ = ["explain_graph"]
 

@@ -68,7 +68,7 @@ _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
         "triton.cudagraph_capture_sizes": _LIMITED,
         "triton.cudagraph_dynamic_shape_warn_limit": _LIMITED,
         "triton.cudagraph_min_partition_size": _SPLIT,
-        "triton.cudagraph_or_error": "`wir stats` and the log `wrapper_ir.passes.cuda_graphs` say what is not recorded",
+        "triton.cudagraph_or_error": "`wir stats` and the log `wrapper_ir_passes.devices.cuda_graphs` say what is not recorded",
         "triton.cudagraph_skip_dynamic_graphs": _LIMITED,
         "triton.multi_kernel": "`multi_kernels`",
     }

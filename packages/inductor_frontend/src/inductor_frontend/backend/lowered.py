@@ -27,10 +27,10 @@ from inductor_frontend.translate.explained import PIPELINE, explaining_extension
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.passes import run_pipeline
-from wrapper_ir.program import Program
-from wrapper_ir.types import CPU
-from wrapper_ir.values import is_tensor
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.types import CPU
+from wrapper_ir.ir.values import is_tensor
+from wrapper_ir_passes import run_pipeline
 
 __all__ = ["compile_anew"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.errors import CaptureError
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.program import Program
-from wrapper_ir.report import memory_report, write_report
+from wrapper_ir.ir.program import Program
+from wrapper_ir_tools.report import memory_report, write_report
 
 __all__ = ["write_memory_report"]
 

@@ -29,9 +29,9 @@ from inductor_frontend.errors import BackendError, CaptureError
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.settings import OnUnsupported, debug_level, on_unsupported, read_settings
 from wrapper_ir.errors import PassError, PluginError
-from wrapper_ir.protocols import Emitter, PersistentBufferEmitter, RecordingEmitter, TuningEmitter
-from wrapper_ir.registry import emitter
-from wrapper_ir.store import Store, open_cache
+from wrapper_ir.plugins.protocols import Emitter, PersistentBufferEmitter, RecordingEmitter, TuningEmitter
+from wrapper_ir.plugins.registry import emitter
+from wrapper_ir_runtime.cache import Store, open_cache
 
 __all__ = ["BackendOptions"]
 
@@ -66,7 +66,7 @@ class BackendOptions:
     `plan-memory`); not where `passes`, `recordings` or `persistent_buffers` are given, which say themselves what memory is.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
     `recordings`: how many CUDA graphs are held for each stretch of a program that a GPU can record, one for each of its sizes
-    (see `wrapper_ir.passes.CudaGraphs`); 0 records none.
+    (see `wrapper_ir_passes.devices.cuda_graphs.CudaGraphs`); 0 records none.
     `tune`: whether kernels are tuned at their first launches.
     `memory_report`: a folder for a page a graph, which shows what the graph holds and when (see `write_memory_report`).
     `cache`: False, True, or the root of the cache; what the environment says where it is None (see `settings`).
@@ -252,7 +252,7 @@ def _emitter(value: Any) -> str | Emitter[Any]:
     raise CaptureError(
         "FE103",
         f"option 'emitter' is {value!r}",
-        hint="the name of an installed emitter, or an emitter (see wrapper_ir.protocols.Emitter)",
+        hint="the name of an installed emitter, or an emitter (see wrapper_ir.plugins.protocols.Emitter)",
     )
 
 
@@ -263,7 +263,7 @@ def _passes(value: Any) -> str:
     if not value.strip():
         return ""
     # Imported here: passes are for those who ask for some.
-    from wrapper_ir.passes import parse_pipeline, print_pipeline
+    from wrapper_ir_passes import parse_pipeline, print_pipeline
 
     try:
         return print_pipeline(parse_pipeline(value))

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from wrapper_ir.errors import PluginError
-from wrapper_ir.program import Program
-from wrapper_ir.protocols import PreparingRuntime
-from wrapper_ir.registry import kernel_runtime
-from wrapper_ir.runtime.kernels import kernels_by_runtime
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.protocols import PreparingRuntime
+from wrapper_ir.plugins.registry import kernel_runtime
+from wrapper_ir_runtime.kernels import kernels_by_runtime
 
 __all__ = ["compile_early", "prepare_kernels"]
 

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 
 from inductor_frontend.translate.early_memory import early_memory
 from inductor_frontend.translate.explained import CAPTURED, PIPELINE
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.passes import MoveArguments, Pass, parse_pipeline
-from wrapper_ir.program import Program
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.passes import Pass
 from wrapper_ir.text import parse_program
+from wrapper_ir_passes import parse_pipeline
+from wrapper_ir_passes.cleanup.move_arguments import MoveArguments
 
 __all__ = ["program_stages"]
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from wrapper_ir.explain import ExplainedFile, ExplainedOp, Explanation
+from wrapper_ir_tools.explain import ExplainedFile, ExplainedOp, Explanation
 
 __all__ = ["Provenance", "provenance_of"]
 

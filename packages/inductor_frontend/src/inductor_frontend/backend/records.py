@@ -17,8 +17,8 @@ from torch._guards import CompileContext
 from torch.fx import GraphModule
 
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import Guarded
-from wrapper_ir.protocols import CompiledProgram, Emitter
+from wrapper_ir.ir.guarded import Guarded
+from wrapper_ir.plugins.protocols import CompiledProgram, Emitter
 
 __all__ = ["FunctionRecord", "GraphRecord", "graph_text", "live_records", "record_function"]
 

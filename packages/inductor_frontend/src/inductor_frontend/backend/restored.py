@@ -23,7 +23,7 @@ from inductor_frontend.backend.calling import Boxed, CallFacts, boxed, deferred
 from inductor_frontend.backend.records import FunctionRecord
 from inductor_frontend.cache.function_entry import CompiledFunction
 from inductor_frontend.errors import BackendError
-from wrapper_ir.protocols import Emitter
+from wrapper_ir.plugins.protocols import Emitter
 
 __all__ = ["restore"]
 

@@ -31,9 +31,9 @@ from inductor_frontend.cache.symbols import ForeignSymbols, SymbolState
 from inductor_frontend.errors import BackendError
 from inductor_frontend.scope.outer_streams import OuterStreams
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.protocols import Emitter
-from wrapper_ir.storage import save
-from wrapper_ir.store import DamagedEntry
+from wrapper_ir.artifact.file import save
+from wrapper_ir.plugins.protocols import Emitter
+from wrapper_ir_runtime.cache import DamagedEntry
 
 __all__ = ["CompiledPiece", "load_piece", "standalone_compile"]
 

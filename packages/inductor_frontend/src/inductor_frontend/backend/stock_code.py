@@ -8,7 +8,7 @@ from types import ModuleType
 
 from torch._inductor.codecache import PyCodeCache
 
-from wrapper_ir.runtime.relocation import relocate_functions
+from wrapper_ir_runtime.relocation import relocate_functions
 
 __all__ = ["write_stock_code"]
 

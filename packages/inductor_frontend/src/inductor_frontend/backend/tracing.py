@@ -14,8 +14,8 @@ from inductor_frontend.backend.provenance import Provenance, provenance_of
 from inductor_frontend.backend.records import GraphRecord
 from inductor_frontend.backend.visible import emitted_code
 from inductor_frontend.translate.explained import CAPTURED, DYNAMO_NODES
-from wrapper_ir.explain import Explanation, explanation_json, explanation_text
 from wrapper_ir.text import print_program
+from wrapper_ir_tools.explain import Explanation, explanation_json, explanation_text
 
 __all__ = ["trace_graph"]
 

@@ -15,7 +15,7 @@ from torch._inductor.codecache import output_code_log
 from torch.autograd import profiler
 
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.protocols import Emitter
+from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir.text import print_program
 
 __all__ = ["emitted_code", "log_code", "profiled"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrapper_ir.store import open_cache, read_settings
+from wrapper_ir_runtime.cache import open_cache, read_settings
 
 __all__ = ["load_cache_artifacts", "save_cache_artifacts"]
 

@@ -1,4 +1,4 @@
-"""Entries of the cache on disk (`wrapper_ir.store`), namespace `graphs`: one compiled graph's program with what Inductor is
+"""Entries of the cache on disk (`wrapper_ir_runtime.cache`), namespace `graphs`: one compiled graph's program with what Inductor is
 told about it (`graph.wir`), or a whole function: which graphs, and what autograd does around them (`function.json`)."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from wrapper_ir.store import DamagedEntry, Store
+from wrapper_ir_runtime.cache import DamagedEntry, Store
 
 __all__ = ["read_entry"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
 import os
 import platform
 import sys
@@ -24,10 +25,19 @@ from inductor_frontend.cache.canonical import NoCanonicalForm, Writer
 from inductor_frontend.cache.operators import is_own_library
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches
-from wrapper_ir.registry import declared
+from wrapper_ir.plugins.registry import declared
 
 __all__ = ["emitter_version", "foreign_operators", "function_lines", "option_lines", "program_lines"]
 
+# Packages whose code decides about a program.
+_PACKAGES = (
+    "inductor-frontend",
+    "wrapper-ir",
+    "wrapper-ir-passes",
+    "wrapper-ir-lowering",
+    "wrapper-ir-runtime",
+    "wrapper-ir-tools",
+)
 # Options that do not reach compiled code: logs, workers, caches, and folders of compilers for accelerators.
 _IGNORED = (
     "trace.", "worker_", "compile_threads", "quiesce_async", "fx_graph_", "autotune_local_cache",
@@ -57,7 +67,7 @@ def program_lines() -> tuple[str, ...]:
         f"torch {torch.__version__} {torch.version.git_version}",
         f"python {sys.version_info[:3]} sympy {sympy.__version__} {platform.machine()}",
         f"processor {_processor()}",
-        *(f"{name} {_version(name)}" for name in ("inductor-frontend", "wrapper-ir")),
+        *(f"{name} {_version(name)}" for name in _PACKAGES),
         f"sources {_sources()}",
         *sorted(f"device {name} {version}" for name, version in _providers("devices").items()),
     )
@@ -73,8 +83,11 @@ def _version(name: str) -> str:
 def _sources() -> str:
     """A digest of our own source files: while they are being worked on, versions stay the same."""
     digest = hashlib.sha256()
-    for name in ("inductor_frontend", "wrapper_ir"):
-        folder = os.path.dirname(str(sys.modules[name].__file__))
+    for name in _PACKAGES:
+        spec = importlib.util.find_spec(name.replace("-", "_"))
+        if spec is None or spec.origin is None:
+            continue
+        folder = os.path.dirname(spec.origin)
         for path in sorted(_python_files(folder)):
             with open(path, "rb", buffering=0) as file:
                 text = file.read()

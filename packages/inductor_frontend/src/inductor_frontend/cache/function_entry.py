@@ -17,7 +17,7 @@ from inductor_frontend.cache.records import read_record, write_record
 from inductor_frontend.cache.sizes import Json, to_record
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.cache.symbols import SymbolState
-from wrapper_ir.store import DamagedEntry, Store
+from wrapper_ir_runtime.cache import DamagedEntry, Store
 
 _FILE = "function.json"
 

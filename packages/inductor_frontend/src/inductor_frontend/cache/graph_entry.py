@@ -17,9 +17,9 @@ from inductor_frontend.cache.statistics import count
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.scope.outer_streams import OuterStreams
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.artifact.file import load, save
 from wrapper_ir.errors import ArtifactError, WirError
-from wrapper_ir.storage import load, save
-from wrapper_ir.store import DamagedEntry, Store
+from wrapper_ir_runtime.cache import DamagedEntry, Store
 
 __all__ = ["CompiledGraph", "described", "find_graph", "find_new_graph", "load_graph", "store_graph"]
 

@@ -13,7 +13,20 @@ from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 __all__ = ["NoCanonicalForm", "is_operator", "is_own_library", "name_of", "operator_text"]
 
 # Roots of modules whose code belongs to the versions that every key holds.
-_ROOTS = frozenset({"torch", "_operator", "operator", "math", "builtins", "inductor_frontend", "wrapper_ir"})
+_ROOTS = frozenset(
+    {
+        "torch",
+        "_operator",
+        "operator",
+        "math",
+        "builtins",
+        "inductor_frontend",
+        "wrapper_ir",
+        "wrapper_ir_passes",
+        "wrapper_ir_runtime",
+        "wrapper_ir_torch",
+    }
+)
 _NAMESPACES = frozenset(
     {
         "aten",

@@ -22,7 +22,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 
 from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.sizes import Json
-from wrapper_ir.store import DamagedEntry
+from wrapper_ir_runtime.cache import DamagedEntry
 
 __all__ = ["read_record", "write_record"]
 

@@ -9,7 +9,7 @@ import sympy
 import torch.utils._sympy.functions as functions
 
 from inductor_frontend.cache.operators import NoCanonicalForm
-from wrapper_ir.store import DamagedEntry
+from wrapper_ir_runtime.cache import DamagedEntry
 
 __all__ = ["Json", "Size", "from_record", "to_record"]
 

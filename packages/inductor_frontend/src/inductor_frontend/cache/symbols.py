@@ -13,7 +13,7 @@ import sympy
 
 from inductor_frontend.cache.sizes import Json, from_record
 from inductor_frontend.torch_patches.symbol_facts import symbol_hint, symbol_range
-from wrapper_ir.store import DamagedEntry
+from wrapper_ir_runtime.cache import DamagedEntry
 
 __all__ = ["ForeignSymbols", "SymbolState"]
 

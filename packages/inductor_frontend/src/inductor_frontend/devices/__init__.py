@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_here, properties_of
-from wrapper_ir.lazy import loaded_on_use
+from wrapper_ir.support.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from inductor_frontend.devices.absent_gpu import stand_in

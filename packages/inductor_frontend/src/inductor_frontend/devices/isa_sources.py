@@ -17,7 +17,7 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import BF16_VECTORS, CHOSEN_VECTORS, CHOSEN_VECTORS_OF_PRODUCTS
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import CppKernel, CppSource, KernelDef
+from wrapper_ir.ir.kernels import CppKernel, CppSource, KernelDef
 from wrapper_ir.text import print_program
 
 __all__ = ["ISA_NAMES", "capture_for_each", "joined", "written_for"]

@@ -12,7 +12,7 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import GPU_INTERFACES
 from wrapper_ir.errors import PluginError
-from wrapper_ir.registry import plugin, plugin_names
+from wrapper_ir.plugins.registry import plugin, plugin_names
 
 __all__ = ["DevicePackage", "device_package", "seen_as"]
 

@@ -11,9 +11,9 @@ from inductor_frontend.devices.absent_gpu import named_target, stand_in
 from inductor_frontend.devices.packages import Interface, device_package, seen_as
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_of
-from wrapper_ir.program import Target
-from wrapper_ir.registry import plugin_names
-from wrapper_ir.types import Device
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.registry import plugin_names
 
 __all__ = ["CaptureTarget", "capture_target"]
 

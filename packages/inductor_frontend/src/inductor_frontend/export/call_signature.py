@@ -8,8 +8,8 @@ from typing import Any
 
 from inductor_frontend.convert import literal
 from inductor_frontend.errors import ConversionError
-from wrapper_ir.ops import Arg
-from wrapper_ir.signature import Parameter, ParameterKind
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.signature import Parameter, ParameterKind
 
 __all__ = ["parameters_of"]
 

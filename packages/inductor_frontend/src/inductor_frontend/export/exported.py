@@ -24,7 +24,7 @@ from inductor_frontend.export.streams import traced_streams
 from inductor_frontend.export.subclasses import is_wrapper
 from inductor_frontend.export.torch_export import export, export_by_dynamo
 from inductor_frontend.export.trees import pack, unpack
-from wrapper_ir.signature import Parameter
+from wrapper_ir.ir.signature import Parameter
 
 __all__ = ["EXPORT_HINT", "Exported", "export_model"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from torch.export import ExportedProgram
 
-from wrapper_ir.program import Constant
+from wrapper_ir.ir.program import Constant
 
 __all__ = ["model_state"]
 

@@ -14,8 +14,8 @@ from inductor_frontend.constants import ConstantRole
 from inductor_frontend.convert import literal
 from inductor_frontend.errors import CaptureError, ConversionError
 from inductor_frontend.export.names import class_name
-from wrapper_ir.signature import SubclassSpec
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir.ir.signature import SubclassSpec
+from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
 
 __all__ = [
     "constant_parts",
@@ -95,7 +95,7 @@ def constant_parts(role: ConstantRole) -> list[ConstantRole]:
     ]
 
 
-# --- contexts, in the form of wrapper_ir.runtime.subclasses
+# --- contexts, in the form of wrapper_ir_runtime.subclasses
 
 
 def context_text(context: object, owner: str) -> str:

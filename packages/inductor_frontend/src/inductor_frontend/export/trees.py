@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.names import class_name
 from inductor_frontend.torch_patches._compat import is_namedtuple, spec_children
-from wrapper_ir.signature import TreeKind, TreeSpec
+from wrapper_ir.ir.signature import TreeKind, TreeSpec
 
 __all__ = ["check_classes", "pack", "to_tree", "unpack"]
 

@@ -10,7 +10,7 @@ from torch import fx
 from inductor_frontend.constants import ConstantRole
 from inductor_frontend.export.subclasses import constant_parts, input_spec, is_wrapper, parts_of
 from inductor_frontend.functionalize.overlaps import FlatInput
-from wrapper_ir.signature import Unwrap
+from wrapper_ir.ir.signature import Unwrap
 
 __all__ = ["FlatInputs"]
 

@@ -13,8 +13,8 @@ from torch._ops import OpOverload
 from inductor_frontend.convert import literal
 from inductor_frontend.export.subclasses import output_spec
 from inductor_frontend.functionalize.views import replayed, root_of
-from wrapper_ir.ops import FunctionSummary, ResultOrigin
-from wrapper_ir.signature import (
+from wrapper_ir.ir.ops import FunctionSummary, ResultOrigin
+from wrapper_ir.ir.signature import (
     ConstantOutput,
     InputView,
     OutputBinding,

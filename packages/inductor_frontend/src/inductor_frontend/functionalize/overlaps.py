@@ -14,8 +14,8 @@ from inductor_frontend.constants import ConstantRole
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.subclasses import is_wrapper, plain_tensors
 from inductor_frontend.functionalize.functional import Flat, written_inputs
-from wrapper_ir.overlap import Geometry, overlap
-from wrapper_ir.signature import SharedLeaf
+from wrapper_ir.analysis.overlap import Geometry, overlap
+from wrapper_ir.ir.signature import SharedLeaf
 
 __all__ = ["FlatInput", "Merged", "Same", "Window", "merge"]
 

@@ -38,9 +38,9 @@ from inductor_frontend.functionalize.tensor_names import KINDS, identity, memory
 from inductor_frontend.functionalize.training_graph import TrainingGraph, training_graph
 from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.torch_patches._compat import complete_ranges
-from wrapper_ir.ops import FunctionSummary
-from wrapper_ir.program import ConstantKind
-from wrapper_ir.signature import (
+from wrapper_ir.ir.ops import FunctionSummary
+from wrapper_ir.ir.program import ConstantKind
+from wrapper_ir.ir.signature import (
     ConstantOutput,
     InputOutput,
     OutputBinding,
@@ -54,7 +54,7 @@ from wrapper_ir.signature import (
     WriteBack,
     WriteBackKind,
 )
-from wrapper_ir.types import Device
+from wrapper_ir.ir.types import Device
 
 __all__ = ["FunctionalModel", "functional_model"]
 

@@ -11,7 +11,7 @@ from torch.export.graph_signature import InputKind
 from inductor_frontend.constants import is_packed
 from inductor_frontend.export.exported import Exported
 from inductor_frontend.export.subclasses import is_wrapper
-from wrapper_ir.program import ConstantKind
+from wrapper_ir.ir.program import ConstantKind
 
 __all__ = ["KINDS", "identity", "memory", "names_by_tensor"]
 

@@ -11,8 +11,8 @@ from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.graph import RecordingGraph
 from wrapper_ir.builder import FunctionBuilder
 from wrapper_ir.expr import Bool, Expr
-from wrapper_ir.ops import AssertExpr, AssertLayout, Provenance
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.ir.ops import AssertExpr, AssertLayout, Provenance
+from wrapper_ir.ir.values import Value, is_tensor
 
 __all__ = ["FunctionGuards"]
 

@@ -13,7 +13,6 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.guards.function_guards import FunctionGuards
 from inductor_frontend.guards.input_symbols import Fact, check_ranges, range_of, sources_of
 from inductor_frontend.guards.trace_guards import TraceGuards
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     Apply,
@@ -31,11 +30,12 @@ from wrapper_ir.expr import (
     prove_nonneg,
 )
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ops import UNKNOWN, Define, Provenance
-from wrapper_ir.program import SymbolDef
-from wrapper_ir.structure import results
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.ops import UNKNOWN, Define, Provenance
+from wrapper_ir.ir.program import SymbolDef
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["check_all_layouts", "check_inputs", "check_left_over", "check_no_negative"]
 

@@ -13,12 +13,12 @@ from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.guards.function_guards import FunctionGuards
 from inductor_frontend.guards.trace_guards import Bounds
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Interval, Sym, SymKind, ge, le, print_expr
-from wrapper_ir.ops import Provenance
-from wrapper_ir.program import SymbolDef
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.ops import Provenance
+from wrapper_ir.ir.program import SymbolDef
+from wrapper_ir.ir.values import Value
 
 __all__ = ["Fact", "check_ranges", "define_from", "facts_of", "range_of", "sources_of"]
 

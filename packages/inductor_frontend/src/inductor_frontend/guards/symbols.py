@@ -15,7 +15,7 @@ from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.torch_patches.symbol_facts import symbol_hint, symbol_range
 from wrapper_ir.builder import FunctionBuilder
 from wrapper_ir.expr import Expr, Sym, SymKind
-from wrapper_ir.program import SymbolDef
+from wrapper_ir.ir.program import SymbolDef
 
 __all__ = ["Symbols"]
 

@@ -13,8 +13,8 @@ from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.record.events import CallKernel, DefineKernel
 from inductor_frontend.requirements import required_headers
-from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, ParamKind
-from wrapper_ir.types import CPU, DType
+from wrapper_ir.ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, ParamKind
+from wrapper_ir.ir.types import CPU, DType
 
 __all__ = ["CppDefinition", "cpp_definition"]
 

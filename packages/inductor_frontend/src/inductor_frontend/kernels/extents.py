@@ -8,11 +8,11 @@ from dataclasses import replace
 from inductor_frontend.record.events import BufferArg, LaunchArg
 from inductor_frontend.scope.scope import Scope
 from wrapper_ir.expr import Expr
-from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import AllocStorage, Arg, View, ZeroMode
-from wrapper_ir.structure import operands
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.ops import AllocStorage, Arg, View, ZeroMode
+from wrapper_ir.ir.structure import operands
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["clear_fresh", "extents_of"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from inductor_frontend.triton.definition import TritonDefinition
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     Choice,
     CppKernel,
     ForeignKernel,
@@ -18,9 +18,9 @@ from wrapper_ir.kernels import (
     Variant,
     merged_access,
 )
-from wrapper_ir.ops import Arg
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["MultiTable", "Part", "leading"]
 

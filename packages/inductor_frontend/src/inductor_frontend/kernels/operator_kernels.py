@@ -13,9 +13,9 @@ from inductor_frontend.kernels.multi_kernels import Part
 from inductor_frontend.operators.schemas import extern_def
 from inductor_frontend.record.events import OperatorChoice, written_arguments
 from inductor_frontend.scope.scope import Scope
-from wrapper_ir.kernels import Access, KernelParam, OperatorConstant, OperatorKernel, ParamKind
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.kernels import Access, KernelParam, OperatorConstant, OperatorKernel, ParamKind
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["OperatorKernels", "OperatorTable", "reordered", "to_constant"]
 

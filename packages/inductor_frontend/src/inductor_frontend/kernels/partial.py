@@ -10,10 +10,10 @@ from inductor_frontend.operators.schemas import extern_def
 from inductor_frontend.record.events import FinishReduction
 from inductor_frontend.scope.scope import Scope
 from wrapper_ir.expr import Bool, Int, mul
-from wrapper_ir.layout import is_contiguous
-from wrapper_ir.ops import Copy
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.layout import is_contiguous
+from wrapper_ir.ir.ops import Copy
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["finish_reduction"]
 

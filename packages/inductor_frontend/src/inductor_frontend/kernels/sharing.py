@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from wrapper_ir.kernels import Access
-from wrapper_ir.types import DType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.kernels import Access
+from wrapper_ir.ir.types import DType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["Passed", "Use", "uses_of"]
 

@@ -17,10 +17,10 @@ from inductor_frontend.operators.unbacked import define_unbacked
 from inductor_frontend.scope.arguments import own_arguments, to_arg
 from inductor_frontend.scope.memory import own_storage
 from inductor_frontend.scope.scope import Scope
-from wrapper_ir.ops import Arg, Copy
-from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import OpaqueType, ScalarType, TensorType, TupleType
-from wrapper_ir.values import Value, as_tensor
+from wrapper_ir.ir.ops import Arg, Copy
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.types import OpaqueType, ScalarType, TensorType, TupleType
+from wrapper_ir.ir.values import Value, as_tensor
 
 __all__ = [
     "call_alloc",

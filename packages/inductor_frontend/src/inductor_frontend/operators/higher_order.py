@@ -14,10 +14,10 @@ from torch._ops import HigherOrderOperator, OpOverload
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.operators.schemas import extern_def
 from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.ops import Arg
-from wrapper_ir.schemas import ExternDef, ExternTag
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.schemas import ExternDef, ExternTag
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["print_def", "random_def", "takes_operator"]
 

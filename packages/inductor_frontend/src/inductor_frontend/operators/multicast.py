@@ -6,7 +6,7 @@ from torch._inductor import ir
 from torch._ops import OpOverload
 
 from inductor_frontend.errors import ConversionError
-from wrapper_ir.symmetric_operators import needs_multicast
+from wrapper_ir.operators.symmetric import needs_multicast
 
 __all__ = ["refuse_multicast"]
 

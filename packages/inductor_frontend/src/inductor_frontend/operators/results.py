@@ -14,9 +14,9 @@ from inductor_frontend.scope.parameters import class_name
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.torch_patches._compat import OPAQUE_MULTI_OUTPUT
 from wrapper_ir.expr import SymKind
-from wrapper_ir.ops import AssertLayout
-from wrapper_ir.types import DType, OpaqueKind, OpaqueType, ScalarType, TensorType
-from wrapper_ir.values import Value, is_results, is_tensor
+from wrapper_ir.ir.ops import AssertLayout
+from wrapper_ir.ir.types import DType, OpaqueKind, OpaqueType, ScalarType, TensorType
+from wrapper_ir.ir.values import Value, is_results, is_tensor
 
 __all__ = ["allocated_output", "check_result", "multi_output", "output_type", "unpack_all", "unpack_number"]
 

@@ -12,12 +12,12 @@ from torch._ops import OpOverload
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.operators.python_operators import is_python_only
 from inductor_frontend.torch_patches._compat import is_effectful
-from wrapper_ir import symmetric_operators
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.expr import SymKind
-from wrapper_ir.schemas import ExternDef, ExternTag, parse_schema
-from wrapper_ir.symmetric_operators import needed_symmetric
-from wrapper_ir.types import ScalarType
+from wrapper_ir.ir.schemas import ExternDef, ExternTag, parse_schema
+from wrapper_ir.ir.types import ScalarType
+from wrapper_ir.operators import symmetric as symmetric_operators
+from wrapper_ir.operators.symmetric import needed_symmetric
 from wrapper_ir_torch import registered_symmetric
 
 __all__ = ["extern_def", "out_overload", "overload_of", "scalar_result"]

@@ -17,7 +17,6 @@ from torch.utils._pytree import SequenceKey
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.operators.results import unpack_all, unpack_number
 from inductor_frontend.scope.scope import Scope
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.expr import (
     Expr,
     Int,
@@ -38,8 +37,9 @@ from wrapper_ir.expr import (
     to_bool,
     where,
 )
-from wrapper_ir.program import SymbolDef
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.program import SymbolDef
+from wrapper_ir.ir.values import Value
 
 __all__ = ["assert_scalar", "define_unbacked", "dynamic_scalar", "select_offset", "slice_size"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wrapper_ir.overlap import Geometry, overlap
+from wrapper_ir.analysis.overlap import Geometry, overlap
 
 __all__ = ["donated_alone"]
 

@@ -14,9 +14,9 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.scope.shared_bytes import overlapping
 from wrapper_ir.builder import ProgramBuilder, tensor_type
-from wrapper_ir.program import Constant, Program
-from wrapper_ir.types import OpaqueKind, OpaqueType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.program import Constant, Program
+from wrapper_ir.ir.types import OpaqueKind, OpaqueType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["ConstantTable", "literals"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wrapper_ir.values import Value
+from wrapper_ir.ir.values import Value
 
 __all__ = ["Flight", "InFlightCollectives"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import torch
 from torch import fx
 
-from wrapper_ir.ops import UNKNOWN, Provenance
+from wrapper_ir.ir.ops import UNKNOWN, Provenance
 
 __all__ = ["ProvenanceReader"]
 

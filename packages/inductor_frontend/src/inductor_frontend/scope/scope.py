@@ -24,9 +24,9 @@ from inductor_frontend.scope.provenance import ProvenanceReader
 from inductor_frontend.scope.streams import Streams
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder
 from wrapper_ir.expr import Expr, Int, mul
-from wrapper_ir.ops import ViewMode
-from wrapper_ir.types import TensorType, Type
-from wrapper_ir.values import Value, as_tensor, is_storage
+from wrapper_ir.ir.ops import ViewMode
+from wrapper_ir.ir.types import TensorType, Type
+from wrapper_ir.ir.values import Value, as_tensor, is_storage
 
 __all__ = ["Callee", "Scope", "Shared"]
 

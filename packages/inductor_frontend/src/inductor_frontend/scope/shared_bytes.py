@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["SharedBytes", "overlapping"]
 

@@ -16,11 +16,11 @@ from torch._inductor import ir
 from inductor_frontend.errors import HookError
 from inductor_frontend.record.events import AlignInput, CallNode, CheckInput, Event, OnStream
 from inductor_frontend.scope.outer_streams import OuterStreams
-from wrapper_ir import ops
 from wrapper_ir.builder import FunctionBuilder
-from wrapper_ir.structure import operands, results
-from wrapper_ir.types import Device, OpaqueKind, OpaqueType, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.types import Device, OpaqueKind, OpaqueType, StorageType, TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["Streams", "is_order"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from wrapper_ir.agreement import allocation_ids
-from wrapper_ir.ops import AllocStorage
-from wrapper_ir.program import Program
-from wrapper_ir.structure import map_function
-from wrapper_ir.types import MemorySpace, StorageType
-from wrapper_ir.values import Value
+from wrapper_ir.artifact.agreement import allocation_ids
+from wrapper_ir.ir.ops import AllocStorage
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.structure import map_function
+from wrapper_ir.ir.types import MemorySpace, StorageType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["with_allocation_ids"]
 

@@ -16,11 +16,11 @@ from inductor_frontend.scope.arguments import to_arg
 from inductor_frontend.scope.constant_table import literals
 from inductor_frontend.scope.parameters import param_type
 from inductor_frontend.scope.scope import Callee, Scope
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import UNKNOWN, Arg, Copy
-from wrapper_ir.types import StorageType, TensorType, Type
-from wrapper_ir.values import Value, as_tensor
+from wrapper_ir.ir.ops import UNKNOWN, Arg, Copy
+from wrapper_ir.ir.types import StorageType, TensorType, Type
+from wrapper_ir.ir.values import Value, as_tensor
 
 __all__ = ["Operands", "conform", "copy", "make_callee"]
 

@@ -19,9 +19,9 @@ from inductor_frontend.scope.scope import Callee, Scope
 from inductor_frontend.torch_patches._compat import switch_of
 from inductor_frontend.translate.callees import Operands, conform, copy, make_callee
 from wrapper_ir.expr import Int
-from wrapper_ir.ops import Arg, CallSubgraph, Copy, Switch, WhileLoop
-from wrapper_ir.types import DType, TensorType
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.ir.ops import Arg, CallSubgraph, Copy, Switch, WhileLoop
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value, is_tensor
 
 __all__ = ["invoke_subgraph", "switch", "while_loop"]
 

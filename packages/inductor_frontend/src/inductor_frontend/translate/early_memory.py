@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Expr
-from wrapper_ir.ops import AllocStorage, CallExtern, Copy, Launch, Op, RecordEvent, View
-from wrapper_ir.program import Function, Program
-from wrapper_ir.types import StorageType, TensorType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import AllocStorage, CallExtern, Copy, Launch, Op, RecordEvent, View
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.types import StorageType, TensorType, Type
+from wrapper_ir.ir.values import Value
 
 __all__ = ["early_memory"]
 

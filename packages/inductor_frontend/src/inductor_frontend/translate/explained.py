@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.split_rule import ProductDecision
-from wrapper_ir.explain.choices import CHOICES, choices_json
-from wrapper_ir.explain.model import Candidate, Choice
-from wrapper_ir.program import Program
-from wrapper_ir.sources import SOURCES
+from wrapper_ir.artifact.choices import CHOICES, Candidate, Choice, choices_json
+from wrapper_ir.artifact.sources import SOURCES
+from wrapper_ir.ir.program import Program
 from wrapper_ir.text import print_program
 
 __all__ = [

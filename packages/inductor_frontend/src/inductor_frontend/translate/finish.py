@@ -5,11 +5,12 @@ from __future__ import annotations
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.translate.allocation_ids import with_allocation_ids
 from inductor_frontend.translate.early_memory import early_memory
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import Wait
-from wrapper_ir.passes import MoveArguments, SinkWaits
-from wrapper_ir.program import Program
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import Wait
+from wrapper_ir.ir.program import Program
 from wrapper_ir.verifier import verify
+from wrapper_ir_passes.cleanup.move_arguments import MoveArguments
+from wrapper_ir_passes.collectives.sink_waits import SinkWaits
 
 __all__ = ["finish"]
 

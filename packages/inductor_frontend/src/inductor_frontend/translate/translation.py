@@ -11,8 +11,8 @@ from inductor_frontend.record import events
 from inductor_frontend.scope.memory import alias, allocate, reuse
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.translate.nodes import call_node
-from wrapper_ir.ops import EnsureAligned, Provenance
-from wrapper_ir.values import as_tensor
+from wrapper_ir.ir.ops import EnsureAligned, Provenance
+from wrapper_ir.ir.values import as_tensor
 
 __all__ = ["translate"]
 

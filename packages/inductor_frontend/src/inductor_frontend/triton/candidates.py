@@ -15,7 +15,7 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import TUNER
 from inductor_frontend.triton.source import KernelSource, kernel_constant
-from wrapper_ir.kernels import TritonConfig
+from wrapper_ir.ir.kernels import TritonConfig
 
 __all__ = ["Candidates", "candidates_of", "to_config"]
 

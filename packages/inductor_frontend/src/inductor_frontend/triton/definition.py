@@ -14,8 +14,8 @@ from inductor_frontend.triton.candidates import candidates_of
 from inductor_frontend.triton.grids import grid_of, own_grids
 from inductor_frontend.triton.source import kernel_constant, read_source
 from wrapper_ir.expr import Int
-from wrapper_ir.kernels import Access, ConstantValue, Derivation, KernelParam, ParamKind, TritonKernel
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import Access, ConstantValue, Derivation, KernelParam, ParamKind, TritonKernel
+from wrapper_ir.ir.types import DType
 
 __all__ = ["TritonDefinition", "definition_of", "element_type"]
 

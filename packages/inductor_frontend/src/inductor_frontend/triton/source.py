@@ -11,8 +11,8 @@ from typing import Any
 from torch._inductor.runtime import hints
 
 from inductor_frontend.errors import ConversionError
-from wrapper_ir.kernels import ConstantValue, constant_fault
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import ConstantValue, constant_fault
+from wrapper_ir.ir.types import DType
 
 __all__ = ["KernelSource", "constant_value", "kernel_constant", "read_source"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from inductor_frontend.triton.definition import TritonDefinition
 from inductor_frontend.triton.source import constant_value, kernel_constant
 from wrapper_ir.expr import Expr, Int, Sym
-from wrapper_ir.kernels import ConstantValue, TritonConfig
+from wrapper_ir.ir.kernels import ConstantValue, TritonConfig
 
 __all__ = ["TEMPLATE", "merged_instances", "with_grid"]
 

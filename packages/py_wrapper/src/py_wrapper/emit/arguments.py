@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import wrapper_ir_runtime as runtime
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.literals import literal_text
 from py_wrapper.errors import EmitError
-from wrapper_ir import runtime
-from wrapper_ir.quoting import Namer, is_python_name
-from wrapper_ir.runtime.trees import tree_keys
-from wrapper_ir.signature import Parameter, ParameterKind, Signature, TreeKind, TreeSpec
+from wrapper_ir.ir.signature import Parameter, ParameterKind, Signature, TreeKind, TreeSpec
+from wrapper_ir.support.quoting import Namer, is_python_name
+from wrapper_ir_runtime.trees import tree_keys
 
 __all__ = ["Argument", "arguments_of", "head_of", "in_order"]
 

@@ -7,11 +7,11 @@ from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import targets
 from wrapper_ir.analysis.repeatable import DROPOUT, repeats_on
 from wrapper_ir.expr import Expr, Float, Int
-from wrapper_ir.lowering import steps
-from wrapper_ir.quoting import python_keyword, python_string
-from wrapper_ir.schemas import overload_path
-from wrapper_ir.types import Device, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.schemas import overload_path
+from wrapper_ir.ir.types import Device, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import python_keyword, python_string
+from wrapper_ir_lowering import steps
 
 __all__ = ["call_operator", "launch", "start_collective", "unpack", "wait"]
 

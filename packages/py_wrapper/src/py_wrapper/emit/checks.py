@@ -8,12 +8,12 @@ from dataclasses import astuple
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
-from wrapper_ir.inputs import NumberInput, TensorInput
-from wrapper_ir.layout import is_contiguous
-from wrapper_ir.lowering import steps
-from wrapper_ir.quoting import python_string
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.analysis.input_facts import NumberInput, TensorInput
+from wrapper_ir.ir.layout import is_contiguous
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import python_string
+from wrapper_ir_lowering import steps
 
 __all__ = [
     "check_alignment",

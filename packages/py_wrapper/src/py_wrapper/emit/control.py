@@ -5,11 +5,11 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import targets, tuple_text
-from wrapper_ir.lowering import FunctionPlan
-from wrapper_ir.lowering.steps import Call, Loop, Return, Switch
-from wrapper_ir.ops import Arg
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering import FunctionPlan
+from wrapper_ir_lowering.steps import Call, Loop, Return, Switch
 
 __all__ = ["call", "loop", "return_", "switch"]
 

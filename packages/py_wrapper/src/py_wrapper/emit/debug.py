@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from py_wrapper.emit.scope import FunctionScope
 from wrapper_ir.expr import Expr
-from wrapper_ir.lowering import steps
-from wrapper_ir.quoting import python_string
-from wrapper_ir.types import TensorType
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.support.quoting import python_string
+from wrapper_ir_lowering import steps
 
 __all__ = ["comment", "save_value", "show_line", "show_value"]
 

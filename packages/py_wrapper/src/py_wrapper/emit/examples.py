@@ -7,9 +7,9 @@ from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.names import namer
 from py_wrapper.emit.writer import Writer, tuple_text
 from wrapper_ir.expr import Expr, Sym, SymKind, to_python
-from wrapper_ir.program import SymbolDef
-from wrapper_ir.quoting import python_string
-from wrapper_ir.types import ScalarType, TensorType, Type
+from wrapper_ir.ir.program import SymbolDef
+from wrapper_ir.ir.types import ScalarType, TensorType, Type
+from wrapper_ir.support.quoting import python_string
 
 __all__ = ["write_examples"]
 

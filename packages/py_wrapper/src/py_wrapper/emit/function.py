@@ -10,11 +10,11 @@ from py_wrapper.emit.placement import on_stream
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.table import WRITERS
 from py_wrapper.emit.writer import WIDTH
-from wrapper_ir.emitted import LineOrigin
-from wrapper_ir.lowering import steps
-from wrapper_ir.lowering.steps import Step
-from wrapper_ir.ops import UNKNOWN, AllocStorage, Comment, Drop, Free, Op, Provenance, Return, Slot, View
-from wrapper_ir.quoting import python_docstring
+from wrapper_ir.ir.ops import UNKNOWN, AllocStorage, Comment, Drop, Free, Op, Provenance, Return, Slot, View
+from wrapper_ir.plugins.emitted import LineOrigin
+from wrapper_ir.support.quoting import python_docstring
+from wrapper_ir_lowering import steps
+from wrapper_ir_lowering.steps import Step
 
 __all__ = ["source_comment", "write_function"]
 

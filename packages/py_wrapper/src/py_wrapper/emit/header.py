@@ -9,11 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import WIDTH, Writer
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import KernelDef
-from wrapper_ir.ops import CallExtern, CollectiveStart, Launch
-from wrapper_ir.quoting import python_docstring
-from wrapper_ir.runtime.kernel_files import kernel_file_names
-from wrapper_ir.versions import TEXT
+from wrapper_ir.ir.kernels import KernelDef
+from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Launch
+from wrapper_ir.support.quoting import python_docstring
+from wrapper_ir.support.versions import TEXT
+from wrapper_ir_runtime.kernel_files import kernel_file_names
 
 __all__ = ["write_header"]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, tuple_text
-from wrapper_ir.inputs import Input, NumberInput
-from wrapper_ir.lowering.steps import CheckInputs, CheckStorages
-from wrapper_ir.quoting import python_string
+from wrapper_ir.analysis.input_facts import Input, NumberInput
+from wrapper_ir.support.quoting import python_string
+from wrapper_ir_lowering.steps import CheckInputs, CheckStorages
 
 __all__ = ["write_inputs", "write_storages"]
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from py_wrapper.emit.memory import window_text
 from py_wrapper.emit.scope import FunctionScope
-from wrapper_ir.lowering import steps
-from wrapper_ir.types import Type
-from wrapper_ir.values import Value, is_storage
+from wrapper_ir.ir.types import Type
+from wrapper_ir.ir.values import Value, is_storage
+from wrapper_ir_lowering import steps
 
 __all__ = ["write_lent_windows"]
 

@@ -6,9 +6,9 @@ import math
 
 from py_wrapper.errors import EmitError
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ops import Arg, Complex
-from wrapper_ir.quoting import python_string
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir.ir.ops import Arg, Complex
+from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir.support.quoting import python_string
 
 __all__ = ["key_text", "literal_text"]
 

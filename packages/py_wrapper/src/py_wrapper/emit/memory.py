@@ -6,9 +6,9 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
-from wrapper_ir.lowering import ConstantWindow, steps
-from wrapper_ir.quoting import python_string
-from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
+from wrapper_ir.ir.types import CPU, DType, MemoryKind, StorageType, TensorType
+from wrapper_ir.support.quoting import python_string
+from wrapper_ir_lowering import ConstantWindow, steps
 
 __all__ = [
     "align",

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 
+import wrapper_ir_runtime as runtime
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.names import namer
 from py_wrapper.native import is_symmetric, short_overload
 from py_wrapper.options import PyOptions
-from wrapper_ir import runtime
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
-from wrapper_ir.emitted import OpOrigins
-from wrapper_ir.lowering import FunctionPlan, Plan
-from wrapper_ir.ops import CallExtern
-from wrapper_ir.runtime.kernel_files import short_name
-from wrapper_ir.signature import TreeSpec
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import CallExtern
+from wrapper_ir.ir.signature import TreeSpec
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.emitted import OpOrigins
+from wrapper_ir_lowering import FunctionPlan, Plan
+from wrapper_ir_runtime.kernel_files import short_name
 
 __all__ = ["ModuleScope"]
 
@@ -97,7 +97,7 @@ class ModuleScope:
         return helper.value
 
     def runtime(self, name: str) -> str:
-        """The name of a function of `wrapper_ir.runtime`, which the module then imports."""
+        """The name of a function of `wrapper_ir_runtime`, which the module then imports."""
         self.runtime_names[name] = None
         return name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wrapper_ir.quoting import Namer, python_names
+from wrapper_ir.support.quoting import Namer, python_names
 
 __all__ = ["namer"]
 

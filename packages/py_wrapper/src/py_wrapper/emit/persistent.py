@@ -8,7 +8,7 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
-from wrapper_ir.types import CPU
+from wrapper_ir.ir.types import CPU
 
 __all__ = ["name_persistent", "write_new_buffers", "write_take"]
 

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
-from wrapper_ir.lowering import steps
-from wrapper_ir.quoting import python_attribute, python_string
+from wrapper_ir.support.quoting import python_attribute, python_string
+from wrapper_ir_lowering import steps
 
 __all__ = [
     "barrier",

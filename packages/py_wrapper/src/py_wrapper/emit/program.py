@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from py_wrapper.emit.examples import write_examples
 from py_wrapper.emit.function import write_function
@@ -15,13 +15,14 @@ from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.signature import write_forward
 from py_wrapper.emit.writer import Writer
 from py_wrapper.options import PyOptions
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.emitted import LineOrigin, OpOrigins
-from wrapper_ir.kernels import KernelDef, needed, source_of
-from wrapper_ir.lowering import FunctionPlan, LoweringOptions, lower
-from wrapper_ir.runtime.kernel_files import TABLE, kernel_file_names, kernel_table
-from wrapper_ir.schemas import ExternDef
+from wrapper_ir.ir.kernels import KernelDef, needed, source_of
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.plugins.emitted import LineOrigin, OpOrigins
+from wrapper_ir_lowering import FunctionPlan, LoweringOptions, lower
+from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
+from wrapper_ir_runtime.kernel_files import TABLE, kernel_file_names, kernel_table
 
 __all__ = ["EmittedModule", "emit_module"]
 
@@ -67,7 +68,7 @@ _CHECK_FILES = """\
 """
 _SCRIPT = """
 if __name__ == "__main__":
-    from wrapper_ir.runtime.script import run_script
+    from wrapper_ir_runtime.script import run_script
 
     run_script(globals(), torch)
 """
@@ -76,7 +77,11 @@ if __name__ == "__main__":
 def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | None = None) -> EmittedModule:
     """The module for an artifact. Raises VerificationError (WIR1nn) for a signature that does not fit the program,
     NotSupportedError (WIR91n), LoweringError (WIR24n), EmitError (PY1nn)."""
-    plan = lower(artifact, _lowering(options), analyses)
+    given = Analyses.of(artifact.program, analyses)
+    if options.persistent_buffers:
+        given = given.after(with_persistent_pools(artifact.program, given))
+        artifact = replace(artifact, program=given.program)
+    plan = lower(artifact, _lowering(options), given)
     scope = ModuleScope(plan, options, OpOrigins(artifact.program, plan.program))
     artifact = plan.artifact
     if plan.reads_files:

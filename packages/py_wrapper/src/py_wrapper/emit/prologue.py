@@ -10,13 +10,13 @@ from py_wrapper.emit.memory import constant_window
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.native import overload_text
-from wrapper_ir.emitted import LineOrigin
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.kernels import KernelDef
-from wrapper_ir.lowering import ConstantBytes, ConstantWindow
-from wrapper_ir.program import Constant
-from wrapper_ir.quoting import python_attribute, python_string
-from wrapper_ir.types import OpaqueType, TensorType
+from wrapper_ir.ir.kernels import KernelDef
+from wrapper_ir.ir.program import Constant
+from wrapper_ir.ir.types import OpaqueType, TensorType
+from wrapper_ir.plugins.emitted import LineOrigin
+from wrapper_ir.support.quoting import python_attribute, python_string
+from wrapper_ir_lowering import ConstantBytes, ConstantWindow
 
 __all__ = ["write_prologue"]
 
@@ -82,9 +82,9 @@ def _write_imports(scope: ModuleScope, uses_math: bool, out: Writer) -> None:
     out.line("import torch")
     names = sorted({"explain", "open_parts", *scope.runtime_names})
     if len(names) < 5:
-        out.items("from wrapper_ir.runtime import ", names, "")
+        out.items("from wrapper_ir_runtime import ", names, "")
     else:
-        with out.block("from wrapper_ir.runtime import ("):
+        with out.block("from wrapper_ir_runtime import ("):
             for name in names:
                 out.line(f"{name},")
         out.line(")")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, tuple_text
-from wrapper_ir.emitted import LineOrigin
-from wrapper_ir.lowering import FunctionPlan
-from wrapper_ir.quoting import python_string
+from wrapper_ir.plugins.emitted import LineOrigin
+from wrapper_ir.support.quoting import python_string
+from wrapper_ir_lowering import FunctionPlan
 
 __all__ = ["write_recorded"]
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from py_wrapper.emit.names import namer
 from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.errors import EmitError
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.expr import Expr, Sym, to_python
 from wrapper_ir.expr.width import stays_int64
-from wrapper_ir.lowering import FunctionPlan
-from wrapper_ir.lowering.state import op_place
-from wrapper_ir.ops import Arg, Complex
-from wrapper_ir.quoting import python_string
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat, ScalarType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.ops import Arg, Complex
+from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, ScalarType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import python_string
+from wrapper_ir_lowering import FunctionPlan
+from wrapper_ir_lowering.state import op_place
 
 if TYPE_CHECKING:
     from py_wrapper.emit.module import ModuleScope

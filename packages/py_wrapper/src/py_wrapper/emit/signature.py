@@ -1,7 +1,7 @@
 """Writes `forward`: the model's own arguments and results around the flat calling convention.
 
 The structures are known, so they are taken apart and put together by straight-line code; what is rare is left to the
-functions of `wrapper_ir.runtime` that the interpreter uses as well.
+functions of `wrapper_ir_runtime` that the interpreter uses as well.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ from py_wrapper.emit.literals import key_text, literal_text
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.names import namer
 from py_wrapper.emit.writer import Writer, targets, tuple_text
-from wrapper_ir.quoting import python_attribute, python_docstring, python_keyword, python_string
-from wrapper_ir.runtime import apart_leaves, gradient_leaves, refuse_unsupported
-from wrapper_ir.runtime.trees import tree_keys
-from wrapper_ir.signature import (
+from wrapper_ir.ir.signature import (
     ConstantOutput,
     InputOutput,
     InputView,
@@ -33,7 +30,10 @@ from wrapper_ir.signature import (
     WrappedOutput,
     WriteBackKind,
 )
-from wrapper_ir.types import TensorType
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.support.quoting import python_attribute, python_docstring, python_keyword, python_string
+from wrapper_ir_runtime import apart_leaves, gradient_leaves, refuse_unsupported
+from wrapper_ir_runtime.trees import tree_keys
 
 __all__ = ["write_forward"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from py_wrapper.emit.scope import FunctionScope
-from wrapper_ir.lowering.steps import Define
+from wrapper_ir_lowering.steps import Define
 
 __all__ = ["define"]
 

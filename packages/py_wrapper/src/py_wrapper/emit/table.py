@@ -7,8 +7,8 @@ from typing import Any
 
 from py_wrapper.emit import calls, checks, control, debug, memory, placement, symbolic
 from py_wrapper.emit.scope import FunctionScope
-from wrapper_ir.lowering import steps
-from wrapper_ir.lowering.steps import StepBase
+from wrapper_ir_lowering import steps
+from wrapper_ir_lowering.steps import StepBase
 
 __all__ = ["WRITERS"]
 

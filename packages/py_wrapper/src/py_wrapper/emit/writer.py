@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from wrapper_ir.emitted import LineOrigin
-from wrapper_ir.quoting import python_comment
+from wrapper_ir.plugins.emitted import LineOrigin
+from wrapper_ir.support.quoting import python_comment
 
 __all__ = ["WIDTH", "Writer", "targets", "tuple_text"]
 

@@ -17,9 +17,9 @@ from triton_runtime.tune.distance import distance
 from triton_runtime.tune.measure import Timer, attempt, measure
 from triton_runtime.tune.record import Entry
 from triton_runtime.tune.timing_cache import TimingCache
-from wrapper_ir.kernel_hash import multi_hash
-from wrapper_ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, source_of
-from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, source_of
+from wrapper_ir.json.kernel_hash import multi_hash
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["MultiLaunch", "nearest", "variant_keys"]
 

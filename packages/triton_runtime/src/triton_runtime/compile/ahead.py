@@ -9,8 +9,8 @@ from triton_runtime.compile.params import driver_params
 from triton_runtime.compile.service import CompileStats
 from triton_runtime.errors import CompileError
 from triton_runtime.protocols import Binary, Launchable
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import ImageKind, KernelBinary, TritonKernel
+from wrapper_ir.ir.kernels import ImageKind, KernelBinary, TritonKernel
+from wrapper_ir.json.kernel_hash import content_hash
 
 __all__ = ["compiled_ahead", "count_passed_over", "kernel_binary"]
 

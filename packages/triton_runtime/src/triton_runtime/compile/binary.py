@@ -7,9 +7,10 @@ from functools import partial
 
 from triton_runtime.protocols import Binary
 from wrapper_ir.errors import ParseError
-from wrapper_ir.json.decode import Json, dump, each, field, load, string
+from wrapper_ir.ir.kernels import LaunchFacts, TensorMap
+from wrapper_ir.json.decode import dump, each, field, load, string
 from wrapper_ir.json.records import decode, encode
-from wrapper_ir.kernels import LaunchFacts, TensorMap
+from wrapper_ir.support.json_value import Json
 
 __all__ = ["binary_from_bytes", "binary_to_bytes"]
 

@@ -13,8 +13,8 @@ from triton_runtime.compile.job import CompileJob, constants_of
 from triton_runtime.errors import CompileError, KernelError, TritonRuntimeError
 from triton_runtime.protocols import Binary
 from triton_runtime.source import load_function
-from wrapper_ir.kernels import LaunchFacts, Scratch, TensorMap
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import LaunchFacts, Scratch, TensorMap
+from wrapper_ir.ir.types import DType
 
 if TYPE_CHECKING:
     from triton.runtime.jit import JITFunction

@@ -14,10 +14,10 @@ from importlib import metadata
 
 from triton_runtime.binding import Binding, bind
 from triton_runtime.compile.target import capability
-from wrapper_ir.kernels import ConstantValue, ScalarConstant, TritonConfig, TritonKernel
-from wrapper_ir.program import Target
-from wrapper_ir.runtime.modules import module_hash
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import ConstantValue, ScalarConstant, TritonConfig, TritonKernel
+from wrapper_ir.ir.program import Target
+from wrapper_ir.ir.types import DType
+from wrapper_ir_runtime.modules import module_hash
 
 __all__ = ["CompileJob", "config_text", "imports", "make_job"]
 

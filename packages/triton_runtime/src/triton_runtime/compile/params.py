@@ -8,8 +8,8 @@ from typing import Final
 from triton_runtime.binding import Binding, BoundArgument
 from triton_runtime.errors import KernelError
 from triton_runtime.protocols import Binary
-from wrapper_ir.kernels import DriverParam, DriverParamKind, ParamKind, TensorMap
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import DriverParam, DriverParamKind, ParamKind, TensorMap
+from wrapper_ir.ir.types import DType
 
 __all__ = ["driver_params"]
 

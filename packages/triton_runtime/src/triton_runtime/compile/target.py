@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from triton_runtime.errors import CompileError
-from wrapper_ir.program import Target
+from wrapper_ir.ir.program import Target
 
 __all__ = ["capability"]
 

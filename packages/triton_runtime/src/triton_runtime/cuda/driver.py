@@ -20,9 +20,9 @@ from triton_runtime.errors import DriverError, KernelError
 from triton_runtime.protocols import Launchable
 from triton_runtime.settings import Settings, read_settings
 from wrapper_ir.errors import WirError
-from wrapper_ir.kernels import KernelBinary
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import KernelBinary
+from wrapper_ir.ir.types import Device
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["CudaDriver", "CudaOptions"]
 

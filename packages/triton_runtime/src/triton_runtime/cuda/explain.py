@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from triton_runtime.errors import DriverError, LaunchError
-from wrapper_ir.kernels import KernelParam, TritonKernel
-from wrapper_ir.types import Device
+from wrapper_ir.ir.kernels import KernelParam, TritonKernel
+from wrapper_ir.ir.types import Device
 
 __all__ = ["OUT_OF_MEMORY", "STICKY_HINT", "STICKY_STATUSES", "Explainer"]
 

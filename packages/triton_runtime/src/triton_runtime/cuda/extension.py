@@ -22,9 +22,9 @@ from typing import Any, Protocol, cast
 from triton_runtime.cuda.launcher_build import FLAGS, INCLUDED, PREBUILT, SOURCE, compile_command
 from triton_runtime.errors import DriverError
 from triton_runtime.settings import Settings
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.repeating import RepeatedOperator
-from wrapper_ir.store import open_cache
+from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir.plugins.repeating import RepeatedOperator
+from wrapper_ir_runtime.cache import open_cache
 
 __all__ = ["Extension", "Hooks", "load_extension"]
 

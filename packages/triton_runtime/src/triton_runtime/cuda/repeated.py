@@ -14,14 +14,14 @@ from typing import NoReturn
 from triton_runtime.cuda.explain import OUT_OF_MEMORY, STICKY_HINT, STICKY_STATUSES
 from triton_runtime.cuda.extension import Extension
 from triton_runtime.errors import LaunchError
-from wrapper_ir.repeating import Repeatable, RepeatedOperator
+from wrapper_ir.plugins.repeating import Repeatable, RepeatedOperator
 
 __all__ = ["OperatorRepeater"]
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorRepeater:
-    """See `wrapper_ir.repeating.OperatorRepeater`. `functions` are the addresses of `GRAPH_FUNCTIONS`; `device` is the ordinal, and
+    """See `wrapper_ir.plugins.repeating.OperatorRepeater`. `functions` are the addresses of `GRAPH_FUNCTIONS`; `device` is the ordinal, and
     torch's numbers of type and index; `stream` is where the current stream comes from, as `tensors.stream_source` says."""
 
     extension: Extension

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from triton_runtime.cuda.driver import CudaDriver
-from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["Step", "make_sequence"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from triton_runtime.errors import KernelError
-from wrapper_ir.kernels import DriverParam, DriverParamKind, TensorMap
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import DriverParam, DriverParamKind, TensorMap
+from wrapper_ir.ir.types import DType
 
 __all__ = ["Descriptor", "Slot", "SlotKind", "make_slots"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from triton_runtime.cuda.extension import Extension
 from triton_runtime.cuda.functions import STREAM_FUNCTION, TENSOR_FUNCTIONS, addresses
-from wrapper_ir.types import Device, DType
+from wrapper_ir.ir.types import Device, DType
 
 __all__ = [
     "current_device",

@@ -18,9 +18,9 @@ from triton_runtime.interp.rewrite import Rewriter
 from triton_runtime.interp.world import interpreting
 from triton_runtime.protocols import Launchable
 from triton_runtime.source import check_parameters, load_function
-from wrapper_ir.kernels import ParamKind, TritonKernel
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.types import Device, DType
+from wrapper_ir.ir.kernels import ParamKind, TritonKernel
+from wrapper_ir.ir.types import Device, DType
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["InterpreterDriver"]
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from wrapper_ir.kernels import KernelParam
+from wrapper_ir.ir.kernels import KernelParam
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 
 from wrapper_ir.expr import print_expr
-from wrapper_ir.kernels import ConstantValue, TritonConfig, TritonKernel
-from wrapper_ir.types import DType
+from wrapper_ir.ir.kernels import ConstantValue, TritonConfig, TritonKernel
+from wrapper_ir.ir.types import DType
 
 __all__ = ["config_key", "config_of", "neighbours", "with_config"]
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wrapper_ir.kernels import LaunchFacts, TritonConfig, TritonKernel
+from wrapper_ir.ir.kernels import LaunchFacts, TritonConfig, TritonKernel
 
 __all__ = ["MULTIPROCESSORS", "Multiprocessors", "scaled"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_runtime.tune.tuner import Tuner
-from wrapper_ir.kernels import TritonConfig, TritonKernel
-from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["TunedLaunch"]
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from triton_runtime.tune.measure import Timer
-from wrapper_ir.types import Device
+from wrapper_ir.ir.types import Device
 
 __all__ = ["TIMERS", "HostTimer", "StreamTimer", "timer_for"]
 

@@ -15,9 +15,9 @@ from triton_runtime.tune.decide import NOISE
 from triton_runtime.tune.measure import MeasureOptions, Timer, attempt, measure, reason
 from triton_runtime.tune.record import Entry, TuningKey
 from triton_runtime.tune.timing_cache import TimingCache
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import Derivation, TritonConfig, TritonKernel
-from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.ir.kernels import Derivation, TritonConfig, TritonKernel
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir.plugins.protocols import LoadedKernel
 
 __all__ = ["Derive", "LoadEach", "TuneOptions", "Tuner"]
 

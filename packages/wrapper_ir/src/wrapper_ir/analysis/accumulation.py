@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from wrapper_ir.expr import Int, expand, mul
-from wrapper_ir.layout import extent_bytes, numel
-from wrapper_ir.ops import CallExtern
-from wrapper_ir.structure import operands
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.ir.layout import extent_bytes, numel
+from wrapper_ir.ir.ops import CallExtern
+from wrapper_ir.ir.structure import operands
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value, is_tensor
 
 __all__ = ["accumulated"]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.accumulation import accumulated
+from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.layout import extent_bytes, numel
-from wrapper_ir.ops import AllocStorage, CallExtern, Copy, Free, Launch, Op, Slot, View, Wait, ZeroMode
-from wrapper_ir.program import Function
-from wrapper_ir.structure import operands
-from wrapper_ir.types import Device, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.layout import extent_bytes, numel
+from wrapper_ir.ir.ops import AllocStorage, CallExtern, Copy, Free, Launch, Op, Slot, View, Wait, ZeroMode
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import operands
+from wrapper_ir.ir.types import Device, StorageType, TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["Contents", "contents_of", "in_place_pairs"]
 

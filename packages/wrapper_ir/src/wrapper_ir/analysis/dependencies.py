@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import (
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import (
     AllocStorage,
     AssertFinite,
     AssertLayout,
@@ -23,9 +23,9 @@ from wrapper_ir.ops import (
     ViewMode,
     Wait,
 )
-from wrapper_ir.program import Function
-from wrapper_ir.structure import operands, results
-from wrapper_ir.values import Value
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.values import Value
 
 __all__ = ["Dependencies", "Step", "dependencies_of"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op
-from wrapper_ir.program import Function, Program
-from wrapper_ir.schemas import ExternTag
-from wrapper_ir.symmetric_operators import uses_workspace
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, Op
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.schemas import ExternTag
+from wrapper_ir.operators.symmetric import uses_workspace
 
 __all__ = ["groups_of", "sharing_groups", "sharing_ops"]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from wrapper_ir import ops
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.atoms import SizeOf, StrideOf
+from wrapper_ir.analysis.input_facts import Input, NumberInput, StorageInput, TensorInput, extent
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int, Sym
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.inputs import Input, NumberInput, StorageInput, TensorInput, extent
-from wrapper_ir.layout import is_contiguous
-from wrapper_ir.ops.check import asserted_layouts
-from wrapper_ir.program import Function, Program
-from wrapper_ir.signature import Signature
-from wrapper_ir.structure import is_used, operands
-from wrapper_ir.types import ScalarType, TensorType
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.atoms import SizeOf, StrideOf
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.layout import is_contiguous
+from wrapper_ir.ir.ops.check import asserted_layouts
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.signature import Signature
+from wrapper_ir.ir.structure import is_used, operands
+from wrapper_ir.ir.types import ScalarType, TensorType
+from wrapper_ir.ir.values import Value, is_tensor
 
 __all__ = ["InputChecks", "input_checks", "type_text"]
 

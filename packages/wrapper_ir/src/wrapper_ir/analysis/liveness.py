@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
-from wrapper_ir.aliasing import NO_ROOTS, Aliasing
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import CollectiveStart, Drop, Free, Op, Return, View, Wait
-from wrapper_ir.program import Function, Ownership
-from wrapper_ir.structure import operands, results
-from wrapper_ir.types import OpaqueType, TensorType, TupleType
-from wrapper_ir.values import Value
+from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import CollectiveStart, Drop, Free, Op, Return, View, Wait
+from wrapper_ir.ir.program import Function, Ownership
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.types import OpaqueType, TensorType, TupleType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["Liveness", "analyse_liveness", "moved_roots"]
 

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.contents import Contents, contents_of
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.operator_temporaries import temporary_bytes
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.ops import CallSubgraph, Free, Switch, WhileLoop
-from wrapper_ir.program import Function
-from wrapper_ir.structure import callees
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import CallSubgraph, Free, Switch, WhileLoop
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import callees
+from wrapper_ir.ir.values import Value
 
 __all__ = ["MemoryUse", "callee_use", "freed_at", "held_outside", "live_over", "memory_use", "temporaries"]
 

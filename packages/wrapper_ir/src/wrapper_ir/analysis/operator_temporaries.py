@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Bool, Expr
-from wrapper_ir.ops import CallExtern, Op
-from wrapper_ir.types import CPU, DType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import CallExtern, Op
+from wrapper_ir.ir.types import CPU, DType, TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["OPERATOR_TEMPORARIES", "temporary_bytes"]
 

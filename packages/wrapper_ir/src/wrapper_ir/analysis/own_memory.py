@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wrapper_ir import ops
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.kernels import KernelDef, MultiKernel, OperatorKernel
-from wrapper_ir.structure import callees
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.kernels import KernelDef, MultiKernel, OperatorKernel
+from wrapper_ir.ir.structure import callees
 
 __all__ = ["PRODUCTS", "foreign_memory", "function_foreign_memory"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import CollectiveStart, Slot, View, Wait
-from wrapper_ir.program import Function
-from wrapper_ir.types import StorageType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import CollectiveStart, Slot, View, Wait
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.types import StorageType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["RootOffset", "slot_places", "tensor_places"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import CallExtern
-from wrapper_ir.schemas import ExternTag
-from wrapper_ir.structure import operands, results
-from wrapper_ir.types import Device
-from wrapper_ir.values import device_of
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import CallExtern
+from wrapper_ir.ir.schemas import ExternTag
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.types import Device
+from wrapper_ir.ir.values import device_of
 
 __all__ = ["random_devices"]
 

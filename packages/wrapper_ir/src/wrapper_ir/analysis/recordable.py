@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wrapper_ir import ops
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.atoms import free_values, item_values
-from wrapper_ir.kernels import CppKernel
-from wrapper_ir.schemas import ExternTag
-from wrapper_ir.structure import operands, results
-from wrapper_ir.symmetric_operators import uses_workspace
-from wrapper_ir.types import CPU, ScalarType
-from wrapper_ir.values import Value, device_of, is_tensor
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.atoms import free_values, item_values
+from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir.ir.schemas import ExternTag
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.types import CPU, ScalarType
+from wrapper_ir.ir.values import Value, device_of, is_tensor
+from wrapper_ir.operators.symmetric import uses_workspace
 
 __all__ = ["Refusal", "communicates", "refusals"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.structure import callees
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.structure import callees
 
 __all__ = ["recorded_functions"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, WhileLoop
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Launch, WhileLoop
 
 __all__ = ["called_operators", "launched_kernels", "loop_bodies"]
 

@@ -12,16 +12,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from wrapper_ir import ops
-from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.own_memory import foreign_memory
 from wrapper_ir.analysis.recordable import communicates, refusals
 from wrapper_ir.expr import Expr
-from wrapper_ir.program import Function, Ownership
-from wrapper_ir.structure import callees, exprs, operands, results
-from wrapper_ir.types import Device, OpaqueType, StorageType, TensorType, TupleType, Type
-from wrapper_ir.values import Value, device_of
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.program import Function, Ownership
+from wrapper_ir.ir.structure import callees, exprs, operands, results
+from wrapper_ir.ir.types import Device, OpaqueType, StorageType, TensorType, TupleType, Type
+from wrapper_ir.ir.values import Value, device_of
 
 __all__ = ["Region", "RegionOptions", "Regions", "Split", "find_regions", "region_symbols"]
 

@@ -1,13 +1,13 @@
 """Operators that do nothing but launch kernels, which follow from their arguments and from settings of the tensor library.
 
-A runtime may launch these kernels again in place of a call (see `wrapper_ir.repeating.RepeatingRuntime`). Such an operator reads no
+A runtime may launch these kernels again in place of a call (see `wrapper_ir.plugins.repeating.RepeatingRuntime`). Such an operator reads no
 number from a tensor and draws no random number. Matrix products write their last argument; attention makes its results.
 """
 
 from __future__ import annotations
 
 from wrapper_ir.expr import Float, Int
-from wrapper_ir.types import Device
+from wrapper_ir.ir.types import Device
 
 __all__ = ["DROPOUT", "is_repeatable", "makes_results", "repeats_on"]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wrapper_ir.atoms import SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Number, evaluate
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import Define
-from wrapper_ir.program import Program
-from wrapper_ir.types import StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import SizeOf, StrideOf
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.ops import Define
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.types import StorageType, TensorType
+from wrapper_ir.ir.values import Value
 
 __all__ = ["Sizes", "declared_size"]
 

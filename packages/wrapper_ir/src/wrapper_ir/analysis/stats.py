@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import MemoryUse, memory_use
 from wrapper_ir.analysis.own_memory import function_foreign_memory
 from wrapper_ir.analysis.regions import RegionOptions, find_regions
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.collection import paused_collection
-from wrapper_ir.kernels import runtime_kind
-from wrapper_ir.program import Program
-from wrapper_ir.types import CPU
+from wrapper_ir.ir.kernels import runtime_kind
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.types import CPU
+from wrapper_ir.support.collection import paused_collection
 
 __all__ = ["ProgramStats", "program_stats", "shown_bytes"]
 

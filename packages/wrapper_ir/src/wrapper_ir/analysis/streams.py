@@ -6,9 +6,9 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import (
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import (
     AllocStorage,
     CallExtern,
     CollectiveStart,
@@ -21,9 +21,9 @@ from wrapper_ir.ops import (
     WaitEvent,
     ZeroMode,
 )
-from wrapper_ir.program import Function
-from wrapper_ir.structure import callees, operands, results
-from wrapper_ir.values import Value, device_of
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import callees, operands, results
+from wrapper_ir.ir.values import Value, device_of
 
 __all__ = ["NO_STREAM_ENDS", "StreamEnds", "Timeline", "crossing_streams", "stream_ends"]
 

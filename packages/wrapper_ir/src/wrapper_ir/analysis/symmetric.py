@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from wrapper_ir.atoms import values_in
-from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Op
-from wrapper_ir.schemas import ExternInfo
-from wrapper_ir.symmetric_operators import waits_for_all
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import values_in
+from wrapper_ir.ir.ops import Arg, CallExtern, CollectiveStart, Op
+from wrapper_ir.ir.schemas import ExternInfo
+from wrapper_ir.ir.values import Value
+from wrapper_ir.operators.symmetric import waits_for_all
 
 __all__ = ["lasting_arguments", "named_arguments", "named_arguments_as_given"]
 

@@ -169,7 +169,7 @@ class Expr:
 
 
 class Atom(Expr):
-    """What an expression reads from a value when the program runs. `wrapper_ir.atoms` has the classes, above the types of
+    """What an expression reads from a value when the program runs. `wrapper_ir.ir.atoms` has the classes, above the types of
     values, which have expressions."""
 
     __slots__ = ()

@@ -20,7 +20,7 @@ from wrapper_ir.expr.leaves import Float, Int
 from wrapper_ir.expr.operators import ADD, COMPARISONS, MUL, TRUEDIV, WHERE
 from wrapper_ir.expr.printer import LeafName, Printer, own_name
 from wrapper_ir.expr.spelling import Coercion, Level, Slot, Spelling
-from wrapper_ir.quoting import is_cpp_name
+from wrapper_ir.support.quoting import is_cpp_name
 
 __all__ = ["CPP_HELPERS", "to_cpp"]
 

@@ -1,4 +1,4 @@
-"""Nodes without operands: constants and symbols. Atoms, which look at a value, are in `wrapper_ir.atoms`."""
+"""Nodes without operands: constants and symbols. Atoms, which look at a value, are in `wrapper_ir.ir.atoms`."""
 
 from __future__ import annotations
 
@@ -101,6 +101,6 @@ CONSTANTS: Mapping[str, Expr] = {
 }
 """Constants that are written as words."""
 ATOM_WORDS = ("size", "stride", "offset", "item")
-"""What atoms are called in text; `wrapper_ir.atoms` has a class for each."""
+"""What atoms are called in text; `wrapper_ir.ir.atoms` has a class for each."""
 RESERVED_NAMES = frozenset((*ATOM_WORDS, *CONSTANTS, *OPERATORS.calls, *keyword.kwlist))
 """Names that a symbol cannot have, because the text form gives them a meaning."""

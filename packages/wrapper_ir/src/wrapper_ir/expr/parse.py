@@ -22,7 +22,7 @@ from wrapper_ir.expr.base import Expr, Operator, Operators, SymKind
 from wrapper_ir.expr.leaves import CONSTANTS, Float, Int, Sym
 from wrapper_ir.expr.operators import ADD, MUL, NOT, OPERATORS, POW
 from wrapper_ir.expr.spelling import Level
-from wrapper_ir.tokens import MAX_DEPTH, Cursor, Source, kind_of
+from wrapper_ir.support.tokens import MAX_DEPTH, Cursor, Source, kind_of
 
 __all__ = ["ExprParser"]
 
@@ -155,7 +155,7 @@ class ExprParser(Cursor):
 
     def atom(self, word: str) -> Expr | None:
         """The atom of this name, whose parenthesis has been read; None for another name, as all are here:
-        `wrapper_ir.atoms` knows atoms."""
+        `wrapper_ir.ir.atoms` knows atoms."""
         return None
 
     def _applied(self, name: str, args: list[Expr], start: int) -> Expr:

@@ -15,7 +15,7 @@ from wrapper_ir.expr.operators import POW
 from wrapper_ir.expr.printer import LeafName, Printer, own_name
 from wrapper_ir.expr.spelling import Level, Spelling
 from wrapper_ir.expr.width import is_open_power
-from wrapper_ir.quoting import is_python_name
+from wrapper_ir.support.quoting import is_python_name
 
 __all__ = ["to_python"]
 

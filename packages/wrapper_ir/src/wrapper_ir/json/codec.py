@@ -22,10 +22,10 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from wrapper_ir.ir.ops import FieldSpec, Role, Shape, fields_of, is_enum, tag_of
 from wrapper_ir.json.decode import (
     MAX_DEPTH,
     Fault,
-    Json,
     array,
     fault,
     integer,
@@ -36,7 +36,7 @@ from wrapper_ir.json.decode import (
     truth,
     within,
 )
-from wrapper_ir.ops import FieldSpec, Role, Shape, fields_of, is_enum, tag_of
+from wrapper_ir.support.json_value import Json
 
 __all__ = [
     "Codec",

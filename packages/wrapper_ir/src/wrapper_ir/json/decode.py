@@ -5,14 +5,14 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import NoReturn, ParamSpec, TypeAlias, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
 
 from wrapper_ir.errors import ParseError
+from wrapper_ir.support.json_value import Json
 
 __all__ = [
     "MAX_DEPTH",
     "Fault",
-    "Json",
     "array",
     "dump",
     "each",
@@ -29,7 +29,6 @@ __all__ = [
     "within",
 ]
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 T = TypeVar("T")
 P = ParamSpec("P")
 E = TypeVar("E", bound=enum.Enum)

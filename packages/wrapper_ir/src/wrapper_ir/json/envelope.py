@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wrapper_ir.json.codec import Schema
-from wrapper_ir.json.decode import Json, array, fault, field, obj, string
-from wrapper_ir.versions import Form
+from wrapper_ir.json.decode import array, fault, field, obj, string
+from wrapper_ir.support.json_value import Json
+from wrapper_ir.support.versions import Form
 
 __all__ = ["Envelope"]
 

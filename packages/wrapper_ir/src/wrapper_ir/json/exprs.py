@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
-from wrapper_ir.atoms import DIM_ATOMS, VALUE_ATOMS, DimAtom, ValueAtom
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import OPERATORS, Bool, Expr, Float, Int, Operators, Sym, SymKind
+from wrapper_ir.ir.atoms import DIM_ATOMS, VALUE_ATOMS, DimAtom, ValueAtom
+from wrapper_ir.ir.values import Value
 from wrapper_ir.json.codec import Schema, fixed_array, object_schema, ref
-from wrapper_ir.json.decode import MAX_DEPTH, Json, array, fault, integer, obj, string, truth
-from wrapper_ir.values import Value
+from wrapper_ir.json.decode import MAX_DEPTH, array, fault, integer, obj, string, truth
+from wrapper_ir.support.json_value import Json
 
 __all__ = ["ExprDecoder", "encode_expr", "encode_number", "expr_schemas"]
 

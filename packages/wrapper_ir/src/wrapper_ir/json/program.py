@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 from functools import partial
 
-from wrapper_ir.collection import paused_collection
-from wrapper_ir.json.decode import Json, dump, field, load
+from wrapper_ir.ir.ops import OPS, OpSet, Provenance
+from wrapper_ir.ir.program import Program, SymbolDef
+from wrapper_ir.ir.types import Type
+from wrapper_ir.json.decode import dump, field, load
 from wrapper_ir.json.envelope import Envelope
 from wrapper_ir.json.records import CODECS, Decoder, Encoder, codecs_of
-from wrapper_ir.ops import OPS, OpSet, Provenance
-from wrapper_ir.program import Program, SymbolDef
-from wrapper_ir.types import Type
-from wrapper_ir.versions import PROGRAM_JSON
+from wrapper_ir.support.collection import paused_collection
+from wrapper_ir.support.json_value import Json
+from wrapper_ir.support.versions import PROGRAM_JSON
 
 __all__ = ["PROGRAM_ENVELOPE", "decode_program", "from_json", "program_schema", "to_json"]
 

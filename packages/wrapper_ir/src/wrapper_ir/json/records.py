@@ -10,15 +10,16 @@ from functools import cache, partial
 from typing import TypeVar, get_args
 
 from wrapper_ir.expr import Expr, Float
+from wrapper_ir.ir.kernels import KernelDef, KernelNames, KernelParam
+from wrapper_ir.ir.ops import OPS, Arg, Complex, FieldSpec, Op, OpSet, Provenance, Role, misfit, tag_of
+from wrapper_ir.ir.program import Function, SymbolDef
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.types import MAX_RANK, Device, DType, Layout, MemoryFormat, TensorType, Type
+from wrapper_ir.ir.values import Value
 from wrapper_ir.json.codec import Codec, Codecs, Decode, Schema, array_of, keyed, object_schema, ref, union_of
-from wrapper_ir.json.decode import Json, fault, field, integer, obj, string, within
+from wrapper_ir.json.decode import fault, field, integer, obj, string, within
 from wrapper_ir.json.exprs import ExprDecoder, encode_expr, encode_number, expr_schemas
-from wrapper_ir.kernels import KernelDef, KernelNames, KernelParam
-from wrapper_ir.ops import OPS, Arg, Complex, FieldSpec, Op, OpSet, Provenance, Role, misfit, tag_of
-from wrapper_ir.program import Function, SymbolDef
-from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import MAX_RANK, Device, DType, Layout, MemoryFormat, TensorType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.support.json_value import Json
 
 __all__ = ["CODECS", "Decoder", "Encoder", "codecs_of", "decode", "decode_kernel", "encode", "encode_kernel"]
 

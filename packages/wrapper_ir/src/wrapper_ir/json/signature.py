@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from wrapper_ir.json.decode import Json, dump, load
+from wrapper_ir.ir.signature import Signature
+from wrapper_ir.json.decode import dump, load
 from wrapper_ir.json.envelope import Envelope
 from wrapper_ir.json.records import CODECS, Decoder, Encoder
-from wrapper_ir.signature import Signature
-from wrapper_ir.versions import SIGNATURE_JSON
+from wrapper_ir.support.json_value import Json
+from wrapper_ir.support.versions import SIGNATURE_JSON
 
 __all__ = ["SIGNATURE_ENVELOPE", "signature_from_json", "signature_schema", "signature_to_json"]
 

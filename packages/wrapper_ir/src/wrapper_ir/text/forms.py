@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Generic, Never, TypeAlias, TypeVar
 
 from wrapper_ir.expr import Expr, print_expr
-from wrapper_ir.kernels import ConstantValue, OperatorConstant, ParamKind, ScalarConstant
-from wrapper_ir.ops import Arg, Role, tag_of
-from wrapper_ir.quoting import quote, symbol_name, target_name, value_name
+from wrapper_ir.ir.kernels import ConstantValue, OperatorConstant, ParamKind, ScalarConstant
+from wrapper_ir.ir.ops import Arg, Role, tag_of
+from wrapper_ir.ir.types import Device, DType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import quote, symbol_name, target_name, value_name
+from wrapper_ir.support.tokens import BLOCK
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.printer_types import TypePrinter, device_text
-from wrapper_ir.tokens import BLOCK
-from wrapper_ir.types import Device, DType, Type
-from wrapper_ir.values import Value
 
 __all__ = [
     "BY_NAME",

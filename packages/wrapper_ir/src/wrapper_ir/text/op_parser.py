@@ -6,16 +6,26 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from wrapper_ir.atoms import AtomParser
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Float, Int, Sym
-from wrapper_ir.kernels import KernelNames, KernelParam
-from wrapper_ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ops import UNKNOWN, Arg, Complex, OpSet, Provenance
-from wrapper_ir.program import SymbolDef
-from wrapper_ir.tokens import MAX_DEPTH, Source, kind_of
-from wrapper_ir.types import CPU, MAX_RANK, Device, DType, Layout, MemoryFormat, StorageType, TensorType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import AtomParser
+from wrapper_ir.ir.kernels import KernelNames, KernelParam
+from wrapper_ir.ir.layout import contiguous_strides, extent_bytes
+from wrapper_ir.ir.ops import UNKNOWN, Arg, Complex, OpSet, Provenance
+from wrapper_ir.ir.program import SymbolDef
+from wrapper_ir.ir.types import (
+    CPU,
+    MAX_RANK,
+    Device,
+    DType,
+    Layout,
+    MemoryFormat,
+    StorageType,
+    TensorType,
+    Type,
+)
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.tokens import MAX_DEPTH, Source, kind_of
 
 __all__ = ["OpParser"]
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Never, TypeVar, cast
 
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import (
+from wrapper_ir.ir.ops import (
     OPS,
     AllocStorage,
     AssertLayout,
@@ -22,14 +22,14 @@ from wrapper_ir.ops import (
     is_two_way,
     per_class,
 )
-from wrapper_ir.quoting import value_name
+from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, MemorySpace, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import value_name
+from wrapper_ir.support.tokens import kind_of
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.parts import Writer
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.syntax import Fields, Syntax, compile_syntax, syntax_of
-from wrapper_ir.tokens import kind_of
-from wrapper_ir.types import DEFAULT_ALIGNMENT, MemorySpace, StorageType, TensorType
-from wrapper_ir.values import Value
 
 __all__ = ["ALLOC", "COND", "alloc_text", "line_writer", "op_text", "op_words", "read_op"]
 

@@ -6,18 +6,18 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import get_args
 
-from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ParseError
-from wrapper_ir.kernels import KernelDef
-from wrapper_ir.ops import OPS, UNKNOWN, OpBase, OpSet, Provenance
-from wrapper_ir.program import Constant, Function, Program, SymbolDef, Target
-from wrapper_ir.schemas import ExternDef
+from wrapper_ir.ir.kernels import KernelDef
+from wrapper_ir.ir.ops import OPS, UNKNOWN, OpBase, OpSet, Provenance
+from wrapper_ir.ir.program import Constant, Function, Program, SymbolDef, Target
+from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir.ir.types import TensorType, Type
+from wrapper_ir.support.collection import paused_collection
+from wrapper_ir.support.tokens import Source
+from wrapper_ir.support.versions import TEXT
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.ops import op_words, read_op
 from wrapper_ir.text.syntax import Fields, record_form, syntax_of
-from wrapper_ir.tokens import Source
-from wrapper_ir.types import TensorType, Type
-from wrapper_ir.versions import TEXT
 
 __all__ = ["parse_program"]
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Never
 
-from wrapper_ir.ops import FieldSpec
+from wrapper_ir.ir.ops import FieldSpec
+from wrapper_ir.ir.types import Type
+from wrapper_ir.ir.values import Value
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.printer_types import TypePrinter
-from wrapper_ir.types import Type
-from wrapper_ir.values import Value
 
 __all__ = ["BREAK", "Fields", "Part", "Reader", "Writer", "first_starts", "literal", "optional", "sequence"]
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
-from wrapper_ir.ops import UNKNOWN, AllocStorage, Op, Provenance
-from wrapper_ir.program import Function, Program, Target
-from wrapper_ir.quoting import value_name
+from wrapper_ir.ir.ops import UNKNOWN, AllocStorage, Op, Provenance
+from wrapper_ir.ir.program import Function, Program, Target
+from wrapper_ir.ir.types import TensorType, Type
+from wrapper_ir.support.quoting import value_name
+from wrapper_ir.support.versions import TEXT
 from wrapper_ir.text.ops import alloc_text, line_writer, op_text
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.syntax import compile_syntax, syntax_of
-from wrapper_ir.types import TensorType, Type
-from wrapper_ir.versions import TEXT
 
 __all__ = [
     "PrintedLine",

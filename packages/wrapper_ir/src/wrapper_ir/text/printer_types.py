@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from wrapper_ir.expr import Expr, print_expr
-from wrapper_ir.layout import extent_bytes, is_contiguous
-from wrapper_ir.ops import Arg, Complex, tag_of
-from wrapper_ir.quoting import plain_name, quote, value_name
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat, TensorType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.ir.layout import extent_bytes, is_contiguous
+from wrapper_ir.ir.ops import Arg, Complex, tag_of
+from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, TensorType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import plain_name, quote, value_name
 
 __all__ = ["ARGUMENT_WORDS", "TypePrinter", "device_text"]
 

@@ -21,17 +21,17 @@ from typing import Generic, TypeVar, get_args, get_origin
 
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.kernels import KernelDef, KernelParam
-from wrapper_ir.layout import slot_alignment
-from wrapper_ir.ops import FieldSpec, OpBase, OpSpec, Role, Shape, fields_of, is_enum, op_spec, per_class
-from wrapper_ir.quoting import value_name
+from wrapper_ir.ir.kernels import KernelDef, KernelParam
+from wrapper_ir.ir.layout import slot_alignment
+from wrapper_ir.ir.ops import FieldSpec, OpBase, OpSpec, Role, Shape, fields_of, is_enum, op_spec, per_class
+from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, StorageType
+from wrapper_ir.ir.values import Value, is_storage
+from wrapper_ir.support.quoting import value_name
 from wrapper_ir.text import forms
 from wrapper_ir.text.forms import FieldForm, Form
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.parts import BREAK, Fields, Part, Reader, first_starts, literal, optional, sequence
 from wrapper_ir.text.printer_types import TypePrinter
-from wrapper_ir.types import DEFAULT_ALIGNMENT, StorageType
-from wrapper_ir.values import Value, is_storage
 
 __all__ = ["Fields", "Syntax", "compile_syntax", "form_of", "record_form", "syntax_of"]
 

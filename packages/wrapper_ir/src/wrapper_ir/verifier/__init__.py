@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import Diagnostic, VerificationError
-from wrapper_ir.ops import OPS, OpSet
-from wrapper_ir.program import Program
+from wrapper_ir.ir.ops import OPS, OpSet
+from wrapper_ir.ir.program import Program
+from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.verifier.rules import RULES, Rule
 from wrapper_ir.verifier.signature import check_signature, require_signature
 from wrapper_ir.verifier.signature_rules import SIGNATURE_RULES

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from wrapper_ir.aliasing import Aliasing
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.aliasing import Aliasing
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int, prove_eq
-from wrapper_ir.layout import extent_elements, is_contiguous, numel
-from wrapper_ir.ops import OpBase
-from wrapper_ir.program import Function
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.layout import extent_elements, is_contiguous, numel
+from wrapper_ir.ir.ops import OpBase
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.obligations import Claim, Obligation, Obligations, Size, Verdict
 from wrapper_ir.verifier.proofs import Proofs

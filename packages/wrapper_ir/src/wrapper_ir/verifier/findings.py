@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wrapper_ir.errors import Diagnostic
-from wrapper_ir.program import Function, Program
+from wrapper_ir.ir.program import Function, Program
 from wrapper_ir.verifier.rules import RULES
 
 __all__ = ["Finding", "Findings"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import gcd
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     Expr,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from wrapper_ir.atoms import values_in
 from wrapper_ir.expr import Bool, Expr, Float, Int
-from wrapper_ir.ops import FieldSpec, Op, OpBase, op_spec, per_class
-from wrapper_ir.values import Value
+from wrapper_ir.ir.atoms import values_in
+from wrapper_ir.ir.ops import FieldSpec, Op, OpBase, op_spec, per_class
+from wrapper_ir.ir.values import Value
 
 __all__ = ["Scanned", "scan"]
 

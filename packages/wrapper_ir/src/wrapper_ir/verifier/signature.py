@@ -10,14 +10,14 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import Diagnostic, VerificationError
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ops import Arg, Complex, FunctionSummary
-from wrapper_ir.program import Ownership
-from wrapper_ir.signature import (
+from wrapper_ir.ir.ops import Arg, Complex, FunctionSummary
+from wrapper_ir.ir.program import Ownership
+from wrapper_ir.ir.signature import (
     ConstantOutput,
     InputOutput,
     InputView,
@@ -33,7 +33,7 @@ from wrapper_ir.signature import (
     WrappedOutput,
     WriteBackKind,
 )
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat, TensorType
+from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, TensorType
 from wrapper_ir.verifier.signature_rules import SIGNATURE_RULES
 from wrapper_ir.verifier.signature_types import misfits
 

@@ -9,7 +9,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from wrapper_ir.signature import Signature
+from wrapper_ir.ir.signature import Signature
 
 __all__ = ["misfits"]
 

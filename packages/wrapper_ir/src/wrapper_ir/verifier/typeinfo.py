@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.expr.arithmetic import fits_int64, shown
-from wrapper_ir.layout import extent_bytes
-from wrapper_ir.types import StorageType, TensorType, Type
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.types import StorageType, TensorType, Type
 from wrapper_ir.verifier.obligations import Size, as_size
 
 __all__ = ["TypeInfo", "TypeTable"]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.sizes import declared_size
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.ops import OPS, AssertExpr, Define, OpBase, OpSet
-from wrapper_ir.program import Function
+from wrapper_ir.ir.ops import OPS, AssertExpr, Define, OpBase, OpSet
+from wrapper_ir.ir.program import Function
 from wrapper_ir.verifier.checks import (
     FIRST,
     SECOND,

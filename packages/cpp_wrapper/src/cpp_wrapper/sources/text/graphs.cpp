@@ -1,6 +1,6 @@
 // Recordings: when they are made, for which arguments, and what a call gets of them.
 //
-// As `wrapper_ir.runtime.Recorded`, but for what belongs to one call at a time here: a set of recordings is taken by a call, and
+// As `wrapper_ir_runtime.Recorded`, but for what belongs to one call at a time here: a set of recordings is taken by a call, and
 // belongs to one stream, so that nothing is locked and replays are in order.
 #include "graphs.h"
 

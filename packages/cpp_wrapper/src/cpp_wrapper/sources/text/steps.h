@@ -68,7 +68,7 @@ void expect_apart(Tensor tensor, Tensor other, const char* name, const char* oth
 void check_finite(Tensor tensor, const char* name, const char* message);
 /// A line to standard output.
 void show_line(const char* text);
-/// The title, then a number, or a tensor of this element type, as `wrapper_ir.tensor_text` writes them.
+/// The title, then a number, or a tensor of this element type, as `wrapper_ir_runtime.tensor_text` writes them.
 void show(const char* title, Int value);
 void show(const char* title, double value);
 void show(const char* title, bool value);

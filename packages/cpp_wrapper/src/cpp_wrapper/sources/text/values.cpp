@@ -1,4 +1,4 @@
-// Values for readers: lines as `wrapper_ir.tensor_text` writes them, digit by digit, and safetensors files. No streams and no
+// Values for readers: lines as `wrapper_ir_runtime.tensor_text` writes them, digit by digit, and safetensors files. No streams and no
 // locale: numbers are written by snprintf, and its decimal point replaced.
 #include "steps.h"
 
@@ -175,7 +175,7 @@ std::string text_of(const Numbers& numbers, int64_t i) {
   return numbers.type->parts == 1 ? real : complex_text(real, element_text(numbers.imaginary(i), kind));
 }
 
-/// Nested lists in lines, as `_rows` of `wrapper_ir.tensor_text.lines`.
+/// Nested lists in lines, as `_rows` of `wrapper_ir_runtime.tensor_text.lines`.
 std::vector<std::string> rows(const int64_t* sizes, int64_t rank, const std::string*& next) {
   if (rank == 0) return {*next++};
   int64_t count = 1;
@@ -196,7 +196,7 @@ std::vector<std::string> rows(const int64_t* sizes, int64_t rank, const std::str
   return lines;
 }
 
-// --- statistics, in the order that `wrapper_ir.tensor_text.summary` states
+// --- statistics, in the order that `wrapper_ir_runtime.tensor_text.summary` states
 
 /// The sum of a block: halves are added until one number is left.
 double block_sum(std::vector<double>& part) {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from wrapper_ir import ops
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
-from wrapper_ir.layout import may_have_item
-from wrapper_ir.program import Function, Ownership
-from wrapper_ir.structure import call_args
-from wrapper_ir.types import Device, DType, ScalarType, StorageType, TensorType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.layout import may_have_item
+from wrapper_ir.ir.program import Function, Ownership
+from wrapper_ir.ir.structure import call_args
+from wrapper_ir.ir.types import Device, DType, ScalarType, StorageType, TensorType, Type
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Claim, Verdict
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.ops import CollectiveStart, Free, Op, Wait
-from wrapper_ir.types import StorageType
-from wrapper_ir.values import Value
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.ir.ops import CollectiveStart, Free, Op, Wait
+from wrapper_ir.ir.types import StorageType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Collectives"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from wrapper_ir.ops import Op, describe, op_spec
-from wrapper_ir.program import Ownership, Param
-from wrapper_ir.types import OpaqueType, ScalarType, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Op, describe, op_spec
+from wrapper_ir.ir.program import Ownership, Param
+from wrapper_ir.ir.types import OpaqueType, ScalarType, StorageType, TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler
 
 __all__ = ["Definitions"]

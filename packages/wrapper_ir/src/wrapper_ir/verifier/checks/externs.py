@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.accumulation import accumulated
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import SchemaError
-from wrapper_ir.library_operators import rebinds
-from wrapper_ir.operators import called_names
-from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack
-from wrapper_ir.schemas import ExternInfo, SchemaArg, parse_schema
-from wrapper_ir.symmetric_operators import missing_symmetric
-from wrapper_ir.types import TensorType, TupleType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg, CallExtern, CollectiveStart, Unpack
+from wrapper_ir.ir.schemas import ExternInfo, SchemaArg, parse_schema
+from wrapper_ir.ir.types import TensorType, TupleType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.operators.library import rebinds
+from wrapper_ir.operators.policy import called_names
+from wrapper_ir.operators.symmetric import missing_symmetric
 from wrapper_ir.verifier.checks.fitting import fits, result_kinds
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.findings import Findings

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 
 from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.ops import Arg, Complex
-from wrapper_ir.types import (
+from wrapper_ir.ir.ops import Arg, Complex
+from wrapper_ir.ir.types import (
     Device,
     DType,
     Layout,
@@ -23,7 +23,7 @@ from wrapper_ir.types import (
     TensorType,
     Type,
 )
-from wrapper_ir.values import Value
+from wrapper_ir.ir.values import Value
 
 __all__ = ["fits", "result_kinds"]
 

@@ -7,11 +7,11 @@ has no elements, which a run checks where only a run can tell.
 
 from __future__ import annotations
 
-from wrapper_ir import ops
-from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.kernels import Access
-from wrapper_ir.types import StorageType
-from wrapper_ir.values import Value
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.kernels import Access
+from wrapper_ir.ir.types import StorageType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, sizes_of
 from wrapper_ir.verifier.obligations import Claim
 

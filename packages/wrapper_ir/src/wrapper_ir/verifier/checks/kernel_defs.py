@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     MAX_GRID,
     Access,
     ConstantValue,

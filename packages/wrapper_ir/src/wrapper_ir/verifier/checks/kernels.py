@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import gcd
 
-from wrapper_ir.alignment import Pointer, analyse_alignment
+from wrapper_ir.analysis.alignment import Pointer, analyse_alignment
 from wrapper_ir.expr import Expr, Float, Int, Sym, SymKind, add, print_expr, sub, substitute
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     MAX_GRID,
     CppKernel,
     ForeignKernel,
@@ -17,10 +17,10 @@ from wrapper_ir.kernels import (
     ParamKind,
     TritonKernel,
 )
-from wrapper_ir.layout import is_layout_extent
-from wrapper_ir.ops import DebugValue, Launch
-from wrapper_ir.types import Device, ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.layout import is_layout_extent
+from wrapper_ir.ir.ops import DebugValue, Launch
+from wrapper_ir.ir.types import Device, ScalarType, TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
 from wrapper_ir.verifier.inequalities import terms_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size

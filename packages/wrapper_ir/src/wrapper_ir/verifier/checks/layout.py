@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wrapper_ir import ops
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops.check import asserted_layouts
-from wrapper_ir.types import DEFAULT_ALIGNMENT, Device, StorageType, TensorType, allocator_alignment
-from wrapper_ir.values import Value
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.ops.check import asserted_layouts
+from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, Device, StorageType, TensorType, allocator_alignment
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from wrapper_ir import ops
-from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.types import OpaqueType, StorageType, TensorType, TupleType
-from wrapper_ir.values import Value
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.types import OpaqueType, StorageType, TensorType, TupleType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Lifetimes"]

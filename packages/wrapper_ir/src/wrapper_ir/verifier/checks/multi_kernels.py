@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from wrapper_ir.kernels import (
+from wrapper_ir.ir.kernels import (
     Choice,
     KernelDef,
     KernelParam,

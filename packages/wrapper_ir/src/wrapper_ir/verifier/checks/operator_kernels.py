@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wrapper_ir.errors import SchemaError
-from wrapper_ir.kernels import OperatorKernel, ParamKind
-from wrapper_ir.library_operators import rebinds
-from wrapper_ir.operators import called_names
-from wrapper_ir.schemas import parse_schema
-from wrapper_ir.symmetric_operators import needed_symmetric
+from wrapper_ir.ir.kernels import OperatorKernel, ParamKind
+from wrapper_ir.ir.schemas import parse_schema
+from wrapper_ir.operators.library import rebinds
+from wrapper_ir.operators.policy import called_names
+from wrapper_ir.operators.symmetric import needed_symmetric
 
 __all__ = ["operator_faults"]
 

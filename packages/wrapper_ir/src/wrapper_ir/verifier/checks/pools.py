@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import gcd
 
-from wrapper_ir import ops
 from wrapper_ir.expr import Expr, Int, Monomial
-from wrapper_ir.layout import slot_alignment
-from wrapper_ir.structure import call_args
-from wrapper_ir.types import StorageType
-from wrapper_ir.values import Value
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.layout import slot_alignment
+from wrapper_ir.ir.structure import call_args
+from wrapper_ir.ir.types import StorageType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.inequalities import terms_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.program import Constant, SymbolDef
-from wrapper_ir.types import OpaqueKind, OpaqueType, TensorType
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.program import Constant, SymbolDef
+from wrapper_ir.ir.types import OpaqueKind, OpaqueType, TensorType
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.typeinfo import TypeTable
 

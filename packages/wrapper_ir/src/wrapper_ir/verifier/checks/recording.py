@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from wrapper_ir import ops
 from wrapper_ir.analysis.recordable import refusals
 from wrapper_ir.analysis.recorded import recorded_functions
-from wrapper_ir.program import Ownership
-from wrapper_ir.types import CPU, Device
-from wrapper_ir.values import Value, device_of, is_tensor
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.program import Ownership
+from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir.ir.values import Value, device_of, is_tensor
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Recording"]

@@ -7,8 +7,8 @@ memory, and a kernel would write where anything may be.
 from __future__ import annotations
 
 from wrapper_ir.expr import Expr
-from wrapper_ir.ops import Op, ResizeStorage, SetStorage, View
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Op, ResizeStorage, SetStorage, View
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, sizes_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wrapper_ir.ops import MAX_SCOPES, EnterMemoryPool, EnterProfile, ExitScope
-from wrapper_ir.types import CPU
+from wrapper_ir.ir.ops import MAX_SCOPES, EnterMemoryPool, EnterProfile, ExitScope
+from wrapper_ir.ir.types import CPU
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
 __all__ = ["Scopes"]

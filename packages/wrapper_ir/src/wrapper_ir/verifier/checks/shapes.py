@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from wrapper_ir.expr import Bool, Expr, Int, mul
-from wrapper_ir.ops import Arg, CallExtern
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg, CallExtern
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, Handlers
 from wrapper_ir.verifier.obligations import Claim
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op, Unpack, View
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, Op, Unpack, View
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Claim
 from wrapper_ir.verifier.proofs import shown

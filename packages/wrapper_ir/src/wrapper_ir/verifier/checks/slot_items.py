@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import slot_places
-from wrapper_ir.ops import Arg, CallSubgraph, Slot, Switch, View, WhileLoop
-from wrapper_ir.program import Function
-from wrapper_ir.structure import call_args, callees
-from wrapper_ir.types import StorageType
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import Arg, CallSubgraph, Slot, Switch, View, WhileLoop
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import call_args, callees
+from wrapper_ir.ir.types import StorageType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Size, as_size
 from wrapper_ir.verifier.proofs import shown

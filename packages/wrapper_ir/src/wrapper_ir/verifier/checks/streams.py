@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from wrapper_ir import ops
-from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.overlap import Geometry, overlap
 from wrapper_ir.analysis.places import RootOffset, slot_places, tensor_places
 from wrapper_ir.analysis.streams import NO_STREAM_ENDS, StreamEnds, Timeline, stream_ends
 from wrapper_ir.expr import Int
-from wrapper_ir.overlap import Geometry, overlap
-from wrapper_ir.structure import callees, results
-from wrapper_ir.types import Device, OpaqueType, TensorType
-from wrapper_ir.values import Value, device_of
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.structure import callees, results
+from wrapper_ir.ir.types import Device, OpaqueType, TensorType
+from wrapper_ir.ir.values import Value, device_of
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Streams"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr
-from wrapper_ir.ops import Return
-from wrapper_ir.program import Function
-from wrapper_ir.structure import callees, calling_ops
-from wrapper_ir.values import Value, is_storage
+from wrapper_ir.ir.ops import Return
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import callees, calling_ops
+from wrapper_ir.ir.values import Value, is_storage
 from wrapper_ir.verifier.facts import Check, Handlers
 from wrapper_ir.verifier.findings import Findings
 

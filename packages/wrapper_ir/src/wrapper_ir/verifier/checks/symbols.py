@@ -3,16 +3,16 @@ in `define` only."""
 
 from __future__ import annotations
 
-from wrapper_ir import ops
-from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf, free_values
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
 from wrapper_ir.expr.partial import without_value
 from wrapper_ir.expr.ranges import bounds
 from wrapper_ir.expr.width import width
-from wrapper_ir.layout import may_have_item
-from wrapper_ir.structure import call_args, callees
-from wrapper_ir.types import ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf, free_values
+from wrapper_ir.ir.layout import may_have_item
+from wrapper_ir.ir.structure import call_args, callees
+from wrapper_ir.ir.types import ScalarType, TensorType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Symbols"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wrapper_ir import ops
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.structure import callees, calling_ops
-from wrapper_ir.types import MemorySpace, StorageType
-from wrapper_ir.values import Value
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.structure import callees, calling_ops
+from wrapper_ir.ir.types import MemorySpace, StorageType
+from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
 __all__ = ["Symmetric"]

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import slot_places, tensor_places
 from wrapper_ir.analysis.symmetric import lasting_arguments, named_arguments, named_arguments_as_given
 from wrapper_ir.expr import Int
-from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, EnterMemoryPool, ResizeStorage, Slot
-from wrapper_ir.schemas import ExternInfo
-from wrapper_ir.symmetric_operators import gives_up
-from wrapper_ir.types import StorageType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, EnterMemoryPool, ResizeStorage, Slot
+from wrapper_ir.ir.schemas import ExternInfo
+from wrapper_ir.ir.types import StorageType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir.operators.symmetric import gives_up
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Size, as_size
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrapper_ir.ops import (
+from wrapper_ir.ir.ops import (
     AllocStorage,
     AssertLayout,
     CallExtern,
@@ -14,7 +14,7 @@ from wrapper_ir.ops import (
     Slot,
     WaitEvent,
 )
-from wrapper_ir.types import Type
+from wrapper_ir.ir.types import Type
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
 __all__ = ["Types"]

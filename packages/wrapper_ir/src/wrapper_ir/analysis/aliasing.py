@@ -1,0 +1,270 @@
+"""Which storage each value of a function may live in: one forward pass over the effects.
+
+A *root* stands for one storage: the storage value of an AllocStorage or Slot, a parameter, a constant, or a fresh
+tensor result. A slot is a root of its own; its *host* is the storage that it lies in. Of mutable constants in one
+storage, the one that begins first is the root. Every tensor has one root, or several where it may alias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from typing import Protocol
+
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.program import Constant, Function, Ownership, Program
+from wrapper_ir.ir.schemas import ExternTag
+from wrapper_ir.ir.types import StorageType, TensorType, TupleType
+from wrapper_ir.ir.values import Value
+
+__all__ = ["Aliasing", "AliasingContext", "analyse_aliasing", "summarise"]
+
+Roots = tuple[Value, ...]
+Path = tuple[int | str, ...]
+NO_ROOTS: Roots = ()
+
+
+class AliasingContext(ops.EffectContext, Protocol):
+    """What the analysis asks about the program around a function; `wrapper_ir.analysis.memo.Analyses` answers."""
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+
+    @property
+    def constants(self) -> Mapping[str, Constant]:
+        """Constants by value name."""
+
+    @property
+    def constant_values(self) -> Set[Value]:
+        """The values of all constants."""
+
+    @property
+    def shared_constants(self) -> Mapping[Value, tuple[Value, int]]:
+        """For mutable constants in one storage, the one that begins first, and the bytes after it."""
+
+    @property
+    def constant_starts(self) -> Mapping[Value, int]:
+        """The bytes of `shared_constants`."""
+
+    def aliasing(self, function: Function) -> Aliasing:
+        """The result for a function, worked out once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aliasing:
+    """The result of the analysis for one function.
+
+    `roots[v]` are the roots of a storage or tensor value; the value itself is among them where it may have storage of
+    its own. `uncertain` values may or may not alias: they are dropped, never freed. `owned` are the roots that this
+    function must free or hand on: its allocations, fresh results and owned parameters, by position of the defining
+    op (-1 for parameters). `escaped` are roots touched by `set_storage`, which another tensor may hold or have
+    no longer hold: their names are dropped. `effects[i]` are the effects of the i-th op. `attached` are the tensors that
+    `set_storage` gave other storage: the position of the first one, and the roots before. `starts` says where mutable
+    constants that share a storage lie in it: bytes after the start of the root. `hosts` has the storage that each slot
+    lies in.
+    """
+
+    roots: dict[Value, Roots]
+    uncertain: frozenset[Value]
+    owned: dict[Value, int]
+    escaped: frozenset[Value]
+    effects: tuple[ops.Effects, ...]
+    attached: dict[Value, tuple[int, Roots]]
+    starts: Mapping[Value, int]
+    hosts: dict[Value, Value]
+    calls: dict[Value, int]
+
+    def chain(self, root: Value) -> Roots:
+        """A root, and for a slot the storages that it lies in, from the inside out."""
+        if root not in self.hosts:
+            return (root,)
+        found = [root]
+        while found[-1] in self.hosts:
+            found.append(self.hosts[found[-1]])
+        return tuple(found)
+
+    def roots_at(self, value: Value, position: int) -> Roots:
+        """The roots that a value may have when the op at `position` runs."""
+        first = self.attached.get(value)
+        if first is not None and position <= first[0]:
+            return first[1]
+        return self.roots.get(value, NO_ROOTS)
+
+
+def _union(groups: Iterable[Roots]) -> Roots:
+    return tuple(dict.fromkeys(root for group in groups for root in group))
+
+
+class _Pass:
+    def __init__(self, function: Function, context: AliasingContext) -> None:
+        self.context = context
+        self.roots: dict[Value, Roots] = {
+            c.value: (context.shared_constants.get(c.value, (c.value, 0))[0],)
+            for c in context.constants.values()
+        }
+        self.owned: dict[Value, int] = {}
+        self.uncertain: set[Value] = set()
+        self.weak: set[Value] = set()
+        """See `handed_on`."""
+        self.escaped: set[Value] = set()
+        self.attached: dict[Value, tuple[int, Roots]] = {}
+        self.hosts: dict[Value, Value] = {}
+        self.calls: dict[Value, tuple[Value, Path]] = {}
+        """Nested results: the call's own result, and where in it this one is."""
+        self.targets: dict[Value, str] = {}
+        self.positions: dict[Value, int] = {}
+        """Of the calls with nested results."""
+        self.made: dict[Value, int] = {}
+        self.unpacked: dict[tuple[Value, Path], Value] = {}
+        for param in function.params:
+            if isinstance(param.value.type, StorageType | TensorType):
+                self.roots[param.value] = (param.value,)
+                if param.ownership is Ownership.OWNED:
+                    self.owned[param.value] = -1
+
+    def own(self, value: Value, position: int) -> None:
+        self.roots[value] = (value,)
+        self.owned[value] = position
+
+    def step(self, position: int, op: ops.Op, effects: ops.Effects) -> None:
+        if isinstance(op, ops.Unpack) and isinstance(op.source.type, TupleType):
+            self.unpack(position, op)
+            return
+        for value in effects.fresh:
+            if isinstance(value.type, StorageType | TensorType):
+                self.own(value, position)
+        if effects.within:
+            self.hosts.update(effects.within)
+        for result, source in effects.aliases:
+            self.roots[result] = self.roots.get(source, NO_ROOTS)
+            if source in self.uncertain:
+                self.uncertain.add(result)
+        before = self.roots.get(op.target, NO_ROOTS) if isinstance(op, ops.SetStorage) else NO_ROOTS
+        if effects.may_alias:
+            self.may_alias(effects)
+        if isinstance(op, ops.CallExtern) and op.result is not None and isinstance(op.result.type, TupleType):
+            self.calls[op.result] = (op.result, ())
+            self.targets[op.result] = op.target
+            self.positions[op.result] = position
+        elif isinstance(op, ops.SetStorage):
+            self.attached.setdefault(op.target, (position, before))
+            self.escaped.update(self.roots.get(op.source, NO_ROOTS), self.roots.get(op.target, NO_ROOTS))
+
+    def may_alias(self, effects: ops.Effects) -> None:
+        sources: dict[Value, list[Value]] = {}
+        for result, source in effects.may_alias:
+            sources.setdefault(result, []).append(source)
+        for result, group in sources.items():
+            if result not in self.roots and isinstance(result.type, TensorType):
+                self.roots[result] = (result, *self.handed_on(result, group))
+            else:
+                known = (self.roots.get(result, NO_ROOTS), *(self.roots.get(s, NO_ROOTS) for s in group))
+                self.roots[result] = _union(known)
+            self.uncertain.add(result)
+
+    def handed_on(self, result: Value, sources: Iterable[Value]) -> Roots:
+        """The roots that `result`, which may also have storage of its own, has from the values that it may share storage with.
+
+        A weak root stands for storage that an op may have made, beside other roots of the same value. Each value that may
+        lie in it has those as well, as each has them from the one before. They show all that two such values may share, so
+        that a chain of them need not carry the weak ones of all links.
+        """
+        handed = _union(self.roots.get(source, NO_ROOTS) for source in sources)
+        if not self.weak.isdisjoint(handed):
+            handed = tuple([root for root in handed if root not in self.weak])
+        if handed:
+            self.weak.add(result)
+        return handed
+
+    def unpack(self, position: int, op: ops.Unpack) -> None:
+        """Elements of a nested result: the same path gives the same tensor; unaliased returns are fresh."""
+        base, prefix = self.calls.get(op.source, (op.source, ()))
+        path = (*prefix, *op.path)
+        if isinstance(op.result.type, TupleType):
+            self.calls[op.result] = (base, path)
+            return
+        if not isinstance(op.result.type, TensorType):
+            return
+        first = self.unpacked.setdefault((base, path), op.result)
+        if first is not op.result:
+            self.roots[op.result] = self.roots.get(first, NO_ROOTS)
+            if first in self.uncertain:
+                self.uncertain.add(op.result)
+        elif self.is_fresh(base, path):
+            self.own(op.result, position)
+            self.made[op.result] = self.positions.get(base, position)
+        else:
+            self.roots[op.result] = (*self.handed_on(op.result, (base,)), op.result)
+            self.uncertain.add(op.result)
+
+    def is_fresh(self, base: Value, path: Path) -> bool:
+        """Whether the element at `path` of a call's nested result has storage of its own."""
+        info = self.context.operator(self.targets.get(base, ""))
+        if info is None or ExternTag.MAY_ALIAS in info.extern.tags:
+            return False
+        returns = info.schema.returns
+        if len(returns) > 1 and path and isinstance(path[0], int) and 0 <= path[0] < len(returns):
+            return not returns[path[0]].alias
+        return not any(r.alias for r in returns)
+
+
+def analyse_aliasing(function: Function, context: AliasingContext) -> Aliasing:
+    """Runs the pass; linear in the number of ops."""
+    state = _Pass(function, context)
+    effects = tuple([op.effects(context) for op in function.body])
+    for position, (op, effect) in enumerate(zip(function.body, effects, strict=True)):
+        state.step(position, op, effect)
+    return Aliasing(
+        state.roots,
+        frozenset(state.uncertain),
+        state.owned,
+        frozenset(state.escaped),
+        effects,
+        state.attached,
+        context.constant_starts,
+        state.hosts,
+        state.made,
+    )
+
+
+def summarise(function: Function, context: AliasingContext) -> ops.FunctionSummary:
+    """What a call of `function` does, seen from its caller."""
+    found = context.aliasing(function)
+    position = {p.value: i for i, p in enumerate(function.params)}
+    reads: dict[Value, None] = {}
+    writes: dict[Value, None] = {}
+    classes: dict[ops.EffectClass, None] = {}
+    for effects in found.effects:
+        for values, touched in ((effects.reads, reads), (effects.writes, writes)):
+            for value in values:
+                for root in found.roots.get(value, NO_ROOTS):
+                    touched.update(dict.fromkeys(found.chain(root)))
+        classes.update(dict.fromkeys(effects.classes))
+    constants = context.constant_values
+    mutable = {c.value for c in context.program.constants if c.mutable}
+    last = function.body[-1] if function.body else None
+    returned = last.values if isinstance(last, ops.Return) else ()
+    return ops.FunctionSummary(
+        read_params=frozenset(position[v] for v in reads if v in position),
+        owned_params=frozenset(i for i, p in enumerate(function.params) if p.ownership is Ownership.OWNED),
+        written_params=frozenset(position[v] for v in writes if v in position),
+        read_constants=tuple(v for v in reads if v in mutable),
+        written_constants=tuple(v for v in writes if v in constants),
+        classes=tuple(classes),
+        results=tuple(_origin(arg, found, position, constants) for arg in returned),
+    )
+
+
+def _origin(
+    arg: ops.Arg, found: Aliasing, position: dict[Value, int], constants: Set[Value]
+) -> ops.ResultOrigin | None:
+    if not isinstance(arg, Value) or not isinstance(arg.type, TensorType):
+        return None
+    roots = found.roots.get(arg, NO_ROOTS)
+    return ops.ResultOrigin(
+        params=tuple(position[r] for r in roots if r in position and r not in found.owned),
+        constants=tuple(r for r in roots if r in constants),
+        own=tuple(r for r in roots if r in found.owned or (r not in position and r not in constants)),
+        certain=arg not in found.uncertain and len(roots) == 1,
+    )

@@ -1,0 +1,3 @@
+"""A program with its constants, calling convention, kernels and texts; its file is in `file/`."""
+
+from wrapper_ir.artifact.model import *

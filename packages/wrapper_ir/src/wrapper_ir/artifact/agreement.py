@@ -1,0 +1,100 @@
+"""What the processes of a group must have in common before they share memory, or one artifact: a program's form, without what is one
+process's own.
+
+Which device a process has, where source lines are, and how kernels name their device are left out; two processes that run the
+same program on different devices have equal manifests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, Op, Slot
+from wrapper_ir.ir.program import Program
+from wrapper_ir.ir.schemas import ExternTag
+from wrapper_ir.json import signature_to_json
+from wrapper_ir.text import print_function, print_op
+
+__all__ = ["allocation_ids", "artifact_manifest", "manifest", "program_digest"]
+
+_ID_BITS, _SITE_BITS = 63, 16
+
+_INDEX = re.compile(r"(?<=index=)\d+")
+
+
+def program_digest(program: Program) -> str:
+    """64 bits of a hash over all functions, as hexadecimal digits."""
+    text = "\n".join(print_function(f, program) for f in program.functions)
+    return _digest(text)
+
+
+def allocation_ids(program: Program) -> Iterator[int]:
+    """Allocation ids that no other program has, and that all processes with this one have alike: a hash of the program, and a number
+    for each place that asks. None that the program has already."""
+    taken = {op.result.type.space.alloc_id for op in program.ops if isinstance(op, AllocStorage)}
+    first = (int(program_digest(program), 16) >> (64 - _ID_BITS)) >> _SITE_BITS << _SITE_BITS
+    yield from (first + n for n in range(1 << _SITE_BITS) if first + n not in taken)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def manifest(analyses: Analyses) -> tuple[str, ...]:
+    """Lines that each process has alike: inputs, the plan of memory that groups have, collectives in order, choices of tuning, and a
+    hash of everything."""
+    program = analyses.program
+    return (
+        f"inputs: {print_function(program.main, program).partition(chr(10))[0]}",
+        *_plan(program),
+        *_collectives(analyses),
+        f"tuning: {_digest(chr(10).join(_kernels(program)))}",
+        f"program: {program_digest(program)}",
+    )
+
+
+def artifact_manifest(artifact: Artifact) -> tuple[str, ...]:
+    """Lines that the artifacts of two processes have alike where one can run the other's: inputs, constants, how it is called, results of
+    tuning, kernels, and every op."""
+    program, data = artifact.program, artifact.constants
+    text = "\n".join(print_function(f, program) for f in program.functions)
+    head, *ops = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").split("\n")
+    return (
+        f"inputs: {head}",
+        *(f"constant {name}: {data[name].sha256()[:16]}" for name in sorted(data)),
+        f"signature: {_digest(signature_to_json(artifact.signature))}",
+        *(f"tuning of {key}: {_digest(text)}" for key, text in sorted(artifact.tuning.items())),
+        *(f"kernel {kernel.partition(' ')[0]}: {_digest(kernel)}" for kernel in _kernels(program)),
+        *(op.strip() for op in ops),
+    )
+
+
+def _plan(program: Program) -> Iterator[str]:
+    for function in program.functions:
+        for op in function.body:
+            if isinstance(op, AllocStorage | Slot) and op.result.type.is_group_memory:
+                yield f"plan @{function.name}: {print_op(op, program)}"
+
+
+def _collectives(analyses: Analyses) -> Iterator[str]:
+    for function in analyses.program.functions:
+        for op in function.body:
+            if _communicates(op, analyses):
+                yield f"collective @{function.name}: {print_op(op, analyses.program)}"
+
+
+def _communicates(op: Op, analyses: Analyses) -> bool:
+    if not isinstance(op, CallExtern | CollectiveStart):
+        return False
+    info = analyses.extern_info.get(op.target)
+    return isinstance(op, CollectiveStart) or (info is not None and ExternTag.COLLECTIVE in info.extern.tags)
+
+
+def _kernels(program: Program) -> Iterator[str]:
+    """Each kernel by name, with its configuration and source, whatever index its device has."""
+    for kernel in program.kernels:
+        yield f"{kernel.name} {_INDEX.sub('', repr(kernel))}"

@@ -1,0 +1,72 @@
+"""Kernels compiled ahead, as files: their images, and a table of what they are and how to launch them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from wrapper_ir.errors import ArtifactError
+from wrapper_ir.ir.kernels import KernelBinary, KernelDef, KernelNames
+from wrapper_ir.json.decode import dump, each, fault, field, integer, load, obj, only, string
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir.json.records import decode, encode
+from wrapper_ir.support.json_value import Json
+
+__all__ = ["BINARIES_TABLE", "binaries_from_json", "binaries_to_json", "binary_files"]
+
+BINARIES_TABLE = "binaries.json"
+BINARIES_VERSION = 2
+_HASH = re.compile(r"[0-9a-f]{16,128}")
+
+
+def _file(binary: KernelBinary) -> str:
+    return f"binaries/{binary.key}.{binary.kind.value}"
+
+
+def binary_files(binaries: Iterable[KernelBinary]) -> dict[str, bytes]:
+    """The images by file name. Raises ArtifactError WIR712 for a key that is not a hash, or that two different images share."""
+    files: dict[str, bytes] = {}
+    for binary in binaries:
+        if not _HASH.fullmatch(binary.key):
+            raise ArtifactError("WIR712", f"the key of a compiled kernel is not a hash: {binary.key!r}")
+        if files.setdefault(_file(binary), binary.image) != binary.image:
+            raise ArtifactError("WIR712", f"two different compiled kernels have the key {binary.key}")
+    return files
+
+
+def binaries_to_json(binaries: Iterable[KernelBinary]) -> str:
+    """The text of `binaries.json`: a version, and a row for each with the name and sha256 of its image."""
+    rows: list[Json] = [{**encode(KernelBinary, b), "file": _file(b)} for b in binaries]
+    return dump({"version": BINARIES_VERSION, "binaries": rows})
+
+
+def binaries_from_json(
+    text: str, read: Callable[[str], bytes], kernels: Iterable[KernelDef]
+) -> tuple[KernelBinary, ...]:
+    """The compiled kernels of a table; `read` gives the bytes of a file, `kernels` are the program's. Raises ParseError,
+    also for a table of another version and an image that does not fit its hash, and what `read` raises."""
+    params = {content_hash(kernel): kernel.params for kernel in kernels}
+
+    def row(entry: Json) -> KernelBinary:
+        found = obj(entry)
+        # the grid of a config is over the numbers of its kernel
+        names = KernelNames(params.get(field(found, "kernel", string), ()))
+        bare = decode(KernelBinary, {name: x for name, x in found.items() if name != "file"}, names)
+        if not _HASH.fullmatch(bare.key):
+            fault(f"{bare.key!r} is not a hash")
+        if field(found, "file", string) != _file(bare):
+            fault(f"the image is expected in {_file(bare)}")
+        image = read(_file(bare))
+        if hashlib.sha256(image).hexdigest().encode() != bare.image:
+            fault(f"{_file(bare)} does not fit its hash")
+        return replace(bare, image=image)
+
+    def table(document: dict[str, Json]) -> tuple[KernelBinary, ...]:
+        only(document, ("version", "binaries"))
+        if (version := field(document, "version", integer)) != BINARIES_VERSION:
+            fault(f"compiled kernels of version {version}; this package reads version {BINARIES_VERSION}")
+        return field(document, "binaries", lambda rows: each(rows, row))
+
+    return load(text, table)

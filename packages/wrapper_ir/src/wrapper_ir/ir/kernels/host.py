@@ -1,0 +1,68 @@
+"""Kernels that are C++, and kernels of a kind that a plug-in knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wrapper_ir.ir.kernels.params import KernelParam, Requirement
+
+__all__ = ["CppKernel", "CppSource", "ForeignKernel"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CppSource:
+    """The source of a host kernel for other instruction sets. Text: `variant isa("avx2") {{{ #include <cmath> }}}`."""
+
+    syntax: ClassVar[str] = "variant< isa({isa})> {source:block}"
+
+    source: str
+    isa: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CppKernel:
+    """A host kernel: a complete C++ translation unit with one `extern "C" void entry(...)`.
+
+    `isa` names the instruction sets that the source was vectorised for (`avx2`, `avx512`); empty: generic. A width of
+    vectors is part of a source, so `variants` hold the same kernel for other instruction sets. The first of `sources` whose
+    instruction sets the host has is taken. `requires` are the headers that any of them includes, from outside the compiler.
+
+    Text: `kernel cpp @relu entry "relu" isa("avx2") (read f32* in_ptr0, write f32* out_ptr0) {{{ #include <cmath> }}}`.
+    """
+
+    kind: ClassVar[str] = "cpp"
+    syntax: ClassVar[str] = (
+        "kernel cpp {name:reference} entry {entry}< isa({isa})> ({params})"
+        "<| requires({requires:rows})|> {source:block}{variants:lines}"
+    )
+
+    name: str
+    params: tuple[KernelParam, ...]
+    source: str
+    entry: str
+    isa: tuple[str, ...] = ()
+    variants: tuple[CppSource, ...] = ()
+    requires: tuple[Requirement, ...] = ()
+
+    @property
+    def sources(self) -> tuple[CppSource, ...]:
+        """Every source, the one to be preferred first."""
+        return (CppSource(source=self.source, isa=self.isa), *self.variants)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKernel:
+    """A kernel of a kind that a plug-in registered: routed by `runtime`, opaque otherwise.
+
+    Text: `kernel foreign @relu runtime "mine" (read f32* x, write f32* y) {{{ payload }}}`.
+    """
+
+    kind: ClassVar[str] = "foreign"
+    syntax: ClassVar[str] = "kernel foreign {name:reference} runtime {runtime} ({params}) {payload:block}"
+
+    name: str
+    params: tuple[KernelParam, ...]
+    runtime: str
+    payload: str
+    """Text that only the runtime understands (base64 where it is binary)."""

@@ -1,0 +1,110 @@
+"""Arithmetic on layouts: strides, element counts, extents. All in elements unless a name says bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from wrapper_ir.expr import Expr, Int, add, expand, floordiv, mul, sub
+from wrapper_ir.expr.operators import MUL
+from wrapper_ir.ir.types import StorageType, TensorType, Type
+
+__all__ = [
+    "contiguous_strides",
+    "exact_quotient",
+    "extent_bytes",
+    "extent_elements",
+    "is_contiguous",
+    "is_layout_extent",
+    "may_have_item",
+    "numel",
+    "remainder",
+    "slot_alignment",
+    "type_symbols",
+]
+
+_ZERO = Int(0)
+_ONE = Int(1)
+
+
+def numel(sizes: Sequence[Expr]) -> Expr:
+    """Product of the sizes."""
+    return mul(*sizes) if sizes else _ONE
+
+
+def may_have_item(type: TensorType) -> bool:
+    """Whether a tensor of this type has exactly one element, as far as its sizes are constants."""
+    count = numel(type.sizes)
+    return not isinstance(count, Int) or count.value == 1
+
+
+def contiguous_strides(sizes: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Row-major strides; a dimension of size 0 counts as 1, as PyTorch does where that is known."""
+    strides: list[Expr] = []
+    running: Expr = _ONE
+    for size in reversed(sizes):
+        strides.append(running)
+        if size != _ZERO:
+            running = mul(running, size)
+    return tuple(reversed(strides))
+
+
+def is_contiguous(sizes: Sequence[Expr], strides: Sequence[Expr]) -> bool:
+    """Whether the strides are exactly `contiguous_strides(sizes)`."""
+    return tuple(strides) == contiguous_strides(sizes)
+
+
+def extent_elements(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
+    """1 + the largest element offset that the layout reaches; 0 where a size is constant 0.
+
+    A symbolic size is taken to be at least 1. Where it turns out to be 0, the result is still right for dense
+    layouts (row-major ones and their permutations: it is the number of elements); with padded strides it is not.
+    """
+    if _ZERO in sizes:
+        return _ZERO
+    if is_contiguous(sizes, strides):
+        return numel(sizes)
+    reach = [mul(sub(size, _ONE), stride) for size, stride in zip(sizes, strides, strict=True)]
+    return add(_ONE, *reach) if reach else _ONE
+
+
+def extent_bytes(type: TensorType) -> Expr:
+    """Bytes from the start of the first element to the end of the last one of a tensor of this type."""
+    return mul(extent_elements(type.sizes, type.strides), Int(type.dtype.itemsize))
+
+
+def type_symbols(type: Type) -> frozenset[str]:
+    """Names of the symbols in the sizes and strides of a tensor, or in the bytes of a storage."""
+    if isinstance(type, TensorType):
+        return frozenset[str]().union(*(e.free_symbols for e in (*type.sizes, *type.strides)))
+    return type.nbytes.free_symbols if isinstance(type, StorageType) else frozenset()
+
+
+def is_layout_extent(extent: Expr, type: TensorType) -> bool:
+    """Whether these bytes are the extent of the type's layout, so that they are none where a size is 0."""
+    return extent == extent_bytes(type)
+
+
+def remainder(e: Expr) -> tuple[int, int]:
+    """(modulus, rest): a whole number that is `rest` more than a multiple of `modulus`, whatever its symbols are. Of a
+    constant, the modulus is 0."""
+    if isinstance(e, Int):
+        return 0, e.value
+    poly = expand(e)
+    return gcd(*(scale for monomial, scale in poly.terms.items() if monomial)), poly.constant
+
+
+def slot_alignment(pool: StorageType, offset: Expr) -> int:
+    """The alignment in bytes of a slot at `offset` bytes of a pool that follows from both."""
+    return gcd(pool.alignment, *remainder(offset))
+
+
+def exact_quotient(e: Expr, by: int) -> Expr | None:
+    """`e / by` where `by` surely divides it, as bytes become elements; None where that is not known."""
+    if by == 1:
+        return e
+    if isinstance(e, Int):
+        return Int(e.value // by) if e.value % by == 0 else None
+    if e.op is MUL and any(type(f) is Int and f.value % by == 0 for f in e.args):
+        return floordiv(e, Int(by))
+    return None

@@ -1,0 +1,233 @@
+"""What an op class says about itself, read once from its annotations.
+
+`op_spec` turns a class into fields with roles; an `OpSet` is an immutable table of classes. Text, JSON, JSON Schema,
+verifier, traversal, renaming, random programs and the reference take their facts from here, so that a new op needs none
+of them changed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
+from operator import attrgetter
+from typing import Annotated, TypeGuard, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from wrapper_ir.expr import Expr
+from wrapper_ir.ir.ops.base import OpBase, Role
+from wrapper_ir.ir.types import OpaqueType, ScalarType, StorageType, TensorType, TupleType, Type
+from wrapper_ir.ir.values import Value
+
+__all__ = [
+    "FieldSpec",
+    "OpSet",
+    "OpSpec",
+    "Shape",
+    "describe",
+    "fields_of",
+    "is_enum",
+    "misfit",
+    "op_spec",
+    "per_class",
+    "tag_of",
+]
+
+MakeT = TypeVar("MakeT", bound=Callable[..., object])
+_ANY_TYPES: tuple[type, ...] = get_args(Type)
+_KINDS: dict[type, str] = {
+    StorageType: "a storage",
+    TensorType: "a tensor",
+    ScalarType: "a number",
+    TupleType: "a nested result",
+}
+
+
+class Shape(enum.Enum):
+    """How many of its kind a field holds."""
+
+    ONE = "one"
+    OPTIONAL = "optional"
+    """One or None."""
+    MANY = "many"
+    """A tuple."""
+    NAMED = "named"
+    """A tuple of (name, one) pairs."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of a record or an op. `hint` is its annotation without the role, `item` that of one of the things that it
+    holds; `accepts` are the types of value that it takes."""
+
+    name: str
+    role: Role
+    shape: Shape
+    hint: object
+    item: object
+    accepts: tuple[type, ...]
+    default: object
+    get: Callable[[object], object]
+    """Reads the field."""
+
+    def values(self, op: object) -> tuple[Value, ...]:
+        """The values in a field that holds nothing else (a result or an operand)."""
+        held = self.get(op)
+        if type(held) is Value:
+            return (held,)
+        return held if type(held) is tuple else ()
+
+
+def tag_of(cls: type) -> str:
+    """A class's name in JSON: `AllocStorage` is `alloc_storage`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+
+
+def _of_role(*roles: Role) -> cached_property[tuple[FieldSpec, ...]]:
+    return cached_property(lambda spec: spec.of_role(*roles))
+
+
+@dataclasses.dataclass(frozen=True)
+class OpSpec:
+    """One op class: its fields but the provenance, in order."""
+
+    cls: type[OpBase]
+    fields: tuple[FieldSpec, ...]
+
+    tag = cached_property(lambda spec: tag_of(spec.cls))
+    """The class's name in JSON."""
+    results = _of_role(Role.DEF)
+    """Fields of results."""
+    operands = _of_role(Role.USE)
+    """Fields of operands, not those under arguments and expressions."""
+    nested = _of_role(Role.ARG, Role.EXPR)
+    """Fields of arguments and expressions, which may hold values at any depth."""
+    inputs = _of_role(Role.USE, Role.ARG, Role.EXPR)
+    """Fields that hold what it uses, those of nothing but operands first."""
+    callees = _of_role(Role.CALLEE)
+    """Fields of functions that it calls."""
+
+    def of_role(self, *roles: Role) -> tuple[FieldSpec, ...]:
+        """The fields of these roles, roles in the order given."""
+        return tuple(f for role in roles for f in self.fields if f.role is role)
+
+    @cached_property
+    def _judged(self) -> tuple[FieldSpec, ...]:
+        return tuple(f for f in (*self.operands, *self.results) if f.accepts != _ANY_TYPES)
+
+    @cached_property
+    def _judged_alone(self) -> tuple[tuple[Callable[[object], Value], tuple[type, ...]], ...]:
+        return tuple((attrgetter(f.name), f.accepts) for f in self._judged if f.shape is Shape.ONE)
+
+    @cached_property
+    def _judged_together(self) -> tuple[FieldSpec, ...]:
+        return tuple(f for f in self._judged if f.shape is not Shape.ONE)
+
+    def misfits(self, op: object) -> Sequence[tuple[str, str]]:
+        """(code, message) for each operand (WIR013) or result (WIR014) of a type that the op does not take.
+
+        Constructing an op checks nothing; builder, parser, decoder and verifier ask here.
+        """
+        for get, accepts in self._judged_alone:
+            if get(op).type.__class__ not in accepts:
+                return self._misfits(op)
+        return self._misfits(op) if self._judged_together else ()
+
+    def _misfits(self, op: object) -> Sequence[tuple[str, str]]:
+        return [
+            ("WIR014" if field.role is Role.DEF else "WIR013", misfit(value))
+            for field in self._judged
+            for value in field.values(op)
+            if type(value.type) not in field.accepts
+        ]
+
+
+def describe(value: Value) -> str:
+    """What kind of value it is, for messages."""
+    if isinstance(value.type, OpaqueType):
+        return f"a handle ({value.type.kind.value})"
+    return _KINDS.get(type(value.type), "of an unknown type")
+
+
+def misfit(value: Value) -> str:
+    """The message for a value of a kind that cannot stand where it does."""
+    return f"%{value.name} is {describe(value)}, which cannot stand here"
+
+
+def is_enum(hint: object) -> TypeGuard[type[enum.Enum]]:
+    """Whether an annotation is an enumeration."""
+    return type(hint) is enum.EnumType
+
+
+def per_class(make: MakeT) -> MakeT:
+    """What `make` makes of a class, made once."""
+    return cast("MakeT", cache(make))  # typeshed's `cache` forgets parameters
+
+
+@per_class
+def op_spec(cls: type[OpBase]) -> OpSpec:
+    """What an op class says, from its annotations."""
+    return OpSpec(cls, tuple(f for f in fields_of(cls) if f.name != "prov"))
+
+
+@per_class
+def fields_of(cls: type) -> tuple[FieldSpec, ...]:
+    """The fields of a dataclass, in order."""
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple(_field(f, hints[f.name]) for f in dataclasses.fields(cls))
+
+
+def _field(field: dataclasses.Field[object], hint: object) -> FieldSpec:
+    role = Role.DATA
+    if get_origin(hint) is Annotated:
+        hint, *notes = get_args(hint)
+        role = next((note for note in notes if type(note) is Role), role)
+    shape, inner = _shape(hint)
+    if role is Role.DATA and inner is Expr:
+        role = Role.EXPR
+    accepts = _accepts(inner) if role in (Role.DEF, Role.USE) else ()
+    return FieldSpec(field.name, role, shape, hint, inner, accepts, field.default, attrgetter(field.name))
+
+
+def _shape(hint: object) -> tuple[Shape, object]:
+    """The shape of an annotation, and what it holds."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is tuple and len(args) == 2 and args[1] is ...:
+        named = get_origin(args[0]) is tuple and len(get_args(args[0])) == 2 and get_args(args[0])[0] is str
+        return (Shape.NAMED, get_args(args[0])[1]) if named else (Shape.MANY, args[0])
+    if origin in (types.UnionType, Union) and len(args) == 2 and args[1] is type(None):
+        return Shape.OPTIONAL, args[0]
+    return Shape.ONE, hint
+
+
+def _accepts(hint: object) -> tuple[type, ...]:
+    """The classes of types in `Value[TensorType | StorageType]`."""
+    (inner,) = get_args(hint)
+    return get_args(inner) or (inner,)
+
+
+class OpSet:
+    """An immutable set of op classes, in order; `wrapper_ir.ir.ops.OPS` has those of the IR.
+
+    Parser, JSON decoder and schema take one, so that a dialect of a test or a tool can be wider or narrower.
+    """
+
+    def __init__(self, classes: Iterable[type[OpBase]]) -> None:
+        self.classes = tuple(classes)
+        self.specs = types.MappingProxyType({cls: op_spec(cls) for cls in self.classes})
+        self.by_tag = types.MappingProxyType({spec.tag: spec for spec in self.specs.values()})
+
+    def __iter__(self) -> Iterator[type[OpBase]]:
+        return iter(self.classes)
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __contains__(self, cls: object) -> bool:
+        return cls in self.specs
+
+    def extended(self, *classes: type[OpBase]) -> OpSet:
+        """This set and more classes."""
+        return OpSet((*self.classes, *classes))

@@ -1,0 +1,311 @@
+"""The calling convention of a program: the structure of the model's inputs and outputs, and how leaves map to `main`.
+
+A program's `main` takes and returns flat values. The signature says how the model's own arguments become those
+values, how results become the model's own output structure, and what else a call does to the caller's tensors: which
+it writes, which change their shape, which outputs are inputs or views of them, which tensors wrap others. Every
+emitter builds the same callable from it (`wrapper_ir_runtime`); nothing of it is pickled.
+
+Leaves of the inputs are numbered depth first; the parts of unwrapped tensors follow them, in the order of `unwraps`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.types import Device
+
+__all__ = [
+    "ConstantOutput",
+    "InputOutput",
+    "InputView",
+    "OutputBinding",
+    "Parameter",
+    "ParameterKind",
+    "RandomSource",
+    "RandomState",
+    "ResultOutput",
+    "ResultView",
+    "SameTensor",
+    "SharedLeaf",
+    "SharedStorage",
+    "Signature",
+    "StaticInput",
+    "SubclassSpec",
+    "TreeKind",
+    "TreeSpec",
+    "Unwrap",
+    "WrappedOutput",
+    "WriteBack",
+    "WriteBackKind",
+]
+
+
+class TreeKind(enum.Enum):
+    """Containers of input and output structures."""
+
+    LEAF = "leaf"
+    NONE = "none"
+    TUPLE = "tuple"
+    LIST = "list"
+    DICT = "dict"
+    NAMEDTUPLE = "namedtuple"
+    DATACLASS = "dataclass"
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeSpec:
+    """A nested structure; leaves are numbered in depth-first order.
+
+    `keys` are a dict's keys in order (JSON text of each key) or the fields of a named tuple or dataclass;
+    `type_name` and `context` name a registered custom, named tuple or data class (`module:qualname`, and its
+    serialised context as JSON).
+    """
+
+    kind: TreeKind
+    children: tuple[TreeSpec, ...] = ()
+    keys: tuple[str, ...] = ()
+    type_name: str = ""
+    context: str = ""
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves the structure has."""
+        if self.kind is TreeKind.LEAF:
+            return 1
+        return sum(child.num_leaves for child in self.children)
+
+
+# --- the caller's arguments
+
+
+class ParameterKind(enum.Enum):
+    """How a parameter may be given, as in Python."""
+
+    POSITIONAL = "positional"
+    ANY = "any"
+    KEYWORD = "keyword"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter of the model's own function, so that calls may pass arguments as calls of the model do.
+
+    The first of them stand for the positional arguments in `Signature.inputs`, those with the name of a keyword there
+    for that one. What is left was not given at capture: a call may give it only with the value `default`.
+    """
+
+    name: str
+    kind: ParameterKind = ParameterKind.ANY
+    required: bool = True
+    default: Arg = None
+    """Meaningful only where it is not `required`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticInput:
+    """An input leaf that capture baked in: a call must pass an equal value (`value` as a literal argument)."""
+
+    leaf: int
+    value: Arg
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubclassSpec:
+    """A class of tensors that wrap others (`__tensor_flatten__` and `__tensor_unflatten__` of torch).
+
+    `type_name` is `module:qualname`, `attributes` name the wrapped tensors, `context` is the class's own context (JSON in the
+    form of `wrapper_ir_runtime.subclasses`). `sizes` and `strides` are the wrapper's own, in
+    elements; None stands for a number that may differ from call to call.
+    """
+
+    type_name: str
+    attributes: tuple[str, ...]
+    context: str = "null"
+    sizes: tuple[int | None, ...] = ()
+    strides: tuple[int | None, ...] = ()
+
+    @property
+    def num_parts(self) -> int:
+        """The wrapped tensors, then the sizes and strides that are None."""
+        return len(self.attributes) + self.sizes.count(None) + self.strides.count(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unwrap:
+    """Input leaf `leaf` wraps other tensors; its parts are further leaves. They may be unwrapped in turn."""
+
+    leaf: int
+    subclass: SubclassSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameTensor:
+    """These leaves share memory that the program writes, with the same sizes, strides and offset: a call must pass
+    them so. The first is bound to a parameter, the others are not."""
+
+    leaves: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedLeaf:
+    """Where leaf `leaf` lies in a shared storage, in elements."""
+
+    leaf: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedStorage:
+    """Leaves that overlap in memory which the program writes: a call must pass tensors over one storage, in these
+    places. Parameter `param` of `main` is one-dimensional, and reaches from the lowest element to the highest;
+    `Signature.params` gives the leaf of the first place for it."""
+
+    param: int
+    places: tuple[SharedLeaf, ...]
+
+    @property
+    def count(self) -> int:
+        """The elements of the parameter."""
+        return max(
+            (
+                p.offset + 1 + sum((n - 1) * s for n, s in zip(p.sizes, p.strides))
+                for p in self.places
+                if 0 not in p.sizes
+            ),
+            default=0,
+        )
+
+
+# --- the results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultOutput:
+    """An output leaf that is result `index` of `main`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputOutput:
+    """An output leaf that is the very object passed as input leaf `leaf`."""
+
+    leaf: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantOutput:
+    """An output leaf with a fixed literal value (None, a number, a string)."""
+
+    value: Arg
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputView:
+    """An output leaf that lies where result `index` of `main` lies, in the storage of input leaf `leaf`. The caller
+    gets it as a view of that input, so that the tensor library knows that a write to one changes the other."""
+
+    index: int
+    leaf: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultView:
+    """An output leaf that lies where result `index` of `main` lies, in the storage of result `base`; an object of its
+    own, and a view of that result."""
+
+    index: int
+    base: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrappedOutput:
+    """An output leaf that wraps other tensors; `parts` as in `SubclassSpec.num_parts`."""
+
+    subclass: SubclassSpec
+    parts: tuple[OutputBinding, ...]
+
+
+OutputBinding = ResultOutput | InputOutput | ConstantOutput | InputView | ResultView | WrappedOutput
+
+
+class WriteBackKind(enum.Enum):
+    """What a write-back does to the caller's tensor."""
+
+    COPY = "copy"
+    """Its elements become those of the result."""
+    METADATA = "metadata"
+    """It takes the sizes, strides and offset of the result, which lies in its storage (`x.transpose_()`)."""
+    REPLACE = "replace"
+    """It takes the result's storage, too (`x.set_(y)`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteBack:
+    """After the call, input leaf `leaf` is changed by result `result` of `main`. Write-backs happen in their order."""
+
+    result: int
+    leaf: int
+    kind: WriteBackKind = WriteBackKind.COPY
+
+
+# --- what happens beyond tensors
+
+
+class RandomSource(enum.Enum):
+    """Where random numbers come from."""
+
+    GENERATOR = "generator"
+    """The library's default generator of the device, which every call advances; seeding it repeats a call."""
+    PHILOX = "philox"
+    """A seed and an offset, two parameters of `main` after `Signature.params`, and the advanced offset, its last result.
+    Reserved for accelerators: nothing captures or runs it yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomState:
+    """The program draws random numbers on `device`: two calls with equal arguments may differ."""
+
+    device: Device
+    source: RandomSource = RandomSource.GENERATOR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """The whole calling convention of an artifact.
+
+    `inputs` is a TUPLE of (args TUPLE, kwargs DICT); `params[i]` is the input leaf bound to `main`'s i-th parameter.
+    `outputs` is the result's structure; `bindings[k]` says what output leaf k is: equal bindings of tensors are one
+    object. `names` are readable names of the
+    input leaves, for messages. `written` are the leaves whose elements `main` itself changes; they must not overlap
+    other leaves, unless `same` or `shared` says how. Nothing is recorded for autograd: a call that would have to, is
+    an error.
+    """
+
+    inputs: TreeSpec
+    params: tuple[int, ...]
+    outputs: TreeSpec
+    bindings: tuple[OutputBinding, ...]
+    names: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    statics: tuple[StaticInput, ...] = ()
+    unwraps: tuple[Unwrap, ...] = ()
+    same: tuple[SameTensor, ...] = ()
+    shared: tuple[SharedStorage, ...] = ()
+    written: tuple[int, ...] = ()
+    write_backs: tuple[WriteBack, ...] = ()
+    random: tuple[RandomState, ...] = ()
+
+    @property
+    def num_leaves(self) -> int:
+        """The leaves of the inputs and the parts of unwrapped ones."""
+        return self.inputs.num_leaves + sum(u.subclass.num_parts for u in self.unwraps)
+
+    def name(self, leaf: int) -> str:
+        """The readable name of an input leaf."""
+        return self.names[leaf] if leaf < len(self.names) else f"#{leaf}"

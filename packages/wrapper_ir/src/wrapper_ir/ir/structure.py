@@ -1,0 +1,126 @@
+"""Structural access to ops: results, operands, expressions, and rebuilding with other values.
+
+Driven by the roles in the ops' annotations (`wrapper_ir.ir.ops.spec`), so that it is complete by construction.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from wrapper_ir.expr import Expr
+from wrapper_ir.ir.atoms import map_expr_values, values_in
+from wrapper_ir.ir.ops import Arg, CallSubgraph, Op, OpBase, Switch, WhileLoop, op_spec
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.values import Value
+
+__all__ = [
+    "call_args",
+    "callees",
+    "calling_ops",
+    "definitions",
+    "exprs",
+    "is_used",
+    "map_function",
+    "map_values",
+    "operands",
+    "results",
+]
+
+OpT = TypeVar("OpT", bound=OpBase)
+
+
+def results(op: OpBase) -> tuple[Value, ...]:
+    """The values that `op` defines, in order."""
+    return tuple(v for field in op_spec(type(op)).results for v in field.values(op))
+
+
+def definitions(function: Function) -> tuple[Value, ...]:
+    """The values that `function` defines: its parameters, then the results of its ops, in order."""
+    return (*(p.value for p in function.params), *(v for op in function.body for v in results(op)))
+
+
+def operands(op: OpBase) -> tuple[Value, ...]:
+    """The values that `op` uses, in order of its fields, atoms of expressions included; with repetitions."""
+    out: list[Value] = []
+    for field in op_spec(type(op)).inputs:
+        values_in(field.get(op), out)
+    return tuple(out)
+
+
+def is_used(value: Value, ops: Iterable[OpBase]) -> bool:
+    """Whether one of the ops uses the value."""
+    return any(value in operands(op) for op in ops)
+
+
+def exprs(op: OpBase) -> tuple[Expr, ...]:
+    """All expressions that `op` evaluates, those of its result types not included."""
+    out: list[Expr] = []
+    for field in op_spec(type(op)).nested:
+        _exprs(field.get(op), out)
+    return tuple(out)
+
+
+def _exprs(held: object, out: list[Expr]) -> None:
+    if type(held) is tuple:
+        for item in held:
+            _exprs(item, out)
+    elif isinstance(held, Expr):
+        out.append(held)
+
+
+def map_values(
+    op: OpT,
+    use: Callable[[Value], Value],
+    define: Callable[[Value], Value] | None = None,
+    expr: Callable[[Expr], Expr] | None = None,
+) -> OpT:
+    """`op` with every operand replaced by `use(operand)` and, if given, every result by `define(result)` and every
+    expression by `expr(expression)`; without `expr`, the values in expressions are operands."""
+    spec = op_spec(type(op))
+    change = expr or (lambda e: map_expr_values(e, use))
+    changes = {f.name: _map(f.get(op), use, change) for f in spec.inputs}
+    if define is not None:
+        changes |= {f.name: _map(f.get(op), define, change) for f in spec.results}
+    replace: Callable[..., OpT] = dataclasses.replace  # each field keeps its own type, which `_map` preserves
+    return replace(op, **changes)
+
+
+def _map(held: object, use: Callable[[Value], Value], change: Callable[[Expr], Expr]) -> object:
+    if type(held) is Value:
+        return use(held)
+    if type(held) is tuple:
+        return tuple([_map(item, use, change) for item in held])
+    return change(held) if isinstance(held, Expr) else held
+
+
+def map_function(
+    function: Function, value: Callable[[Value], Value], expr: Callable[[Expr], Expr] | None = None
+) -> Function:
+    """`function` with every value, where it is defined and where it is used, replaced by `value(old)`; `expr` as in
+    `map_values`."""
+    params = tuple(dataclasses.replace(p, value=value(p.value)) for p in function.params)
+    body = tuple(map_values(op, value, value, expr) for op in function.body)
+    return dataclasses.replace(function, params=params, body=body)
+
+
+def calling_ops(body: Sequence[Op]) -> Iterator[tuple[int, Op]]:
+    """The ops that call functions of the program, with their positions."""
+    calling = {cls for cls in set(map(type, body)) if op_spec(cls).callees}
+    if calling:
+        yield from ((position, op) for position, op in enumerate(body) if type(op) in calling)
+
+
+def callees(op: OpBase) -> tuple[str, ...]:
+    """Names of the program's functions that `op` calls."""
+    out: list[str] = []
+    for field in op_spec(type(op)).callees:
+        held = field.get(op)
+        out += held if type(held) is tuple else (str(held),)
+    return tuple(out)
+
+
+def call_args(op: CallSubgraph | Switch | WhileLoop) -> tuple[Arg, ...]:
+    """What the functions that `op` calls are given."""
+    return (*op.carried, *op.captured) if isinstance(op, WhileLoop) else op.args

@@ -1,0 +1,90 @@
+"""Values: what ops define and use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeGuard
+
+from wrapper_ir.errors import BuildError
+from wrapper_ir.ir.types import Device, ScalarType, StorageType, TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # type checkers know it without the package being installed
+
+    T_co = TypeVar("T_co", bound=Type, covariant=True, default=Type)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
+
+__all__ = ["Value", "as_tensor", "device_of", "is_results", "is_storage", "is_tensor"]
+
+
+class Value(Generic[T_co]):
+    """An immutable SSA value: a name, unique in its function (constants: in the program), and a type.
+
+    Ops hold values, never names. Two values are equal when name and type are. `Value[TensorType]` is a value whose type
+    is a tensor's; `Value` alone may have any type.
+    """
+
+    __slots__ = ("_hash", "name", "type")
+
+    name: str
+    type: T_co
+
+    def __init__(self, name: str, type: T_co) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "type", type)
+        object.__setattr__(self, "_hash", hash(name))
+
+    def __setattr__(self, key: str, value: object) -> None:
+        raise AttributeError(f"Value is immutable; cannot set {key!r}")
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        # type(self), not the global: weak tables compare until the interpreter ends
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return self.name == other.name and self.type == other.type
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined, no-any-return]  # set through object.__setattr__
+
+    def __repr__(self) -> str:
+        return f"Value({self.name!r}, {self.type!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Value, (self.name, self.type))
+
+
+def is_tensor(x: object) -> TypeGuard[Value[TensorType]]:
+    """Whether `x` is a value whose type is a tensor's."""
+    return isinstance(x, Value) and isinstance(x.type, TensorType)
+
+
+def is_scalar(x: object) -> TypeGuard[Value[ScalarType]]:
+    """Whether `x` is a value whose type is a number's."""
+    return isinstance(x, Value) and isinstance(x.type, ScalarType)
+
+
+def is_storage(x: object) -> TypeGuard[Value[StorageType]]:
+    """Whether `x` is a value whose type is a storage's."""
+    return isinstance(x, Value) and isinstance(x.type, StorageType)
+
+
+def is_results(x: object) -> TypeGuard[Value[TupleType]]:
+    """Whether `x` is the nested result of an operator."""
+    return isinstance(x, Value) and isinstance(x.type, TupleType)
+
+
+def device_of(value: Value) -> Device | None:
+    """The device of a tensor or a storage; None for other values."""
+    return value.type.device if isinstance(value.type, TensorType | StorageType) else None
+
+
+def as_tensor(x: object) -> Value[TensorType]:
+    """`x`, which has to be a tensor; BuildError WIR308 where it is something else."""
+    if is_tensor(x):
+        return x
+    what = f"%{x.name}" if isinstance(x, Value) else repr(x)
+    raise BuildError("WIR308", f"{what} stands where a tensor is needed")

@@ -1,0 +1,113 @@
+"""What is known of torch's own operators before they run: which change what a tensor is, and what of their results is proved.
+
+The core imports no library to ask: a test compares the names with the installed torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wrapper_ir.ir.ops import Arg, CallExtern, CollectiveStart
+from wrapper_ir.ir.schemas import ExternInfo, ExternTag
+from wrapper_ir.ir.types import CPU, Device, TensorType
+from wrapper_ir.ir.values import Value, is_tensor
+
+__all__ = ["LIBRARIES", "REBINDING", "OpenFacts", "open_facts", "rebinds"]
+
+_REBINDING = """
+    aten::set_ aten::set aten::set_data aten::as_strided_ aten::_reshape_alias aten::_reshape_alias_copy
+    inductor::_reinterpret_tensor inductor::_alloc_from_pool inductor::resize_storage_bytes_
+"""
+REBINDING = frozenset(_REBINDING.split())
+"""Operators that give an argument other memory behind its type, or read memory without looking at its bounds. The ops `view`,
+`reuse`, `resize_storage` and `set_storage` say the same, and their bounds are proved or checked.
+
+`aten::resize_` and its like are not among them, because a storage never shrinks by them; nor are those that permute, add or take
+away dimensions in place (`aten::t_`), because a tensor spans the same bytes afterwards. `aten::as_strided` and its copies look at
+bounds themselves."""
+
+LIBRARIES = frozenset(
+    ("aten", "prims", "inductor", "inductor_prims", "mkl", "mkldnn", "quantized", "_c10d_functional")
+)
+"""Namespaces of torch's own operators. Their results lie within their storages, and where their arguments are."""
+
+_KEEPING = """
+    aten::_adaptive_avg_pool2d aten::addbmm aten::addmm aten::addmv aten::avg_pool2d aten::avg_pool3d aten::baddbmm
+    aten::bmm aten::convolution aten::convolution_backward aten::gather aten::grid_sampler_2d aten::index_select
+    aten::max_pool2d_with_indices aten::mm aten::mv aten::native_group_norm aten::native_layer_norm
+    aten::_scaled_dot_product_cudnn_attention aten::_scaled_dot_product_efficient_attention
+    aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_flash_attention_for_cpu
+    mkl::_mkl_linear mkldnn::_convolution_pointwise mkldnn::_linear_pointwise
+"""
+_KEEPS_DTYPE = frozenset(_KEEPING.split())
+"""Operators without overload whose first result has the dtype of their first argument, where that is one of floating point."""
+_UNUSUAL = ("sparse", "mkldnn", "nested", "jagged", "quantize")
+"""Parts of names of operators whose results may not be plain strided memory."""
+
+
+def rebinds(name: str) -> bool:
+    """Whether the operator of this name is one of `REBINDING`."""
+    return name.partition(".")[0] in REBINDING
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFacts:
+    """What only the run can tell of an operator's result. `defined`: that it is a tensor; `memory`: that it is one in strided
+    memory, within its storage."""
+
+    defined: bool = True
+    dtype: bool = True
+    device: bool = True
+    memory: bool = True
+
+    def __bool__(self) -> bool:
+        return self.defined or self.dtype or self.device or self.memory
+
+
+def open_facts(
+    info: ExternInfo, op: CallExtern | CollectiveStart, type: TensorType, path: tuple[int | str, ...]
+) -> OpenFacts:
+    """What is not proved of the result at `path`, whose type is `type`."""
+    name = info.extern.name
+    namespace, operator = name.partition("::")[::2]
+    if namespace not in LIBRARIES or rebinds(name) or ExternTag.PYTHON_ONLY in info.extern.tags:
+        return OpenFacts()
+    values = [*op.args, *(arg for _, arg in op.kwargs)]
+    tensors = list(_tensors(values))
+    is_single = [r.type for r in info.schema.returns] == ["Tensor"]
+    return OpenFacts(
+        defined=not is_single,
+        dtype=not _keeps_dtype(name, namespace, tensors, type, path),
+        device=not _same_device(values, tensors, type, is_single),
+        memory=any(part in operator for part in _UNUSUAL) or namespace == "quantized",
+    )
+
+
+def _keeps_dtype(
+    name: str, namespace: str, tensors: list[Value[TensorType]], type: TensorType, path: tuple[int | str, ...]
+) -> bool:
+    if path not in ((), (0,)) or not tensors or tensors[0].type.dtype is not type.dtype:
+        return False
+    return namespace == "_c10d_functional" or (name in _KEEPS_DTYPE and type.dtype.is_floating)
+
+
+def _same_device(
+    values: list[Arg], tensors: list[Value[TensorType]], type: TensorType, is_single: bool
+) -> bool:
+    """An operator works where its arguments are. Of several results some may lie on the CPU, whatever the meta function says:
+    seeds and offsets of attention operators, which have no dimension."""
+    named = [value for value in values if isinstance(value, Device)]
+    if named:
+        return named == [type.device]
+    if not tensors or any(t.type.device != type.device for t in tensors):
+        return False
+    return type.device == CPU or is_single or not type.sizes
+
+
+def _tensors(values: list[Arg]) -> Iterator[Value[TensorType]]:
+    for value in values:
+        if is_tensor(value):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _tensors(list(value))

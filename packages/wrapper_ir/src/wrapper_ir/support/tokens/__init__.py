@@ -1,0 +1,6 @@
+"""Tokens of the text form, and what stands at a place among them: below expressions, types and programs."""
+
+from wrapper_ir.support.tokens.cursor import MAX_DEPTH, Cursor
+from wrapper_ir.support.tokens.lexer import BLOCK, Source, kind_of
+
+__all__ = ["BLOCK", "MAX_DEPTH", "Cursor", "Source", "kind_of"]

@@ -1,0 +1,133 @@
+"""Bounds that only a run can tell become assertions, so that every engine makes the same checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from wrapper_ir.analysis.alignment import relied_pointers
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.expr import Expr, Sym, and_, bounds, ge, le, print_expr
+from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ir.ops import AssertExpr, AssertLayout, Define, Op
+from wrapper_ir.ir.program import Function, Program, SymbolDef
+from wrapper_ir.support.collection import paused_collection
+from wrapper_ir.verifier.alignment_checks import alignment_checks
+from wrapper_ir.verifier.layout_checks import layout_checks, output_checks
+from wrapper_ir.verifier.obligations import Obligation, Obligations, Side
+from wrapper_ir.verifier.walk import check_all
+
+__all__ = ["insert_checks", "missing_checks"]
+
+_SILENT = (AssertExpr, AssertLayout)
+_Check = AssertExpr | AssertLayout
+_Checks = Mapping[int, list[_Check]]
+"""New assertions, by the position of the op that they are put before."""
+
+
+def insert_checks(
+    program: Program, guarded: Guarded = NOT_GUARDED, analyses: Analyses | None = None
+) -> Program:
+    """The program with an assertion for each of its open bounds, after the last definition of the symbols that it is
+    about. Declared ranges of symbols that are `guarded` are taken to hold.
+
+    A program that is not valid is returned as it is.
+    """
+    found = _checks(Analyses.of(program, analyses), guarded)
+    return program.with_functions(_inserted(f, found[f.name]) for f in program.functions)
+
+
+def missing_checks(
+    program: Program, guarded: Guarded = NOT_GUARDED, analyses: Analyses | None = None
+) -> tuple[_Check, ...]:
+    """The assertions that `insert_checks` would add."""
+    found = _checks(Analyses.of(program, analyses), guarded)
+    return tuple(op for checks in found.values() for _, ops in sorted(checks.items()) for op in ops)
+
+
+@paused_collection()
+def _checks(analyses: Analyses, guarded: Guarded) -> Mapping[str, _Checks]:
+    """New assertions by function."""
+    program = analyses.program
+    if not program.symbols and not analyses.get(relied_pointers):  # bounds of numbers are never open
+        return {f.name: _by_position(output_checks(f, analyses)) for f in program.functions}
+    findings, obligations = check_all(analyses, trusted=guarded.symbols)
+    if findings:
+        return {f.name: {} for f in program.functions}
+    symbols = analyses.symbols
+    unchecked = {name: s for name, s in symbols.items() if name not in guarded.symbols}
+    return {
+        f.name: _of_function(f, analyses, obligations, unchecked if f is program.main else symbols)
+        for f in program.functions
+    }
+
+
+def _by_position(found: Iterable[tuple[int, _Check]]) -> _Checks:
+    checks: dict[int, list[_Check]] = {}
+    for position, check in found:
+        checks.setdefault(position, []).append(check)
+    return checks
+
+
+def _of_function(
+    function: Function, analyses: Analyses, obligations: Obligations, symbols: Mapping[str, SymbolDef]
+) -> _Checks:
+    """Layouts come first: bounds rest on them."""
+    found: list[tuple[int, _Check]] = [
+        *layout_checks(function, analyses),
+        *alignment_checks(function, analyses),
+    ]
+    defined: dict[str, int] = {}
+    for position, op in enumerate(function.body):
+        if isinstance(op, Define):
+            defined[op.symbol] = position
+            sides, symbol = obligations.ranges.get(op.symbol), symbols.get(op.symbol)
+            check = _range_check(op, symbol, sides) if sides and symbol is not None else None
+            if check is not None:
+                found.append((_after(function, position, len(function.body)), check))
+    for obligation in obligations.found:
+        if obligation.function == function.name:
+            last = max((defined.get(s, -1) for s in obligation.condition.free_symbols), default=-1)
+            place = _after(function, last, obligation.position)
+            found.append((place, _check(obligation, function)))
+    return _by_position(found)
+
+
+def _after(function: Function, position: int, limit: int) -> int:
+    """The position after an op and after the author's own checks that follow it: their messages are better."""
+    position += 1
+    while position < limit and isinstance(function.body[position], _SILENT):
+        position += 1
+    return position
+
+
+def _check(obligation: Obligation, function: Function) -> AssertExpr:
+    prov = function.body[obligation.position].prov
+    message = f"{obligation.message} ({obligation.code})"
+    return AssertExpr(condition=obligation.condition, message=message, prov=prov)
+
+
+def _range_check(op: Define, symbol: SymbolDef, sides: Iterable[Side]) -> AssertExpr | None:
+    """A check of the ends of a declared range that do not follow from the definition."""
+    own, known = Sym(symbol.name), bounds(op.expr, {})
+    left: list[Expr] = []
+    if Side.LOWER in sides and symbol.lower is not None and (known.lo is None or known.lo < symbol.lower):
+        left.append(ge(own, symbol.lower))
+    if Side.UPPER in sides and symbol.upper is not None and (known.hi is None or known.hi > symbol.upper):
+        left.append(le(own, symbol.upper))
+    if not left:
+        return None
+    ends = ", ".join("" if end is None else str(end) for end in (symbol.lower, symbol.upper))
+    message = f"{symbol.name}, {print_expr(op.expr)}, is outside of its declared range [{ends}]"
+    return AssertExpr(condition=and_(*left), message=message, prov=op.prov)
+
+
+def _inserted(function: Function, checks: _Checks) -> Function:
+    if not checks:
+        return function
+    return function.with_body(_merged(function.body, checks))
+
+
+def _merged(body: tuple[Op, ...], checks: _Checks) -> Iterator[Op]:
+    for position, op in enumerate(body):
+        yield from checks.get(position, ())
+        yield op

@@ -1,0 +1,120 @@
+"""What is made when a program is loaded: bytes that constants share, and windows of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.expr import Int, evaluate
+from wrapper_ir.ir.layout import exact_quotient, extent_bytes
+from wrapper_ir.ir.ops import Op, ResizeStorage, Return, SetStorage, View, ViewMode
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import callees, operands
+from wrapper_ir.ir.types import TensorType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering.plan import ConstantBytes, ConstantWindow
+
+__all__ = ["HoistedWindows", "reads_files", "shared_bytes", "used_constants"]
+
+
+def shared_bytes(program: Program) -> tuple[ConstantBytes, ...]:
+    """The bytes that constants share, by name, and how many are needed."""
+    found: dict[str, ConstantBytes] = {}
+    for constant in program.constants:
+        type = constant.value.type
+        if constant.storage and isinstance(type, TensorType):
+            end = constant.offset + int(evaluate(extent_bytes(type), {}))
+            known = found.get(constant.storage)
+            need, first = (known.nbytes, known.constant) if known is not None else (0, constant)
+            found[constant.storage] = ConstantBytes(
+                name=constant.storage, nbytes=max(need, end), constant=first
+            )
+    return tuple(found.values())
+
+
+def reads_files(program: Program) -> bool:
+    """Whether calls read constants where they lie in a file."""
+    return any(
+        not c.mutable and isinstance(c.value.type, TensorType) and c.value.type.device.type == "cpu"
+        for c in program.constants
+    )
+
+
+def used_constants(function: Function, analyses: Analyses) -> tuple[Value[Type], ...]:
+    """The constants that a function or its callees use."""
+    found: dict[Value[Type], None] = {}
+    waiting, seen = [function.name], {function.name}
+    while waiting:
+        body = analyses.functions[waiting.pop()].body
+        for op in body:
+            found.update(dict.fromkeys(v for v in operands(op) if v in analyses.constant_values))
+            new = [c for c in callees(op) if c not in seen and c in analyses.functions]
+            waiting += new
+            seen.update(new)
+    return tuple(found)
+
+
+class HoistedWindows:
+    """Windows of constants of fixed sizes, which are made once. Those that a caller may come to hold are not among them:
+    what is done to such a tensor object must not be there in the next call."""
+
+    def __init__(self, analyses: Analyses) -> None:
+        self._analyses = analyses
+        self._numbers: dict[tuple[Value[Type] | int, TensorType, int], int] = {}
+        self.windows: list[ConstantWindow] = []
+
+    def add(self, function: Function) -> Mapping[Value[Type], int]:
+        """The windows of a function's constants: their numbers, by the values that they stand for."""
+        found: dict[Value[Type], int] = {}
+        candidates = [op for op in function.body if _is_fixed(op)]
+        if not candidates or not self._analyses.constant_values:
+            return found
+        resized = {op.target for op in function.body if isinstance(op, ResizeStorage | SetStorage)}
+        shared = resized | self._handed_on(function)
+        for op in candidates:
+            is_constant = op.source in self._analyses.constant_values
+            source = op.source if is_constant else found.get(op.source)
+            if source is not None and op.source not in resized and op.result not in shared:
+                found[op.result] = self._number(op, source)
+        return found
+
+    def _number(self, op: View, source: Value[Type] | int) -> int:
+        assert isinstance(op.offset, Int)  # as `_is_fixed` says
+        key = (source, op.result.type, op.offset.value)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.windows)
+            self.windows.append(_window(op, source))
+        return self._numbers[key]
+
+    def _handed_on(self, function: Function) -> set[Value[Type]]:
+        """Views that are returned, or that a result may be."""
+        views: set[Value[Type]] = set()
+        found: set[Value[Type]] = set()
+        for op in function.body:
+            if isinstance(op, View):
+                if op.source in self._analyses.constant_values or op.source in views:
+                    views.add(op.result)
+            elif isinstance(op, Return):
+                found.update(v for v in op.values if isinstance(v, Value))
+            elif views and not views.isdisjoint(operands(op)):
+                effects = self._analyses.effects(op)
+                found.update(source for _, source in (*effects.aliases, *effects.may_alias))
+        return found
+
+
+def _is_fixed(op: Op) -> TypeGuard[View]:
+    return (
+        isinstance(op, View)
+        and op.mode is ViewMode.ALIAS
+        and all(isinstance(e, Int) for e in (*op.result.type.sizes, *op.result.type.strides, op.offset))
+    )
+
+
+def _window(op: View, source: Value[Type] | int) -> ConstantWindow:
+    assert isinstance(op.source.type, TensorType)
+    assert isinstance(op.offset, Int)
+    offset = exact_quotient(op.offset, op.result.type.dtype.itemsize)
+    if op.source.type.dtype is op.result.type.dtype and isinstance(offset, Int):
+        return ConstantWindow(result=op.result, source=source, offset=offset.value, in_bytes=False)
+    return ConstantWindow(result=op.result, source=source, offset=op.offset.value, in_bytes=True)

@@ -1,0 +1,168 @@
+"""Which memory of a function may persist from call to call, and which tensors lie in it.
+
+A storage may persist where no caller can come to hold it: the program itself frees it. An emitter first puts those that are
+not alive at the same time into pools (`wrapper_ir_passes.memory.persistent_pools.with_persistent_pools`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wrapper_ir.analysis.persistence import may_persist
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.types import CPU, Device, DType, MemoryKind, StorageType, TensorType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering.storages import plan_slots
+
+__all__ = [
+    "PersistentBlock",
+    "PersistentMemory",
+    "PersistentWindow",
+    "plan_persistent",
+    "plan_windows",
+]
+
+_DEVICES = ("cpu", "cuda")
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentBlock:
+    """The bytes of a storage; `zero` says whether they are zero at first."""
+
+    nbytes: int
+    zero: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistentWindow:
+    """A tensor over a block, `offset` bytes after its begin; `name` is that of the first value that it stands for."""
+
+    block: int
+    type: TensorType
+    offset: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistentMemory:
+    """What of `main` persists from call to call: blocks, tensors over them, and which values these stand for (by their
+    numbers). One set of blocks serves one call at a time. `storages` has those that lie in them, each at the begin of one.
+    Unless `is_held`, only the tensors persist, and a call allocates the blocks.
+    """
+
+    blocks: tuple[PersistentBlock, ...] = ()
+    windows: tuple[PersistentWindow, ...] = ()
+    values: Mapping[Value[Type], int] = field(default_factory=dict)
+    storages: Mapping[Value[Type], int] = field(default_factory=dict)
+    is_held: bool = True
+
+
+def plan_windows(function: Function, device: Device) -> PersistentMemory:
+    """The tensors over memory of fixed sizes, for a function with pools on a CPU: a tensor costs more than an allocation there,
+    and a storage that grows from nothing less than a new one."""
+    pools = any(
+        isinstance(op, ops.AllocStorage) and op.purpose is ops.AllocPurpose.POOL for op in function.body
+    )
+    if not pools or device != CPU:
+        return PersistentMemory()
+    found = plan_persistent(function, device, is_held=False)
+    return found if found.windows else PersistentMemory()
+
+
+def plan_persistent(function: Function, device: Device, *, is_held: bool = True) -> PersistentMemory:
+    """What of a function may persist on the program's device: blocks, and the tensors over them that are known before any
+    call. A storage is a tensor of bytes where something else is made of it, or where it is filled with zeros in each call.
+    """
+    slots, found = plan_slots(function), _Windows()
+    blocks, storages = _plan_blocks(function, device, is_held)
+    fixed = {slot for slot, (_, at) in slots.places.items() if slot in slots.lent and _is_fixed(slot, at)}
+    places: dict[Value[Type], tuple[int, int]] = {}  # block and offset
+    for op in function.body:
+        match op:
+            case ops.AllocStorage(result=storage) if storage in storages:
+                places[storage] = block, _ = storages[storage], 0
+                views = slots.views.get(storage, ())
+                is_used = op.zero is ops.ZeroMode.CALL or storage in slots.lent
+                is_used |= any(
+                    slots.places[s][0] is storage for s in slots.lent & slots.places.keys() - fixed
+                )
+                if is_used or not all(_is_static(view, at) for view, at in views):
+                    found.add(storage, _bytes_of(storage.type), block, 0)
+            case ops.Slot(result=slot) if slot in fixed and slots.places[slot][0] in places:
+                base, at = slots.places[slot]
+                assert isinstance(at, Int)
+                found.add(slot, _bytes_of(slot.type), places[base][0], at.value)
+            case ops.View(result=result):
+                source, at = slots.place(op.source, op.offset)
+                if source in places and isinstance(at, Int) and _is_static(op, at):
+                    block, start = places[source]
+                    places[result] = (block, start + at.value)
+                    found.add(result, result.type, block, start + at.value)
+            case _:
+                pass
+    windows = tuple(found.windows)
+    return PersistentMemory(
+        blocks=blocks, windows=windows, values=found.values, storages=storages, is_held=is_held
+    )
+
+
+class _Windows:
+    """Windows over blocks, each once, and the values that they stand for."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[int, TensorType, int], int] = {}
+        self.windows: list[PersistentWindow] = []
+        self.values: dict[Value[Type], int] = {}
+
+    def add(self, value: Value[Type], type: TensorType, block: int, offset: int) -> None:
+        key = (block, type, offset)
+        if key not in self.numbers:
+            self.numbers[key] = len(self.windows)
+            self.windows.append(PersistentWindow(block=block, type=type, offset=offset, name=value.name))
+        self.values[value] = self.numbers[key]
+
+
+def _is_static(view: ops.View, at: Expr) -> bool:
+    """Whether a view at this byte is known before any call."""
+    type = view.result.type
+    return all(isinstance(e, Int) for e in (*type.sizes, *type.strides, at))
+
+
+def _is_fixed(slot: Value[Type], at: Expr) -> bool:
+    return isinstance(slot.type, StorageType) and isinstance(slot.type.nbytes, Int) and isinstance(at, Int)
+
+
+def _bytes_of(type: StorageType) -> TensorType:
+    return TensorType(DType.U8, (type.nbytes,), (Int(1),), type.device)
+
+
+def _plan_blocks(
+    function: Function, device: Device, is_held: bool
+) -> tuple[tuple[PersistentBlock, ...], dict[Value[Type], int]]:
+    """Blocks, and the number of that of each persistent storage. None where work goes to several streams, moves memory under
+    tensors, or takes it from pools of the caller's."""
+    blocks, places = list[PersistentBlock](), dict[Value[Type], int]()
+    if not may_persist(function):
+        return (), places
+    freed = {op.storage for op in function.body if isinstance(op, ops.Free)}
+    for op in function.body:
+        if not isinstance(op, ops.AllocStorage) or (op.zero is ops.ZeroMode.ONCE and not is_held):
+            continue
+        if op.result in freed and _is_plain(op.result.type, device):
+            assert isinstance(op.result.type.nbytes, Int)
+            places[op.result] = len(blocks)
+            blocks.append(PersistentBlock(op.result.type.nbytes.value, op.zero is ops.ZeroMode.ONCE))
+    return tuple(blocks), places
+
+
+def _is_plain(type: StorageType, device: Device) -> bool:
+    """Whether storages are of a known size, in the usual memory of the program's device."""
+    return (
+        isinstance(type.nbytes, Int)
+        and type.device == device
+        and device.type in _DEVICES
+        and type.space.kind is MemoryKind.DEFAULT
+    )

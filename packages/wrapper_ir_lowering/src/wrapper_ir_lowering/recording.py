@@ -1,0 +1,28 @@
+"""How recordable functions may be recorded: facts that every emitter hands to its runtime."""
+
+from __future__ import annotations
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.program import Function, Ownership
+from wrapper_ir.ir.structure import definitions
+from wrapper_ir.ir.types import StorageType, TensorType
+from wrapper_ir.ir.values import device_of
+from wrapper_ir_lowering.steps import Recording
+
+__all__ = ["plan_recording"]
+
+
+def plan_recording(function: Function, analyses: Analyses) -> Recording | None:
+    """The facts; None for a function that is not recordable, or has no memory on any device."""
+    device = next((d for v in definitions(function) if (d := device_of(v)) is not None), None)
+    if not function.recordable or device is None:
+        return None
+    params = [*enumerate(function.params)]
+    lent = {i for i, p in params if isinstance(p.value.type, StorageType)}
+    return Recording(
+        device=device,
+        tensors=tuple([i for i, p in params if i in lent or isinstance(p.value.type, TensorType)]),
+        static=tuple([i for i, p in params if i in lent or p.static]),
+        written=tuple(sorted(analyses.summary(function.name).written_params | lent)),
+        given=tuple([i for i, p in params if p.ownership is Ownership.OWNED]),
+    )

@@ -1,0 +1,111 @@
+"""Ops that run kernels, operators and collectives, and that take their results apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Launch, Unpack, Wait
+from wrapper_ir.ir.schemas import ExternInfo
+from wrapper_ir.ir.types import Type
+from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir.operators.library import OpenFacts, open_facts
+from wrapper_ir_lowering import steps
+from wrapper_ir_lowering.arguments import schema_arguments
+from wrapper_ir_lowering.rules.checks import check_result
+from wrapper_ir_lowering.state import FunctionState
+from wrapper_ir_lowering.steps import Argument, Step
+
+__all__ = ["call_extern", "collective", "launch", "unpack", "wait"]
+
+
+def launch(op: Launch, state: FunctionState) -> Iterator[Step]:
+    """Each argument with its parameter."""
+    kernel = state.program.analyses.kernels.get(op.kernel)
+    if kernel is None:
+        raise state.invalid(f"the program has no kernel @{op.kernel}")
+    if len(op.args) != len(kernel.params):
+        raise state.invalid(f"@{op.kernel} takes {len(kernel.params)} arguments, got {len(op.args)}")
+    yield steps.Launch(
+        kernel=kernel,
+        args=tuple(zip(kernel.params, op.args)),
+        grid=op.grid,
+        extents=op.extents,
+        stream=state.stream(op, op.stream),
+        at=state.at,
+    )
+
+
+def _operator(
+    op: CallExtern | CollectiveStart, state: FunctionState
+) -> tuple[ExternInfo, tuple[Argument, ...]]:
+    """The operator, and its arguments in the order of its schema."""
+    operator = state.program.analyses.extern_info.get(op.target)
+    if operator is None:
+        raise state.invalid(f"the program declares no operator {op.target}")
+    return operator, schema_arguments(operator, op, state)
+
+
+def call_extern(op: CallExtern, state: FunctionState) -> Iterator[Step]:
+    """A call, and checks of what it returns."""
+    operator, arguments = _operator(op, state)
+    if op.result is not None:
+        state.define(op.result)
+    yield steps.CallOperator(
+        operator=operator,
+        arguments=arguments,
+        result=op.result,
+        stream=state.stream(op, op.stream),
+        at=state.at,
+    )
+    if op.result is not None:
+        state.calls[op.result] = op, operator, ()
+        yield from check_result(op.result, state, _open(op, operator, op.result, ()))
+
+
+def _open(
+    op: CallExtern | CollectiveStart, operator: ExternInfo, value: Value[Type], path: tuple[int | str, ...]
+) -> OpenFacts:
+    return open_facts(operator, op, value.type, path) if is_tensor(value) else OpenFacts()
+
+
+def collective(op: CollectiveStart, state: FunctionState) -> Iterator[Step]:
+    """A start, and checks of what is in flight, whose types are known before."""
+    operator, arguments = _operator(op, state)
+    for result in op.results:
+        state.define(result)
+    returned = [r.type for r in operator.schema.returns]
+    yield steps.StartCollective(
+        operator=operator,
+        arguments=arguments,
+        results=op.results,
+        group=op.group,
+        is_list=returned == ["Tensor[]"],
+        is_finished=bool(op.results) and state.joined.issuperset(op.results),
+        stream=state.stream(op, op.stream),
+        at=state.at,
+    )
+    for number, result in enumerate(op.results):
+        path = (number,) if len(op.results) > 1 else ()
+        yield from check_result(result, state, _open(op, operator, result, path))
+
+
+def wait(op: Wait, state: FunctionState) -> Iterator[Step]:
+    """One step; another name where the collective was finished when it was started."""
+    state.define(op.result)
+    if op.source in state.joined:
+        yield steps.Same(result=op.result, source=op.source, at=state.at)
+        return
+    yield steps.Wait(result=op.result, source=op.source, at=state.at)
+
+
+def unpack(op: Unpack, state: FunctionState) -> Iterator[Step]:
+    """One step, and checks of what an operator returned there."""
+    state.define(op.result)
+    yield steps.Unpack(result=op.result, source=op.source, path=op.path, at=state.at)
+    made = state.calls.get(op.source)
+    if made is None:
+        yield from check_result(op.result, state, OpenFacts())
+        return
+    call, operator, path = made
+    state.calls[op.result] = call, operator, (*path, *op.path)
+    yield from check_result(op.result, state, _open(call, operator, op.result, (*path, *op.path)))

@@ -1,0 +1,135 @@
+"""Run-time checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wrapper_ir.analysis.groups import groups_of, sharing_groups
+from wrapper_ir.artifact.agreement import manifest
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.ops.check import asserted_layouts
+from wrapper_ir.ir.types import CPU, TensorType, Type
+from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir.operators.library import OpenFacts
+from wrapper_ir_lowering import steps
+from wrapper_ir_lowering.state import FunctionState
+from wrapper_ir_lowering.steps import CheckReason, Step
+
+__all__ = [
+    "assert_expr",
+    "assert_finite",
+    "assert_layout",
+    "check_arguments",
+    "check_result",
+    "prologue",
+]
+
+_NEAR = 20
+"""Ops after a definition among which its check is looked for."""
+
+
+def prologue(state: FunctionState) -> Iterator[Step]:
+    """What a call of the program does before its first op."""
+    program = state.program
+    if program.checks.entry:
+        yield steps.CheckInputs(inputs=program.checks.entry)
+    if program.checks.storages:
+        yield steps.CheckStorages(storages=program.checks.storages)
+    device = program.program.target.device
+    if groups := groups_of(program.program, program.analyses):
+        sharing = sharing_groups(program.program, program.analyses)
+        yield steps.CheckGroups(
+            groups=groups,
+            device=device,
+            ranks=tuple(one for one in program.ranks if one.group in groups),
+            sharing=sharing,
+            manifest=manifest(program.analyses) if sharing else (),
+        )
+    if device.type != CPU.type and device.index is not None:
+        yield steps.EnterDevice(device=device)
+
+
+def check_arguments(position: int, state: FunctionState) -> Iterator[Step]:
+    """The layouts of parameters, where the op at `position` of `main` defines the last symbol that they mention."""
+    for value in state.program.checks.layouts.get(position, ()) if state.is_main else ():
+        if is_tensor(value):
+            yield steps.CheckLayout(
+                value=value,
+                sizes=value.type.sizes,
+                strides=value.type.strides,
+                reason=CheckReason.ARGUMENT,
+                at=state.at,
+            )
+
+
+def check_result(value: Value[Type], state: FunctionState, open: OpenFacts) -> Iterator[Step]:
+    """Holds what an operator allocated against its declared type: what is `open`, and the layout where the symbols in it have
+    values.
+
+    Nothing else stands between a wrong declaration and a kernel that writes where it should not.
+    """
+    options = state.program.options
+    if not is_tensor(value) or not options.check_results:
+        return
+    type = value.type
+    if open:
+        yield steps.CheckResult(
+            value=value,
+            defined=open.defined,
+            dtype=open.dtype,
+            device=open.device,
+            memory=open.memory,
+            at=state.at,
+        )
+    if not state.knows((*type.sizes, *type.strides)):
+        return
+    if options.assertions and _checked_next(state.function.body, state.at.position, value):
+        return
+    yield steps.CheckLayout(
+        value=value, sizes=type.sizes, strides=type.strides, reason=CheckReason.RESULT, at=state.at
+    )
+
+
+def assert_layout(op: ops.AssertLayout, state: FunctionState) -> Iterator[Step]:
+    """A check for each tensor. Constants have the layout that they were loaded with."""
+    if not state.program.options.assertions:
+        return
+    for tensor, sizes, strides in zip(op.tensors, op.sizes, op.strides, strict=True):
+        covered = state.is_main and (state.at.position, tensor) in state.program.checks.covered
+        is_shown = sizes or strides or not op.alignment
+        if is_shown and not (covered or state.is_global(tensor)):
+            yield steps.CheckLayout(
+                value=tensor,
+                sizes=sizes,
+                strides=strides,
+                reason=CheckReason.ASSERTED,
+                alignment=op.alignment,
+                message=op.message,
+                at=state.at,
+            )
+        elif op.alignment:
+            yield steps.CheckAlignment(value=tensor, alignment=op.alignment, message=op.message, at=state.at)
+
+
+def assert_expr(op: ops.AssertExpr, state: FunctionState) -> Iterator[Step]:
+    """One step."""
+    if state.program.options.assertions:
+        yield steps.CheckCondition(condition=op.condition, message=op.message, at=state.at)
+
+
+def assert_finite(op: ops.AssertFinite, state: FunctionState) -> Iterator[Step]:
+    """Integers pass without being looked at."""
+    dtype = op.tensor.type.dtype
+    if state.program.options.assertions and (dtype.is_floating or dtype.is_complex):
+        yield steps.CheckFinite(value=op.tensor, message=op.message, at=state.at)
+
+
+def _checked_next(body: Sequence[ops.Op], position: int, value: Value) -> bool:
+    """Whether the ops after `position` check the layout that `value` is declared with, before anything uses it."""
+    for op in body[position + 1 : position + _NEAR]:
+        if isinstance(op, ops.AssertLayout) and value in op.tensors:
+            type = value.type
+            return isinstance(type, TensorType) and (value, type.sizes, type.strides) in asserted_layouts(op)
+        if not isinstance(op, ops.AssertLayout | ops.Unpack | ops.Drop | ops.Free):
+            return False
+    return False

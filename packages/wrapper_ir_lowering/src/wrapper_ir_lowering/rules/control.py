@@ -1,0 +1,106 @@
+"""Control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from wrapper_ir.ir.ops import Arg, CallSubgraph, Return, Switch, WhileLoop, is_two_way
+from wrapper_ir.ir.program import Function, Ownership
+from wrapper_ir.ir.types import TensorType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering import steps
+from wrapper_ir_lowering.constants import used_constants
+from wrapper_ir_lowering.state import FunctionState
+from wrapper_ir_lowering.steps import FunctionPlan, Step
+
+__all__ = ["call_subgraph", "return_", "switch", "while_loop"]
+
+
+def _plan(name: str, state: FunctionState) -> FunctionPlan:
+    found = state.program.plan_of(name)
+    if found is None:
+        known = name in state.program.analyses.functions
+        raise state.invalid(f"@{name} calls itself" if known else f"the program has no function @{name}")
+    for symbol in found.function.captures:
+        if symbol not in state.defined:
+            raise state.invalid(f"@{name} captures {symbol}, which is not defined here")
+    return found
+
+
+def _moved(function: Function, args: tuple[Arg, ...], state: FunctionState) -> tuple[Value[Type], ...]:
+    """Ends the names of what is handed to a function to end."""
+    moved = [
+        arg
+        for param, arg in zip(function.params, args)
+        if param.ownership is Ownership.OWNED and isinstance(arg, Value)
+    ]
+    return state.end(dict.fromkeys(m for value in moved for m in state.tenants(value)))
+
+
+def _define(results: Iterable[Value[Type]], state: FunctionState) -> None:
+    for result in results:
+        state.define(result)
+
+
+def call_subgraph(op: CallSubgraph, state: FunctionState) -> Iterator[Step]:
+    """A call."""
+    callee = _plan(op.function, state)
+    moved = _moved(callee.function, op.args, state)
+    _define(op.results, state)
+    yield steps.Call(function=callee, args=op.args, results=op.results, moved=moved, at=state.at)
+
+
+def switch(op: Switch, state: FunctionState) -> Iterator[Step]:
+    """A call of one of several functions, which own alike."""
+    branches = tuple(_plan(name, state) for name in op.branches)
+    moved = _moved(branches[0].function, op.args, state)
+    _define(op.results, state)
+    yield steps.Switch(
+        index=op.index,
+        branches=branches,
+        args=op.args,
+        results=op.results,
+        is_two_way=is_two_way(op),
+        reads_index=isinstance(op.index, Value) and isinstance(op.index.type, TensorType),
+        moved=moved,
+        at=state.at,
+    )
+
+
+def while_loop(op: WhileLoop, state: FunctionState) -> Iterator[Step]:
+    """A loop, and which of its results surely have memory of their own."""
+    condition, body = _plan(op.cond_fn, state), _plan(op.body_fn, state)
+    _define(op.results, state)
+    yield steps.Loop(
+        condition=condition,
+        body=body,
+        carried=op.carried,
+        captured=op.captured,
+        results=op.results,
+        fresh=_fresh_returns(body.function, state),
+        constants=used_constants(body.function, state.program.analyses),
+        stacked=op.stacked,
+        at=state.at,
+    )
+
+
+def _fresh_returns(function: Function, state: FunctionState) -> tuple[bool, ...]:
+    """For each result of a function, whether it surely has a storage that it shares with nothing."""
+    aliasing = state.program.analyses.aliasing(function)
+    taken: set[Value] = set()
+    fresh: list[bool] = []
+    for value in function.returns.values:
+        if not isinstance(value, Value):
+            fresh.append(True)
+            continue
+        roots = aliasing.roots.get(value, ())
+        own = bool(roots) and value not in aliasing.uncertain
+        own = own and all(root in aliasing.owned and root not in taken for root in roots)
+        taken.update(roots)
+        fresh.append(own)
+    return tuple(fresh)
+
+
+def return_(op: Return, state: FunctionState) -> Iterator[Step]:
+    """One step."""
+    yield steps.Return(values=op.values, at=state.at)

@@ -1,0 +1,216 @@
+"""What the lowering of one function knows at each op: names that are alive, symbols that have a value, what stands for
+storages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from wrapper_ir.analysis.aliasing import Aliasing
+from wrapper_ir.analysis.inputs import InputChecks
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.artifact.group_ranks import GroupRanks
+from wrapper_ir.errors import LoweringError, NotSupportedError
+from wrapper_ir.expr import Expr
+from wrapper_ir.ir.ops import (
+    AllocStorage,
+    CallExtern,
+    CollectiveStart,
+    Free,
+    Op,
+    RecordEvent,
+    View,
+    WaitEvent,
+)
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.schemas import ExternInfo
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.types import CPU, Device, DType, StorageType, TensorType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering.joined import joined_results
+from wrapper_ir_lowering.options import LoweringOptions
+from wrapper_ir_lowering.persistent import PersistentMemory
+from wrapper_ir_lowering.steps import BEFORE, FunctionPlan, Origin, Stream
+from wrapper_ir_lowering.storages import (
+    SharedWindows,
+    SlotPlaces,
+    made_elsewhere,
+    plan_slots,
+    share_windows,
+    storage_users,
+)
+
+__all__ = ["FunctionState", "ProgramState", "op_place", "stream_device"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramState:
+    """What all functions share; `plan_of` gives the plan of a called function, by name."""
+
+    program: Program
+    analyses: Analyses
+    options: LoweringOptions
+    checks: InputChecks
+    constants: frozenset[Value[Type]]
+    ranks: tuple[GroupRanks, ...]
+    plan_of: Callable[[str], FunctionPlan | None]
+
+
+class FunctionState:
+    """The state of lowering one function."""
+
+    def __init__(
+        self,
+        program: ProgramState,
+        function: Function,
+        windows: Mapping[Value[Type], int],
+        is_main: bool,
+    ) -> None:
+        self.program = program
+        self.function = function
+        self.is_main = is_main
+        self.windows = windows
+        self.persistent = PersistentMemory()
+        self.at: Origin = BEFORE
+        self.defined: set[str] = set(function.captures)
+        self.pending: dict[Value[Type], AllocStorage] = {}
+        """Storages that are allocated as the one tensor that is made of them, where that is made."""
+        self.stands_for: dict[Value[Type], Value[Type]] = {}
+        """The views that stand for storages."""
+        self.base_dtypes: dict[Value[Type], DType] = {}
+        """Element types of what stands for other storages."""
+        self.calls: dict[
+            Value[Type], tuple[CallExtern | CollectiveStart, ExternInfo, tuple[int | str, ...]]
+        ] = {}
+        """For what operators returned, the call, and the path that leads there."""
+        self._alive: dict[Value[Type], None] = {}
+        self._tenants: dict[Value[Type], dict[Value[Type], None]] = {}
+        """For each root, the names that may live in it, in order of definition."""
+
+    # --- facts
+
+    @cached_property
+    def aliasing(self) -> Aliasing:
+        """Which storages each value may live in."""
+        return self.program.analyses.aliasing(self.function)
+
+    @cached_property
+    def users(self) -> dict[Value, list[Op]]:
+        """The ops that use each storage value, in order."""
+        return storage_users(self.function)
+
+    @cached_property
+    def slots(self) -> SlotPlaces:
+        """Where slots are, and what is made of storages."""
+        return plan_slots(self.function)
+
+    @cached_property
+    def shared_windows(self) -> SharedWindows:
+        """Views of pools that are made once."""
+        return (
+            share_windows(self.function, self.slots) if self.program.options.fuse_views else SharedWindows()
+        )
+
+    @cached_property
+    def joined(self) -> frozenset[Value[TensorType]]:
+        """Results of collectives that their starts wait for."""
+        return joined_results(self.function.body) if self.program.options.join_waits else frozenset()
+
+    @cached_property
+    def made_elsewhere(self) -> frozenset[Value]:
+        """Storages that are not made where they are first used."""
+        return made_elsewhere(self.function)
+
+    def sole_view(self, storage: Value[Type]) -> View | None:
+        """The view that a storage is made for, if nothing else but a free uses the storage itself."""
+        views = [op for op in self.users.get(storage, ()) if not isinstance(op, Free)]
+        return views[0] if len(views) == 1 and isinstance(views[0], View) else None
+
+    def is_global(self, value: Value[Type]) -> bool:
+        """Whether a value is a constant, or a window of one that is made once."""
+        return value in self.program.constants or value in self.windows
+
+    def knows(self, exprs: Iterable[Expr]) -> bool:
+        """Whether all symbols in these expressions have a value."""
+        return all(e.free_symbols <= self.defined for e in exprs)
+
+    # --- names
+
+    def define(self, value: Value[Type]) -> None:
+        """A name begins."""
+        self._alive[value] = None
+        for root in self._roots(value):
+            self._tenants.setdefault(root, {})[value] = None
+
+    def is_alive(self, value: Value[Type]) -> bool:
+        """Whether a name has begun and not ended."""
+        return value in self._alive
+
+    def end(self, values: Iterable[Value[Type]]) -> tuple[Value[Type], ...]:
+        """Names end; returns those that were alive."""
+        ended = []
+        for value in values:
+            if value in self._alive:
+                del self._alive[value]
+                ended.append(value)
+                for root in self._roots(value):
+                    self._tenants[root].pop(value, None)
+        return tuple(ended)
+
+    def tenants(self, value: Value[Type]) -> list[Value[Type]]:
+        """All names that are alive and live in the storage of `value`."""
+        return list(dict.fromkeys(m for root in self._roots(value) for m in self._tenants.get(root, ())))
+
+    def _roots(self, value: Value[Type]) -> tuple[Value[Type], ...]:
+        pool = self.shared_windows.pools.get(value)
+        return self.aliasing.roots.get(value, (value,)) if pool is None else (pool,)
+
+    # --- streams
+
+    def stream(self, op: Op, number: int) -> Stream | None:
+        """The stream that an op queues on; None for the current one. Raises NotSupportedError WIR910 for a stream of a
+        device that has none."""
+        if not number:
+            return None
+        device = stream_device(op)
+        if device.type == CPU.type:
+            raise self.not_supported(
+                "WIR910", f"stream {number} of {device} does not exist", "put the op on stream 0"
+            )
+        return Stream(device, number)
+
+    # --- errors
+
+    def invalid(self, why: str) -> LoweringError:
+        """The program is not valid here."""
+        return LoweringError(
+            "WIR240", f"{why}\n{self.place()}", hint="wrapper_ir.verify says what is wrong with a program"
+        )
+
+    def not_supported(self, code: str, what: str, hint: str) -> NotSupportedError:
+        """An error that names the op and its place."""
+        return NotSupportedError(code, f"{what}\n{self.place()}", hint=hint)
+
+    def place(self) -> str:
+        """The op in its surroundings."""
+        return op_place(self.function, self.at.position, self.program.program)
+
+
+def op_place(function: Function, position: int, program: Program) -> str:
+    """The op at a position in its surroundings, and the source that it comes from, for messages of errors."""
+    from wrapper_ir.text import print_excerpt  # only errors need the text form
+
+    prov = function.body[position].prov
+    source = ", ".join((*prov.nodes, *prov.ops, *prov.locations))
+    excerpt = print_excerpt(function, position, program)
+    return excerpt + (f"\nfrom {source}" if source else "")
+
+
+def stream_device(op: Op) -> Device:
+    """Where an op runs: with its tensors, as far as they are not on the host; events have a device."""
+    if isinstance(op, RecordEvent | WaitEvent):
+        return op.device
+    values = (*results(op), *operands(op))
+    devices = [v.type.device for v in values if isinstance(v.type, TensorType | StorageType)]
+    return next((d for d in devices if d.type != CPU.type), CPU)

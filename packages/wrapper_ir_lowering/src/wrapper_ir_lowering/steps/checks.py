@@ -1,0 +1,147 @@
+"""Steps that check at run time."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wrapper_ir.analysis.input_facts import Input, StorageInput
+from wrapper_ir.artifact.group_ranks import GroupRanks
+from wrapper_ir.expr import Expr
+from wrapper_ir.ir.types import CPU, Device, TensorType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering.steps.base import StepBase
+
+__all__ = [
+    "CheckAlignment",
+    "CheckCondition",
+    "CheckFinite",
+    "CheckGroups",
+    "CheckInputs",
+    "CheckLayout",
+    "CheckReason",
+    "CheckResult",
+    "CheckStep",
+    "CheckStorages",
+]
+
+
+class CheckReason(enum.Enum):
+    """Why a layout is checked: the program asserts it, it is an argument's, or that of what an operator returned."""
+
+    ASSERTED = "asserted"
+    ARGUMENT = "argument"
+    RESULT = "result"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckInputs(StepBase):
+    """Holds arguments of the call against what is known of them before any symbol has a value (WIR930, WIR931).
+    Text: `check_inputs %x, %n`."""
+
+    syntax: ClassVar[str] = "check_inputs {inputs}"
+
+    inputs: tuple[tuple[Value[Type], Input], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckStorages(StepBase):
+    """Fails unless the storages of these arguments hold all of their elements (WIR926): the caller may have resized them.
+    Text: `check_storages %x, %y`."""
+
+    syntax: ClassVar[str] = "check_storages {storages}"
+
+    storages: tuple[tuple[Value[TensorType], StorageInput], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckGroups(StepBase):
+    """Fails unless this process belongs to the process groups of these names (WIR915), and is one of those in `ranks` (WIR936), before
+    anything runs: other processes may wait for what comes first. `device` is the program's. `sharing` are the groups whose processes read each other's memory: these must run
+    the same program, as `manifest` says (WIR933). Text: `check_groups "tp"`, `check_groups "0" sharing("0")`."""
+
+    syntax: ClassVar[str] = "check_groups {groups}< sharing({sharing})>"
+
+    groups: tuple[str, ...]
+    device: Device = CPU
+    ranks: tuple[GroupRanks, ...] = ()
+    sharing: tuple[str, ...] = ()
+    manifest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckLayout(StepBase):
+    """Fails unless `value` has these sizes and strides (in elements; those of size-1 dimensions are free), and an address
+    that is a multiple of `alignment` bytes where that is not 0 (WIR921).
+    Text: `check_layout %x [s0, 4] [4, 1] asserted align(16) "input"`."""
+
+    syntax: ClassVar[str] = (
+        "check_layout {value} [{sizes}] [{strides}] {reason}< align({alignment})>< {message}>"
+    )
+
+    value: Value[TensorType]
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    reason: CheckReason
+    alignment: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult(StepBase):
+    """Fails unless what an operator returned as `value` is a tensor (`defined`), of its dtype, on its device, and in strided
+    memory within its storage (`memory`): of these, what is not proved (WIR927). Engines may look at all of them.
+    Text: `check_result %x defined dtype device memory`."""
+
+    syntax: ClassVar[str] = "check_result {value}< {defined}>< {dtype}>< {device}>< {memory}>"
+
+    value: Value[TensorType]
+    defined: bool
+    dtype: bool
+    device: bool
+    memory: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckAlignment(StepBase):
+    """Fails unless the address of `value` is a multiple of `alignment` bytes (WIR921).
+    Text: `check_alignment %x, 16 "input"`."""
+
+    syntax: ClassVar[str] = "check_alignment {value}, {alignment}< {message}>"
+
+    value: Value[TensorType]
+    alignment: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckCondition(StepBase):
+    """Fails with `message` unless `condition` holds (WIR920). Text: `check s0 <= 64 "too many rows"`."""
+
+    syntax: ClassVar[str] = "check {condition}< {message}>"
+
+    condition: Expr
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckFinite(StepBase):
+    """Fails where a floating-point tensor holds a NaN or an infinity (WIR922). Text: `check_finite %x "first"`."""
+
+    syntax: ClassVar[str] = "check_finite {value}< {message}>"
+
+    value: Value[TensorType]
+    message: str = ""
+
+
+CheckStep = (
+    CheckInputs
+    | CheckStorages
+    | CheckGroups
+    | CheckLayout
+    | CheckResult
+    | CheckAlignment
+    | CheckCondition
+    | CheckFinite
+)

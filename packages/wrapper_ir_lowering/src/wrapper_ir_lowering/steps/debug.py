@@ -1,0 +1,58 @@
+"""Steps for readers: values and comments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wrapper_ir.expr import Expr
+from wrapper_ir.ir.types import ScalarType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering.steps.base import StepBase
+
+__all__ = ["Comment", "DebugStep", "SaveValue", "ShowLine", "ShowValue"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowLine(StepBase):
+    """Prints a line. Text: `show "[ before_launch: relu ]"`."""
+
+    syntax: ClassVar[str] = "show {text}"
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowValue(StepBase):
+    """Prints a line that names a value, then the value as `wrapper_ir_runtime.tensor_text` writes it.
+    Text: `show "before_launch - relu - x" %x`."""
+
+    syntax: ClassVar[str] = "show {title} {value}"
+
+    title: str
+    value: Value[TensorType | ScalarType] | Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveValue(StepBase):
+    """Writes a tensor to a new safetensors file `name` in `directory`, as `wrapper_ir_runtime.debug` says; `metadata` is JSON.
+    Text: `save %x to "values" "before_launch_relu_x"`."""
+
+    syntax: ClassVar[str] = "save {value} to {directory} {name}"
+
+    value: Value[TensorType]
+    directory: str
+    name: str
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment(StepBase):
+    """A line for readers. Text: `comment "attention"`."""
+
+    syntax: ClassVar[str] = "comment {text}"
+
+    text: str
+
+
+DebugStep = ShowLine | ShowValue | SaveValue | Comment

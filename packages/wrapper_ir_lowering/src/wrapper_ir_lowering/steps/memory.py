@@ -1,0 +1,243 @@
+"""Steps that make, view, fill and end memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.ir.layout import exact_quotient
+from wrapper_ir.ir.types import DType, StorageType, TensorType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering.steps.base import StepBase, Stream
+
+__all__ = [
+    "Align",
+    "Allocate",
+    "BeginSlot",
+    "ByteWindow",
+    "Copy",
+    "EndNames",
+    "EndStorage",
+    "MemoryStep",
+    "ResizeBlock",
+    "ResizeStorage",
+    "Same",
+    "SetStorage",
+    "SlotPlace",
+    "ViewStep",
+    "Window",
+    "Zero",
+]
+
+_ZERO = Int(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocate(StepBase):
+    """Allocates a tensor of `type` that stands for all of `storage`, whose type says bytes, memory space and alignment.
+
+    `result` is the one view of all of the storage where there is no other user (`type` is then its type), else the storage
+    itself: a flat tensor, of its views' element type where they agree and it divides all offsets, else of bytes. `zero`
+    says whether it is filled with zeros.
+    Text: `%buf0 = allocate f32[s0, 64] over %buf0.s`, `%pool = allocate u8[1024] over %pool zero stream(1) @cuda:0`.
+    """
+
+    syntax: ClassVar[str] = "{result} = allocate {type} over {storage}< {zero}>< {stream}>"
+
+    result: Value[StorageType | TensorType]
+    type: TensorType
+    storage: Value[StorageType]
+    zero: bool = False
+    stream: Stream | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zero(StepBase):
+    """Fills memory that persists from call to call, or a slot, with zeros. Text: `zero %ws`, `zero %ws stream(1) @cuda:0`."""
+
+    syntax: ClassVar[str] = "zero {value}< {stream}>"
+
+    value: Value[StorageType]
+    stream: Stream | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeBlock(StepBase):
+    """Memory of `nbytes` is allocated for a block whose tensors persist from call to call, or with 0 released.
+    Text: `resize_block 0 to 1024`."""
+
+    syntax: ClassVar[str] = "resize_block {block} to {nbytes}"
+
+    block: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotPlace:
+    """The bytes of a slot: `nbytes` of them, `start` bytes after the begin of `base`, an allocation or a parameter whose
+    elements are of type `dtype`. Text: `%pool + 256 : 1024`."""
+
+    base: Value[Type]
+    dtype: DType
+    start: Expr
+    nbytes: Expr
+
+    @property
+    def first(self) -> Expr:
+        """The first element of a slot that is a tensor of its own, counted from that of `base`."""
+        return self._elements(self.start)
+
+    @property
+    def count(self) -> Expr:
+        """The elements of a slot that is a tensor of its own."""
+        return self._elements(self.nbytes)
+
+    def _elements(self, nbytes: Expr) -> Expr:
+        found = exact_quotient(nbytes, self.dtype.itemsize)
+        assert found is not None  # the element type of what such slots lie in is chosen so
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginSlot(StepBase):
+    """The bytes of `slot` begin to hold something.
+
+    Only where something takes the slot as a whole (`is_lent`) is it a tensor of its own, flat and of the place's element type,
+    which is bytes where a callee takes it; otherwise its views are windows of `base`, and nothing is to do. Text: `begin_slot %a in %pool + 256 : 1024 lent`.
+    """
+
+    syntax: ClassVar[str] = "begin_slot {slot} in {place}< {is_lent:lent}>"
+
+    slot: Value[StorageType]
+    place: SlotPlace
+    is_lent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewStep(StepBase):
+    """What views have in common: a tensor over the memory of `source`, which is a tensor, or what stands for a storage.
+    `is_reuse` says that the source ends here, and `ends` which names do."""
+
+    result: Value[TensorType]
+    source: Value[Type]
+    is_reuse: bool = False
+    ends: tuple[Value[Type], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Same(ViewStep):
+    """`result` is `source` under another name. Text: `%y = same %x`, with `reuse(%x)` after it where names end."""
+
+    syntax: ClassVar[str] = "{result} = same {source}< {is_reuse:reuse}>< ends({ends})>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window(ViewStep):
+    """A window of the element type of `source`, `offset` elements from its first one.
+    Text: `%v = window %buf0 + 32 : f32[4, 8]`, `%y = window %x : f32[32] reuse ends(%x)`."""
+
+    syntax: ClassVar[str] = (
+        "{result} = window {source}< + {offset}> : {result:type}< {is_reuse:reuse}>< ends({ends})>"
+    )
+
+    offset: Expr = _ZERO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByteWindow(ViewStep):
+    """A window of another element type than that of `source`, or at an offset that is not known to be a whole number of
+    elements: `offset` bytes from its first one. Text: `%v = byte_window %pool + 128 : f32[4, 8]`."""
+
+    syntax: ClassVar[str] = (
+        "{result} = byte_window {source}< + {offset}> : {result:type}< {is_reuse:reuse}>< ends({ends})>"
+    )
+
+    offset: Expr = _ZERO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndStorage(StepBase):
+    """Ends a storage. `base` is what stands for it, also where that name has ended before: the storage itself, its one view,
+    or a tensor whose storage is meant. `ends` are the names over its memory, which all end. The memory of a slot
+    goes back to its pool, at `slot`; any other is released.
+
+    Text: `end_storage %buf0.s (%buf0, %v)`.
+    """
+
+    syntax: ClassVar[str] = "end_storage {storage} ({ends})< in {slot}>"
+
+    storage: Value[Type]
+    base: Value[Type]
+    slot: SlotPlace | None = None
+    ends: tuple[Value[Type], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndNames(StepBase):
+    """Ends names, and claims nothing about what they hold. Text: `end_names %x`."""
+
+    syntax: ClassVar[str] = "end_names {ends}"
+
+    ends: tuple[Value[Type], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy(StepBase):
+    """Copies elements with broadcasting and conversion. Text: `copy %dst, %src non_blocking stream(1) @cuda:0`."""
+
+    syntax: ClassVar[str] = "copy {dst}, {src}< {non_blocking}>< {stream}>"
+
+    dst: Value[TensorType]
+    src: Value[TensorType]
+    non_blocking: bool = False
+    stream: Stream | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Align(StepBase):
+    """`result` is `source` where its address is a multiple of `alignment` bytes, else an aligned copy with the same
+    strides. Text: `%y = align %x, 16`."""
+
+    syntax: ClassVar[str] = "{result} = align {source}, {alignment}"
+
+    result: Value[TensorType]
+    source: Value[TensorType]
+    alignment: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeStorage(StepBase):
+    """Resizes the storage under `target`. Text: `resize_storage %x, s0*4`."""
+
+    syntax: ClassVar[str] = "resize_storage {target}, {nbytes}"
+
+    target: Value[TensorType]
+    nbytes: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetStorage(StepBase):
+    """Makes `target` a view of `source` for every holder. Text: `set_storage %x, %y`."""
+
+    syntax: ClassVar[str] = "set_storage {target}, {source}"
+
+    target: Value[TensorType]
+    source: Value[TensorType]
+
+
+MemoryStep = (
+    Allocate
+    | Zero
+    | ResizeBlock
+    | BeginSlot
+    | Same
+    | Window
+    | ByteWindow
+    | EndStorage
+    | EndNames
+    | Copy
+    | Align
+    | ResizeStorage
+    | SetStorage
+)

@@ -1,0 +1,104 @@
+"""Steps that say where work runs: devices, streams, events, scopes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wrapper_ir.ir.types import Device, OpaqueType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_lowering.steps.base import StepBase, Stream
+
+__all__ = [
+    "Barrier",
+    "EnterDevice",
+    "EnterPool",
+    "EnterProfile",
+    "ExitScope",
+    "PlacementStep",
+    "RecordEvent",
+    "SyncEvent",
+    "WaitEvent",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnterDevice(StepBase):
+    """Makes a device the current one of its type until the function ends. Text: `enter_device @cuda:0`."""
+
+    syntax: ClassVar[str] = "enter_device {device}"
+
+    device: Device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordEvent(StepBase):
+    """Makes an event that happens when the stream has done what was queued before. On the host (`on_host`), where nothing
+    is queued, it has happened already. Text: `%e = record_event stream(1) @cuda:0`."""
+
+    syntax: ClassVar[str] = "{result} = record_event {stream}"
+
+    result: Value[OpaqueType]
+    stream: Stream
+    on_host: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitEvent(StepBase):
+    """Makes a stream wait for an event; the host goes on. Text: `wait_event %e stream(0) @cuda:0`."""
+
+    syntax: ClassVar[str] = "wait_event {event} {stream}"
+
+    event: Value[OpaqueType]
+    stream: Stream
+    on_host: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncEvent(StepBase):
+    """Makes the host wait for an event. Text: `sync_event %e`."""
+
+    syntax: ClassVar[str] = "sync_event {event}"
+
+    event: Value[OpaqueType]
+    on_host: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barrier(StepBase):
+    """Keeps the order of the steps with effects around it. Text: `barrier`."""
+
+    syntax: ClassVar[str] = "barrier"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnterProfile(StepBase):
+    """Begins a scope that profilers show; both texts are valid UTF-8. Text: `enter_profile "attention" "layer 3"`."""
+
+    syntax: ClassVar[str] = "enter_profile {name}< {details}>"
+
+    name: str
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnterPool(StepBase):
+    """Begins a scope in which new memory of `device` comes from the process's pool of this name.
+    Text: `enter_pool "activations" @cuda:0`."""
+
+    syntax: ClassVar[str] = "enter_pool {name} {device}"
+
+    name: str
+    device: Device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitScope(StepBase):
+    """Ends the innermost scope. Text: `exit_scope`."""
+
+    syntax: ClassVar[str] = "exit_scope"
+
+
+PlacementStep = (
+    EnterDevice | RecordEvent | WaitEvent | SyncEvent | Barrier | EnterProfile | EnterPool | ExitScope
+)

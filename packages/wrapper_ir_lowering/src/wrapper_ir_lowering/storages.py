@@ -1,0 +1,202 @@
+"""Storages as targets see them that have tensors and no storages: which tensor stands for one, and where slots lie in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.ir.layout import exact_quotient, extent_bytes
+from wrapper_ir.ir.ops import (
+    AllocStorage,
+    EnterMemoryPool,
+    EnterProfile,
+    ExitScope,
+    Free,
+    Op,
+    ResizeStorage,
+    SetStorage,
+    Slot,
+    View,
+    ZeroMode,
+)
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import definitions, operands
+from wrapper_ir.ir.types import CPU, DType, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+
+__all__ = [
+    "NO_GROUP_MEMORY",
+    "SharedWindows",
+    "SlotPlaces",
+    "element_type",
+    "is_whole",
+    "lacks_group_memory",
+    "made_elsewhere",
+    "plan_slots",
+    "share_windows",
+    "storage_users",
+]
+
+NO_GROUP_MEMORY = (
+    "WIR913",
+    "the CPU has neither symmetric nor registered memory, which process groups on GPUs have",
+    "allocate in the default memory space",
+)
+"""Code, message and hint for what `lacks_group_memory`."""
+
+
+def lacks_group_memory(storage: StorageType) -> bool:
+    """Whether a storage asks for memory of a process group on a device that has none."""
+    return storage.is_group_memory and storage.device.type == CPU.type
+
+
+def is_whole(type: TensorType, offset: Expr, storage: StorageType) -> bool:
+    """Whether a view is all of a storage, so that one tensor can stand for both."""
+    return offset == Int(0) and type.device == storage.device and extent_bytes(type) == storage.nbytes
+
+
+def made_elsewhere(function: Function) -> frozenset[Value]:
+    """Storages whose first use is not in the scopes that they are made in: their memory is of the pools around the op that
+    makes them."""
+    if not any(isinstance(op, EnterMemoryPool) for op in function.body):
+        return frozenset()
+    scopes, homes, found = list[int](), dict[Value, tuple[int, ...]](), set[Value]()
+    for position, op in enumerate(function.body):
+        if isinstance(op, EnterMemoryPool | EnterProfile):
+            scopes.append(position)
+        elif isinstance(op, ExitScope):
+            scopes.pop()
+        elif isinstance(op, AllocStorage):
+            homes[op.result] = tuple(scopes)
+        else:
+            here = tuple(scopes)
+            found.update(v for v in operands(op) if homes.pop(v, here) != here)
+    return frozenset(found)
+
+
+def element_type(
+    storage: StorageType, views: Iterable[tuple[View, Expr]], filled: Iterable[tuple[Expr, Expr]] = ()
+) -> DType:
+    """The element type for a flat tensor in the place of a storage: that of most of its views, as windows of the same element
+    type cost least, where it divides the storage's bytes, their offsets (with the views, from the storage's start), and begin
+    and size of each slot that is `filled`; else bytes."""
+    counts: Counter[DType] = Counter()
+    for view, offset in views:
+        dtype = view.result.type.dtype
+        counts[dtype] += exact_quotient(offset, dtype.itemsize) is not None
+    whole = {storage.nbytes, *chain.from_iterable(filled)}
+    for dtype, count in counts.most_common():
+        if count and all(exact_quotient(bytes, dtype.itemsize) is not None for bytes in whole):
+            return dtype
+    return DType.U8
+
+
+def storage_users(function: Function) -> dict[Value, list[Op]]:
+    """The ops that use each storage that the function makes, slots too, in order."""
+    found: dict[Value, list[Op]] = {
+        op.result: [] for op in function.body if isinstance(op, AllocStorage | Slot)
+    }
+    for op in function.body:
+        for value in operands(op):
+            if value in found:
+                found[value].append(op)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SlotPlaces:
+    """For one function. `places` has, for each slot, the allocation or parameter that it lies in and the byte that it
+    starts at; `views` the views of each allocation or parameter, those of its slots too, with the byte that each starts
+    at; `lent` the storages that something takes as a whole (to fill it with zeros, too), `lending` the allocations and parameters that these lie in."""
+
+    places: Mapping[Value, tuple[Value, Expr]] = field(default_factory=dict)
+    views: Mapping[Value, Sequence[tuple[View, Expr]]] = field(default_factory=dict)
+    lent: frozenset[Value] = frozenset()
+    lending: frozenset[Value] = frozenset()
+    filled: Mapping[Value, Sequence[tuple[Expr, Expr]]] = field(default_factory=dict)
+
+    def place(self, storage: Value, offset: Expr) -> tuple[Value, Expr]:
+        """The outermost storage, and the byte in it that is at `offset` of `storage`."""
+        found = self.places.get(storage)
+        return (storage, offset) if found is None else (found[0], found[1] + offset)
+
+
+def plan_slots(function: Function) -> SlotPlaces:
+    """Adds up the offsets of slots in slots; linear in the number of ops."""
+    places: dict[Value, tuple[Value, Expr]] = {}
+    views: dict[Value, list[tuple[View, Expr]]] = {}
+    lent, zeros = set[Value](), set[Value]()
+    filled: dict[Value, list[tuple[Expr, Expr]]] = {}
+    for op in function.body:
+        match op:
+            case AllocStorage() | Free():
+                continue
+            case Slot():
+                base, start = places.get(op.pool, (op.pool, Int(0)))
+                places[op.result] = (base, start + op.offset)
+                if op.zero is not ZeroMode.NONE:
+                    filled.setdefault(base, []).append((start + op.offset, op.result.type.nbytes))
+                    zeros.add(op.result)
+            case View() if isinstance(op.source.type, StorageType):
+                base, start = places.get(op.source, (op.source, Int(0)))
+                views.setdefault(base, []).append((op, start + op.offset))
+            case _:
+                lent.update(_storages(op))
+    lending = frozenset([places[storage][0] if storage in places else storage for storage in lent])
+    return SlotPlaces(places, views, frozenset(lent | zeros), lending, filled)
+
+
+def _storages(op: Op) -> list[Value]:
+    return [value for value in operands(op) if isinstance(value.type, StorageType)]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWindows:
+    """`values` has, for views of the slots of a pool that are the same tensor one after the other, the value that stands for
+    all of them until the pool ends; `pools` the pool of each of these, and `whole` the one that is all of a pool.
+    """
+
+    values: Mapping[Value, Value[TensorType]] = field(default_factory=dict)
+    pools: Mapping[Value, Value] = field(default_factory=dict)
+    whole: Mapping[Value, Value[TensorType]] = field(default_factory=dict)
+
+
+def share_windows(function: Function, slots: SlotPlaces) -> SharedWindows:
+    """The windows of a function's pools that are made once.
+
+    Only of pools that the function frees, so that no caller holds the tensor, and where nothing gives a tensor other memory.
+    """
+    if any(isinstance(op, ResizeStorage | SetStorage) for op in function.body):
+        return SharedWindows()
+    pools = {base for base, _ in slots.places.values()} - slots.lending
+    pools &= {op.storage for op in function.body if isinstance(op, Free)}
+    windows: dict[Value, dict[tuple[TensorType, Expr], list[Value]]] = {}
+    places: dict[Value, tuple[Value, Expr]] = {}
+    for op in function.body if pools else ():
+        if isinstance(op, View):
+            source, at = slots.place(op.source, op.offset)
+            pool, start = places.get(source, (source, Int(0)))
+            if pool in pools:
+                places[op.result] = pool, start + at
+                windows.setdefault(pool, {}).setdefault((op.result.type, start + at), []).append(op.result)
+    taken = {v.name for v in definitions(function)} if windows else set()
+    found: dict[Value, Value[TensorType]] = {}
+    homes: dict[Value, Value] = {}
+    wholes: dict[Value, Value[TensorType]] = {}
+    for pool, same in windows.items():
+        for number, ((type, offset), views) in enumerate(same.items()):
+            assert isinstance(pool.type, StorageType)
+            whole = len(same) == 1 and is_whole(type, offset, pool.type) and pool not in slots.filled
+            if whole or len(views) > 1:
+                name = f"{pool.name}.{number}"
+                while name in taken:
+                    name += "_"
+                window = Value(pool.name if whole else name, type)
+                found.update(dict.fromkeys(views, window))
+                homes[window] = pool
+                if whole:
+                    wholes[pool] = window
+    return SharedWindows(found, homes, wholes)

@@ -1,0 +1,131 @@
+"""Moves storages that are not needed after a call into the callee, which can free them earlier, or reuse them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import ClassVar
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.recorded import recorded_functions
+from wrapper_ir.ir.ops import Arg, CallSubgraph, CollectiveStart, Switch, WhileLoop
+from wrapper_ir.ir.program import Function, Ownership, Param, Program
+from wrapper_ir.ir.structure import callees, operands, results
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
+
+__all__ = ["MoveArguments", "move_arguments"]
+
+ParamKey = tuple[str, int]
+"""A parameter: its function's name, and its position."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MoveArguments(Pass):
+    """Makes parameters owned where every call gives a storage of its own that ends with the call.
+
+    Such an argument is moved: the callee frees it after its own last use, or reuses it, instead of the caller after
+    the call. Never moved are `main`'s parameters, what a loop's functions and recorded ones take, constants, borrowed parameters,
+    what may alias, what is used again or given twice, and what the callee returns. Both branches of a conditional
+    own the same. Frees and drops are derived again.
+    """
+
+    name: ClassVar[str] = "move-arguments"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with as many owned parameters as there can be."""
+        found = analyses.after(strip_frees(analyses.program))
+        if len(found.program.functions) > 1:
+            found = _moved(found)
+        return derive_frees(found.program, found)
+
+
+def move_arguments(program: Program) -> Program:
+    """`MoveArguments` with its default options."""
+    return MoveArguments().run(program)
+
+
+def _moved(analyses: Analyses) -> Analyses:
+    """The program with the largest set of parameters that can become owned together: starts from all, takes away what any
+    call refuses, until nothing changes. A refused parameter is not its function's own storage any more, which may
+    refuse further parameters."""
+    owned = _candidates(analyses)
+    while True:
+        found = analyses.after(_owning(analyses.program, owned))
+        refused = {place for f in found.program.functions for place in _refused(f, found)} & owned
+        if not refused:
+            return found
+        owned -= refused
+
+
+def _candidates(analyses: Analyses) -> set[ParamKey]:
+    """Borrowed parameters of functions that are called, but not by loops, and not recorded, except those that are
+    returned."""
+    program = analyses.program
+    called: set[str] = set()
+    loops: set[str] = {program.main.name}
+    for op in program.ops:
+        (loops if isinstance(op, WhileLoop) else called).update(callees(op))
+    found: set[ParamKey] = set()
+    for name in (called - loops - analyses.get(recorded_functions).keys()) & analyses.functions.keys():
+        origins = analyses.summary(name).results
+        returned = {i for origin in origins if origin is not None for i in origin.params}
+        for i, param in enumerate(analyses.functions[name].params):
+            if isinstance(param.value.type, TensorType) and _borrowed(param) and i not in returned:
+                found.add((name, i))
+    return found
+
+
+def _owning(program: Program, owned: set[ParamKey]) -> Program:
+    """The program with these parameters owned as well."""
+
+    def function(f: Function) -> Function:
+        if not any((f.name, i) in owned for i in range(len(f.params))):
+            return f
+        params = tuple(
+            dataclasses.replace(p, ownership=Ownership.OWNED) if (f.name, i) in owned else p
+            for i, p in enumerate(f.params)
+        )
+        return dataclasses.replace(f, params=params)
+
+    return program.with_functions(function(f) for f in program.functions)
+
+
+def _borrowed(param: Param) -> bool:
+    return param.ownership is Ownership.BORROWED
+
+
+def _refused(function: Function, analyses: Analyses) -> Iterator[ParamKey]:
+    """Parameters of callees that a call in this function cannot move its argument into, and those that only one
+    branch owns."""
+    aliasing = analyses.aliasing(function)
+    last: dict[Value, int] = {}
+    held: set[Value] = set(aliasing.escaped)
+    for position, op in enumerate(function.body):
+        for value in (*operands(op), *results(op)):
+            for root in aliasing.roots.get(value, NO_ROOTS):
+                last[root] = position
+                if isinstance(op, CollectiveStart):
+                    held.add(root)
+    for position, op in enumerate(function.body):
+        if not isinstance(op, Switch | CallSubgraph):
+            continue
+        used = [r for v in operands(op) for r in aliasing.roots.get(v, NO_ROOTS)]
+        functions = [analyses.functions[name] for name in callees(op) if name in analyses.functions]
+        for i, arg in enumerate(op.args):
+            own = _own_root(arg, aliasing)
+            good = own is not None and own not in held and last[own] == position and used.count(own) == 1
+            if not good or len({_borrowed(f.params[i]) for f in functions if i < len(f.params)}) > 1:
+                yield from ((f.name, i) for f in functions)
+
+
+def _own_root(arg: Arg, aliasing: Aliasing) -> Value | None:
+    """The function's own storage that an argument surely is in; None where there is none."""
+    if not isinstance(arg, Value) or arg in aliasing.uncertain:
+        return None
+    found = aliasing.roots.get(arg, NO_ROOTS)
+    return found[0] if len(found) == 1 and found[0] in aliasing.owned else None

@@ -1,0 +1,52 @@
+"""Removes ops that only check or only show."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue, OpBase
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.passes import Pass
+
+__all__ = ["StripAsserts", "StripDebug"]
+
+
+def _without(program: Program, classes: tuple[type[OpBase], ...]) -> Program:
+    return program.with_functions(
+        f.with_body(op for op in f.body if not isinstance(op, classes)) for f in program.functions
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class StripAsserts(Pass):
+    """Removes run-time checks: of layouts, of finite values and, only if asked, conditions on sizes.
+
+    Conditions are kept by default, because the verifier may need them to see that views stay inside their storage.
+    """
+
+    name: ClassVar[str] = "strip-asserts"
+    layouts: bool = True
+    finite: bool = True
+    conditions: bool = False
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program without the chosen checks; lifetimes stay as they are."""
+        chosen: list[type[OpBase]] = []
+        chosen += [AssertLayout] if self.layouts else []
+        chosen += [AssertFinite] if self.finite else []
+        chosen += [AssertExpr] if self.conditions else []
+        return _without(analyses.program, tuple(chosen))
+
+
+@dataclasses.dataclass(frozen=True)
+class StripDebug(Pass):
+    """Removes comments and debug ops."""
+
+    name: ClassVar[str] = "strip-debug"
+    comments: bool = True
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program without them; lifetimes stay as they are."""
+        return _without(analyses.program, (DebugValue, Comment) if self.comments else (DebugValue,))

@@ -1,0 +1,75 @@
+"""What makes the memory of a storage more than a function's own: other functions, outputs, collectives, operators that keep it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import (
+    CallExtern,
+    CallSubgraph,
+    CollectiveStart,
+    Free,
+    Op,
+    Return,
+    Switch,
+    View,
+    WhileLoop,
+)
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import operands
+from wrapper_ir.ir.values import Value, is_storage
+from wrapper_ir.operators.symmetric import gives_up
+
+__all__ = ["Escape", "EscapeKind", "escapes"]
+
+
+class EscapeKind(enum.Enum):
+    """Who gets the memory."""
+
+    OUTPUT = "output"
+    COLLECTIVE = "collective"
+    OTHER = "other"
+
+
+class Escape(NamedTuple):
+    """One op that gets it, and in words why that matters."""
+
+    position: int
+    kind: EscapeKind
+    why: str
+
+
+def escapes(function: Function, analyses: Analyses, storage: Value) -> Iterator[Escape]:
+    """All ops, in order, that hand a storage on, or that are given a tensor which may lie elsewhere, too. Views and frees do not."""
+    aliasing = analyses.aliasing(function)
+    for position, op in enumerate(function.body):
+        mine = [v for v in operands(op) if storage in aliasing.roots.get(v, NO_ROOTS)]
+        if not mine or isinstance(op, Free):
+            continue
+        name = f"%{mine[0].name}"
+        if isinstance(op, CallSubgraph | Switch | WhileLoop):
+            yield Escape(position, EscapeKind.OTHER, f"{name} is given to another function")
+        if any(is_storage(v) for v in mine) and not isinstance(op, View):
+            yield Escape(position, EscapeKind.OTHER, f"%{storage.name} is given away as a whole")
+        if isinstance(op, Return):
+            yield Escape(position, EscapeKind.OUTPUT, f"{name} is an output")
+        if isinstance(op, CollectiveStart):
+            yield Escape(position, EscapeKind.COLLECTIVE, f"{name} is in another collective")
+        keeper = _keeper(op, position, mine, function, analyses)
+        if keeper:
+            yield Escape(position, EscapeKind.OTHER, f"{keeper} may keep {name}")
+        if any(aliasing.roots.get(v, NO_ROOTS) != (storage,) for v in mine):
+            yield Escape(position, EscapeKind.OTHER, f"{name} may lie in other storages, too")
+
+
+def _keeper(op: Op, position: int, mine: list[Value], function: Function, analyses: Analyses) -> str:
+    """The name of an operator that may keep what it is given."""
+    info = analyses.extern_info.get(op.target) if isinstance(op, CallExtern) else None
+    if info is None:
+        return ""
+    kept = any(v in mine for _, v in analyses.aliasing(function).effects[position].may_alias)
+    return info.schema.name if kept or gives_up(info.schema) else ""

@@ -1,0 +1,277 @@
+"""Which matrix products can be one operator with the collective that makes their left factor, or that takes their result."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.places import RootOffset, tensor_places
+from wrapper_ir.expr import Int
+from wrapper_ir.ir.layout import extent_bytes, is_contiguous
+from wrapper_ir.ir.ops import (
+    AllocPurpose,
+    AllocStorage,
+    AssertLayout,
+    CallExtern,
+    CollectiveStart,
+    Op,
+    Slot,
+    View,
+    ViewMode,
+    Wait,
+)
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value, as_tensor
+from wrapper_ir_passes.collectives.collective_operands import Limits, arguments_of, operand_of, why_not_shared
+from wrapper_ir_passes.collectives.passable_ops import may_pass
+
+__all__ = ["GATHER", "SCATTER", "Fusion", "GatherFusion", "Product", "ScatterFusion", "fusion_of", "root_set"]
+
+GATHER = "_c10d_functional::all_gather_into_tensor"
+SCATTER = "_c10d_functional::reduce_scatter_tensor"
+_DTYPES = (DType.F64, DType.F32, DType.F16, DType.BF16)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Product:
+    """A product of two matrices; `result` is what the op at `position` makes or writes."""
+
+    position: int
+    left: Value[TensorType]
+    right: Value[TensorType]
+    result: Value[TensorType]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GatherFusion:
+    """A gather at `position` and the products of what it gathers. One operator takes their place, right before the op `at`; ops between
+    the two that use what is gathered are `held` back until after it."""
+
+    position: int
+    at: int
+    held: tuple[int, ...]
+    products: tuple[Product, ...]
+
+    def __str__(self) -> str:
+        count = len(self.products)
+        return f"with {count} product{'s' if count > 1 else ''} of what it gathers"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ScatterFusion:
+    """A reduce-scatter at `position`, and the product that it reduces, which nothing else reads."""
+
+    position: int
+    product: Product
+
+    def __str__(self) -> str:
+        return f"with the product %{self.product.result.name}, which nothing else reads"
+
+
+Fusion = GatherFusion | ScatterFusion | str
+"""What a collective is fused with; or why with nothing, as text."""
+
+
+def fusion_of(position: int, function: Function, analyses: Analyses, limits: Limits) -> Fusion:
+    """What a gather or reduce-scatter can be fused with, or why with nothing; the function has no frees."""
+    op = function.body[position]
+    assert isinstance(op, CollectiveStart)
+    why = why_not_shared(op, function, limits)
+    if why:
+        return why
+    tensor, found = operand_of(op), _Finder(function, analyses)
+    nbytes = extent_bytes(tensor.type)
+    assert isinstance(nbytes, Int)
+    if nbytes.value < limits.fused:
+        return f"{nbytes.value} bytes are fewer than {limits.fused}"
+    if tensor.type.dtype not in _DTYPES:
+        return f"{tensor.type.dtype.value} is not multiplied there"
+    if found.in_flight(position):
+        return "another collective is in flight"
+    size = arguments_of(op, analyses)["group_size"]
+    if not isinstance(size, Int):
+        return f"the group's size {size} is known at run time only"
+    return (
+        found.gather(position, op, size.value)
+        if op.target == GATHER
+        else found.scatter(position, op, size.value)
+    )
+
+
+def root_set(values: Iterable[Value], function: Function, analyses: Analyses) -> frozenset[Value]:
+    """The roots of all these values."""
+    roots = analyses.aliasing(function).roots
+    return frozenset(root for value in values for root in roots.get(value, NO_ROOTS))
+
+
+class _Finder:
+    def __init__(self, function: Function, analyses: Analyses) -> None:
+        self.function, self.body, self.analyses = function, function.body, analyses
+        self.aliasing = analyses.aliasing(function)
+        self.places: Mapping[Value, RootOffset] = analyses.get_for(function, tensor_places)
+        made = (self.product(at, op) for at, op in enumerate(self.body))
+        self.products = {p.position: p for p in made if p is not None}
+        self.defined = {value: at for at, op in enumerate(self.body) for value in results(op)}
+
+    def roots(self, values: Iterable[Value]) -> frozenset[Value]:
+        return root_set(values, self.function, self.analyses)
+
+    def used(self, at: int) -> frozenset[Value]:
+        """The roots of all that an op uses."""
+        return self.roots(operands(self.body[at]))
+
+    def changed(self, at: int) -> frozenset[Value]:
+        """The roots of what an op writes, moves or ends; what is waited for is as it was started."""
+        if isinstance(self.body[at], Wait):
+            return frozenset()
+        effects = self.aliasing.effects[at]
+        return self.roots((*effects.writes, *effects.moves, *effects.ends))
+
+    def changes(self, values: Iterable[Value], start: int, stop: int) -> bool:
+        """Whether one of the ops from `start` to before `stop` changes one of these."""
+        roots = self.roots(values)
+        return any(not roots.isdisjoint(self.changed(at)) for at in range(start, stop))
+
+    def product(self, at: int, op: Op) -> Product | None:
+        """The op as a product of two matrices of one dtype whose sizes are known."""
+        if not isinstance(op, CallExtern) or op.target not in ("aten::mm", "aten::mm.out") or op.stream:
+            return None
+        arguments = arguments_of(op, self.analyses)
+        left, right = as_tensor(arguments["self"]), as_tensor(arguments["mat2"])
+        result = as_tensor(op.result if op.target == "aten::mm" else arguments["out"])
+        types = left.type, right.type, result.type
+        known = all(isinstance(n, Int) for t in types for n in (*t.sizes, *t.strides))
+        if not known or not is_contiguous(result.type.sizes, result.type.strides):
+            return None
+        return Product(at, left, right, result) if len({(t.dtype, t.device) for t in types}) == 1 else None
+
+    def in_flight(self, position: int) -> bool:
+        """Whether a collective that was started before is not waited for yet."""
+        pending: set[Value] = set()
+        for op in self.body[:position]:
+            if isinstance(op, CollectiveStart):
+                pending |= self.roots(op.results)
+            elif isinstance(op, Wait):
+                pending -= self.roots((op.source,))
+        return bool(pending)
+
+    def is_whole(self, one: Value[TensorType], other: Value[TensorType]) -> bool:
+        """Whether two contiguous tensors are the same bytes."""
+        place = self.places.get(one)
+        same = place is not None and place == self.places.get(other) and len(self.aliasing.roots[one]) == 1
+        contiguous = all(is_contiguous(v.type.sizes, v.type.strides) for v in (one, other))
+        return same and contiguous and extent_bytes(one.type) == extent_bytes(other.type)
+
+    # --- a gather and products of it
+
+    def gather(self, position: int, op: CollectiveStart, size: int) -> GatherFusion | str:
+        """As late as what it gathers is needed: the other factors may be made meanwhile."""
+        (handle,) = op.results
+        gathered, kept = self.roots((handle,)), self.roots((operand_of(op),))
+        made: frozenset[Value] = frozenset()
+        held: list[int] = []
+        products: list[Product] = []
+        at = position + 1
+        while at < len(self.body):
+            used = self.used(at)
+            if not used.isdisjoint(made):
+                break
+            if not used.isdisjoint(gathered):
+                product = self.factor(at, handle, size, products)
+                if isinstance(product, Product):
+                    products.append(product)
+                    made |= self.roots((product.result,))
+                    kept |= self.roots((product.right,))
+                elif not _is_name(self.body[at]):
+                    break
+                held.append(at)
+            elif not may_pass(self.body[at], self.analyses) or not kept.isdisjoint(self.changed(at)):
+                break
+            at += 1
+        whys = [self.add_later(later, at, handle, size, products) for later in range(at, len(self.body))]
+        if not products:
+            return next(filter(None, whys), f"%{handle.name} is not the left factor of a matrix product")
+        return GatherFusion(position, at, tuple(held), tuple(products))
+
+    def factor(self, at: int, handle: Value[TensorType], size: int, others: list[Product]) -> Product | str:
+        """The product of all that was gathered which the op at `at` is, or why it is none."""
+        product = self.products.get(at)
+        if product is None or not self.is_whole(product.left, handle):
+            return ""
+        (rows, _), dtype = product.left.type.sizes, handle.type.dtype
+        if product.left.type.dtype is not dtype:
+            return f"%{product.left.name} is not {dtype.value}"
+        assert isinstance(rows, Int)
+        if rows.value % size:
+            return (
+                f"{rows} rows of %{product.left.name} are not the same number from each of {size} processes"
+            )
+        if others and others[0].left.type.sizes != product.left.type.sizes:
+            return f"%{product.left.name} has other rows than %{others[0].left.name}"
+        if not self.roots((product.right,)).isdisjoint(self.roots((handle,))):
+            return f"%{product.right.name} is gathered, too"
+        return product
+
+    def add_later(
+        self, at: int, start: int, handle: Value[TensorType], size: int, products: list[Product]
+    ) -> str:
+        """Adds the op at `at` to the products where it can be computed before the op at `start`; else says why not."""
+        product = self.factor(at, handle, size, products)
+        if isinstance(product, str):
+            return product
+        roots = self.aliasing.roots.get(product.right, NO_ROOTS)
+        if len(roots) != 1 or product.right not in self.places:
+            return f"it is not known where %{product.right.name} lies"
+        late = self.defined.get(roots[0], -1) >= start or roots[0] in self.roots(p.result for p in products)
+        if late or self.changes((product.right, handle), start, at):
+            return f"%{product.right.name} is ready only after %{handle.name} is needed"
+        products.append(product)
+        return ""
+
+    # --- a product that is scattered
+
+    def scatter(self, position: int, op: CollectiveStart, size: int) -> ScatterFusion | str:
+        """The product must be all that the collective is given, and be needed for nothing else."""
+        tensor, arguments = operand_of(op), arguments_of(op, self.analyses)
+        if arguments["reduce_op"] not in ("sum", "avg"):
+            return f"reduction {arguments['reduce_op']!r} is neither a sum nor a mean"
+        roots = self.aliasing.roots.get(tensor, NO_ROOTS)
+        makers = [at for at in range(position) if not self.changed(at).isdisjoint(roots)]
+        makers += [self.defined[root] for root in roots if root in self.defined]
+        product = self.products.get(max(makers, default=-1))
+        if product is None or not self.is_whole(product.result, tensor):
+            return f"%{tensor.name} is not the result of a matrix product"
+        rows = product.result.type.sizes[0]
+        assert isinstance(rows, Int)
+        if rows.value % size:
+            return (
+                f"{rows} rows of %{product.result.name} are not the same number for each of {size} processes"
+            )
+        if self.changes((product.left, product.right), product.position + 1, position):
+            return f"a factor of %{product.result.name} is changed before"
+        return self.other_use(product, position, roots) or ScatterFusion(position, product)
+
+    def other_use(self, product: Product, position: int, roots: tuple[Value, ...]) -> str:
+        """What needs the product besides the collective."""
+        made = [
+            op for op in self.body if isinstance(op, AllocStorage | CallExtern) and {*results(op)} & {*roots}
+        ]
+        plain = all(not isinstance(op, AllocStorage) or op.purpose is AllocPurpose.PLAIN for op in made)
+        if not made or not plain:
+            return f"%{product.result.name} is not in memory of its own"
+        for at, op in enumerate(self.body):
+            later = at > product.position and at != position and not isinstance(op, AssertLayout)
+            if not self.used(at).isdisjoint(roots) and (
+                isinstance(op, Slot) or (later and not isinstance(op, View))
+            ):
+                return f"%{product.result.name} is used by op {at}, too"
+        return ""
+
+
+def _is_name(op: Op) -> bool:
+    """Whether an op only makes another name for what is gathered, or looks at its layout."""
+    return isinstance(op, AssertLayout | Wait) or (isinstance(op, View) and op.mode is ViewMode.ALIAS)

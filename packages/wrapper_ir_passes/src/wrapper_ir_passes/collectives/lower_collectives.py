@@ -1,0 +1,248 @@
+"""Turns collectives into kernels that read the memory of the group's other processes directly."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.artifact.agreement import allocation_ids
+from wrapper_ir.expr import Bool, Int
+from wrapper_ir.ir.layout import extent_bytes, numel
+from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, Copy, Op, View, Wait
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import map_values
+from wrapper_ir.ir.types import MemoryKind, MemorySpace, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
+from wrapper_ir_passes.cleanup.new_names import NewNames
+from wrapper_ir_passes.collectives.collective_choices import CollectiveChoice, collective_choices
+from wrapper_ir_passes.collectives.collective_forms import Form, with_forms_declared
+from wrapper_ir_passes.collectives.collective_operands import Limits, operand_of
+from wrapper_ir_passes.collectives.fusable_products import Fusion, GatherFusion
+from wrapper_ir_passes.collectives.fuse_products import Site, fuse_products
+
+__all__ = ["LowerCollectives"]
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class LowerCollectives(Pass):
+    """Turns eligible collectives into kernels over symmetric memory, and derives lifetimes again.
+
+    An all-reduce of at most `one_shot_all_reduce_threshold_bytes` becomes a one-shot one, of at most
+    `two_shot_all_reduce_threshold_bytes` a two-shot one, a reduce-scatter of at most `one_shot_reduce_scatter_threshold_bytes` one that
+    sums its share; gathers and other scatters of at most `low_contention_threshold_bytes` use the copy
+    engines. With `fused_products`, gathers of at least `fused_products_minimum_bytes` whose result is the left factor of matrix products
+    become one operator with those, and so does a product that is only reduced and scattered. `groups` names the groups whose processes can read each other's memory, with `:` between them; none: all. Without
+    `auto_select` nothing changes. Log level INFO says for each collective what it becomes, and why. Which storages are symmetric,
+    and their ids, follow from the program alone: equal programs have equal ones. No operator uses multicast.
+    """
+
+    name: ClassVar[str] = "lower-collectives"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+
+    auto_select: bool = True
+    one_shot_all_reduce_threshold_bytes: int = 128 * 1024
+    two_shot_all_reduce_threshold_bytes: int = 1024 * 1024
+    one_shot_reduce_scatter_threshold_bytes: int = 1024 * 1024
+    low_contention_threshold_bytes: int = 0
+    fused_products: bool = False
+    fused_products_minimum_bytes: int = 1024 * 1024
+    groups: str = ""
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with fewer collectives of the library's."""
+        choices = self.choices(analyses)
+        for choice in choices:
+            _LOG.info("%s", choice)
+        if not self.auto_select:
+            return derive_frees(analyses.program)
+        return derive_frees(self._lowered(analyses))
+
+    def choices(self, analyses: Analyses) -> tuple[CollectiveChoice, ...]:
+        """What each collective of the program becomes, in order."""
+        stripped = analyses.after(strip_frees(analyses.program))
+        program, fusions = self._fused(stripped)
+        left = {(c.function, c.op.results[0].name): c for c in self._unfused(stripped.after(program))}
+        return tuple(
+            _choice(function, position, op, left, fusions)
+            for function in stripped.program.functions
+            for position, op in enumerate(function.body)
+            if isinstance(op, CollectiveStart)
+        )
+
+    def _limits(self) -> Limits:
+        return Limits(
+            self.one_shot_all_reduce_threshold_bytes,
+            self.two_shot_all_reduce_threshold_bytes,
+            self.one_shot_reduce_scatter_threshold_bytes,
+            self.low_contention_threshold_bytes,
+            self.fused_products_minimum_bytes,
+            frozenset(filter(None, self.groups.split(":"))),
+        )
+
+    def _fused(self, stripped: Analyses) -> tuple[Program, Mapping[Site, Fusion]]:
+        """The program with fused products, where the option is on, and what each gather and scatter can be fused with."""
+        program, fusions = fuse_products(stripped, self._limits())
+        return (program if self.fused_products else stripped.program), fusions
+
+    def _unfused(self, stripped: Analyses) -> Iterator[CollectiveChoice]:
+        """The choices of collectives that products are not fused with."""
+        for function in stripped.program.functions:
+            yield from collective_choices(function, stripped, self._limits())
+
+    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+        """Both with the kernels: a sum in another order is another value."""
+        return (self._lowered(Analyses(before)) if self.auto_select else before), after
+
+    def _lowered(self, analyses: Analyses) -> Program:
+        """The program with kernels, without frees."""
+        stripped = analyses.after(strip_frees(analyses.program))
+        ids = allocation_ids(stripped.program)
+        program, _ = self._fused(stripped)
+        found = self._unfused(stripped.after(program))
+        choices = [(c, next(ids)) for c in found if c.form is not Form.LIBRARY]
+        for choice, id in reversed(choices):  # the last one first: positions before it stay what they are
+            program = _replaced(program, choice, id)
+        return with_forms_declared(program)
+
+
+def _choice(
+    function: Function,
+    position: int,
+    op: CollectiveStart,
+    left: Mapping[Site, CollectiveChoice],
+    fusions: Mapping[Site, Fusion],
+) -> CollectiveChoice:
+    """What a collective becomes: fused, or what it is `left` for, and why it is not fused."""
+    site = function.name, op.results[0].name
+    fusion = fusions.get(site)
+    if site not in left:
+        form = Form.GATHER_PRODUCTS if isinstance(fusion, GatherFusion) else Form.PRODUCT_SCATTER
+        return CollectiveChoice(function.name, position, op, form, str(fusion))
+    why = left[site].why
+    if isinstance(fusion, str) and fusion != why:
+        why += f"; not fused with products: {fusion}"
+    elif fusion is not None and not isinstance(fusion, str):
+        why += f"; option fused-products is off, which would fuse it {fusion}"
+    return dataclasses.replace(left[site], position=position, op=op, why=why)
+
+
+def _replaced(program: Program, choice: CollectiveChoice, id: int) -> Program:
+    """The program with one collective replaced."""
+    analyses = Analyses(program)
+    function = analyses.functions[choice.function]
+    changed = _Site(function, analyses, choice, id).rewritten()
+    return program.with_functions(changed if f is function else f for f in program.functions)
+
+
+class _Site:
+    """One collective, and what is changed around it."""
+
+    def __init__(self, function: Function, analyses: Analyses, choice: CollectiveChoice, id: int) -> None:
+        self.function, self.analyses, self.choice = function, analyses, choice
+        op = function.body[choice.position]
+        assert isinstance(op, CollectiveStart)
+        self.op = op
+        self.space = MemorySpace(MemoryKind.SYMMETRIC, op.group, id)
+        self.fresh = NewNames(function, analyses)
+        self.in_place = op.target.endswith("all_reduce_")
+
+    def rewritten(self) -> Function:
+        if self.choice.form in (Form.ALL_GATHER, Form.REDUCE_SCATTER):
+            return self.function.with_body(
+                self.renamed_target() if at == self.choice.position else op
+                for at, op in enumerate(self.function.body)
+            )
+        if self.choice.storage is None:
+            return self.function.with_body(self.over_a_copy())
+        return self.function.with_body(self.over_itself(self.choice.storage))
+
+    def renamed_target(self) -> CollectiveStart:
+        """The same collective by another operator."""
+        tensor, group = self.op.args[0], self.op.group
+        gather = self.choice.form is Form.ALL_GATHER
+        args = (tensor, group) if gather else (tensor, "sum", group)
+        return dataclasses.replace(self.op, target=self.choice.form.value, args=args, kwargs=())
+
+    def over_a_copy(self) -> Iterator[Op]:
+        """A buffer for the operand; what the operator gives goes where the collective's result was."""
+        tensor, at = operand_of(self.op), self.choice.position
+        storage, buffer = self.new(f"{tensor.name}.symmetric", tensor.type, self.space)
+        yield from self.function.body[:at]
+        yield AllocStorage(result=storage, prov=self.op.prov)
+        yield View(source=storage, result=buffer, prov=self.op.prov)
+        yield Copy(dst=buffer, src=tensor, prov=self.op.prov)
+        yield from self.call(buffer, tensor if self.in_place else None)
+        yield from self.finished(self.function.body[at + 1 :])
+
+    def over_itself(self, storage: Value) -> Iterator[Op]:
+        """The operand's own storage is symmetric; what the operator gives has another one, which takes its place from then on
+        where the collective works in place."""
+        body, at = self.function.body, self.choice.position
+        assert isinstance(storage.type, StorageType)
+        type = dataclasses.replace(storage.type, space=self.space)
+        symmetric: Value[StorageType] = Value(storage.name, type)
+        moved: dict[Value, Value] = {storage: symmetric}
+        for op in body[:at]:
+            if isinstance(op, AllocStorage) and op.result is storage:
+                yield dataclasses.replace(op, result=symmetric)
+            else:
+                yield map_values(op, lambda v: moved.get(v, v))
+        calls = [*self.call(operand_of(self.op), None)]
+        yield from calls
+        (made,) = (op.result for op in calls if isinstance(op, AllocStorage))
+        if self.in_place:
+            later = self.fresh.used_later(storage, self.choice.position)
+            again = self.fresh.views_of(made, later, "sum")
+            yield from (dataclasses.replace(view, prov=self.op.prov) for view in again.values())
+            moved = {symmetric: made, storage: made, **{old: view.result for old, view in again.items()}}
+        for op in self.finished(body[at + 1 :]):
+            yield map_values(op, lambda v: moved.get(v, v))
+
+    def call(self, operand: Value[TensorType], out: Value[TensorType] | None) -> Iterator[Op]:
+        """The kernel, into `out` or a storage of its own, and the collective's result as a name for that."""
+        (handle,) = self.op.results
+        if out is None:
+            storage, out = self.new(f"{handle.name}.out", handle.type, MemorySpace())
+            yield AllocStorage(result=storage, prov=self.op.prov)
+            yield View(source=storage, result=out, prov=self.op.prov)
+        if self.choice.form is Form.ONE_SHOT_SCATTER:
+            yield from self.scatter_call(operand, out)
+        else:
+            args = (operand, "sum", self.op.group, out)
+            yield CallExtern(target=self.choice.form.value, args=args, prov=self.op.prov)
+        yield View(source=out, result=handle, prov=self.op.prov)
+
+    def scatter_call(self, operand: Value[TensorType], out: Value[TensorType]) -> Iterator[Op]:
+        """The kernel that sums one share, which takes tensors of one dimension: a share is a run of rows."""
+        flat = [self.flat(operand), self.flat(out)]
+        yield from flat
+        args = (flat[0].result, self.op.group, Bool(False), flat[1].result)
+        yield CallExtern(target=self.choice.form.value, args=args, prov=self.op.prov)
+
+    def flat(self, tensor: Value[TensorType]) -> View:
+        """All elements of a contiguous tensor in one dimension."""
+        type = tensor.type
+        flat = TensorType(type.dtype, (numel(type.sizes),), (Int(1),), type.device)
+        return View(source=tensor, result=Value(self.fresh(f"{tensor.name}.flat"), flat), prov=self.op.prov)
+
+    def finished(self, body: tuple[Op, ...]) -> Iterator[Op]:
+        """The ops after it; its wait only gives a name."""
+        for op in body:
+            if isinstance(op, Wait) and op.source in self.op.results:
+                yield View(source=op.source, result=op.result, prov=op.prov)
+            else:
+                yield op
+
+    def new(
+        self, name: str, type: TensorType, space: MemorySpace
+    ) -> tuple[Value[StorageType], Value[TensorType]]:
+        """A storage for a contiguous tensor, and the tensor."""
+        tensor: Value[TensorType] = Value(self.fresh(name), type)
+        return Value(self.fresh(f"{name}.s"), StorageType(extent_bytes(type), type.device, space)), tensor

@@ -1,0 +1,125 @@
+"""Registers memory of collectives with the communicators of their groups."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator, Mapping, Set
+from typing import ClassVar
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.artifact.agreement import allocation_ids
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.ops import AllocStorage, CollectiveStart, Op, View
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.schemas import ExternDef, ExternTag
+from wrapper_ir.ir.structure import definitions, map_function
+from wrapper_ir.ir.types import MemoryKind, MemorySpace, StorageType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
+from wrapper_ir_passes.collectives.registered_buffers import (
+    OUT_VARIANTS,
+    CollectiveBuffers,
+    RegistrationLimits,
+    collective_buffers,
+)
+
+__all__ = ["RegisterBuffers"]
+
+_LOG = logging.getLogger(__name__)
+_SCHEMAS = (
+    "_c10d_functional::all_gather_into_tensor_out(Tensor input, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)",
+    "_c10d_functional::reduce_scatter_tensor_out(Tensor input, str reduce_op, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RegisterBuffers(Pass):
+    """Lets collectives read and write memory that is registered with their group, and derives lifetimes again.
+
+    Only what a function allocates, what stays inside it, and what has at least `threshold_bytes` bytes; results that an operator
+    allocates get a storage where it has a variant for that. `groups` names the groups, with `:` between them; none: all. The operators
+    stay the library's. Ids of storages follow from the program alone. Log level INFO says for each buffer whether it is registered,
+    and why not.
+    """
+
+    name: ClassVar[str] = "register-buffers"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+
+    threshold_bytes: int = 0
+    groups: str = ""
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with storages in registered memory."""
+        for choice in self.choices(analyses):
+            _LOG.info("%s", choice)
+        return derive_frees(self._registered(self._with_out_variants(analyses.program)))
+
+    def choices(self, analyses: Analyses) -> tuple[CollectiveBuffers, ...]:
+        """The buffers of each collective of the program, in order."""
+        return self._choices(analyses.after(strip_frees(analyses.program)))
+
+    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+        """Both with the variants that are given their results."""
+        return self._with_out_variants(before), after
+
+    def _choices(self, stripped: Analyses) -> tuple[CollectiveBuffers, ...]:
+        limits = RegistrationLimits(self.threshold_bytes, frozenset(filter(None, self.groups.split(":"))))
+        return tuple(c for f in stripped.program.functions for c in collective_buffers(f, stripped, limits))
+
+    def _with_out_variants(self, program: Program) -> Program:
+        """The program, without frees, with a storage for each result that can be registered."""
+        analyses = Analyses(strip_frees(program))
+        program = analyses.program
+        roots = ((c.op, buffer.root) for c in self._choices(analyses) for buffer in c.buffers)
+        found = frozenset(root for op, root in roots if root is not None and root in op.results)
+        changed = program.with_functions(_with_storages(f, found, analyses) for f in program.functions)
+        used = {op.target for op in changed.ops if isinstance(op, CollectiveStart)}
+        known = {e.name for e in program.externs}
+        new = [ExternDef(schema=schema, tags=(ExternTag.COLLECTIVE,)) for schema in _SCHEMAS]
+        return dataclasses.replace(
+            changed, externs=(*program.externs, *(e for e in new if e.name in used and e.name not in known))
+        )
+
+    def _registered(self, program: Program) -> Program:
+        """The program with its storages in registered memory, each under an id."""
+        ids, spaces = allocation_ids(program), dict[Value, MemorySpace]()
+        for choice in self._choices(Analyses(program)):
+            for root in (buffer.root for buffer in choice.buffers if buffer.root is not None):
+                if root not in spaces:
+                    spaces[root] = MemorySpace(MemoryKind.REGISTERED, choice.op.group, next(ids))
+        return program.with_functions(_moved(f, spaces) for f in program.functions)
+
+
+def _with_storages(function: Function, results: Set[Value], analyses: Analyses) -> Function:
+    taken = {v.name for v in (*definitions(function), *analyses.constant_values)}
+
+    def body() -> Iterator[Op]:
+        for op in function.body:
+            if not isinstance(op, CollectiveStart) or op.results[0] not in results:
+                yield op
+                continue
+            (result,) = op.results
+            name = f"{result.name}.out"
+            while not taken.isdisjoint({name, f"{name}.s"}):
+                name += "_"
+            taken.update({name, f"{name}.s"})
+            out: Value[TensorType] = Value(name, result.type)
+            storage = Value(f"{name}.s", StorageType(extent_bytes(result.type), result.type.device))
+            yield AllocStorage(result=storage, prov=op.prov)
+            yield View(source=storage, result=out, prov=op.prov)
+            yield dataclasses.replace(op, target=OUT_VARIANTS[op.target], kwargs=(*op.kwargs, ("out", out)))
+
+    return function.with_body(body())
+
+
+def _moved(function: Function, spaces: Mapping[Value, MemorySpace]) -> Function:
+    """The function with storages of its own in other spaces."""
+    new: dict[Value, Value] = {}
+    for op in function.body:
+        if isinstance(op, AllocStorage) and op.result in spaces:
+            type = dataclasses.replace(op.result.type, space=spaces[op.result])
+            new[op.result] = Value(op.result.name, type)
+
+    return map_function(function, lambda v: new.get(v, v)) if new else function

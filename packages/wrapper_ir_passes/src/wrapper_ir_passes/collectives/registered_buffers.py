@@ -1,0 +1,180 @@
+"""Which buffers of collectives lie in memory that is registered with their group, which can, and why others cannot."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.streams import crossing_streams
+from wrapper_ir.analysis.symmetric import named_arguments
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.ops import (
+    AllocStorage,
+    CollectiveStart,
+)
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.types import MemoryKind, StorageType, TensorType
+from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir_passes.collectives.collective_operands import (
+    origin_of,
+    why_no_group_memory,
+    why_storage_stays,
+)
+from wrapper_ir_passes.collectives.escapes import EscapeKind, escapes
+
+__all__ = [
+    "OUT_VARIANTS",
+    "BufferChoice",
+    "CollectiveBuffers",
+    "RegistrationLimits",
+    "collective_buffers",
+    "registration_totals",
+]
+
+_LIBRARY = "_c10d_functional::"
+OUT_VARIANTS = {
+    f"{_LIBRARY}all_gather_into_tensor": f"{_LIBRARY}all_gather_into_tensor_out",
+    f"{_LIBRARY}reduce_scatter_tensor": f"{_LIBRARY}reduce_scatter_tensor_out",
+}
+"""Collectives that allocate their result, and the same that write it where they are told."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RegistrationLimits:
+    """Options of `register-buffers`, as it asks about one buffer."""
+
+    threshold: int
+    """Bytes of the smallest buffer that is registered."""
+    groups: frozenset[str]
+    """The groups with which memory is registered; none: all."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BufferChoice:
+    """One tensor that a collective reads or writes. `copies`: between it and the library's own buffers, where it is not registered: one
+    if it is read, one if it is written."""
+
+    value: Value[TensorType]
+    copies: int
+    why: str
+    is_registered: bool = False
+    root: Value | None = None
+    """What `register-buffers` registers for it: the storage that the program allocates, or the operator's result."""
+
+    @property
+    def nbytes(self) -> Expr:
+        """From its first byte to its last."""
+        return extent_bytes(self.value.type)
+
+    def __str__(self) -> str:
+        return f"%{self.value.name} of {self.nbytes} bytes {self.why}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CollectiveBuffers:
+    """The buffers of one collective."""
+
+    function: str
+    position: int
+    op: CollectiveStart
+    buffers: tuple[BufferChoice, ...]
+
+    def __str__(self) -> str:
+        name = self.op.target.partition("::")[2]
+        given = "; ".join(map(str, self.buffers))
+        return f"@{self.function} op {self.position} {name} in group {self.op.group!r}: {given}"
+
+
+def registration_totals(found: Iterable[CollectiveBuffers]) -> str:
+    """How many buffers, bytes and copies of one call are in registered memory, and of how many."""
+    buffers = [b for c in found for b in c.buffers]
+    registered = [b for b in buffers if b.is_registered]
+
+    def total(some: list[BufferChoice]) -> tuple[int, int, int]:
+        numbers = [b.nbytes for b in some]
+        return len(some), sum(n.value for n in numbers if isinstance(n, Int)), sum(b.copies for b in some)
+
+    return "{} of {} buffers, {} of {} bytes, {} of {} copies avoided".format(
+        *(n for pair in zip(total(registered), total(buffers)) for n in pair)
+    )
+
+
+def collective_buffers(
+    function: Function, analyses: Analyses, limits: RegistrationLimits
+) -> Iterator[CollectiveBuffers]:
+    """The buffers of each collective of the communication library that a function starts, in order; the function has no frees."""
+    found = _Function(function, analyses, limits)
+    for position, op in enumerate(function.body):
+        if isinstance(op, CollectiveStart) and op.target.startswith(_LIBRARY):
+            yield CollectiveBuffers(function.name, position, op, tuple(found.buffers(op)))
+
+
+class _Function:
+    def __init__(self, function: Function, analyses: Analyses, limits: RegistrationLimits) -> None:
+        self.function, self.analyses, self.limits = function, analyses, limits
+        self.roots = analyses.aliasing(function).roots
+        self.crossing = analyses.get_for(function, crossing_streams)
+        self.made: dict[Value, AllocStorage] = {
+            op.result: op for op in function.body if isinstance(op, AllocStorage)
+        }
+        self.groups: dict[Value, str] = {}
+        """The group with which a storage is registered: that of the first collective."""
+
+    def buffers(self, op: CollectiveStart) -> Iterator[BufferChoice]:
+        info = self.analyses.extern_info[op.target]
+        written = {a.name for a in info.schema.args if a.written}
+        for name, values in named_arguments(op, info):
+            copies = 2 if name in written and name != "out" else 1
+            yield from (self.choice(op, v, copies) for v in values if is_tensor(v))
+        if not written:
+            yield from (self.result(op, v) for v in op.results)
+
+    def choice(self, op: CollectiveStart, value: Value[TensorType], copies: int) -> BufferChoice:
+        roots = self.roots.get(value, NO_ROOTS)
+        types = [root.type for root in roots]
+        spaces = {(t.space.kind, t.space.group) for t in types if isinstance(t, StorageType)}
+        if spaces == {(MemoryKind.REGISTERED, op.group)} and len(types) == len(roots):
+            return BufferChoice(value, copies, "is registered", is_registered=True)
+        why = self.refused(op, value) or self.refused_root(value, roots)
+        if why:
+            return BufferChoice(value, copies, f"is not registered: {why}")
+        root = roots[0]
+        if self.groups.setdefault(root, op.group) != op.group:
+            return BufferChoice(value, copies, f"is registered with group {self.groups[root]!r}")
+        return BufferChoice(value, copies, "can be registered", root=root)
+
+    def result(self, op: CollectiveStart, value: Value[TensorType]) -> BufferChoice:
+        """A tensor that the operator allocates; its variant that writes into a given tensor does as well."""
+        why = self.refused(op, value)
+        if not why and op.target not in OUT_VARIANTS:
+            why = "the operator allocates it, and has no variant that is given its result"
+        why = why or self.escape(value)
+        if why:
+            return BufferChoice(value, 1, f"is not registered: {why}")
+        return BufferChoice(value, 1, "can be registered", root=value)
+
+    def refused(self, op: CollectiveStart, value: Value[TensorType]) -> str:
+        """Why no memory of this size and device is registered; '' where it is."""
+        return why_no_group_memory(
+            value, op.group, self.function, self.limits.groups, max(1, self.limits.threshold)
+        )
+
+    def refused_root(self, value: Value[TensorType], roots: tuple[Value, ...]) -> str:
+        """Why the memory of a tensor cannot be registered; '' where it can."""
+        made = self.made.get(roots[0]) if len(roots) == 1 else None
+        if made is None:
+            return origin_of(value, roots, self.function, self.analyses)
+        why = why_storage_stays(made, self.crossing)
+        if not why and not isinstance(made.result.type.nbytes, Int):
+            why = f"the size of %{made.result.name} is known at run time only"
+        return why or self.escape(made.result)
+
+    def escape(self, root: Value) -> str:
+        """What hands the memory on: a later call of the program writes there again."""
+        for found in escapes(self.function, self.analyses, root):
+            if found.kind is not EscapeKind.COLLECTIVE:
+                return f"it outlives the call or its function: {found.why}"
+        return ""

@@ -1,0 +1,87 @@
+"""Waits for collectives as late as their data is needed, so that what comes before overlaps with the communication."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Copy, Launch, Op, Wait
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import operands
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
+from wrapper_ir_passes.collectives.passable_ops import may_pass
+
+__all__ = ["SinkWaits"]
+
+_WORK = CallExtern | Copy | Launch
+
+
+@dataclasses.dataclass(frozen=True)
+class SinkWaits(Pass):
+    """Moves each wait for a collective to right before the first op that needs what is in flight, and derives lifetimes again.
+
+    A wait stays before the next collective, wait, or op with an effect beyond memory: processes must start and finish them in one
+    order. One that would pass no kernel, copy or call of an operator stays where it is: nothing would overlap.
+    """
+
+    name: ClassVar[str] = "sink-waits"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with later waits."""
+        stripped = analyses.after(strip_frees(analyses.program))
+        functions = [_sunk(f, stripped) for f in stripped.program.functions]
+        return derive_frees(stripped.program.with_functions(functions))
+
+
+class _InFlight(NamedTuple):
+    """Storages that belong to a collective until a wait: it writes `busy`, and reads `lent`, which others may read, too."""
+
+    busy: frozenset[Value]
+    lent: frozenset[Value]
+
+
+def _sunk(function: Function, analyses: Analyses) -> Function:
+    body = list(function.body)
+    moved = False
+    for at in reversed([i for i, op in enumerate(body) if isinstance(op, Wait)]):
+        wait = body[at]
+        assert isinstance(wait, Wait)
+        stop = _first_need(at, body, _in_flight(wait, function, analyses), analyses, function)
+        if any(isinstance(op, _WORK) for op in body[at + 1 : stop]):
+            body[at:stop] = [*body[at + 1 : stop], wait]
+            moved = True
+    return function.with_body(body) if moved else function
+
+
+def _in_flight(wait: Wait, function: Function, analyses: Analyses) -> _InFlight:
+    aliasing = analyses.aliasing(function)
+    busy, lent = set(aliasing.roots.get(wait.source, NO_ROOTS)), set[Value]()
+    for op in function.body:
+        if isinstance(op, CollectiveStart) and wait.source in op.results:
+            written = op.effects(analyses).writes
+            for value in operands(op):
+                (busy if value in written else lent).update(aliasing.roots.get(value, NO_ROOTS))
+    return _InFlight(frozenset(busy), frozenset(lent))
+
+
+def _first_need(at: int, body: Sequence[Op], held: _InFlight, analyses: Analyses, function: Function) -> int:
+    """The position of the first op after the wait at `at` that must stay after it."""
+    roots, wait = analyses.aliasing(function).roots, body[at]
+    assert isinstance(wait, Wait)
+    for position in range(at + 1, len(body)):
+        op = body[position]
+        if wait.result in operands(op) or not may_pass(op, analyses):
+            return position
+        effects = op.effects(analyses)
+        changed = {*effects.writes, *effects.moves, *effects.ends}
+        for value in operands(op):
+            used = frozenset(roots.get(value, NO_ROOTS))
+            if not held.busy.isdisjoint(used) or (value in changed and not held.lent.isdisjoint(used)):
+                return position
+    return len(body)

@@ -1,0 +1,121 @@
+"""What launches and operators read and write, as far as it is there when it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.expr import Expr
+from wrapper_ir.ir.ops import (
+    AllocStorage,
+    Arg,
+    CallExtern,
+    CollectiveStart,
+    Launch,
+    Op,
+    Provenance,
+    Slot,
+    Unpack,
+    Wait,
+    ZeroMode,
+)
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.types import Device, ScalarType, TensorType
+from wrapper_ir.ir.values import Value, device_of
+
+__all__ = ["CallView", "calls_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallView:
+    """A launch, or a call of an operator: `begin` is its position; from `end` on, what it wrote is there (a nested result is unpacked,
+    a collective waited for)."""
+
+    name: str
+    begin: int
+    end: int
+    read: tuple[Arg, ...]
+    written: tuple[Arg, ...]
+    stream: int
+    device: Device | None
+    prov: Provenance
+
+
+def calls_of(function: Function, analyses: Analyses, operators: bool) -> Iterator[CallView]:
+    """In order of the program; those of operators if they are asked for."""
+    aliasing = analyses.aliasing(function)
+    empty: set[Value] = set()
+    """Roots that nothing has written yet: operators that write in place may be given them (`copy_`)."""
+    for position, op in enumerate(function.body):
+        effects = aliasing.effects[position]
+        if isinstance(op, AllocStorage | Slot) and op.zero is ZeroMode.NONE:
+            empty.add(op.result)
+        if isinstance(op, Launch) or (operators and isinstance(op, CallExtern | CollectiveStart)):
+            read = {v for v in effects.reads if not any(r in empty for r in aliasing.roots.get(v, NO_ROOTS))}
+            yield _view(function, position, op, read, set(effects.writes))
+        for value in effects.writes:
+            empty.difference_update(aliasing.roots.get(value, NO_ROOTS))
+
+
+def _view(
+    function: Function,
+    position: int,
+    op: Launch | CallExtern | CollectiveStart,
+    reads: set[Value],
+    writes: set[Value],
+) -> CallView:
+    args = tuple(dict.fromkeys(_flat(op.args if isinstance(op, Launch) else (op.args, op.kwargs))))
+    end, made = _results(function, position, op)
+    devices = [device_of(a) for a in args if isinstance(a, Value)]
+    return CallView(
+        name=op.kernel if isinstance(op, Launch) else op.target,
+        begin=position,
+        end=end,
+        read=tuple(a for a in args if not _is_tensor(a) or a in reads),
+        written=(*(a for a in args if _is_tensor(a) and a in writes), *made),
+        stream=op.stream,
+        device=next((d for d in devices if d is not None), None),
+        prov=op.prov,
+    )
+
+
+def _results(function: Function, position: int, op: Op) -> tuple[int, tuple[Value, ...]]:
+    """The position after which results are there, and those that can be shown: those of nested results directly after the call,
+    those of collectives where they were waited for."""
+    ready = isinstance(op, CallExtern)
+    found = [v for v in results(op) if ready and _is_shown(v)]
+    waiting = set(results(op)).difference(found)
+    end = position
+    for later in range(position + 1, len(function.body)):
+        step = function.body[later]
+        if not waiting or (ready and not isinstance(step, Unpack)):
+            break
+        if isinstance(step, Unpack | Wait) and step.source in waiting:
+            end = later
+            if isinstance(step, Wait):
+                waiting.discard(step.source)
+            if _is_shown(step.result):
+                found.append(step.result)
+            else:
+                waiting.add(step.result)
+    return end, tuple(found)
+
+
+def _is_shown(value: Value) -> bool:
+    return isinstance(value.type, TensorType | ScalarType)
+
+
+def _is_tensor(arg: Arg) -> bool:
+    return isinstance(arg, Value) and isinstance(arg.type, TensorType)
+
+
+def _flat(arg: object) -> Iterator[Value | Expr]:
+    """The values and expressions of arguments in structure; names of keywords are texts."""
+    if isinstance(arg, Value | Expr):
+        yield arg
+    elif isinstance(arg, tuple):
+        for item in arg:
+            yield from _flat(item)

@@ -1,0 +1,165 @@
+"""Shows what goes into kernels and operators, and what comes out."""
+
+from __future__ import annotations
+
+import enum
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.recorded import recorded_functions
+from wrapper_ir.errors import DebugWarning
+from wrapper_ir.expr import Bool, Expr, Float, Int
+from wrapper_ir.ir.ops import (
+    Arg,
+    DebugMode,
+    DebugPhase,
+    DebugValue,
+    Drop,
+    Op,
+    Provenance,
+    RecordEvent,
+    Return,
+    SyncEvent,
+)
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.types import ScalarType, TensorType
+from wrapper_ir.ir.values import Value, is_scalar, is_tensor
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.debug.debug_calls import CallView, calls_of
+from wrapper_ir_passes.debug.debug_filter import NameFilter
+
+__all__ = ["DebugLevel", "DebugValues"]
+
+_EVENT = "debug_event_"
+
+
+class DebugLevel(enum.Enum):
+    """What is shown; a digit is accepted for each word, as in Inductor's AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER."""
+
+    OFF = "off"
+    SAVE = "save"
+    PRINT = "print"
+    NAMES = "names"
+
+    @classmethod
+    def _missing_(cls, value: object) -> DebugLevel | None:
+        return {"0": cls.OFF, "1": cls.SAVE, "2": cls.PRINT, "3": cls.NAMES}.get(str(value))
+
+    @property
+    def mode(self) -> DebugMode:
+        """The mode of the ops that the pass inserts; raises ValueError for OFF."""
+        return DebugMode(self.value)
+
+
+@dataclass(frozen=True)
+class DebugValues(Pass):
+    """Prints or saves what launches and operators read, before each, and what they wrote, after it; or prints their names.
+
+    `filter`: names of kernels and operators, as shell patterns between commas; case does not matter, and without any all are
+    shown. `operators`: operators of libraries and collectives, too. `inputs`, `outputs`: those of the program, which
+    no filter leaves out. `directory`: where tensors are saved. Memory that nothing has written is not shown, and neither are
+    numbers that the program holds as constants. Functions that a device records stay as they are, with a warning.
+    """
+
+    name: ClassVar[str] = "debug-values"
+    level: DebugLevel = DebugLevel.PRINT
+    filter: str = ""
+    operators: bool = True
+    inputs: bool = True
+    outputs: bool = True
+    directory: str = "debug_values"
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with debug ops; at level `off` the program itself. Warns (DebugWarning) of patterns that name nothing."""
+        if self.level is DebugLevel.OFF:
+            return analyses.program
+        given, program = analyses.program, _without(analyses.program)
+        analyses = analyses.after(program)
+        recorded = analyses.get(recorded_functions)
+        if recorded:
+            names = ", ".join(f"@{name}" for name in recorded)
+            warnings.warn(
+                DebugWarning(
+                    "WIR807", f"{names}: recorded by a device, which shows no values; insert them before"
+                ),
+                stacklevel=2,
+            )
+        chosen = NameFilter.of(self.filter, program)
+        made = program.with_functions(
+            f if f.name in recorded else self._insert(f, analyses, chosen) for f in program.functions
+        )
+        return given if made == given else made
+
+    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+        """Without what is shown, and without the events that the host waits for before it reads."""
+        return _without(before), _without(after)
+
+    def _insert(self, function: Function, analyses: Analyses, chosen: NameFilter) -> Function:
+        is_main = function.name == analyses.program.main.name
+        before: dict[int, list[Op]] = {}
+        after: dict[int, list[Op]] = {}
+        for number, call in enumerate(calls_of(function, analyses, self.operators)):
+            if not chosen.takes(call.name):
+                continue
+            before.setdefault(call.begin, []).extend(
+                self._around(call, DebugPhase.BEFORE, call.read, f"{_EVENT}{number}_before")
+            )
+            after.setdefault(call.end, []).extend(
+                self._around(call, DebugPhase.AFTER, call.written, f"{_EVENT}{number}_after")
+            )
+        body: list[Op] = []
+        if is_main and self.inputs:
+            body += self._of_program(DebugPhase.INPUTS, tuple(p.value for p in function.params), Provenance())
+        for position, op in enumerate(function.body):
+            if is_main and self.outputs and isinstance(op, Return):
+                body += self._of_program(DebugPhase.OUTPUTS, op.values, op.prov)
+            body += [*before.get(position, ()), op, *after.get(position, ())]
+        return function.with_body(body)
+
+    def _around(self, call: CallView, phase: DebugPhase, args: tuple[Arg, ...], event: str) -> Iterator[Op]:
+        names = self.level is DebugLevel.NAMES
+        op = _shown(self._op(phase, call.prov, call.name), () if names else args)
+        if not names and not (op.values or op.numbers):
+            return
+        if call.stream and call.device is not None and not names:
+            happened = Value(event, RecordEvent.event)
+            yield RecordEvent(result=happened, device=call.device, stream=call.stream, prov=call.prov)
+            yield SyncEvent(event=happened, prov=call.prov)
+            yield Drop(value=happened, prov=call.prov)
+        yield op
+
+    def _of_program(self, phase: DebugPhase, args: tuple[Arg, ...], prov: Provenance) -> Iterator[Op]:
+        op = _shown(self._op(phase, prov, ""), args)
+        if self.level is not DebugLevel.NAMES and (op.values or op.numbers):
+            yield op
+
+    def _op(self, phase: DebugPhase, prov: Provenance, callee: str) -> DebugValue:
+        directory = self.directory if self.level is DebugLevel.SAVE else ""
+        return DebugValue(mode=self.level.mode, phase=phase, callee=callee, directory=directory, prov=prov)
+
+
+def _shown(op: DebugValue, args: tuple[Arg, ...]) -> DebugValue:
+    """The op with those of the arguments that can be shown: tensors, numbers, and expressions that are not constants."""
+    values: list[Value[TensorType | ScalarType]] = [a for a in args if is_tensor(a) or is_scalar(a)]
+    numbers = tuple(a for a in args if isinstance(a, Expr) and not isinstance(a, Int | Float | Bool))
+    return replace(op, values=tuple(values), numbers=numbers)
+
+
+def _without(program: Program) -> Program:
+    """The program without what the pass inserts, which it replaces."""
+    return program.with_functions(
+        f.with_body(op for op in f.body if not _is_inserted(op)) for f in program.functions
+    )
+
+
+def _is_inserted(op: Op) -> bool:
+    match op:
+        case DebugValue():
+            return op.phase is not DebugPhase.HERE
+        case RecordEvent(result=event) | SyncEvent(event=event) | Drop(value=event):
+            return event.name.startswith(_EVENT)
+        case _:
+            return False

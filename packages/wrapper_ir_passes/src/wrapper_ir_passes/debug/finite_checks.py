@@ -1,0 +1,88 @@
+"""Checks every floating-point tensor that a kernel reads for NaN and infinity."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.recorded import recorded_functions
+from wrapper_ir.ir.kernels import KernelParam
+from wrapper_ir.ir.ops import AssertFinite, Launch, Op
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.passes import Pass
+
+__all__ = ["InsertFiniteChecks"]
+
+
+@dataclasses.dataclass(frozen=True)
+class InsertFiniteChecks(Pass):
+    """Puts `assert_finite` before each launch, for each floating-point tensor that it reads.
+
+    A tensor is checked once for each content: again only after something wrote its storage. With `outputs`, what a
+    launch wrote is checked right after it. Functions that a device may record stay as they are.
+    """
+
+    name: ClassVar[str] = "insert-finite-checks"
+    outputs: bool = False
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with checks; they change no lifetime."""
+        recorded = analyses.get(recorded_functions)
+        return analyses.program.with_functions(
+            f if f.name in recorded else self._insert(f, analyses) for f in analyses.program.functions
+        )
+
+    def _insert(self, function: Function, analyses: Analyses) -> Function:
+        aliasing = analyses.aliasing(function)
+        checked = _Checked(aliasing)
+        body: list[Op] = []
+        for position, op in enumerate(function.body):
+            kernel = analyses.kernels.get(op.kernel) if isinstance(op, Launch) else None
+            if kernel is None or not isinstance(op, Launch):
+                body.append(op)
+                checked.wrote(position)
+                continue
+            pairs = [(p, a) for p, a in zip(kernel.params, op.args) if _is_floating(a)]
+            body += [_check(op, p, v) for p, v in pairs if p.access.reads and checked.first(v)]
+            body.append(op)
+            checked.wrote(position)
+            if self.outputs:
+                body += [_check(op, p, v) for p, v in pairs if p.access.writes and checked.first(v)]
+        return function.with_body(body)
+
+
+class _Checked:
+    """Which contents have been checked: a value, and how often each of its storages had been written."""
+
+    def __init__(self, aliasing: Aliasing) -> None:
+        self._aliasing = aliasing
+        self._versions: dict[Value, int] = {}
+        self._done: set[tuple[Value, tuple[int, ...]]] = set()
+
+    def wrote(self, position: int) -> None:
+        for value in self._aliasing.effects[position].writes:
+            for root in self._aliasing.roots.get(value, NO_ROOTS):
+                self._versions[root] = self._versions.get(root, 0) + 1
+
+    def first(self, value: object) -> bool:
+        """Whether this content was not checked before; it counts as checked from now on."""
+        assert isinstance(value, Value)
+        roots = self._aliasing.roots.get(value, NO_ROOTS)
+        key = (value, tuple(self._versions.get(r, 0) for r in roots))
+        if key in self._done:
+            return False
+        self._done.add(key)
+        return True
+
+
+def _is_floating(arg: object) -> bool:
+    return isinstance(arg, Value) and isinstance(arg.type, TensorType) and arg.type.dtype.is_floating
+
+
+def _check(op: Launch, param: KernelParam, value: object) -> AssertFinite:
+    assert isinstance(value, Value)
+    return AssertFinite(tensor=value, message=f"{param.name} of @{op.kernel}", prov=op.prov)

@@ -1,0 +1,136 @@
+"""Reasons why an op cannot move to another device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.kernels import (
+    CppKernel,
+    ForeignKernel,
+    KernelDef,
+    MultiKernel,
+    OperatorKernel,
+    TritonKernel,
+)
+from wrapper_ir.ir.schemas import ExternTag, parse_schema
+from wrapper_ir.ir.types import Device, MemoryKind
+from wrapper_ir.operators.devices import LAYOUT_BY_DEVICE, PORTABLE, only_device
+
+__all__ = ["Move", "Reason", "reasons_against"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """`source` becomes `target`, whose architecture is `arch`. `lone`: the program has no other device of the type of
+    `source`, so a device without an index is that one. `libraries`: operators of other libraries are taken to run there."""
+
+    source: Device
+    target: Device
+    lone: bool
+    arch: str
+    libraries: bool
+
+    @property
+    def same_type(self) -> bool:
+        """Whether only the index changes."""
+        return self.source.type == self.target.type
+
+    def of(self, device: Device) -> Device:
+        """Where what was on a device is."""
+        unnamed = self.lone and device == Device(self.source.type)
+        return self.target if device == self.source or unnamed else device
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A reason against a move, its place in the program, and a way out."""
+
+    what: str
+    place: str
+    hint: str
+
+
+_CAPTURE = "capture the model for that device"
+
+
+def reasons_against(op: ops.Op, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
+    """Why an op on the old device cannot be on the new one, each with the way out."""
+    if isinstance(op, ops.Launch):
+        yield from _kernel(analyses.kernels.get(op.kernel), analyses, move)
+    if move.same_type:
+        return
+    if isinstance(op, ops.CallExtern | ops.CollectiveStart):
+        yield from _call(op, analyses, move)
+    if isinstance(op, ops.AllocStorage) and op.result.type.space.kind is not MemoryKind.DEFAULT:
+        kind = op.result.type.space.kind.value
+        yield f"{kind} memory belongs to its type of device", _CAPTURE
+    if isinstance(op, ops.EnterMemoryPool):
+        yield f"memory pool {op.name} belongs to its type of device", "remove the scope"
+    if move.target.type == "cpu" and (isinstance(op, ops.RecordEvent | ops.WaitEvent) or _streams(op)):
+        yield "a CPU has no streams", "capture the model without torch.cuda.stream"
+
+
+def _streams(op: ops.Op) -> bool:
+    """Whether an op is on another stream than the current one."""
+    return any(f.get(op) for f in ops.op_spec(type(op)).of_role(ops.Role.STREAM))
+
+
+def _call(
+    op: ops.CallExtern | ops.CollectiveStart, analyses: Analyses, move: Move
+) -> Iterator[tuple[str, str]]:
+    info = analyses.extern_info.get(op.target)
+    if isinstance(op, ops.CollectiveStart) or (info is not None and ExternTag.COLLECTIVE in info.extern.tags):
+        yield f"{op.target} runs in a process group of one type of device", _CAPTURE
+        return
+    yield from _operator(op.target, move)
+
+
+def _operator(name: str, move: Move) -> Iterator[tuple[str, str]]:
+    only = only_device(name)
+    if only and only != move.target.type:
+        yield f"operator {name} exists for {only} only", _CAPTURE
+    elif name.partition(".")[0] in LAYOUT_BY_DEVICE:
+        yield f"what operator {name} returns has other strides on another type of device", _CAPTURE
+    elif not only and not move.libraries and name.partition("::")[0] not in PORTABLE:
+        yield (
+            f"operator {name} belongs to another library, which may not have it for {move.target.type}",
+            "move-device{libraries=true} where it does",
+        )
+
+
+def _kernel(kernel: KernelDef | None, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
+    """Reasons that a kernel's definition gives; its source is compiled again."""
+    match kernel:
+        case TritonKernel():
+            yield from _triton(kernel, analyses, move)
+        case MultiKernel():
+            for variant in kernel.variants:
+                yield from _kernel(analyses.kernels.get(variant.kernel), analyses, move)
+        case None:  # the verifier reports it
+            return
+        case _ if move.same_type:
+            return
+        case CppKernel():
+            if move.target.type != "cpu":
+                yield f"kernel @{kernel.name} is C++ for a CPU", f"{_CAPTURE}, or with Triton kernels"
+        case OperatorKernel():
+            yield from _operator(parse_schema(kernel.schema).name, move)
+        case ForeignKernel():
+            yield f"kernel @{kernel.name} is for the runtime {kernel.runtime!r} alone", _CAPTURE
+
+
+_ONE_TARGET = ("tl.extra.cuda", "tl.inline_asm_elementwise", "language.extra.cuda")
+
+
+def _triton(kernel: TritonKernel, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
+    """Triton compiles for any target, but for sources that name one."""
+    changed = not move.same_type or move.arch != analyses.program.target.arch
+    if changed and kernel.multiprocessors is not None:
+        count = kernel.multiprocessors
+        yield f"kernel @{kernel.name} was made for a device with {count} multiprocessors", _CAPTURE
+    named = next((text for text in _ONE_TARGET if text in kernel.source), None)
+    if named is not None and not move.same_type:
+        yield f"kernel @{kernel.name} has {named} in its source", _CAPTURE

@@ -1,0 +1,210 @@
+"""Moves a program to another device."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import PassError
+from wrapper_ir.ir.ops import Op, op_spec
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import definitions, map_function, operands, results
+from wrapper_ir.ir.types import (
+    CPU,
+    Device,
+    OpaqueKind,
+    OpaqueType,
+    StorageType,
+    TensorType,
+    allocator_alignment,
+)
+from wrapper_ir.ir.values import Value, device_of
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.devices.device_reasons import Move, Reason, reasons_against
+
+__all__ = ["MoveDevice", "devices_of"]
+
+_DEVICE = re.compile(r"([a-z_][a-z0-9_]*)(?::(\d+))?")
+
+
+@dataclasses.dataclass(frozen=True)
+class MoveDevice(Pass):
+    """Moves everything on one device to another: of the same type, or of another where it runs there.
+
+    `to` is `cpu`, `cuda:1`; `from` is needed where the program is on several devices besides the CPU. `arch` is the
+    architecture of the new device (`sm_90`): where it is not given, that of the old one holds, if the type is the same.
+    Storages, tensors, constants, events and device arguments follow; kernels keep their sources; a CPU records nothing.
+    Refused are, between types, kernels and operators that exist for one type only, collectives, symmetric and pinned
+    memory, memory pools, packed constants, and streams where the new device has none. `libraries=true` takes the operators of other libraries to run there.
+    """
+
+    name: ClassVar[str] = "move-device"
+    to: str = ""
+    from_: str = ""
+    arch: str = ""
+    libraries: bool = False
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program on the new device; raises PassError WIR806 where the options do not say which devices, WIR807 where
+        something cannot be moved."""
+        program = analyses.program
+        move = self.move(program)
+        if move.source == move.target and move.arch == program.target.arch:
+            return program
+        reason = next(_reasons(analyses, move), None)
+        if reason is not None:
+            raise PassError(
+                "WIR807",
+                f"{reason.what}, so what is on {move.source} cannot be moved to {move.target}: {reason.place}",
+                hint=reason.hint,
+            )
+        return _moved(program, move)
+
+    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+        """Both on the new device."""
+        move = self.move(before)
+        return _moved(before, move), _moved(after, move)
+
+    def around(self, artifact: Artifact, program: Program) -> Artifact:
+        """Random numbers come from the new device; kernels that were compiled for the old architecture go."""
+        move = self.move(artifact.program)
+        signature = artifact.signature
+        random = tuple(dataclasses.replace(r, device=move.of(r.device)) for r in signature.random)
+        target = program.target
+        kept = f"{target.device.type}:{target.arch}"
+        same = target.arch == artifact.program.target.arch and move.same_type
+        return dataclasses.replace(
+            artifact,
+            program=program,
+            signature=dataclasses.replace(signature, random=tuple(dict.fromkeys(random))),
+            binaries=artifact.binaries if same else tuple(b for b in artifact.binaries if b.target == kept),
+        )
+
+    def move(self, program: Program) -> Move:
+        """Which device becomes which; raises PassError WIR806."""
+        target = _device("to", self.to)
+        known = devices_of(program)
+        source = _device("from", self.from_) if self.from_ else _only(known)
+        if source not in known:
+            there = ", ".join(map(str, known)) or "none"
+            raise PassError(
+                "WIR806", f"nothing is on {source}", hint=f"from= one of the program's devices: {there}"
+            )
+        lone = sum(d.type == source.type for d in known) == 1
+        arch = self.arch or (program.target.arch if source.type == target.type else "")
+        return Move(source=source, target=target, lone=lone, arch=arch, libraries=self.libraries)
+
+
+def devices_of(program: Program) -> tuple[Device, ...]:
+    """All devices of a program's values and of its target, in order of their first use."""
+    values = [c.value for c in program.constants]
+    values += [v for function in program.functions for v in definitions(function)]
+    return tuple(dict.fromkeys((program.target.device, *filter(None, map(device_of, values)))))
+
+
+def _device(option: str, text: str) -> Device:
+    match = _DEVICE.fullmatch(text)
+    if match is None or (match[1] == CPU.type) != (match[2] is None):
+        raise PassError(
+            "WIR806", f"{option}={text} is not a device", hint=f"write {option}=cpu or {option}=cuda:1"
+        )
+    return Device(match[1], None if match[2] is None else int(match[2]))
+
+
+def _only(known: tuple[Device, ...]) -> Device:
+    """The device to move by default: the only one, or the only one that is not the CPU."""
+    others = [d for d in known if d != CPU]
+    if len(others) > 1:
+        shown = ", ".join(map(str, others))
+        raise PassError("WIR806", f"the program is on several devices: {shown}", hint=f"say from={others[0]}")
+    return others[0] if others else CPU
+
+
+# --- refusals
+
+
+def _reasons(analyses: Analyses, move: Move) -> Iterator[Reason]:
+    """The reasons against moving a program, in the order of the program."""
+    # Imported here: a layer above, and for messages only.
+    from wrapper_ir.text.op_place import op_place
+
+    program = analyses.program
+    for constant in program.constants:
+        type = constant.value.type
+        if isinstance(type, OpaqueType) and type.kind is OpaqueKind.PACKED and not move.same_type:
+            what = f"constant %{constant.value.name}, {type.detail}, is packed for one machine's library"
+            yield Reason(what, "among the constants", "capture the model without packed weights")
+    for function in program.functions:
+        for position, op in enumerate(function.body):
+            if _touches(op, move):
+                for what, hint in reasons_against(op, analyses, move):
+                    yield Reason(what, op_place(function, position), hint)
+
+
+def _touches(op: Op, move: Move) -> bool:
+    """Whether an op has to do with the device that is moved: by its values, or by name."""
+    return _named(op, move) is not op or any(_value(v, move) is not v for v in (*operands(op), *results(op)))
+
+
+# --- moving
+
+
+def _moved(program: Program, move: Move) -> Program:
+    """The program with one device in place of the other, whatever it does there."""
+    known: dict[Value, Value] = {}
+
+    def value(old: Value) -> Value:
+        found = known.get(old)
+        if found is None:
+            found = known[old] = _value(old, move)
+        return found
+
+    target = program.target
+    if target.device == move.source or target.device == move.target:
+        target = dataclasses.replace(target, device=move.of(target.device), arch=move.arch)
+    return dataclasses.replace(
+        program,
+        target=target,
+        constants=tuple(dataclasses.replace(c, value=value(c.value)) for c in program.constants),
+        functions=tuple(_function(f, value, move) for f in program.functions),
+    )
+
+
+def _value(old: Value, move: Move) -> Value:
+    type = old.type
+    if not isinstance(type, TensorType | StorageType) or type.device != move.source:
+        return old
+    if isinstance(type, StorageType):
+        type = dataclasses.replace(type, alignment=min(type.alignment, allocator_alignment(move.target)))
+    return Value(old.name, dataclasses.replace(type, device=move.target))
+
+
+def _function(function: Function, value: Callable[[Value], Value], move: Move) -> Function:
+    named = function.with_body(_named(op, move) for op in function.body)
+    recordable = function.recordable and move.target != CPU
+    return dataclasses.replace(map_function(named, value), recordable=recordable)
+
+
+def _named(op: Op, move: Move) -> Op:
+    """The op with the devices that it names: those of events, and those that operators are given."""
+    # Any: each field keeps its own type, which `_devices` preserves
+    changes: dict[str, Any] = {}
+    for field in op_spec(type(op)).fields:
+        held = field.get(op)
+        moved = _devices(held, move)
+        if moved is not held:
+            changes[field.name] = moved
+    return dataclasses.replace(op, **changes) if changes else op
+
+
+def _devices(x: object, move: Move) -> object:
+    if isinstance(x, Device):
+        return move.of(x)
+    if isinstance(x, tuple):
+        moved = tuple(_devices(item, move) for item in x)
+        return x if all(a is b for a, b in zip(moved, x, strict=True)) else moved
+    return x

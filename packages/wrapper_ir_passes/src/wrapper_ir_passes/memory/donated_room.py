@@ -1,0 +1,200 @@
+"""Places storages in donated arguments that nothing reads any more, several in one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.liveness import analyse_liveness
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.memory import freed_at, held_outside
+from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.expr import Int
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.ops import (
+    AllocStorage,
+    AssertFinite,
+    AssertLayout,
+    CallExtern,
+    Copy,
+    Drop,
+    Free,
+    Launch,
+    Op,
+    View,
+    ViewMode,
+)
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import operands
+from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, MemorySpace
+from wrapper_ir.ir.values import Value
+from wrapper_ir_passes.memory.reusable import (
+    OperatorResult,
+    operator_results,
+    relied_alignment,
+    reusable_storages,
+)
+from wrapper_ir_passes.planner.buffers import aligned
+
+__all__ = ["place_in_arguments"]
+
+_BY_BYTES = AllocStorage | AssertFinite | AssertLayout | CallExtern | Copy | Drop | Free | Launch | View
+"""What tells tensors of one storage apart by their bytes; others take all of it."""
+
+
+def place_in_arguments(function: Function, analyses: Analyses, sizes: Sizes) -> Function:
+    """The function with storages of fixed sizes in arguments that the caller has given up, after their last use, the largest first;
+    as many as lie in an argument without more being held at the worst moment for keeping it.
+
+    Raises ExpressionError where a size has no value under the hints.
+    """
+    live = analyses.get_for(function, analyse_liveness)
+    freed, reused = freed_at(function, live), _reused(function, analyses)
+    rooms = [
+        _Room(made, sizes.bytes_of(v), live.storages[v], freed[v])
+        for v, made in operator_results(function, analyses, donated=True).items()
+        if live.aliasing.owned.get(v) == -1
+        and v in live.storages
+        and v in freed
+        and v not in reused
+        and isinstance(extent_bytes(made.value.type), Int)
+    ]
+    if not rooms:
+        return function
+    held = held_outside(function, analyses, sizes, frozenset())
+    found: dict[Value, tuple[OperatorResult, int]] = {}
+    tenants = _tenants(function, analyses, sizes, freed)
+    limit, steps = max(held, default=0), _STEPS
+    for room in sorted(rooms, key=lambda room: -room.size):
+        steps -= len(tenants) + len(function.body)
+        if steps < 0 or not tenants:
+            break
+        chosen, more = room.filled(tenants, held, limit, steps)
+        found |= {tenant.op.result: (room.made, place) for tenant, place in chosen}
+        taken = {tenant.op.result for tenant, _ in chosen}
+        tenants, steps = [t for t in tenants if t.op.result not in taken], more
+    return function.with_body(_rewritten(function, found)) if found else function
+
+
+_STEPS = 4_000_000
+"""How much placing may cost, in ops and storages looked at: enough for hundreds of arguments of a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tenant:
+    """A storage of `size` bytes, the ops that allocate and free it, and what kernels take its address to be a multiple of."""
+
+    op: AllocStorage
+    size: int
+    begin: int
+    end: int
+    relied: int
+
+
+_Chosen = list[tuple[_Tenant, int]]
+"""Storages, and the byte that each begins at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """A donated argument of `size` bytes, its last use, and the op that frees it."""
+
+    made: OperatorResult
+    size: int
+    last_use: int
+    end: int
+
+    def filled(
+        self, tenants: Sequence[_Tenant], held: list[int], limit: int, steps: int
+    ) -> tuple[_Chosen, int]:
+        """What it takes, and the steps left; `held` is what is held then. While that is more than the limit, what ends last is left
+        out, so that the argument ends earlier."""
+        chosen: _Chosen = []
+        for tenant in tenants:
+            place = self._place(tenant, chosen)
+            if place is not None:
+                chosen.append((tenant, place))
+            steps -= len(chosen)
+        chosen.sort(key=lambda item: item[0].end)
+        while chosen and steps > 0:
+            first, changed = self._held(chosen, held)
+            steps -= len(changed)
+            if max(changed) <= limit:
+                held[first : first + len(changed)] = changed
+                return chosen, steps
+            chosen.pop()
+        return [], steps
+
+    def _place(self, tenant: _Tenant, chosen: _Chosen) -> int | None:
+        """The lowest place for it beside what is there at its time."""
+        type, given = tenant.op.result.type, self.made.value.type
+        alike = (type.device, type.space, tenant.op.stream) == (given.device, MemorySpace(), self.made.stream)
+        if not alike or tenant.begin <= self.last_use or self.made.alignment % tenant.relied:
+            return None
+        low = 0
+        beside = [(at, at + t.size) for t, at in chosen if tenant.begin <= t.end and t.begin <= tenant.end]
+        for first, last in sorted(beside):
+            if low + tenant.size <= first:
+                break
+            low = max(low, aligned(last, DEFAULT_ALIGNMENT))
+        return low if low + tenant.size <= self.size else None
+
+    def _held(self, chosen: _Chosen, held: Sequence[int]) -> tuple[int, list[int]]:
+        """What is held from an op on, until the last of them ends: without these, and with the argument."""
+        first, end = min(t.begin for t, _ in chosen), max(t.end for t, _ in chosen) + 1
+        first = min(first, self.end + 1)
+        changes = [0] * (end - first + 1)
+        for tenant, _ in chosen:
+            changes[tenant.begin - first] -= tenant.size
+            changes[tenant.end + 1 - first] += tenant.size
+        if self.end + 1 < end:
+            changes[self.end + 1 - first] += self.size
+        return first, [a + b for a, b in zip(held[first:end], accumulate(changes), strict=False)]
+
+
+def _tenants(
+    function: Function, analyses: Analyses, sizes: Sizes, freed: Mapping[Value, int]
+) -> list[_Tenant]:
+    """Storages of fixed sizes that the function frees, and that are used by their bytes alone, the largest first."""
+    relied, storages = relied_alignment(function, analyses), reusable_storages(function, analyses)
+    roots = analyses.aliasing(function).roots
+    for root in _reused(function, analyses):
+        storages.pop(root, None)
+    for op in function.body:
+        if not isinstance(op, _BY_BYTES):
+            for value in operands(op):
+                for root in roots.get(value, NO_ROOTS):
+                    storages.pop(root, None)
+    found = [
+        _Tenant(op, sizes.bytes_of(op.result), at, freed[op.result], relied.get(op.result, 1))
+        for at, op in enumerate(function.body)
+        if isinstance(op, AllocStorage)
+        and op.result in storages
+        and op.result in freed
+        and isinstance(op.result.type.nbytes, Int)
+    ]
+    return sorted(found, key=lambda tenant: -tenant.size)
+
+
+def _reused(function: Function, analyses: Analyses) -> set[Value]:
+    """What is reused, which ends all names of it."""
+    roots = analyses.aliasing(function).roots
+    views = [op for op in function.body if isinstance(op, View) and op.mode is ViewMode.REUSE]
+    return {root for op in views for root in roots.get(op.source, NO_ROOTS)}
+
+
+def _rewritten(function: Function, found: Mapping[Value, tuple[OperatorResult, int]]) -> Iterator[Op]:
+    """The ops, with views of the arguments."""
+    for op in function.body:
+        if isinstance(op, View) and op.source in found:
+            made, place = found[op.source]
+            yield dataclasses.replace(op, source=made.value, offset=op.offset + place)
+        elif not (isinstance(op, AllocStorage | Free) and _storage(op) in found):
+            yield op
+
+
+def _storage(op: AllocStorage | Free) -> Value:
+    return op.result if isinstance(op, AllocStorage) else op.storage

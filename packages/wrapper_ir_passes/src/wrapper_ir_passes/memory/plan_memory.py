@@ -1,0 +1,289 @@
+"""Puts storages into pools, so that a call allocates few times and holds little."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from functools import partial
+from typing import ClassVar
+
+from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.memory import held_outside, memory_use
+from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import Expr, Int, mul
+from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op, Slot, ZeroMode
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import definitions, map_values, operands, results
+from wrapper_ir.ir.types import TupleType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
+from wrapper_ir_passes.memory.donated_room import place_in_arguments
+from wrapper_ir_passes.memory.hoist_storages import Hoister
+from wrapper_ir_passes.memory.join_results import join_results
+from wrapper_ir_passes.memory.plannable import (
+    PlannableStorage,
+    fresh_pool_name,
+    plannable_storages,
+    symbol_ranges,
+)
+from wrapper_ir_passes.memory.shared_pools import share_pools
+from wrapper_ir_passes.planner import (
+    Algorithm,
+    Buffer,
+    Packer,
+    Pool,
+    SearchBudget,
+    held_bytes,
+    pack,
+    plan_pools,
+)
+
+__all__ = ["PlanMemory"]
+
+_FEW_STORAGES = 256
+"""Of more storages, one plan is made: to hold the last percent less may take seconds then."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanMemory(Pass):
+    """Makes slots of pools of the storages that a function allocates and frees, and derives lifetimes again.
+
+    Results equal those without a plan, bit for bit. At the worst moment of a call, under the symbols' hints, no more than
+    `slack` percent more is held than is needed then, operators' own results and returned storages counted; within that, the
+    allocations are few. Unless it is given, that is 1 where it leaves less than half of a function's allocations, and 0 where not.
+    `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool are on one
+    device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share a pool
+    at one time; of other sizes, one that is known to be no larger may follow another. A storage of zeros becomes a slot that is filled with them. Left alone are storages that are returned, moved,
+    resized, or in symmetric memory that other processes may use after the ops that are given it, that several streams use, and those of functions that allocate from pools of torch's, or in which a size has no value under the hints. So are
+    padded rows whose number may be none. Storages of branches, loop bodies and callees are slots of storages that callers lend
+    where that holds no more, either.
+
+    With `results`, what `main` returns shares one allocation where no more is held for it: its caller keeps all of it for as long as
+    any of it. With `donated`, storages lie in arguments that the caller has given up where that saves allocations, several in one.
+
+    `persistent` is for memory that is held from call to call: storages of `main` of fixed sizes lie in one pool of their kind,
+    since all of it is held throughout; those of pools that are there are planned anew.
+    """
+
+    name: ClassVar[str] = "plan-memory"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+    algorithm: Algorithm = Algorithm.BEST
+    slack: int | None = None
+    persistent: bool = False
+    results: bool = False
+    donated: bool = False
+
+    @property
+    def most_slack(self) -> float:
+        """The share that may be held beyond what is needed."""
+        return (1 if self.slack is None else self.slack) / 100
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with pools."""
+        if self.persistent:
+            analyses = analyses.after(_without_pools(analyses.program))
+        derived = analyses.after(derive_frees(analyses.program, analyses))
+        sizes = Sizes(derived.program)
+        if self.results:
+            derived = analyses.after(_with_joined_results(derived, sizes))
+        planned = self._best(derived, sizes)
+        if self.donated and not self.persistent:
+            within = analyses.after(_with_room_in_arguments(derived, sizes))
+            if within is not derived:
+                planned = min(planned, self._best(within, sizes), key=_allocations)
+        return derive_frees(planned) if planned is not derived.program else planned
+
+    def _best(self, derived: Analyses, sizes: Sizes) -> Program:
+        """The plan with the most storages of callees lent to them, of those that hold no more than the slack allows."""
+        packer = partial(pack, algorithm=self.algorithm, budget=SearchBudget())
+        alone = self._planned(derived, sizes, packer)
+        hoister, slack = Hoister(derived, sizes, packer), self.most_slack
+        if not hoister.calls:
+            return alone
+        try:
+            hoisted = (hoister.hoisted(), hoister.hoisted(slack))
+            plans = [self._planned(Analyses(derive_frees(h)), sizes, packer) for h in hoisted]
+            held = [_held(plan, sizes) for plan in (*plans, alone)]
+            limit = max(memory_use(derived.program.main, derived, sizes).live * (1 + slack), min(held))
+        except ExpressionError:
+            return alone  # what is lent, or held, has no size under the hints
+        return next(plan for plan, bytes in zip((*plans, alone), held, strict=True) if bytes <= limit)
+
+    def _planned(self, derived: Analyses, sizes: Sizes, packer: Packer) -> Program:
+        """The program with pools, each function planned on its own."""
+        program = derived.program
+        return program.with_functions(
+            [_Planner(f, derived, sizes, self, packer).planned() for f in program.functions]
+        )
+
+
+def _with_joined_results(analyses: Analyses, sizes: Sizes) -> Program:
+    program = analyses.program
+    with suppress(ExpressionError):  # a size has no value under the hints: what is held then cannot be told
+        main = join_results(program.main, analyses, sizes)
+        return program.with_functions([main if f is program.main else f for f in program.functions])
+    return program
+
+
+def _with_room_in_arguments(analyses: Analyses, sizes: Sizes) -> Program:
+    program = analyses.program
+    with suppress(ExpressionError):  # a size has no value under the hints: what is held then cannot be told
+        main = place_in_arguments(program.main, analyses, sizes)
+        if main is not program.main:
+            return derive_frees(
+                program.with_functions([main if f is program.main else f for f in program.functions])
+            )
+    return program
+
+
+def _allocations(program: Program) -> int:
+    return sum(isinstance(op, AllocStorage) for op in program.ops)
+
+
+def _held(program: Program, sizes: Sizes) -> int:
+    """Bytes at the worst moment."""
+    derived = derive_frees(program)
+    return memory_use(derived.main, Analyses(derived), sizes).peak
+
+
+class _Planner:
+    def __init__(
+        self, function: Function, analyses: Analyses, sizes: Sizes, options: PlanMemory, packer: Packer
+    ) -> None:
+        self.function, self.analyses, self.sizes, self.options = function, analyses, sizes, options
+        self.packer = packer
+        self.ranges = symbol_ranges(analyses.program)
+        self.live: Liveness = analyses.get_for(function, analyse_liveness)
+
+    def planned(self) -> Function:
+        """The function with its storages in pools; itself where none can share one."""
+        if any(isinstance(op, EnterMemoryPool) for op in self.function.body):
+            return self.function
+        storages = {
+            s.op.result.name: s
+            for s in plannable_storages(self.function, self.analyses)
+            if s.op.zero is not ZeroMode.ONCE
+            or not self.options.persistent  # its zeros are there from call to call
+        }
+        try:
+            pools = self._pools(storages)
+        except ExpressionError:
+            return self.function  # a size has no value under the hints: what is held then cannot be told
+        shared = [group for group in pools if len(group) > 1 or len(group[0].buffers) > 1]
+        return self._rewritten(shared, storages) if shared else self.function
+
+    def _pools(self, storages: Mapping[str, PlannableStorage]) -> list[list[Pool]]:
+        """The pools that lie in each allocation, one after the other."""
+        buffers = [
+            s.buffer(self.live.storages[s.op.result], self._bytes(s.factor)) for s in storages.values()
+        ]
+        fixed = [b for b in buffers if self._is_held(storages[b.name])]
+        outside = self._outside({s.op.result for s in storages.values()})
+        kinds = {name: s.kind for name, s in storages.items()}
+        held = plan_pools(fixed, outside, kinds, None, self.packer)
+        outside = held_bytes(held, outside)
+        others = [b for b in buffers if b not in fixed] if fixed else buffers
+        pools = self._within_slack(others, outside, kinds, self.options.most_slack)
+        if self.options.slack is None and len(others) <= _FEW_STORAGES:
+            tight = self._within_slack(others, outside, kinds, 0)
+            pools = tight if len(tight) <= 2 * len(pools) else pools
+        units = {s.factor: self._bytes(s.factor) for s in storages.values()}
+        limit = max(held_bytes(others, outside), default=0) * (1 + self.options.most_slack)
+        groups = share_pools(pools, storages, units, self.ranges, outside, limit)
+        return [*([pool] for pool in held), *groups]
+
+    def _within_slack(
+        self, buffers: Sequence[Buffer], outside: Sequence[int], kinds: Mapping[str, Hashable], slack: float
+    ) -> tuple[Pool, ...]:
+        """Pools of the buffers, which hold little where operators have several results: they may make some that nothing takes,
+        whose sizes the program does not have. These count as a byte, so that of two plans that hold the same the one that
+        holds less there is taken, unless that is above the limit without these bytes."""
+        makes_more = [any(isinstance(v.type, TupleType) for v in results(op)) for op in self.function.body]
+        more = [bytes + extra for bytes, extra in zip(outside, makes_more, strict=True)]
+        pools = plan_pools(buffers, more, kinds, slack, self.packer)
+        limit = int(max(held_bytes(buffers, outside), default=0) * (1 + slack))
+        is_within = max(held_bytes(pools, outside), default=0) <= limit
+        return (
+            pools
+            if is_within or not any(makes_more)
+            else plan_pools(buffers, outside, kinds, slack, self.packer)
+        )
+
+    def _outside(self, planned: Set[Value]) -> list[int]:
+        """Bytes held beside what is planned, while each op runs."""
+        return held_outside(self.function, self.analyses, self.sizes, planned)
+
+    def _is_held(self, storage: PlannableStorage) -> bool:
+        """Whether its memory is held from call to call."""
+        main = self.function is self.analyses.program.main
+        return self.options.persistent and main and not storage.factor.free_symbols
+
+    def _bytes(self, factor: Expr) -> int:
+        return max(1, self.sizes.number(factor))
+
+    def _rewritten(self, groups: list[list[Pool]], storages: Mapping[str, PlannableStorage]) -> Function:
+        used = {v.name for v in (*definitions(self.function), *self.analyses.constant_values)}
+        slots: dict[str, Slot] = {}
+        first: dict[str, AllocStorage] = {}
+        for pools in groups:
+            begins = min(pools[0].buffers, key=lambda b: b.begin).name
+            factor, like = storages[begins].factor, storages[begins].op
+            types = [storages[b.name].op.result.type for pool in pools for b in pool.buffers]
+            nbytes = mul(pools[0].size // self._bytes(factor), factor)
+            alignment = max(t.alignment for t in types)
+            type = dataclasses.replace(like.result.type, nbytes=nbytes, alignment=alignment)
+            made = Value(fresh_pool_name(used), type)
+            first[begins] = AllocStorage(result=made, purpose=AllocPurpose.POOL, stream=like.stream)
+            for pool, b in [(p, b) for p in pools for b in p.buffers]:
+                storage = storages[b.name]
+                slots[b.name] = storage.slot(made, pool.offsets[b.name] // self._bytes(storage.factor))
+        return self.function.with_body(_with_slots(self.function, slots, first))
+
+
+def _without_pools(program: Program) -> Program:
+    """The program with each slot of `main`'s pools of fixed sizes as a storage of its own, where those have nothing else."""
+    body = program.main.body
+    pools: dict[Value, int] = {
+        op.result: op.stream
+        for op in body
+        if isinstance(op, AllocStorage)
+        and op.purpose is AllocPurpose.POOL
+        and isinstance(op.result.type.nbytes, Int)
+        and not op.result.type.is_group_memory  # whose slots have no ids of their own
+    }
+    slots: dict[Value, Value] = {op.result: op.pool for op in body if isinstance(op, Slot)}
+    for op in body if pools else ():
+        for value in operands(op):
+            if not isinstance(op, Slot | Free):
+                pools.pop(value, None)
+            elif isinstance(op, Slot) and value in slots:  # a slot that has slots
+                pools.pop(slots[value], None)
+    return program.with_functions(
+        [f.with_body(_single(f, pools)) if f is program.main and pools else f for f in program.functions]
+    )
+
+
+def _single(function: Function, pools: Mapping[Value, int]) -> Iterator[Op]:
+    for op in function.body:
+        if isinstance(op, Slot) and op.pool in pools:
+            yield AllocStorage(result=op.result, zero=op.zero, stream=pools[op.pool], prov=op.prov)
+        elif not (isinstance(op, AllocStorage | Free) and (*results(op), *operands(op))[0] in pools):
+            yield op
+
+
+def _with_slots(
+    function: Function, slots: Mapping[str, Slot], pools: Mapping[str, AllocStorage]
+) -> Iterator[Op]:
+    storages = {op.result.name: op.result for op in function.body if isinstance(op, AllocStorage)}
+    moved: dict[Value, Value] = {storages[n]: s.result for n, s in slots.items() if s.result != storages[n]}
+    for op in function.body:
+        if isinstance(op, AllocStorage) and op.result.name in slots:
+            if op.result.name in pools:
+                yield pools[op.result.name]
+            yield slots[op.result.name]
+        else:
+            yield map_values(op, lambda v: moved.get(v, v)) if moved else op

@@ -1,0 +1,155 @@
+"""Puts ops into an order in which less memory is needed at the worst moment."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.contents import in_place_pairs
+from wrapper_ir.analysis.dependencies import Dependencies, Step, dependencies_of
+from wrapper_ir.analysis.liveness import analyse_liveness
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.memory import MemoryUse, callee_use, memory_use
+from wrapper_ir.analysis.operator_temporaries import temporary_bytes
+from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.analysis.streams import crossing_streams
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.ir.ops import (
+    CallExtern,
+    CallSubgraph,
+    DebugValue,
+    EnterMemoryPool,
+    Launch,
+    Op,
+    ResizeStorage,
+    SetStorage,
+    Slot,
+    Switch,
+    WhileLoop,
+)
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
+from wrapper_ir_passes.planner import OrderProblem, SharedBuffer, Task, lower_peak
+
+__all__ = ["ReorderForMemory"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReorderForMemory(Pass):
+    """Puts ops into an order in which less memory is needed at the worst moment, and derives lifetimes again.
+
+    Kept is the order of ops of which one writes what another uses, of draws of random numbers, and of everything around ops with
+    other effects: checks, definitions of symbols, events, collectives, scopes, operators that do more than their schema says. A
+    function keeps its order unless its live bytes and its bound, under the symbols' hints, get no higher and one of them lower.
+    Allocations and views stand before their first use then, and those that nothing uses go. Functions with pools, debug values,
+    or storages that change keep their order. At most `steps` thousand steps are looked at in each function.
+    """
+
+    name: ClassVar[str] = "reorder-for-memory"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+    steps: int = 200
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with another order of ops."""
+        derived = analyses.after(derive_frees(analyses.program, analyses))
+        stripped = derived.after(strip_frees(derived.program))
+        for name in [f.name for f in derived.program.functions]:
+            function = derived.functions[name]
+            changed = _reordered(stripped.functions[name], stripped, self.steps)
+            if changed is not None:
+                functions = [changed if f is function else f for f in derived.program.functions]
+                tried = derived.after(derive_frees(derived.program.with_functions(functions)))
+                if _is_lower(_use(tried, name), _use(derived, name)):
+                    derived = tried
+        return derived.program
+
+
+_FIXED = (DebugValue, EnterMemoryPool, ResizeStorage, SetStorage, Slot)
+
+
+def _hints(analyses: Analyses) -> Sizes:
+    """One assignment for all functions, under which the memory of each is worked out once."""
+    return Sizes(analyses.program)
+
+
+def _use(analyses: Analyses, name: str) -> MemoryUse:
+    return memory_use(analyses.functions[name], analyses, analyses.get(_hints))
+
+
+def _is_lower(new: MemoryUse, old: MemoryUse) -> bool:
+    return new.bound <= old.bound and new.live <= old.live and (new.bound, new.live) != (old.bound, old.live)
+
+
+def _reordered(function: Function, analyses: Analyses, steps: int) -> Function | None:
+    """The function in another order; None where it keeps its own."""
+    if any(isinstance(op, _FIXED) for op in function.body):
+        return None
+    found = dependencies_of(function, analyses)
+    try:
+        problem = _problem(function, analyses, found.steps)
+    except ExpressionError:
+        return None  # a size has no value under the hints: what is held then cannot be told
+    order = lower_peak(problem, 1_000 * steps)
+    if order == tuple(range(len(order))):
+        return None
+    return function.with_body(_body(function, found, order))
+
+
+def _problem(function: Function, analyses: Analyses, steps: Sequence[Step]) -> OrderProblem:
+    """The steps as tasks, the storages that the function owns as buffers."""
+    live = analyses.get_for(function, analyse_liveness)
+    crossing = analyses.get_for(function, crossing_streams)
+    sizes = analyses.get(_hints)
+    users: dict[Value, dict[int, None]] = {root: {} for root in live.aliasing.owned}
+    for at, step in enumerate(steps):
+        for op in (function.body[position] for position in step.ops):
+            for value in (*operands(op), *results(op)):
+                for root in live.aliasing.roots.get(value, NO_ROOTS):
+                    if root in users:
+                        users[root][at] = None
+    number = {root: at for at, root in enumerate(users)}
+    tasks = []
+    for step in steps:
+        inside, over = 0, []
+        for op in (function.body[position] for position in step.ops):
+            if isinstance(op, CallSubgraph | Switch | WhileLoop):
+                inside += callee_use(op, analyses, sizes).live
+            elif isinstance(op, CallExtern | Launch):
+                over += [
+                    (number[new], number[old])
+                    for one, two in in_place_pairs(op, analyses)
+                    for new in live.aliasing.roots.get(one, NO_ROOTS)
+                    for old in live.aliasing.roots.get(two, NO_ROOTS)
+                    if new in number and old in number and new is not old
+                ]
+        tasks.append(Task(step.after, inside, tuple(over)))
+    buffers = [
+        SharedBuffer(sizes.bytes_of(root), tuple(used), live.aliasing.owned[root] < 0, root in crossing)
+        for root, used in users.items()
+    ]
+    for at, step in enumerate(steps):
+        inside = sum(temporary_bytes(function.body[position], sizes) for position in step.ops)
+        buffers += [SharedBuffer(inside, (at,))] if inside else []
+    return OrderProblem(tuple(tasks), tuple(buffers))
+
+
+def _body(function: Function, found: Dependencies, order: Sequence[int]) -> Iterator[Op]:
+    """The ops in the new order, allocations and views right before their first use."""
+    named: set[Value] = set()
+    for step in order:
+        for position in found.steps[step].ops:
+            op = function.body[position]
+            wanted: set[int] = set()
+            pending = list(operands(op))
+            for value in pending:
+                if value in found.names and value not in named:
+                    named.add(value)
+                    wanted.add(found.names[value])
+                    pending += operands(function.body[found.names[value]])
+            yield from (function.body[at] for at in sorted(wanted))
+            yield op

@@ -1,0 +1,186 @@
+"""Lets a launch, or a product that is added up, write its result over an argument that nothing reads afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import ClassVar
+
+from wrapper_ir.analysis.accumulation import accumulated
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.liveness import analyse_liveness
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.places import tensor_places
+from wrapper_ir.expr import Int
+from wrapper_ir.ir.kernels import Access, KernelParam
+from wrapper_ir.ir.ops import AllocStorage, CallExtern, Launch, Op, View
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import operands
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value, is_storage, is_tensor
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
+from wrapper_ir_passes.memory.reusable import (
+    first_uses,
+    may_take_over,
+    may_take_over_result,
+    operator_results,
+    relied_alignment,
+    reusable_storages,
+)
+
+__all__ = ["ReuseInPlace"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReuseInPlace(Pass):
+    """Lets launches write results over arguments that they are the last to read, and derives lifetimes again.
+
+    A result takes over the storage of an argument where the kernel says that both may be the same bytes (`may_alias`), or the operator adds a
+    product to it (`addmm.out`, `baddbmm.out`), nothing uses the argument's storage later under any name, nothing used the result's before, both begin at the same byte of storages
+    of the same size on one device and stream, and no other argument lies in either. Results equal those before, bit for bit,
+    and no more is held. An argument may be an operator's own result, if no kernel relies on more of its address than is checked.
+    With `donated`, it may be an argument that the caller has given up. Other arguments of the program, its results, workspaces, pools and their slots, and what a callee takes as a whole keep their storages,
+    but for a returned result, which may lie in an argument's.
+    """
+
+    name: ClassVar[str] = "reuse-in-place"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+    donated: bool = False
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with fewer storages."""
+        derived = analyses.after(derive_frees(analyses.program, analyses))
+        program = derived.program
+        reused = program.with_functions(
+            [_Reuse(f, derived, self.donated).function_in_place() for f in program.functions]
+        )
+        return program if reused is program else derive_frees(reused)
+
+
+class _Reuse:
+    def __init__(self, function: Function, analyses: Analyses, donated: bool) -> None:
+        self.function, self.analyses = function, analyses
+        self.live = analyses.get_for(function, analyse_liveness)
+        self.roots = self.live.aliasing.roots
+        self.places = analyses.get_for(function, tensor_places)
+        self.storages = reusable_storages(function, analyses)
+        self.made = operator_results(function, analyses, donated=donated)
+        self.relied = relied_alignment(function, analyses)
+        self.first = first_uses(function, self.live.aliasing)
+        self.over: dict[Value, Value[TensorType]] = {}
+        """The argument that each storage is replaced by, for the storages that go."""
+
+    def function_in_place(self) -> Function:
+        """The function, itself where no launch can do so."""
+        for position, op in enumerate(self.function.body):
+            if isinstance(op, Launch):
+                self._choose(position, op)
+            elif isinstance(op, CallExtern) and (pair := accumulated(op)) is not None:
+                self._accumulate(position, op, *pair)
+        return self.function.with_body(self._rewritten()) if self.over else self.function
+
+    def _choose(self, position: int, op: Launch) -> None:
+        """Results that take over arguments; each storage once."""
+        kernel = self.analyses.kernels.get(op.kernel)
+        if kernel is None or len(kernel.params) != len(op.args):
+            return
+        given = [(p, a) for p, a in zip(kernel.params, op.args, strict=True) if is_tensor(a)]
+        sole: dict[Value, int] = {}
+        for _, value in given:
+            for root in self.roots.get(value, NO_ROOTS):
+                sole[root] = sole.get(root, 0) + 1
+        for param, result in given:
+            new = self._root(result)
+            if (
+                new not in self.storages
+                or param.access is not Access.WRITE
+                or sole[new] != 1
+                or self.first[new] != position
+            ):
+                continue
+            for other, argument in given:
+                old = self._root(argument)
+                if old is None or sole[old] != 1 or self.live.storages.get(old) != position:
+                    continue
+                if _may_share(param, other) and self._fits(result, argument):
+                    self.over[new] = argument
+                    sole[old] += 1  # so that no other result is put there
+                    break
+
+    def _accumulate(self, position: int, op: CallExtern, result: Value, argument: Value) -> None:
+        """A product's result that takes over what it is added to."""
+        new, old = self._root(result), self._root(argument)
+        used = [root for value in operands(op) for root in self.roots.get(value, NO_ROOTS)]
+        if (
+            new in self.storages
+            and old is not None
+            and used.count(new) == used.count(old) == 1
+            and self.first[new] == position
+            and self.live.storages.get(old) == position
+            and is_tensor(argument)
+            and self._fits(result, argument)
+        ):
+            self.over[new] = argument
+
+    def _root(self, value: Value) -> Value | None:
+        """What a tensor lies in for certain, where it may go or be written over."""
+        roots = self.roots.get(value, NO_ROOTS)
+        return roots[0] if len(roots) == 1 and (roots[0] in self.storages or roots[0] in self.made) else None
+
+    def _fits(self, result: Value, argument: Value) -> bool:
+        """Whether both begin at the same byte of storages that are alike."""
+        (new, start), (old, other) = (
+            self.places.get(result, (result, None)),
+            self.places.get(argument, (argument, None)),
+        )
+        if start is None or start != other or new not in self.storages:
+            return False
+        first = self._first(old)
+        if first in self.made:
+            return may_take_over_result(self.storages[new], self.made[first], self.relied)
+        return may_take_over(self.storages[new], self.storages[old])
+
+    def _first(self, root: Value) -> Value:
+        """What a storage lies in after the pass."""
+        while root in self.over:
+            root = self.places[self.over[root]][0]
+        return root
+
+    def _rewritten(self) -> Iterator[Op]:
+        """The ops, with views of what is there already right before their first use. A view of the argument costs nothing where it is
+        the argument."""
+        defined: set[Value] = set()
+        waiting: dict[Value, tuple[int, View]] = {}
+        for position, op in enumerate(self.function.body):
+            if isinstance(op, AllocStorage) and op.result in self.over:
+                continue
+            if isinstance(op, View) and (op.source in self.over or op.source in waiting):
+                waiting[op.result] = position, op
+                continue
+            wanted: list[tuple[int, View]] = []
+            pending = list(operands(op))
+            for value in pending:
+                if value in waiting:
+                    wanted.append(waiting.pop(value))
+                    pending.append(wanted[-1][1].source)
+            for _, view in sorted(wanted, key=itemgetter(0)):
+                yield self._view(view, defined) if view.source in self.over else view
+                defined.add(view.result)
+            if isinstance(op, View):
+                defined.add(op.result)
+            yield op
+
+    def _view(self, op: View, defined: set[Value]) -> View:
+        argument = self.over[op.source]
+        root, start = self.places[argument]
+        if argument in defined and start == op.offset:
+            return dataclasses.replace(op, source=argument, offset=Int(0))
+        root = self._first(root)
+        assert is_storage(root) or is_tensor(root)  # as `storages` and `made` have it
+        return dataclasses.replace(op, source=root)
+
+
+def _may_share(written: KernelParam, read: KernelParam) -> bool:
+    return read.access is Access.READ and (written.name in read.may_alias or read.name in written.may_alias)

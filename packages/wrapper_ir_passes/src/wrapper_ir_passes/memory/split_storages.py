@@ -1,0 +1,157 @@
+"""Makes several storages of one whose content is dead between two uses."""
+
+from __future__ import annotations
+
+import dataclasses
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import ClassVar
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.contents import contents_of
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.places import tensor_places
+from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import Expr, Int, mul
+from wrapper_ir.ir.layout import extent_bytes, numel, type_symbols
+from wrapper_ir.ir.ops import AllocStorage, Comment, Drop, Free, Op, View
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import definitions, map_values, operands
+from wrapper_ir.ir.types import StorageType, TensorType
+from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
+from wrapper_ir_passes.memory.reusable import reusable_storages
+
+__all__ = ["SplitStorages"]
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitStorages(Pass):
+    """Makes several storages of one whose content is not read again between two uses, and derives lifetimes again.
+
+    In between, others may have its place. A storage is split before an op that overwrites all that is read of it later, where an
+    op lies between that and the last use before. Results equal those before, bit for bit, and no more is needed at any op, but
+    there are more allocations: `plan-memory` comes afterwards. Split are storages that are used as tensors alone, on one stream,
+    through views at fixed places, or all at the same place.
+    """
+
+    name: ClassVar[str] = "split-storages"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with more storages, each needed for a shorter time."""
+        stripped = analyses.after(strip_frees(analyses.program))
+        program, sizes = stripped.program, Sizes(stripped.program)
+        split = program.with_functions([_Split(f, stripped, sizes).split() for f in program.functions])
+        return derive_frees(split if split is not program else analyses.program)
+
+
+_Names = AllocStorage | Comment | Drop | Free | View
+
+
+class _Split:
+    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
+        self.function, self.analyses, self.sizes = function, analyses, sizes
+        self.places = analyses.get_for(function, tensor_places)
+        self.storages = reusable_storages(function, analyses)
+        self.taken = {v.name for v in (*definitions(function), *analyses.constant_values)}
+        self.begins: dict[Value, list[int]] = {}
+        """Where each part of a split storage begins, by storage."""
+        self.parts: dict[tuple[Value, int], Value[StorageType]] = {}
+        self.tensors: dict[tuple[Value, int], Value[TensorType]] = {}
+        """The storage of each part, and the tensor over it in place of one over the whole."""
+        self.first: dict[Value, int] = {}
+        """The part in which each tensor is used first: there it keeps its name."""
+
+    def split(self) -> Function:
+        """The function, itself where nothing can be split."""
+        try:
+            views = self._views()
+            spans = contents_of(self.function, self.analyses, self.sizes).spans if views else {}
+        except ExpressionError:
+            return self.function  # a size has no value under the hints
+        work = [p for p, op in enumerate(self.function.body) if not isinstance(op, _Names)]
+        for root, times in spans.items():
+            if root in views and len(times) > 1:
+                begins = [
+                    after[0]
+                    for before, after in pairwise(times)
+                    if bisect_right(work, before[1]) < bisect_right(work, after[0] - 1)
+                ]
+                if begins:
+                    self.begins[root] = [times[0][0], *begins]
+        return self.function.with_body(self._rewritten()) if self.begins else self.function
+
+    def _views(self) -> dict[Value, set[tuple[Expr, Expr]]]:
+        """Storages whose tensors are all views at places that hold for all sizes, with these: (first byte, bytes)."""
+        found: dict[Value, set[tuple[Expr, Expr]]] = {root: set() for root in self.storages}
+        symbolic = set[Value]()
+        viewed = {op.result for op in self.function.body if isinstance(op, View)}
+        for value, roots in self.analyses.aliasing(self.function).roots.items():
+            for root in roots if is_tensor(value) else NO_ROOTS:
+                place = self.places.get(value)
+                if root not in found:
+                    continue
+                if place is None or roots != (root,) or place[0] is not root or value not in viewed:
+                    del found[root]
+                    continue
+                assert isinstance(value.type, TensorType)  # as `is_tensor` says
+                found[root].add((place[1], extent_bytes(value.type)))
+                if type_symbols(value.type) or place[1].free_symbols:
+                    symbolic.add(root)
+                    if not self._has_all_bytes(value.type):
+                        found.pop(root)
+        return {root: windows for root, windows in found.items() if root not in symbolic or len(windows) == 1}
+
+    def _has_all_bytes(self, type: TensorType) -> bool:
+        """Whether the tensor has an element at every byte that it spans, for all sizes, and some under the hints."""
+        extent = extent_bytes(type)
+        return extent == mul(numel(type.sizes), Int(type.dtype.itemsize)) and self.sizes.number(extent) > 0
+
+    def _rewritten(self) -> Iterator[Op]:
+        """The ops, each storage and view of a part right before the first op that uses it."""
+        for position, op in enumerate(self.function.body):
+            if isinstance(op, AllocStorage) and op.result in self.begins:
+                continue
+            if isinstance(op, View) and self._root(op.result) is not None:
+                continue
+            new: dict[Value, Value] = {}
+            for value in filter(is_tensor, operands(op)):
+                root = self._root(value)
+                if root is not None and value not in new:
+                    part = bisect_right(self.begins[root], position) - 1
+                    yield from self._named(value, root, part)
+                    new[value] = self.tensors[value, part]
+            yield map_values(op, lambda v: new.get(v, v)) if new else op  # noqa: B023
+
+    def _root(self, value: Value) -> Value | None:
+        """The split storage that a tensor lies in."""
+        place = self.places.get(value)
+        return place[0] if place is not None and place[0] in self.begins and place[0] is not value else None
+
+    def _named(self, value: Value[TensorType], root: Value, part: int) -> Iterator[Op]:
+        """The ops that make a part of a storage, and a tensor over it, where they are not there yet."""
+        alloc = self.storages[root]
+        if (root, part) not in self.parts:
+            its = alloc.result
+            self.parts[root, part] = Value(self._name(its.name, part), its.type) if part else its
+            yield dataclasses.replace(alloc, result=self.parts[root, part])
+        if (value, part) not in self.tensors:
+            keeps = self.first.setdefault(value, part) == part
+            self.tensors[value, part] = value if keeps else Value(self._name(value.name, part), value.type)
+            yield View(
+                source=self.parts[root, part],
+                result=self.tensors[value, part],
+                offset=self.places[value][1],
+                prov=alloc.prov,
+            )
+
+    def _name(self, name: str, part: int) -> str:
+        name = f"{name}.{part}"
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name

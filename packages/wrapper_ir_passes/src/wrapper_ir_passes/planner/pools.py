@@ -1,0 +1,155 @@
+"""Which buffers share a pool, so that the bytes held at the worst moment stay near what is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, pairwise
+
+from wrapper_ir_passes.planner.buffers import Buffer, Placement, height, least_height
+from wrapper_ir_passes.planner.search import SearchBudget, pack
+
+__all__ = ["Pool", "held_bytes", "plan_pools"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Buffers in one allocation of `size` bytes, which is held from `begin`, the first one's, to `end`, the last one's."""
+
+    buffers: tuple[Buffer, ...]
+    offsets: Placement
+    size: int
+    begin: int
+    end: int
+
+    def live_at(self, time: int) -> int:
+        """Bytes of it that are needed at a time."""
+        return sum(b.size for b in self.buffers if b.begin <= time < b.end)
+
+
+def held_bytes(spans: Sequence[Pool | Buffer], outside: Sequence[int]) -> list[int]:
+    """Bytes held at each time: those `outside`, and each pool or buffer from its begin to its end."""
+    changes = [0] * (len(outside) + 1)
+    for span in spans:
+        changes[span.begin] += span.size
+        changes[span.end] -= span.size
+    return [own + beside for own, beside in zip(accumulate(changes), outside, strict=False)]
+
+
+def plan_pools(
+    buffers: Sequence[Buffer],
+    outside: Sequence[int],
+    kind: Mapping[str, Hashable],
+    slack: float | None = 0.01,
+    packer: Callable[[Sequence[Buffer]], Placement] | None = None,
+) -> tuple[Pool, ...]:
+    """Pools of the buffers: few, of which at the worst moment at most `slack` (a share) more is held than is needed then; with
+    None one a kind.
+
+    `outside` has the bytes that others hold at each time; `kind` says which buffers may share. The plan begins with one pool
+    a kind. While too much is held, the pool that wastes most at the worst moment is split into what ends before it, what
+    lives then, and what begins after it; a pool of one buffer wastes nothing, so that this ends. Then pools are joined again,
+    the largest first, wherever that holds no more than the limit.
+    """
+    packer = packer or partial(pack, budget=SearchBudget())
+    groups: dict[Hashable, list[Buffer]] = {}
+    for b in buffers:
+        groups.setdefault(kind[b.name], []).append(b)
+    pools = [_pool(group, packer) for group in groups.values()]
+    if slack is None:
+        return tuple(pools)
+    limit = int(max(held_bytes(buffers, outside), default=0) * (1 + slack))
+    pools = _within(pools, outside, limit, packer)
+    joiner = _Joiner(held_bytes(pools, outside), limit, packer)
+    found: dict[Hashable, list[Pool]] = {}
+    for pool in sorted(pools, key=lambda pool: (-pool.size, pool.begin)):
+        joiner.add(pool, found.setdefault(kind[pool.buffers[0].name], []))
+    return tuple(pool for group in found.values() for pool in group)
+
+
+def _within(
+    pools: list[Pool], outside: Sequence[int], limit: int, packer: Callable[[Sequence[Buffer]], Placement]
+) -> list[Pool]:
+    """The pools, split until no more than the limit is held."""
+    steps = _SPLIT_STEPS
+    while True:
+        held = held_bytes(pools, outside)
+        worst = max(range(len(held)), key=held.__getitem__, default=0)
+        wasted = [
+            (pool.size - pool.live_at(worst), at)
+            for at, pool in enumerate(pools)
+            if pool.begin <= worst < pool.end and (steps > 0 or len(pool.buffers) <= _MOST_ALONE)
+        ]
+        most, at = max(wasted, default=(0, 0))
+        if most <= 0 or held[worst] <= limit:
+            break
+        parts = _split(pools[at], worst) if steps > 0 else [[b] for b in pools[at].buffers]
+        steps -= sum(len(part) ** 2 for part in parts)
+        pools[at : at + 1] = [_pool(part, packer) for part in parts]
+    return pools
+
+
+_SPLIT_STEPS = 4_000_000
+"""How much splitting may cost, in pairs of buffers. Then a pool that wastes is given up: it is one of many buffers of all sizes,
+which no placement fits."""
+_MOST_ALONE = 4_096
+"""A pool of more buffers is not given up: so many allocations are worse than what it wastes."""
+_JOIN_STEPS = 2_000_000
+"""How much joining may cost, in comparisons: enough for hundreds of pools of a model."""
+
+
+class _Joiner:
+    """Joins pools while the bytes held stay below the limit."""
+
+    def __init__(self, held: list[int], limit: int, packer: Callable[[Sequence[Buffer]], Placement]) -> None:
+        self.held, self.limit, self.packer = held, limit, packer
+        self.steps = _JOIN_STEPS
+
+    def add(self, pool: Pool, others: list[Pool]) -> None:
+        """Puts the pool into the first of the others that may take it, else beside them."""
+        for at, other in enumerate(others):
+            if self.steps < 0:
+                break
+            apart = pool.begin >= other.end or other.begin >= pool.end
+            if not self._fits(
+                pool, other, max(other.size, pool.size) if apart else min(other.size, pool.size)
+            ):
+                continue
+            buffers = (*other.buffers, *pool.buffers)
+            self.steps -= 8 * len(buffers)
+            if not apart and not self._fits(pool, other, least_height(buffers)):
+                continue
+            self.steps -= len(buffers) ** 2
+            joined = _pool(buffers, self.packer)
+            if self._fits(pool, other, joined.size):
+                for span, bytes in ((pool, -pool.size), (other, -other.size), (joined, joined.size)):
+                    for time in range(span.begin, span.end):
+                        self.held[time] += bytes
+                others[at] = joined
+                return
+        others.append(pool)
+
+    def _fits(self, a: Pool, b: Pool, size: int) -> bool:
+        """Whether no more than the limit is held with one pool of this size in place of two."""
+        times = sorted({a.begin, a.end, b.begin, b.end})
+        self.steps -= 4 + (times[-1] - times[0]) // 64
+        for first, last in pairwise(times):
+            gone = (a.size if a.begin <= first < a.end else 0) + (b.size if b.begin <= first < b.end else 0)
+            if size > gone and max(self.held[first:last]) + size - gone > self.limit:
+                return False
+        return True
+
+
+def _pool(buffers: Sequence[Buffer], packer: Callable[[Sequence[Buffer]], Placement]) -> Pool:
+    offsets = packer(buffers) if len(buffers) > 1 else {b.name: 0 for b in buffers}
+    begin, end = min(b.begin for b in buffers), max(b.end for b in buffers)
+    return Pool(tuple(buffers), offsets, height(buffers, offsets), begin, end)
+
+
+def _split(pool: Pool, time: int) -> list[list[Buffer]]:
+    parts: list[list[Buffer]] = [[], [], []]
+    for b in pool.buffers:
+        parts[0 if b.end <= time else 2 if b.begin > time else 1].append(b)
+    found = [part for part in parts if part]
+    return found if len(found) > 1 else [[b] for b in pool.buffers]  # what it wastes then is for alignment

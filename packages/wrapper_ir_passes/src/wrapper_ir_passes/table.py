@@ -1,0 +1,58 @@
+"""The table of passes: a name, and the class that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from wrapper_ir.plugins.passes import Pass
+
+__all__ = ["MEMORY_PASSES", "PASSES"]
+
+_CLASSES: Mapping[str, str] = {
+    "cuda-graphs": "devices.cuda_graphs.CudaGraphs",
+    "debug-values": "debug.debug_values.DebugValues",
+    "derive-frees": "cleanup.derive_frees.DeriveFrees",
+    "eliminate-dead-ops": "cleanup.dead_ops.EliminateDeadOps",
+    "insert-checks": "debug.insert_checks.InsertChecks",
+    "insert-finite-checks": "debug.finite_checks.InsertFiniteChecks",
+    "lower-collectives": "collectives.lower_collectives.LowerCollectives",
+    "move-arguments": "cleanup.move_arguments.MoveArguments",
+    "move-device": "devices.move_device.MoveDevice",
+    "plan-memory": "memory.plan_memory.PlanMemory",
+    "profile-ranges": "debug.profile_ranges.ProfileRanges",
+    "register-buffers": "collectives.register_buffers.RegisterBuffers",
+    "reorder-for-memory": "memory.reorder_for_memory.ReorderForMemory",
+    "reuse-for-results": "memory.reuse_for_results.ReuseForResults",
+    "reuse-in-place": "memory.reuse_in_place.ReuseInPlace",
+    "sink-waits": "collectives.sink_waits.SinkWaits",
+    "split-storages": "memory.split_storages.SplitStorages",
+    "strip-asserts": "cleanup.strip.StripAsserts",
+    "strip-debug": "cleanup.strip.StripDebug",
+    "use-out-variants": "memory.use_out_variants.UseOutVariants",
+}
+"""The class of each pass, relative to this package: a pass that is not asked for is not imported."""
+
+
+class _Passes(Mapping[str, type[Pass]]):
+    """The classes by name, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> type[Pass]:
+        module, _, attribute = _CLASSES[name].rpartition(".")
+        found: type[Pass] = getattr(import_module(f"{__package__}.{module}"), attribute)  # by the table
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+PASSES: Mapping[str, type[Pass]] = _Passes()
+"""All passes by name."""
+
+MEMORY_PASSES = (
+    "use-out-variants,split-storages,reorder-for-memory,reuse-in-place,plan-memory,reuse-for-results"
+)
+"""All passes that lower what is held, in the order in which each helps those after it."""

@@ -1,0 +1,297 @@
+"""Translation validation: does a transformed program do what the original did?
+
+Both programs are run symbolically. Every write gives its bytes a number for their origin: the op, its
+attributes and the numbers of everything it read. Two programs agree when their observable numbers do: what they
+return, what they leave in arguments and constants, and every effect beyond memory, in order. Then each read that
+matters saw the same last write. Names, storages, offsets, lifetimes and dead ops make no difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.places import tensor_places
+from wrapper_ir.errors import PassError
+from wrapper_ir.expr import Expr, Int, mul
+from wrapper_ir.expr.rewrite import map_atoms
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.atoms import values_in
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.program import Function, Ownership, Param, Program
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.types import TensorType, TupleType
+from wrapper_ir.ir.values import Value, is_storage
+from wrapper_ir.support.collection import paused_collection
+
+__all__ = ["Difference", "check_translation", "compare"]
+
+Number = int
+_SILENT = frozenset({ops.EffectClass.CHECK})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """The first observable thing that differs in a function."""
+
+    function: str
+    what: str
+
+
+def check_translation(before: Analyses, after: Analyses, name: str) -> None:
+    """Raises PassError WIR805 naming the pass where the programs differ in what they do.
+
+    Checks and debug ops may come and go; everything else that can be observed has to be the same.
+    """
+    difference = _difference(before, after)
+    if difference is not None:
+        raise PassError("WIR805", f"pass {name} changed what @{difference.function} does: {difference.what}")
+
+
+def compare(before: Program, after: Program) -> Difference | None:
+    """The first difference between two valid programs, None where they do the same."""
+    return _difference(Analyses(before), Analyses(after))
+
+
+@paused_collection()
+def _difference(old: Analyses, new: Analyses) -> Difference | None:
+    numbers: dict[Hashable, Number] = {}
+    for name, function in new.functions.items():
+        original = old.functions.get(name)
+        if original is None:
+            return Difference(name, "it is new")
+        given, kept = _owned(original), _owned(function)
+        if function is new.program.main and given != kept:
+            return Difference(name, "it owns other parameters")
+        if _zeroed_once(function) > _zeroed_once(original):
+            return Difference(name, "more storages are to keep their zeros from call to call")
+        first = _Run(original, old, numbers).observe(given | kept)
+        second = _Run(function, new, numbers).observe(given | kept)
+        if first != second:
+            return Difference(name, _describe(first, second))
+    return None
+
+
+def _owned(function: Function) -> set[int]:
+    return {i for i, p in enumerate(_params(function)) if p.ownership is Ownership.OWNED}
+
+
+def _zeroed_once(function: Function) -> int:
+    return sum(isinstance(op, ops.AllocStorage) and op.zero is ops.ZeroMode.ONCE for op in function.body)
+
+
+def _params(function: Function) -> list[Param]:
+    """The parameters that come with content: lent storages hold nothing."""
+    return [p for p in function.params if not is_storage(p.value)]
+
+
+def _describe(first: list[tuple[str, Number]], second: list[tuple[str, Number]]) -> str:
+    for (what, a), (other, b) in zip(first, second):
+        if what != other:
+            return f"{what} before, {other} after"
+        if a != b:
+            return f"{what} sees or does something else"
+    return f"{len(first)} observable things before, {len(second)} after"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Part:
+    """Bytes [start, start + size) of a storage, and how they came about; `layout` where only a tensor's elements there did."""
+
+    start: Expr
+    size: Expr
+    number: Number
+    layout: Hashable = None
+
+
+class _Run:
+    """One function, run symbolically. Equal keys get equal numbers, in both programs."""
+
+    def __init__(self, function: Function, analyses: Analyses, numbers: dict[Hashable, Number]) -> None:
+        self.function = function
+        self.analyses = analyses
+        self.numbers = numbers
+        self.aliasing = analyses.aliasing(function)
+        self.places = analyses.get_for(function, tensor_places)
+        self.contents: dict[Value, list[_Part]] = {}
+        self.handles: dict[Value, Number] = {}
+        """Numbers of values that are not tensors."""
+        self.symbols: dict[str, Number] = {}
+        self.seen: list[tuple[str, Number]] = []
+
+    def number(self, *key: Hashable) -> Number:
+        return self.numbers.setdefault(key, len(self.numbers))
+
+    def observe(self, ended: set[int]) -> list[tuple[str, Number]]:
+        """Everything that can be observed, in order. The final content of the parameters `ended` cannot: callers give them
+        away, before or after the change."""
+        params = [(f"parameter {i}", p.value) for i, p in enumerate(_params(self.function))]
+        constants = [(f"constant %{c.value.name}", c) for c in self.analyses.program.constants]
+        state = [(what, c.value) for what, c in constants if c.mutable]
+        fixed = [(what, c.value) for what, c in constants if not c.mutable]
+        for what, value in (*params, *state, *fixed):
+            self.begin(value, self.number("input", what))
+        for position, op in enumerate(self.function.body):
+            self.step(op, self.aliasing.effects[position])
+        left = [p for i, p in enumerate(params) if i not in ended] + state
+        for what, value in left:
+            if isinstance(value.type, TensorType):
+                self.seen.append((f"the final content of {what}", self.read(value)))
+        return self.seen
+
+    def begin(self, value: Value, number: Number) -> None:
+        """A value that comes with content."""
+        if isinstance(value.type, TensorType):
+            root, start = self.places.get(value, (value, Int(0)))
+            self.contents.setdefault(root, []).append(_Part(start, extent_bytes(value.type), number))
+        else:
+            self.handles[value] = number
+
+    def step(self, op: ops.Op, effects: ops.Effects) -> None:
+        if isinstance(op, ops.Free | ops.Drop | ops.Comment | ops.DebugValue | ops.View):
+            return
+        if isinstance(op, ops.AllocStorage | ops.Slot):
+            is_zero = op.zero is not ops.ZeroMode.NONE
+            zeros = _Part(Int(0), op.result.type.nbytes, self.number("zero"))
+            self.contents[op.result] = [zeros] if is_zero else []
+            return
+        sees = self.sign(op, effects)
+        if isinstance(op, ops.Define):
+            self.symbols[op.symbol] = sees
+        elif isinstance(op, ops.Return):
+            self.seen.append(("the return", sees))
+        elif shown := sorted({c.value for c in effects.classes if c not in _SILENT}):
+            self.seen.append((f"{type(op).__name__} ({', '.join(shown)})", sees))
+        for k, value in enumerate([v for v in effects.writes if not is_storage(v)]):
+            self.write(value, self.number("write", sees, k))
+        if isinstance(op, ops.Unpack | ops.Wait) and not isinstance(op.result.type, TensorType):
+            self.handles[op.result] = sees
+            return
+        for k, value in enumerate(results(op)):
+            if value in self.aliasing.owned or not isinstance(value.type, TensorType):
+                self.begin(value, self.number("result", sees, k))
+            elif value in self.aliasing.uncertain:
+                part = _Part(Int(0), _extent(value), self.number("result", sees, k))
+                self.contents.setdefault(value, []).append(part)
+
+    def sign(self, op: ops.Op, effects: ops.Effects) -> Number:
+        """What an op is and sees: its attributes, and for each operand what it reads there."""
+        spec = ops.op_spec(type(op))
+        read = set(effects.reads) | ({*effects.moves} if isinstance(op, ops.Return) else set())
+        fields: list[Hashable] = [type(op).__name__]
+        operands = (*spec.operands, *spec.nested)
+        fields += [self.key(f.get(op), read) for f in operands]
+        fields += [
+            f.get(op) for f in spec.fields if f not in (*operands, *spec.results) and f.name != "message"
+        ]
+        fields += [self.type_key(v) for v in results(op)]
+        return self.number(*fields)
+
+    def key(self, x: object, read: set[Value]) -> Hashable:
+        if isinstance(x, tuple):
+            return tuple(
+                self.key(item, read) for item in x if not (isinstance(item, Value) and is_storage(item))
+            )
+        if isinstance(x, Value):
+            return self.operand(x, x in read)
+        return self.expr_key(x, read) if isinstance(x, Expr) else x
+
+    def operand(self, value: Value, content: bool) -> Hashable:
+        if isinstance(value.type, TensorType):
+            return (self.type_key(value), self.read(value) if content else None)
+        return self.handles.get(value)
+
+    def expr_key(self, e: Expr, read: set[Value]) -> Hashable:
+        """The expression with its values numbered, and the numbers of its symbols."""
+        symbols = tuple((s, self.symbols.get(s)) for s in sorted(e.free_symbols))
+        if not e.free_atoms:
+            return (e, symbols)
+        seen = tuple(self.operand(v, v in read) for v in values_in(e, []))
+        return (map_atoms(e, lambda _: Int(0), simplify=False), seen, symbols)
+
+    def type_key(self, value: Value) -> Hashable:
+        type = value.type
+        return None if isinstance(type, TupleType) else type
+
+    def read(self, value: Value) -> Number:
+        """How the bytes under a tensor came about."""
+        found: list[Hashable] = []
+        place = self.places.get(value)
+        size = _extent(value)
+        for root in self.aliasing.roots.get(value, NO_ROOTS):
+            start = place[1] if place is not None and place[0] == root else None
+            parts = self.contents.get(root, [])
+            for part in parts if start is None else _seen(parts, start, _layout(value)):
+                if start is None:
+                    found.append((part.size, part.number))
+                elif _overlap(part.start, part.size, start, size):
+                    found.append((part.start - start, part.size, part.number))
+        return self.number("content", tuple(found))
+
+    def write(self, value: Value, number: Number) -> None:
+        place = self.places.get(value)
+        for root in self.aliasing.roots.get(value, NO_ROOTS):
+            parts = self.contents.setdefault(root, [])
+            known = place is not None and place[0] == root and isinstance(value.type, TensorType)
+            start = place[1] if known and place is not None else Int(0)
+            size, layout = _extent(value), _layout(value) if known else None
+            if known and parts:
+                parts[:] = [
+                    left
+                    for p in parts
+                    for left in (_without(p, start, size) if layout is None else (p,))
+                    if layout is None or (p.start, p.layout) != (start, layout)
+                ]
+            parts.append(_Part(start, size, number, layout))
+
+
+def _extent(value: Value) -> Expr:
+    return extent_bytes(value.type) if isinstance(value.type, TensorType) else Int(0)
+
+
+def _layout(value: Value) -> Hashable:
+    """Which bytes from its first one on a tensor has; None where it has all up to its last one."""
+    type = value.type
+    assert isinstance(type, TensorType)
+    left = [d for d in zip(type.strides, type.sizes, strict=True) if d[1] != Int(1)]
+    count: Expr = Int(1)
+    while (at := next((i for i, (stride, _) in enumerate(left) if stride == count), None)) is not None:
+        count = mul(count, left.pop(at)[1])
+    return (type.sizes, type.strides, type.dtype.itemsize) if left else None
+
+
+def _seen(parts: list[_Part], start: Expr, layout: Hashable) -> list[_Part]:
+    """The parts that a tensor with this start and layout may see: none from before a write of the same elements."""
+    hidden = [
+        at for at, p in enumerate(parts) if layout is not None and (p.start, p.layout) == (start, layout)
+    ]
+    return parts[hidden[-1] :] if hidden else parts
+
+
+def _without(part: _Part, start: Expr, size: Expr) -> tuple[_Part, ...]:
+    """What is left of a part when each byte of [start, start + size) is written: all of a part that is not surely covered, but what
+    is cut off by a write at a place that numbers tell."""
+    if _covers(start, size, part.start, part.size):
+        return ()
+    low, high = part.start, part.start + part.size
+    end = start + size
+    numbers = [e.value for e in (low, high, start, end) if isinstance(e, Int)]
+    apart = len(numbers) < 4 or max(numbers[0], numbers[2]) >= min(numbers[1], numbers[3])
+    if part.layout is not None or apart:
+        return (part,)
+    rest = ((low, start), (end, high))
+    return tuple(_Part(a, b - a, part.number) for a, b in rest if _covers(a, b - a, a, Int(1)))
+
+
+def _overlap(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
+    """Whether [a, a + n) and [b, b + m) may share bytes."""
+    ends = (a + n - b, b + m - a)
+    return not any(isinstance(e, Int) and e.value <= 0 for e in ends)
+
+
+def _covers(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
+    """Whether [a, a + n) surely contains [b, b + m)."""
+    before, after = b - a, (a + n) - (b + m)
+    return all(isinstance(e, Int) and e.value >= 0 for e in (before, after))

@@ -1,0 +1,52 @@
+"""Writes choices into a program: of the config of a kernel, and of one of the kernels of a multi-kernel."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from wrapper_ir.ir.kernels import KernelDef, MultiKernel, TritonConfig, TritonKernel
+from wrapper_ir.ir.ops import Launch, Op
+from wrapper_ir.ir.program import Program
+from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
+
+__all__ = ["with_choices"]
+
+
+def with_choices(
+    program: Program, configs: Mapping[str, TritonConfig], variants: Mapping[str, int]
+) -> Program:
+    """The program in which nothing named here is left to choose.
+
+    `configs`: Triton kernels by name get this config alone, and no rule for more. `variants`: launches of
+    multi-kernels become launches of the kernel of this index; what only the others needed is removed.
+    """
+    kernels = {k.name: k for k in program.kernels}
+    chosen = program.with_functions(
+        f.with_body(_chosen(op, kernels, variants) for op in f.body) for f in program.functions
+    )
+    result = dataclasses.replace(chosen, kernels=tuple(_fixed(k, configs) for k in program.kernels))
+    return EliminateDeadOps().run(result) if variants else result
+
+
+def _fixed(kernel: KernelDef, configs: Mapping[str, TritonConfig]) -> KernelDef:
+    if not isinstance(kernel, TritonKernel) or kernel.name not in configs:
+        return kernel
+    return dataclasses.replace(kernel, configs=(configs[kernel.name],), derive=())
+
+
+def _chosen(op: Op, kernels: Mapping[str, KernelDef], variants: Mapping[str, int]) -> Op:
+    if not isinstance(op, Launch) or op.kernel not in variants:
+        return op
+    multi = kernels[op.kernel]
+    assert isinstance(multi, MultiKernel)
+    variant = multi.variants[variants[op.kernel]]
+    tensors = [i for i, p in enumerate(multi.params) if p.kind.takes_tensor]
+    extents = dict(zip(tensors, op.extents))
+    return dataclasses.replace(
+        op,
+        kernel=variant.kernel,
+        args=tuple(op.args[i] for i in variant.args),
+        extents=tuple(extents[i] for i in variant.args if i in extents),
+        grid=tuple(op.grid[i] for i in variant.grid),
+    )

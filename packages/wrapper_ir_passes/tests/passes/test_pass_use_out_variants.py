@@ -1,0 +1,103 @@
+"""`use-out-variants`: text in, text out, and which calls stay as they are."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from wrapper_ir import check, parse_program, print_program
+from wrapper_ir.errors import PassError
+from wrapper_ir.ir.ops import CallExtern
+from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.cleanup.derive_frees import derive_frees
+from wrapper_ir_passes.memory.use_out_variants import UseOutVariants
+from wrapper_ir_passes.translation import compare
+from wrapper_ir_tools.testing import random_program
+
+HEAD = """wir 0.3
+target cpu
+
+symbol s0 : int backed [2, 64] hint 8
+symbol u0 : int unbacked [0, 64]
+
+extern "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+extern "aten::mm(Tensor self, Tensor mat2) -> Tensor"
+extern "aten::exp(Tensor self) -> Tensor"
+extern "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor" tags(random)
+
+"""
+
+
+def _changed(body: str) -> str:
+    program = parse_program(f"{HEAD}func @main({body}\n}}\n")
+    text = print_program(run_pipeline(program, (UseOutVariants(),)))
+    return text[text.index("extern ") :]
+
+
+def test_results_are_storages_of_the_program() -> None:
+    """Of fixed and of symbolic sizes; the variant is declared once."""
+    body = """%x: f32[s0, 4], %w: f32[4, 4]) {
+  define s0 = size(%x, 0)
+  %a = call aten::mm(%x, %w) : f32[s0, 4]
+  %b = call aten::mm(%a, %w) : f32[s0, 4]
+  %c = call aten::cumsum(%b, 0) : f32[s0, 4]
+  return %c"""
+    text = _changed(body)
+    assert text.count('extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"') == 1
+    assert text.endswith(
+        """\
+  define s0 = size(%x, 0)
+  %a = alloc f32[s0, 4]
+  call aten::mm.out(%x, %w, out=%a)
+  drop %x
+  %b = alloc f32[s0, 4]
+  call aten::mm.out(%a, %w, out=%b)
+  drop %w
+  free %a.s
+  %c = alloc f32[s0, 4]
+  call aten::cumsum.out(%b, 0, out=%c)
+  free %b.s
+  return %c
+}
+"""
+    )
+
+
+LEFT = {
+    "no variant that allocates nothing": "%x: f32[4, 4]) {\n  %a = call aten::exp(%x) : f32[4, 4]\n  return %a",
+    "more than a result": "%x: f32[4, 4], %i: i64[4, 4]) {\n  %a = call aten::gather(%x, 0, %i) : f32[4, 4]\n  return %a",
+    "bytes between elements": "%x: f32[4, 4]) {\n  %a = call aten::cumsum(%x, 0) : f32[4, 4]{8, 1}\n  return %a",
+    "sizes that the result itself says": "%x: f32[4, 4]) {\n  %a = call aten::cumsum(%x, 0) : f32[u0, 4]\n"
+    "  define u0 = size(%a, 0)\n  return %a",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_what_stays(case: str) -> None:
+    program = parse_program(f"{HEAD}func @main({LEFT[case]}\n}}\n")
+    assert UseOutVariants().run(program) is program
+
+
+def test_the_comparison_sees_other_changes() -> None:
+    """What the pass is there to change is left out of it, and nothing else."""
+
+    class Wrong(UseOutVariants):
+        def transform(self, analyses):  # type: ignore[no-untyped-def]  # the base's
+            found = super().transform(analyses)
+            main = found.main
+            calls = [op for op in main.body if isinstance(op, CallExtern)]
+            return found.with_functions([main.with_body(op for op in main.body if op is not calls[-1])])
+
+    body = "%x: f32[4, 4]) {\n  %a = call aten::mm(%x, %x) : f32[4, 4]\n  return %a"
+    with pytest.raises(PassError, match="WIR805"):
+        run_pipeline(parse_program(f"{HEAD}func @main({body}\n}}\n"), (Wrong(),))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs(seed: int) -> None:
+    program = random_program(random.Random(seed), size=30)
+    changed = UseOutVariants().run(program)
+    assert check(changed) == ()
+    assert compare(*UseOutVariants().comparable(program, changed)) is None
+    assert check(derive_frees(changed)) == ()

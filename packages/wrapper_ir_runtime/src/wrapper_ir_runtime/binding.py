@@ -1,0 +1,182 @@
+"""Maps the model's own arguments and results to the flat ones of `main`, for any callable with a boxed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
+from wrapper_ir.expr import Bool, Float, Int
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.signature import (
+    ConstantOutput,
+    InputOutput,
+    InputView,
+    OutputBinding,
+    RandomSource,
+    ResultOutput,
+    ResultView,
+    Signature,
+    SubclassSpec,
+    WrappedOutput,
+    WriteBackKind,
+)
+from wrapper_ir.plugins.protocols import CallerTensors, CompiledProgram
+from wrapper_ir_runtime import sharing
+from wrapper_ir_runtime.argument_failures import named_failure
+from wrapper_ir_runtime.failures import expect_static
+from wrapper_ir_runtime.parameters import arrange
+from wrapper_ir_runtime.subclasses import Subclass
+from wrapper_ir_runtime.trees import flatten, tree_builder
+
+__all__ = ["Convention", "Native", "literal", "refuse_unsupported", "signature_call"]
+
+# Any in this file: the caller's arguments, and the tensors of any library.
+Native = Callable[[Arg], Any]
+
+
+def literal(value: Arg, native: Native | None = None) -> Any:
+    """The Python object of a literal argument; `native` makes the tensor library's own ones."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Int | Float | Bool):
+        return value.value
+    if isinstance(value, tuple):
+        return [literal(item, native) for item in value]
+    if native is None:
+        raise ExecutionError("WIR926", f"{value} is not a plain literal")
+    return native(value)
+
+
+def refuse_unsupported(signature: Signature) -> None:
+    """Raises NotSupportedError WIR916 for what no target supports yet."""
+    for state in signature.random:
+        if state.source is not RandomSource.GENERATOR:
+            raise NotSupportedError(
+                "WIR916",
+                f"random numbers from a {state.source.value} state on {state.device}",
+                hint="capture with the library's own generators",
+            )
+
+
+class Convention:
+    """A signature prepared for calls: classes and outputs are looked up once.
+
+    Raises ExecutionError WIR926 for classes that cannot be imported or are not tensor subclasses, and
+    NotSupportedError WIR916.
+    """
+
+    def __init__(self, signature: Signature, caller: CallerTensors[Any]) -> None:
+        refuse_unsupported(signature)
+        self.signature = signature
+        self.caller = caller
+        self._unwraps = [(u.leaf, self._subclass(u.subclass)) for u in signature.unwraps]
+        self._outputs = [self._output(b) for b in signature.bindings]
+        self._firsts = [
+            number if isinstance(b, ConstantOutput) else signature.bindings.index(b)
+            for number, b in enumerate(signature.bindings)
+        ]
+
+    def _subclass(self, spec: SubclassSpec) -> Subclass:
+        return Subclass(spec, self.caller.native)
+
+    def name(self, leaf: int) -> str:
+        """The readable name of an input leaf."""
+        return self.signature.name(leaf)
+
+    # --- before the call
+
+    def leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """All input leaves of a call; raises ExecutionError WIR926 for a wrong structure or static input."""
+        signature, caller = self.signature, self.caller
+        given = arrange(signature, args, kwargs, lambda value: literal(value, caller.native))
+        try:
+            leaves = flatten(signature.inputs, given, caller.containers)
+        except ArgumentError as error:
+            raise named_failure(error, signature, given) from None
+        for static in signature.statics:
+            want = literal(static.value, caller.native)
+            expect_static(self.name(static.leaf), leaves[static.leaf], want)
+        for leaf, subclass in self._unwraps:
+            leaves += subclass.unwrap(leaves[leaf])
+        return leaves
+
+    def arguments(self, leaves: Sequence[Any]) -> list[Any]:
+        """`main`'s flat arguments.
+
+        Raises ExecutionError WIR930 where autograd would have to record the call, and WIR931 where tensors share
+        memory otherwise than they did at capture.
+        """
+        signature, caller = self.signature, self.caller
+        sharing.expect_no_gradient(caller, self._named(leaves, sharing.gradient_leaves(signature)))
+        for same in signature.same:
+            sharing.expect_same(caller, self._named(leaves, same.leaves))
+        for leaf, others in sharing.apart_leaves(signature):
+            sharing.expect_apart(caller, (self.name(leaf), leaves[leaf]), self._named(leaves, others))
+        arguments = [leaves[leaf] for leaf in signature.params]
+        for shared in signature.shared:
+            tensors = self._named(leaves, [p.leaf for p in shared.places])
+            arguments[shared.param] = sharing.shared_window(caller, shared, tensors)
+        return arguments
+
+    def _named(self, leaves: Sequence[Any], chosen: Sequence[int]) -> sharing.Named:
+        return [(self.name(i), leaves[i]) for i in chosen]
+
+    # --- after it
+
+    def finish(self, leaves: Sequence[Any], results: Sequence[Any]) -> Any:
+        """Changes the caller's tensors as the model does; the model's output structure from `main`'s results."""
+        caller = self.caller
+        for leaf in self.signature.written:
+            caller.mark_written(leaves[leaf])
+        for back in self.signature.write_backs:
+            change = {
+                WriteBackKind.COPY: caller.copy,
+                WriteBackKind.METADATA: caller.reshape,
+                WriteBackKind.REPLACE: caller.replace,
+            }[back.kind]
+            change(leaves[back.leaf], results[back.result])
+        outputs: list[Any] = []
+        for first, make in zip(self._firsts, self._outputs, strict=True):
+            outputs.append(outputs[first] if first < len(outputs) else make(leaves, results))
+        return self._build(outputs)
+
+    @cached_property
+    def _build(self) -> Callable[[Sequence[Any]], Any]:
+        return tree_builder(self.signature.outputs, self.caller.containers)
+
+    def _output(self, binding: OutputBinding) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+        caller = self.caller
+        match binding:
+            case ResultOutput(index=index):
+                return lambda leaves, results: results[index]
+            case InputOutput(leaf=leaf):
+                return lambda leaves, results: leaves[leaf]
+            case ConstantOutput(value=value):
+                return lambda leaves, results: literal(value, caller.native)
+            case InputView(index=index, leaf=leaf):
+                return lambda leaves, results: caller.view_of(leaves[leaf], results[index])
+            case ResultView(index=index, base=base):
+                return lambda leaves, results: caller.view_of(results[base], results[index])
+            case WrappedOutput(subclass=spec, parts=parts):
+                subclass, makers = self._subclass(spec), [self._output(p) for p in parts]
+                return lambda leaves, results: subclass.wrap([make(leaves, results) for make in makers])
+
+
+def signature_call(
+    signature: Signature, boxed: Callable[[list[Any]], tuple[Any, ...]], caller: CallerTensors[Any]
+) -> CompiledProgram:
+    """A callable with the model's own signature over `boxed`, which it has as an attribute.
+
+    Emitters that need speed generate the same steps as code. Raises what `Convention` raises, now and in calls.
+    """
+    convention = Convention(signature, caller)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves = convention.leaves(args, kwargs)
+        results = boxed(convention.arguments(leaves))
+        return convention.finish(leaves, results)
+
+    call.boxed = boxed  # type: ignore[attr-defined]  # functions take attributes
+    return cast("CompiledProgram", call)  # a function with that attribute

@@ -1,0 +1,62 @@
+"""Entries as one zip file, to be carried to another cache: `namespace/name/file`, each entry with its manifest."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from wrapper_ir.errors import StoreError
+from wrapper_ir_runtime.cache.manifest import MANIFEST, DamagedEntry, check_bytes, parse_manifest
+
+__all__ = ["pack", "unpack", "write_files"]
+
+_PATH = re.compile(r"([a-z][a-z0-9-]*)/([0-9a-f]{64})/(.+)", re.DOTALL)
+
+
+def pack(entries: Iterable[tuple[str, str, Path]]) -> bytes:
+    """The zip file of entries: the namespace, the name and the folder of each. Raises OSError."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for namespace, name, folder in entries:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                place = f"{namespace}/{name}/{path.relative_to(folder).as_posix()}"
+                archive.writestr(zipfile.ZipInfo(place), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return data.getvalue()
+
+
+def unpack(data: bytes) -> Iterator[tuple[str, str, Mapping[str, bytes]]]:
+    """The entries of a zip file: the namespace, the name and the files of each, without its manifest. Raises StoreError WIR260
+    where one is not what its manifest says."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for (namespace, name), files in _grouped(archive).items():
+                described = parse_manifest(files.pop(MANIFEST, b""), name)
+                if described.keys() != files.keys():
+                    raise DamagedEntry(f"{namespace}/{name} has other files than its manifest")
+                for file, content in files.items():
+                    check_bytes(file, content, described)
+                yield namespace, name, files
+    except (zipfile.BadZipFile, DamagedEntry, EOFError, NotImplementedError, OSError, RuntimeError) as error:
+        raise StoreError("WIR260", f"these are not entries of a cache: {error}") from error
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Writes files by their paths in `folder`. Raises OSError."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def _grouped(archive: zipfile.ZipFile) -> Mapping[tuple[str, str], dict[str, bytes]]:
+    found: dict[tuple[str, str], dict[str, bytes]] = {}
+    for info in archive.infolist():
+        match = _PATH.fullmatch(info.filename)
+        if match is None:
+            raise DamagedEntry(f"a file is called {info.filename!r}")
+        namespace, name, file = match.groups()
+        found.setdefault((namespace, name), {})[file] = archive.read(info)
+    return found

@@ -1,0 +1,400 @@
+"""The cache, and its part for one purpose: what is there is found, what is not is made once."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from wrapper_ir.errors import StoreError, StoreWarning
+from wrapper_ir_runtime.cache.archive import pack, unpack, write_files
+from wrapper_ir_runtime.cache.eviction import LOW_WATER, Trimmed, trim
+from wrapper_ir_runtime.cache.level import Draft, Entry, Level, shard
+from wrapper_ir_runtime.cache.manifest import (
+    MANIFEST,
+    DamagedEntry,
+    check_bytes,
+    check_files,
+    entry_name,
+    parse_manifest,
+    seal,
+)
+from wrapper_ir_runtime.cache.places import Places
+from wrapper_ir_runtime.cache.settings import CacheSettings
+from wrapper_ir_runtime.cache.shared import SharedLevel
+from wrapper_ir_runtime.cache.statistics import Counters, StoreStatistics, add_counts, read_counts
+
+__all__ = ["Cache", "Store", "open_cache"]
+
+_DATA = "data"
+"""The file of an entry that is nothing but bytes."""
+_LOOK_AFTER = 64
+"""A process looks at the size of the root once it has written a 64th of what may be in it."""
+_ATTEMPTS = 100
+
+Write = Callable[[Path], object]
+"""Writes the files of an entry into an empty folder. Called again, with another folder, where that cannot take them."""
+
+
+class Store:
+    """The entries of one namespace. Keys are texts that say all that an entry depends on; only their hash is stored.
+
+    Safe among threads and processes, also when one is killed at any moment. What cannot be read counts as absent, with
+    a warning where somebody should know (WIR250, WIR251 and WIR253: another folder is written; WIR254: an entry is damaged;
+    WIR255: a shared cache cannot be reached).
+    """
+
+    def __init__(self, cache: Cache, namespace: str) -> None:
+        """See `Cache.store`."""
+        self.namespace = namespace
+        self._cache = cache
+
+    def find(self, key: str) -> Entry | None:
+        """The entry under `key`, in use and whole; None where there is none."""
+        entry = self._find(entry_name(self.namespace, key))
+        self._count("misses" if entry is None else "hits")
+        return entry
+
+    def ensure(self, key: str, write: Write) -> Entry:
+        """The entry under `key`, in use; written where it is absent, by one process at a time. Raises what `write` raises,
+        and StoreError WIR250 or WIR252 where no folder can be written. `write` must not wait for another entry."""
+        if (entry := self.find(key)) is not None:
+            return entry
+        with self.alone(key):
+            if (
+                entry := self._find(entry_name(self.namespace, key))
+            ) is not None:  # made by whom we waited for
+                self._count("hits")
+                return entry
+            return self.add(key, write)
+
+    def add(self, key: str, write: Write, *, replace: bool = False) -> Entry:
+        """Writes an entry, and gives it in use; where a whole one is there already, that one, unless it is to be replaced.
+        Raises as `ensure`."""
+        return self._add(entry_name(self.namespace, key), write, replace=replace)
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes that were put under `key`, None where there are none that are whole."""
+        data = self._get(entry_name(self.namespace, key))
+        self._count("misses" if data is None else "hits")
+        return data
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keeps bytes, instead of what is there. Where no folder can be written, they are not kept, and a warning says so."""
+        name = entry_name(self.namespace, key)
+        try:
+            self._add(name, lambda folder: (folder / _DATA).write_bytes(data), replace=True).close()
+        except StoreError as error:
+            self._count("unwritten")
+            warnings.warn(StoreWarning(error.code, error.message), stacklevel=3)
+
+    def make(self, key: str, make: Callable[[], bytes]) -> bytes:
+        """The bytes under `key`, made by `make` and put where they are absent; only one process at a time makes them.
+        Raises what `make` raises. `make` must not wait for another entry."""
+        if (found := self.get(key)) is not None:
+            return found
+        with self.alone(key):
+            if (
+                found := self._get(entry_name(self.namespace, key))
+            ) is not None:  # made by whom we waited for
+                self._count("hits")
+                return found
+            data = make()
+            self.put(key, data)
+            return data
+
+    @contextlib.contextmanager
+    def alone(self, key: str, timeout: float | None = None) -> Iterator[bool]:
+        """Keeps other processes and threads from making the entry of `key`; gives whether it does. Where it does not
+        (a folder that cannot be written, a wait of more than `timeout` seconds), go on: work may be done twice, no more."""
+        seconds = self._cache.settings.wait_seconds if timeout is None else timeout
+        level = self._cache.locking_level()
+        if level is None:
+            yield False
+            return
+        with level.alone(self.namespace, entry_name(self.namespace, key), seconds) as held:
+            yield held
+
+    @contextlib.contextmanager
+    def alone_some(self, keys: Iterable[str]) -> Iterator[frozenset[str]]:
+        """As `alone` for those keys that nobody holds now, without waiting; gives them. All of them, where locks cannot be
+        had.
+
+        Nobody ever waits for one lock while holding another, so processes with overlapping sets of keys cannot block each
+        other.
+        """
+        level = self._cache.locking_level()
+        shards: dict[str, list[str]] = {}
+        for key in keys:
+            shards.setdefault(shard(entry_name(self.namespace, key)), []).append(key)
+        with contextlib.ExitStack() as held:
+            free = [
+                members
+                for _, members in sorted(shards.items())
+                if level is None
+                or held.enter_context(level.alone(self.namespace, entry_name(self.namespace, members[0]), 0))
+            ]
+            yield frozenset(key for members in free for key in members)
+
+    def remove(self, key: str) -> None:
+        """Forgets an entry (that turned out to be of no use)."""
+        for level in self._cache.places.readable():
+            level.discard(level.folder_of(self.namespace, entry_name(self.namespace, key)))
+
+    def refuse(self, entry: Entry, why: str) -> None:
+        """Sets an entry aside whose files are as written, but not what they should be; reports and counts it as damaged."""
+        owner = [level for level in self._cache.places.readable() if entry.folder.is_relative_to(level.path)]
+        self._report(owner[0] if owner else None, entry, why)
+
+    def folder_of(self, key: str) -> Path | None:
+        """Where the entry is in the configured root, whether it is there or not."""
+        own = self._cache.settings.folder
+        return None if own is None else Level(own).folder_of(self.namespace, entry_name(self.namespace, key))
+
+    def stats(self) -> StoreStatistics:
+        """What this process did so far."""
+        return self._cache.counters(self.namespace).read()
+
+    def _count(self, name: str, by: int = 1) -> None:
+        self._cache.counters(self.namespace).count(name, by)
+
+    def _find(self, name: str) -> Entry | None:
+        for level in self._cache.places.readable():
+            if (entry := self._open_whole(level, name)) is not None:
+                self._cache.used[self.namespace, name] = None
+                return entry
+        files = self._fetch(name)
+        if files is None:
+            return None
+        with contextlib.suppress(StoreError):
+            return self._add(name, functools.partial(write_files, files), replace=False)
+        return None
+
+    def _open_whole(self, level: Level, name: str) -> Entry | None:
+        entry = level.open(self.namespace, name)
+        if entry is None:
+            return None
+        try:
+            check_files(entry.folder, parse_manifest(entry.read(MANIFEST), name))
+        except (DamagedEntry, OSError) as error:
+            self._report(level, entry, str(error))
+            entry.close()
+            return None
+        return entry
+
+    def _get(self, name: str) -> bytes | None:
+        for level in self._cache.places.readable():
+            entry = level.open(self.namespace, name)
+            if entry is None:
+                continue
+            with entry:
+                try:
+                    files = parse_manifest(entry.read(MANIFEST), name)
+                    data = entry.read(_DATA)
+                    check_bytes(_DATA, data, files)
+                    self._cache.used[self.namespace, name] = None
+                    return data
+                except (DamagedEntry, OSError) as error:
+                    self._report(level, entry, str(error))
+        fetched = self._fetch(name)
+        if fetched is None:
+            return None
+        with contextlib.suppress(StoreError):
+            self._add(name, functools.partial(write_files, fetched), replace=False).close()
+        return fetched.get(_DATA)
+
+    def _fetch(self, name: str) -> dict[str, bytes] | None:
+        """The files of an entry in the first shared level that has it."""
+        for level in self._cache.shared:
+            try:
+                files = level.fetch(self.namespace, name)
+            except DamagedEntry as error:
+                self._count("damaged")
+                _warn_damaged(f"the entry {name} of the shared cache {level.root}", "not used", str(error))
+                continue
+            if files is not None:
+                self._count("shared_hits")
+                return files
+        return None
+
+    def _report(self, level: Level | None, entry: Entry, why: str) -> None:
+        self._count("damaged")
+        place = None if level is None else level.set_aside(entry)
+        done = "not used" if place is None else f"set aside as {place}"
+        _warn_damaged(f"the cache entry {entry.folder}", done, why)
+
+    def _add(self, name: str, write: Write, *, replace: bool) -> Entry:
+        (entry, size), is_own = self._cache.places.write(
+            lambda level: self._write_into(level, name, write, replace)
+        )
+        self._cache.used[self.namespace, name] = None
+        self._count("stored" if is_own else "unwritten")
+        if is_own:
+            self._count("stored_bytes", size)
+        self._cache.look(size)
+        return entry
+
+    def _write_into(self, level: Level, name: str, write: Write, replace: bool) -> tuple[Entry, int]:
+        with level.draft() as draft:
+            write(draft.folder)
+            size = seal(draft.folder, name)
+            return self._publish(level, draft, name, replace), size
+
+    def _publish(self, level: Level, draft: Draft, name: str, replace: bool) -> Entry:
+        for _ in range(_ATTEMPTS):
+            if (entry := level.move_in(draft, self.namespace, name)) is not None:
+                return entry
+            if not replace and (entry := self._open_whole(level, name)) is not None:
+                return entry
+            level.discard(level.folder_of(self.namespace, name))
+        raise OSError(f"others replace the entry {level.folder_of(self.namespace, name)} again and again")
+
+
+class Cache:
+    """All namespaces of one root: they share its limit, its warnings, and the folder of this process alone."""
+
+    def __init__(self, settings: CacheSettings) -> None:
+        """Touches no folder."""
+        self.settings = settings
+        self.places = Places(settings)
+        self.shared = tuple(map(SharedLevel, settings.shared))
+        self._counters: dict[str, Counters] = {}
+        self.used: dict[tuple[str, str], None] = {}
+        """The entries that this process has found or written, by namespace and name, in order."""
+        self._lock = threading.Lock()
+        self._unseen: int | None = None
+        """Bytes written since the size was last looked at; None: never looked."""
+
+    def store(self, namespace: str, on_count: Callable[[str, int], None] | None = None) -> Store:
+        """The entries of one namespace. `on_count` is told of every count, by the name of a field of `StoreStatistics`; the
+        last one that was given."""
+        if on_count is not None:
+            self.counters(namespace).on_count = on_count
+        return Store(self, namespace)
+
+    def counters(self, namespace: str) -> Counters:
+        """What this process counts of a namespace."""
+        with self._lock:
+            return self._counters.setdefault(namespace, Counters())
+
+    def totals(self, namespace: str) -> StoreStatistics:
+        """What all processes did with a namespace; of those that run, what they did until they last wrote."""
+        self.flush()
+        own = self.places.own
+        try:
+            return StoreStatistics() if own is None else read_counts(own.counts_file(namespace))
+        except OSError:
+            return StoreStatistics()
+
+    def flush(self) -> None:
+        """Adds the counts of this process to those of all."""
+        own = self.places.own
+        if own is None:
+            return
+        for namespace, counters in list(self._counters.items()):
+            with contextlib.suppress(OSError):
+                path = own.counts_file(namespace)
+                counters.flush(functools.partial(add_counts, path))
+
+    def trim(
+        self, *, namespace: str | None = None, to: int | None = None, older_than: float | None = None
+    ) -> Trimmed:
+        """Removes entries from each root: see `eviction.trim`."""
+        total = Trimmed()
+        for level in self.places.readable():
+            total += trim(level, namespace=namespace, to=to, older_than=older_than)
+        for name, count in total.entries.items():
+            self.counters(name).count("evicted", count)
+        self.flush()
+        return total
+
+    def pack(self) -> bytes:
+        """The entries that this process has found or written, as one zip file; those that are gone meanwhile are left out."""
+        with contextlib.ExitStack() as held:
+            entries = []
+            for namespace, name in list(self.used):
+                found = (level.open(namespace, name) for level in self.places.readable())
+                if (entry := next(filter(None, found), None)) is not None:
+                    entries.append((namespace, name, held.enter_context(entry).folder))
+            return pack(entries)
+
+    def unpack(self, data: bytes) -> int:
+        """Writes the entries of such a file where they are absent, and counts them. What is found in a cache is run: `data` must
+        come from somebody who is trusted. Raises StoreError WIR260 for other data, and as `Store.ensure`."""
+        entries = [*unpack(data)]
+        for namespace, name, files in entries:
+            self.store(namespace)._add(name, functools.partial(write_files, files), replace=False).close()
+        return len(entries)
+
+    def clear(self, namespace: str | None = None) -> Trimmed:
+        """Removes all entries (of one namespace, or of all) that nobody uses; of all, what was set aside, too."""
+        done = self.trim(namespace=namespace, to=0)
+        if namespace is None:
+            for level in self.places.readable():
+                level.sweep(damaged_seconds=0)
+        return done
+
+    def usage(self) -> dict[str, tuple[int, int]]:
+        """How many entries each namespace has, and their bytes; those that have been counted and have none, too."""
+        found: dict[str, tuple[int, int]] = {}
+        for level in self.places.readable():
+            for name in level.namespaces():
+                sizes = [entry.bytes for entry in level.entries(name)]
+                entries, size = found.get(name, (0, 0))
+                found[name] = (entries + len(sizes), size + sum(sizes))
+        return dict(sorted(found.items()))
+
+    def shrink(self) -> None:
+        """Removes what was unused for longest from each root that is over its limit, to four fifths of that; while another
+        process does this, nothing."""
+        limit = self.settings.limit_bytes
+        for level in self.places.readable():
+            with level.evicting() as mine:
+                if not mine:
+                    continue
+                total = sum(e.bytes for name in level.namespaces() for e in level.entries(name))
+                if total <= limit:
+                    level.sweep()
+                    continue
+                for name, count in trim(level, to=int(limit * LOW_WATER)).entries.items():
+                    self.counters(name).count("evicted", count)
+
+    def look(self, written: int) -> None:
+        """Looks at the size of the root now and then: at every entry it would cost more than the entry."""
+        with self._lock:
+            if (
+                self._unseen is not None
+                and self._unseen + written <= self.settings.limit_bytes // _LOOK_AFTER
+            ):
+                self._unseen += written
+                return
+            self._unseen = 0
+        self.shrink()
+        self.flush()
+
+    def locking_level(self) -> Level | None:
+        """The root whose locks are taken: the first that can be written; None where locks cannot be had."""
+        return next((level for level in self.places.writable() if level.can_lock()), None)
+
+
+@functools.lru_cache(maxsize=64)
+def open_cache(settings: CacheSettings) -> Cache:
+    """The cache of these settings, one in a process: it warns once, and counts all that the process does."""
+    cache = Cache(settings)
+    atexit.register(_flush, cache, os.getpid())
+    return cache
+
+
+def _flush(cache: Cache, owner: int) -> None:
+    """Counts what a process did when it ends; a process that was forked from it has counts of its own, and none here."""
+    if os.getpid() == owner:
+        cache.flush()
+
+
+def _warn_damaged(what: str, done: str, why: str) -> None:
+    warnings.warn(StoreWarning("WIR254", f"{what} is damaged and {done}: {why}"), stacklevel=5)

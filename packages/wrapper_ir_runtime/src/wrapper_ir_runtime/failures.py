@@ -1,0 +1,207 @@
+"""Errors of emitted programs: they have a code and show the line and the source op."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, TypeVar
+
+from wrapper_ir.errors import (
+    ArgumentError,
+    DivisionError,
+    ExecutionError,
+    NotSupportedError,
+    TensorCheckError,
+    WirError,
+)
+
+__all__ = [
+    "add_place",
+    "expect_class",
+    "expect_keys",
+    "expect_static",
+    "explain",
+    "fail_agreement",
+    "fail_assertion",
+    "fail_branch",
+    "fail_comparison",
+    "fail_finite",
+    "fail_group",
+    "fail_layout",
+    "fail_rank",
+    "select_branch",
+]
+
+T = TypeVar("T")
+_LOOK_BACK = 200
+
+
+def fail_assertion(message: str, condition: str) -> NoReturn:
+    """An `AssertExpr` does not hold; raises ExecutionError WIR920."""
+    raise ExecutionError("WIR920", f"{message or 'assertion failed'}: {condition}")
+
+
+def fail_layout(message: str) -> NoReturn:
+    """A tensor has another layout than promised; raises TensorCheckError WIR921."""
+    raise TensorCheckError("WIR921", message)
+
+
+def fail_finite(name: str, message: str) -> NoReturn:
+    """A tensor holds a NaN or an infinity; raises TensorCheckError WIR922."""
+    raise TensorCheckError(
+        "WIR922", f"{name} holds a NaN or an infinity" + (f" ({message})" if message else "")
+    )
+
+
+def select_branch(index: object, branches: Sequence[T]) -> T:
+    """The branch that a switch calls: of a bool the first where it is true, of an int the one at that position.
+
+    Raises ExecutionError WIR932 for an index that is the position of no branch.
+    """
+    if isinstance(index, bool):
+        return branches[0 if index else 1]
+    if not isinstance(index, int) or not 0 <= index < len(branches):
+        fail_branch(index, len(branches))
+    return branches[index]
+
+
+def fail_branch(index: object, count: int) -> NoReturn:
+    """The index of a switch is the position of no branch; raises ExecutionError WIR932."""
+    raise ExecutionError("WIR932", f"a switch over {count} branches is given index {index}")
+
+
+def fail_group(name: str, why: str) -> NoReturn:
+    """This process belongs to no process group of this name; raises NotSupportedError WIR915."""
+    raise NotSupportedError(
+        "WIR915",
+        f"this process belongs to no process group {name!r}: {why}",
+        hint="create the group before the first call, under the same name on every process",
+    )
+
+
+def fail_agreement(group: str, rank: int, why: str) -> NoReturn:
+    """The processes of a group do not run the same program; raises ExecutionError WIR933."""
+    raise ExecutionError(
+        "WIR933",
+        f"the processes of group {group!r} do not run one program over their symmetric memory (this is rank {rank}): {why}",
+        hint="compile the same model with the same options, sizes and passes on every process; results of tuning must be shared",
+    )
+
+
+def fail_rank(group: str, why: str, hint: str) -> NoReturn:
+    """An artifact belongs to other processes of a group; raises ExecutionError WIR936."""
+    raise ExecutionError("WIR936", f"this artifact was made for group {group!r} {why}", hint=hint)
+
+
+def fail_comparison(group: str, rank: int, why: str) -> NoReturn:
+    """The processes of a group did not compare their artifacts; raises ExecutionError WIR937."""
+    raise ExecutionError(
+        "WIR937",
+        f"the processes of group {group!r} did not compare their artifacts (this is rank {rank}): {why}",
+        hint="every process of the group compares what it has captured, within the time-out of the group's store",
+    )
+
+
+def expect_static(name: str, got: object, want: object) -> None:
+    """Holds an input against the value that was captured; raises ExecutionError WIR926."""
+    if type(got) is not type(want) or (got != want and not (got != got and want != want)):  # nan is nan here
+        raise ExecutionError(
+            "WIR926",
+            f"input {name} was captured as {want!r} and cannot be {got!r}",
+            hint="capture again with this value, or make it an input tensor",
+        )
+
+
+def expect_class(name: str, got: object, want: type) -> None:
+    """Holds an input's class against the one that was captured; raises ExecutionError WIR926."""
+    if type(got) is not want:
+        raise ExecutionError(
+            "WIR926",
+            f"input {name} was captured as a {want.__qualname__} and cannot be a {type(got).__qualname__}",
+        )
+
+
+def expect_keys(name: str, got: Mapping[object, object], want: tuple[object, ...]) -> None:
+    """Holds a dict's keys against those that were captured; raises ArgumentError WIR926."""
+    if not isinstance(got, Mapping):
+        raise ArgumentError("WIR926", f"argument {name}: expected dict, got {type(got).__name__}")
+    if set(got) != set(want):
+        raise ArgumentError("WIR926", f"input {name} was captured with keys {list(want)} and has {list(got)}")
+
+
+def explain(error: Exception, file: str) -> Exception:
+    """`error`, as which it leaves a program, with the failing line of `file` and the source op in the comment above it.
+
+    Our errors have that in their message. Errors of torch, of operators and of kernels stay what they are, so that callers
+    catch what they catch in eager mode: it is a note. Torch's assertions about layouts become TensorCheckError WIR921, what the
+    program's own expressions have no value for ExpressionError WIR402 (DivisionError of a division by zero), ints beyond 64 bits WIR408.
+    """
+    line = _line_in(error, file)
+    place = _place(file, line) if line else ""
+    if isinstance(error, WirError):
+        if isinstance(error, ExecutionError) and place not in error.message:
+            error.locate(place)
+        return error
+    from wrapper_ir_runtime.argument_failures import boxed_failure
+
+    called_wrongly = boxed_failure(error, file)
+    if called_wrongly is not None:
+        called_wrongly.__cause__ = error
+        return called_wrongly
+    found = _of_program(error, file)
+    if found is not None:
+        found = type(found)(found.code, found.message + place)
+        found.__cause__ = error
+        return found
+    add_place(error, place)
+    return error
+
+
+def add_place(error: Exception, place: str) -> None:
+    """Notes where an error of others happened, under WIR927; a call within a call notes it once."""
+    if not any(note.startswith("[WIR927]") for note in getattr(error, "__notes__", ())):
+        error.add_note(f"[WIR927] the error is of what the program calls{place}")
+
+
+def _without_advice(text: str) -> str:
+    """The first lines of a layout check's message; the rest advises authors of operators."""
+    lines = text.splitlines()
+    advice = next((i for i, line in enumerate(lines) if line.startswith("This error most often")), len(lines))
+    return "; ".join(lines[:advice])
+
+
+def _of_program(error: Exception, file: str) -> WirError | None:
+    """What a plain error is that a line of `file` raises by itself, not an operator or a kernel."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if (
+        trace is not None and trace.tb_frame.f_code.co_filename == file
+    ):  # in C, and not in an operator's Python
+        if isinstance(error, AssertionError):
+            return TensorCheckError("WIR921", _without_advice(str(error)))
+        if isinstance(error, ZeroDivisionError):
+            return DivisionError("WIR402", str(error))
+    from wrapper_ir_runtime.arithmetic_failures import arithmetic_failure  # failures alone need it
+
+    return arithmetic_failure(error, file)
+
+
+def _line_in(error: Exception, file: str) -> int:
+    """The innermost line of `file` in the traceback, 0 where there is none."""
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        # Functions of the program take `args`; small helpers of the module do not, and say nothing about the op.
+        if code.co_filename == file and code.co_varnames[:1] == ("args",):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _place(file: str, line: int) -> str:
+    text = linecache.getline(file, line).strip()
+    above = (linecache.getline(file, n).strip() for n in range(line - 1, max(0, line - _LOOK_BACK), -1))
+    comment = next((c for c in above if c.startswith(("#", "def "))), "")
+    source = f"\n  from {comment.lstrip('# ')}" if comment.startswith("#") else ""
+    return f"\n  at {file}:{line}\n    {text}{source}"

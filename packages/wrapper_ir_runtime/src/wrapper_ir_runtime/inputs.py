@@ -1,0 +1,194 @@
+"""Checks arguments against their descriptions: a check that explains, and a fast one for torch that runs first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from wrapper_ir.analysis.input_facts import Input, NumberInput, StorageInput, TensorFacts, TensorInput, extent
+from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
+from wrapper_ir.plugins.protocols import CallerTensors
+from wrapper_ir_runtime.caller import TorchCaller
+
+__all__ = ["InputGuard", "StorageGuard", "check_inputs", "expect_tensors"]
+
+# Any in this file: arguments of every kind, and the module torch
+_INT64 = 1 << 63
+_MAX_RELEARNED = 16
+
+
+def check_inputs(caller: CallerTensors[Any], expected: Sequence[Input], given: Sequence[Any]) -> None:
+    """Checks arguments against their descriptions. Raises ExecutionError WIR926 for another class, dtype or device, WIR921
+    for another layout, and WIR931 for a tensor in a storage that is resized while it is in use."""
+    for want, got in zip(expected, given, strict=True):
+        if isinstance(want, NumberInput):
+            _check_number(want, got)
+        elif not caller.is_tensor(got):
+            _fail(want.name, f"a tensor {want.text}", type(got).__name__)
+        else:
+            _check_tensor(want, caller.facts(got))
+    for want, got in zip(expected, given, strict=True):
+        if isinstance(want, TensorInput) and want.apart:
+            _check_apart(caller, want, got, [(expected[n].name, given[n]) for n in want.apart])
+
+
+def expect_tensors(caller: CallerTensors[Any], leaves: Sequence[tuple[str, Any]]) -> None:
+    """Raises ExecutionError WIR926 for the first leaf that is not a tensor."""
+    for name, leaf in leaves:
+        if not caller.is_tensor(leaf):
+            _fail(name, "a tensor", type(leaf).__name__)
+
+
+def _check_number(want: NumberInput, got: object) -> None:
+    found = type(got).__qualname__ if type(got).__module__ == "builtins" else _full_name(type(got))
+    if found != want.kind:
+        article = "an" if want.kind == "int" else "a"
+        _fail(want.name, f"{article} {want.kind}", found, f"pass {want.kind}(...) of it")
+    if isinstance(got, int) and not -_INT64 <= got < _INT64:
+        _fail(want.name, "an int of 64 bits", str(got) if abs(got) < 1 << 256 else "a larger one")
+
+
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _check_tensor(want: TensorInput, got: TensorFacts) -> None:
+    expected = f"{want.text} on {want.device}{' or cpu' if want.or_cpu else ''}"
+    if got.special:
+        _fail(want.name, expected, f"{got.special} {_tensor_text(got)}".rstrip(), got.hint)
+    if got.dtype != want.dtype or not (
+        _is_on(got.device, want.device) or (want.or_cpu and got.device == "cpu")
+    ):
+        _fail(want.name, expected, _tensor_text(got))
+    if not _has_layout(want, got):
+        _fail(want.name, expected, _tensor_text(got), code="WIR921")
+
+
+def _check_apart(
+    caller: CallerTensors[Any], want: TensorInput, got: Any, others: Sequence[tuple[str, Any]]
+) -> None:
+    for name, other in others:
+        if caller.storage(other) == caller.storage(got):
+            raise ExecutionError(
+                "WIR931",
+                f"argument {want.name}: its storage is resized, and argument {name} lies in it",
+                hint=f"pass {name}.clone()",
+            )
+
+
+def _is_on(device: str, want: str) -> bool:
+    """Whether a device matches; a wanted device without an index matches all of its type."""
+    return device == want or (":" not in want and device.partition(":")[0] == want)
+
+
+def _has_layout(want: TensorInput, got: TensorFacts) -> bool:
+    if len(got.sizes) != len(want.sizes):
+        return False
+    if any(w is not None and w != n for w, n in zip(want.sizes, got.sizes)):
+        return False
+    if 0 in got.sizes:
+        return True
+    return all(n == 1 or w is None or w == s for n, w, s in zip(got.sizes, want.fixed_strides, got.strides))
+
+
+def _tensor_text(facts: TensorFacts) -> str:
+    """The type as programs write it, with the device."""
+    dense, running = [], 1
+    for size in reversed(facts.sizes):
+        dense.append(running)
+        running *= max(size, 1)
+    sizes = ", ".join(map(str, facts.sizes))
+    is_plain = not facts.strides or facts.strides == tuple(reversed(dense))
+    strides = "" if is_plain else f"{{{', '.join(map(str, facts.strides))}}}"
+    return f"{facts.dtype}[{sizes}]{strides} on {facts.device}"
+
+
+def _fail(name: str, expected: str, found: str, hint: str = "", code: str = "WIR926") -> NoReturn:
+    kind = TensorCheckError if code == "WIR921" else ArgumentError
+    raise kind(code, f"argument {name}: expected {expected}, got {found}", hint=hint)
+
+
+class InputGuard:
+    """Guards the inputs of a program that runs on torch. `match(*tensors)` calls torch's compiled check of class, dtype,
+    device, dispatch keys, sizes and strides. Where it returns False, `check(*arguments)` decides.
+
+    Torch's check compares classes, dispatch keys and `requires_grad` exactly although several values are valid, so it is
+    rebuilt from tensors that `check` has accepted. It holds no reference to them.
+    """
+
+    def __init__(self, torch: Any, *inputs: Input) -> None:
+        self._caller = TorchCaller(torch)
+        self._torch = torch
+        self._inputs = inputs
+        self._tensors = [(n, i) for n, i in enumerate(inputs) if isinstance(i, TensorInput)]
+        self._learned = 0
+        self.match: Callable[..., bool] = _nothing_is_known
+
+    def check(self, *given: Any) -> None:
+        """Raises what `check_inputs` raises. `match` accepts such tensors from now on."""
+        check_inputs(self._caller, self._inputs, given)
+        if self._learned == _MAX_RELEARNED or any(i.apart for _, i in self._tensors):
+            return  # torch's check does not compare storages
+        self._learned += 1
+        tensors = [given[n] for n, _ in self._tensors]
+        plain = (self._torch.Tensor, self._torch.nn.Parameter)
+        if tensors and all(type(t) in plain for t in tensors):  # classes that live as long as torch
+            guards: Any = self._torch._C._dynamo.guards.TensorGuards
+            self.match = guards(
+                *tensors,
+                dynamic_dims_sizes=[list(i.sizes) for _, i in self._tensors],
+                dynamic_dims_strides=[list(i.fixed_strides) for _, i in self._tensors],
+            ).check
+
+
+class StorageGuard:
+    """Guards the storages of tensors that a program reads or writes. `holds(*tensors)` says whether each storage holds all
+    elements of its tensor; `check(*tensors)` raises ArgumentError WIR926 where one does not.
+
+    A loaded kernel of native code may offer `holds` for tensors of any kind (`__self__` of its function): it reads in a few
+    nanoseconds what costs a hundred in Python.
+    """
+
+    def __init__(self, kernels: Iterable[object], *wanted: StorageInput) -> None:
+        self._wanted = wanted
+        native = (getattr(getattr(kernel, "__self__", None), "holds", None) for kernel in kernels)
+        self.holds: Callable[..., bool] = next(filter(None, native), None) or self._holds
+
+    def _holds(self, *tensors: Any) -> bool:
+        for tensor, want in zip(tensors, self._wanted):
+            held: int = tensor.untyped_storage().nbytes()
+            needed = want.nbytes if want.nbytes is not None else _spanned(tensor, want)
+            if needed and held - needed < tensor.storage_offset() * want.itemsize:
+                return False
+        return True
+
+    def check(self, *tensors: Any) -> None:
+        """Raises ArgumentError WIR926 for the first storage that does not hold its tensor."""
+        for tensor, want in zip(tensors, self._wanted):
+            needed = _spanned(tensor, want)
+            held = tensor.untyped_storage().nbytes()
+            start = tensor.storage_offset() * want.itemsize
+            if needed > held - start and needed:
+                _fail_storage(want.name, start + needed, held)
+
+
+def _spanned(tensor: Any, want: StorageInput) -> int:
+    return extent(tensor.size(), tensor.stride()) * want.itemsize
+
+
+def _fail_storage(name: str, needed: int, held: int) -> NoReturn:
+    _fail(name, f"a storage of at least {needed} bytes", f"one of {held}", "restore it before the call")
+
+
+def check_storages(caller: CallerTensors[Any], wanted: Sequence[StorageInput], given: Sequence[Any]) -> None:
+    """Raises ArgumentError WIR926 for the first argument whose storage does not hold its elements."""
+    for want, got in zip(wanted, given, strict=True):
+        facts = caller.facts(got)
+        if facts.room is not None:
+            needed = extent(facts.sizes, facts.strides) * want.itemsize
+            if needed and needed > facts.room:
+                _fail_storage(want.name, facts.start + needed, facts.start + facts.room)
+
+
+def _nothing_is_known(*tensors: Any) -> bool:
+    return not tensors

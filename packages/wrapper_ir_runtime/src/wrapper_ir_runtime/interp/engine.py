@@ -1,0 +1,236 @@
+"""Runs functions op by op; control flow is here, all other ops are in `handlers`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
+from wrapper_ir.expr import Number
+from wrapper_ir.ir.ops import Arg, CallSubgraph, Op, OpBase, Return, Switch, WhileLoop
+from wrapper_ir.ir.program import Function, Ownership
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_runtime.failures import select_branch
+from wrapper_ir_runtime.interp.frame import Frame, Session
+from wrapper_ir_runtime.interp.handlers import HANDLERS, check_layout
+from wrapper_ir_runtime.interp.places import add_context
+
+__all__ = ["CONTROL", "Step", "activate", "execute"]
+
+T = TypeVar("T")
+MAX_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[T]):
+    """The op about to be executed. `values` and `symbols` are live views of the frame."""
+
+    function: Function
+    position: int
+    op: Op
+    values: Mapping[Value, Any]  # Any: tensors, byte tensors of storages, numbers, nested results, handles
+    symbols: Mapping[str, Number]
+    depth: int
+    frame: Frame[T]
+    """The activation that executes it; whoever changes its values changes the run."""
+
+
+Results = tuple[Any, ...]  # Any: as in Step.values
+Run = Generator[Step[T], None, Results]
+
+
+def activate(
+    session: Session[T], name: str, args: list[Any], captured: Mapping[str, Number], depth: int = 0
+) -> Run[T]:
+    """Executes a function; yields before every op, returns the results. Empties `args`.
+
+    Raises ExecutionError, with the op and its source in the message; errors of others pass, with them in a note.
+    """
+    if depth > MAX_DEPTH:
+        raise ExecutionError("WIR928", f"calls of @{name} nest deeper than {MAX_DEPTH}")
+    return (yield from execute(_enter(session, name, args, captured, depth)))
+
+
+def execute(frame: Frame[T], start: int = 0) -> Run[T]:
+    """Executes what is left of an activation, from the op at `start` on; see `activate`."""
+    session, depth, function = frame.session, frame.depth, frame.info.function
+    for position in range(start, len(function.body)):
+        op = function.body[position]
+        yield Step(function, position, op, frame.values, frame.symbols, depth, frame)
+        try:
+            _count(session)
+            if isinstance(op, Return):
+                return _leave(op, frame)
+            control = CONTROL.get(type(op))
+            if control is None:
+                (HANDLERS.get(type(op)) or session.options.handlers[type(op)])(op, frame)
+            else:
+                yield from control(op, frame)
+            frame.born(position)
+            if depth == 0 and position in session.layouts:
+                _check_layouts(session.layouts[position], frame)
+        except NotSupportedError:
+            raise
+        except Exception as error:
+            add_context(error, function, position)
+            raise
+    raise ExecutionError("WIR928", f"@{function.name} does not end in a return")
+
+
+def _check_layouts(params: Sequence[Value], frame: Frame[T]) -> None:
+    """Parameters whose sizes and strides are known only now."""
+    for value in params:
+        assert isinstance(value.type, TensorType)
+        check_layout(value, value.type.sizes, value.type.strides, f"argument {value.name}", frame)
+
+
+def _count(session: Session[T]) -> None:
+    session.ops += 1
+    limit = session.options.max_ops
+    if limit is not None and session.ops > limit:
+        raise ExecutionError("WIR928", f"stopped after {limit} ops")
+
+
+def _enter(
+    session: Session[T], name: str, args: list[Any], captured: Mapping[str, Number], depth: int
+) -> Frame[T]:
+    info = session.info(name)
+    params = info.function.params
+    if len(args) != len(params):
+        missing = ", ".join(param.value.name for param in params[len(args) :])
+        more = f"; missing: {missing}" if missing else ""
+        raise ArgumentError("WIR926", f"@{name} takes {len(params)} arguments, got {len(args)}{more}")
+    frame = Frame(session, info, depth)
+    for param, arg in zip(params, args, strict=True):
+        value = param.value
+        if isinstance(value.type, TensorType) and not session.machine.is_tensor(arg):
+            raise ExecutionError("WIR926", f"%{value.name} of @{name} is a tensor, got {type(arg).__name__}")
+        frame.bind(value, arg)
+    args.clear()  # from here on the frame alone holds them, so that `free` ends them
+    frame.symbols.update(captured)
+    frame.born(-1)
+    return frame
+
+
+def _leave(op: Return, frame: Frame[T]) -> Results:
+    results = tuple(frame.argument(value) for value in op.values)
+    kept = {frame.machine.storage_key(r) for r in results if frame.machine.is_tensor(r)}
+    for root, key in frame.roots.items():
+        if key not in kept and frame.info.aliasing.owned.get(root, -1) >= 0:
+            frame.session.meter.ended(key)  # never freed: ends with the frame
+    return results
+
+
+# --- calls
+
+
+def _call(name: str, args: tuple[Arg, ...], frame: Frame[T]) -> Run[T]:
+    """Calls a function with arguments of this frame; owned ones are moved."""
+    held = [frame.argument(arg) for arg in args]
+    for param, arg in zip(frame.session.info(name).function.params, args):
+        if param.ownership is Ownership.OWNED and isinstance(arg, Value):
+            frame.move(arg)
+    return (yield from _call_with(name, held, frame))
+
+
+def _call_with(name: str, held: list[Any], frame: Frame[T]) -> Run[T]:
+    function = frame.session.info(name).function
+    captured = {symbol: frame.symbols[symbol] for symbol in function.captures if symbol in frame.symbols}
+    if len(captured) != len(function.captures):
+        missing = ", ".join(sorted(set(function.captures) - set(captured)))
+        raise ExecutionError("WIR923", f"@{name} captures {missing}, which has no value here")
+    return (yield from activate(frame.session, name, held, captured, frame.depth + 1))
+
+
+def _bind_results(values: tuple[Value, ...], results: Results, frame: Frame[T]) -> None:
+    if len(values) != len(results):
+        raise ExecutionError("WIR926", f"{len(results)} results for {len(values)} values")
+    for value, result in zip(values, results, strict=True):
+        frame.bind(value, result)
+
+
+def _call_subgraph(op: CallSubgraph, frame: Frame[T]) -> Generator[Step[T], None, None]:
+    results = yield from _call(op.function, op.args, frame)
+    _bind_results(op.results, results, frame)
+
+
+def _switch(op: Switch, frame: Frame[T]) -> Generator[Step[T], None, None]:
+    index = frame.item(frame.argument(op.index))
+    results = yield from _call(select_branch(index, op.branches), op.args, frame)
+    _bind_results(op.results, results, frame)
+
+
+def _while_loop(op: WhileLoop, frame: Frame[T]) -> Generator[Step[T], None, None]:
+    machine, session = frame.machine, frame.session
+    initial = [frame.argument(arg) for arg in op.carried]
+    captured = [frame.argument(arg) for arg in op.captured]
+    # Storages that are not the loop's: results that live there are cloned.
+    foreign = {machine.storage_key(x) for x in (*initial, *captured) if machine.is_tensor(x)}
+    foreign |= {
+        machine.storage_key(x) for value, x in session.constants.items() if isinstance(value.type, TensorType)
+    }
+    carried = initial
+    trips: list[list[Any]] = []
+    while True:
+        if not (yield from _goes_on(op, [*carried, *captured], foreign, frame)):
+            break
+        results = yield from _call_with(op.body_fn, [*carried, *captured], frame)
+        _end_trip(carried, results, foreign, frame)
+        carried = list(results)
+        if op.stacked:
+            trips.append([_clone(x, frame) for x in carried])
+    final = _stack(trips or [initial], frame) if op.stacked else _fresh(carried, foreign, frame)
+    _bind_results(op.results, tuple(final), frame)
+
+
+def _goes_on(
+    op: WhileLoop, held: list[Any], foreign: set[int], frame: Frame[T]
+) -> Generator[Step[T], None, bool]:
+    (go,) = yield from _call_with(op.cond_fn, held, frame)
+    if frame.machine.is_tensor(go) and frame.machine.storage_key(go) not in foreign:
+        frame.session.meter.ended(frame.machine.storage_key(go))
+    return bool(frame.item(go))
+
+
+def _clone(x: Any, frame: Frame[T]) -> Any:  # Any: a tensor or a number
+    return frame.machine.clone(x) if frame.machine.is_tensor(x) else x
+
+
+def _end_trip(carried: Sequence[Any], results: Sequence[Any], foreign: set[int], frame: Frame[T]) -> None:
+    """What a trip carried ends once the next trip is done, unless it is handed on."""
+    machine = frame.machine
+    kept = foreign | {machine.storage_key(x) for x in results if machine.is_tensor(x)}
+    for x in carried:
+        if machine.is_tensor(x) and machine.storage_key(x) not in kept:
+            frame.poison(machine.storage_of(x))
+            frame.session.meter.ended(machine.storage_key(x))
+
+
+def _fresh(results: Sequence[Any], foreign: set[int], frame: Frame[T]) -> list[Any]:
+    """The results with storages of their own: none is foreign, none is shared with an earlier one."""
+    machine = frame.machine
+    taken = set(foreign)
+    final: list[Any] = []
+    for x in results:
+        if machine.is_tensor(x) and machine.storage_key(x) in taken:
+            x = machine.clone(x)
+        if machine.is_tensor(x):
+            taken.add(machine.storage_key(x))
+        final.append(x)
+    return final
+
+
+def _stack(trips: list[list[Any]], frame: Frame[T]) -> list[Any]:
+    columns = zip(*trips, strict=True)
+    return [frame.machine.stack(c) if frame.machine.is_tensor(c[0]) else c[-1] for c in columns]
+
+
+Control = Callable[[Any, Frame[Any]], Generator[Step[Any], None, None]]
+
+# cast: each function takes its own op class
+CONTROL: Mapping[type[OpBase], Control] = cast(
+    "Mapping[type[OpBase], Control]",
+    {CallSubgraph: _call_subgraph, Switch: _switch, WhileLoop: _while_loop},
+)

@@ -1,0 +1,263 @@
+"""One activation of a function: its values and symbols, and which storages it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from wrapper_ir.analysis.aliasing import Aliasing
+from wrapper_ir.analysis.input_facts import TensorFacts, extent
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.expr import Expr, Number, evaluate
+from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.ir.layout import type_symbols
+from wrapper_ir.ir.ops import Arg, Complex, EnterMemoryPool, EnterProfile
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.protocols import LoadedKernel, Machine
+from wrapper_ir_runtime.interp.memory import MemoryMeter
+from wrapper_ir_runtime.interp.options import InterpOptions
+
+__all__ = ["Frame", "FunctionInfo", "Session"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class FunctionInfo:
+    """The aliasing of one function, indexed for execution."""
+
+    function: Function
+    aliasing: Aliasing
+
+    @cached_property
+    def born(self) -> dict[int, tuple[Value, ...]]:
+        """For each position, the roots that the op there makes (-1: owned parameters)."""
+        found: dict[int, list[Value]] = {}
+        for root, position in self.aliasing.owned.items():
+            found.setdefault(position, []).append(root)
+        return {position: tuple(roots) for position, roots in found.items()}
+
+
+@dataclass(slots=True)
+class Session(Generic[T]):
+    """What all activations of one run share."""
+
+    artifact: Artifact
+    machine: Machine[T]
+    options: InterpOptions
+    analyses: Analyses
+    constants: Mapping[Value, T]
+    kernels: Mapping[str, LoadedKernel]
+    infos: dict[str, FunctionInfo] = field(default_factory=dict)
+    meter: MemoryMeter = field(default_factory=MemoryMeter)
+    layouts: Mapping[int, Sequence[Value]] = field(default_factory=dict)
+    """Parameters of `main` whose layouts are checked after the op at a position."""
+    ops: int = 0
+
+    def info(self, name: str) -> FunctionInfo:
+        """The analysis of a function, made once."""
+        known = self.infos.get(name)
+        if known is None:
+            function = self.analyses.program.function(name)
+            known = FunctionInfo(function, self.analyses.aliasing(function))
+            self.infos[name] = known
+        return known
+
+
+class Frame(Generic[T]):
+    """An activation. `values` holds tensors, storages (as byte tensors), numbers, nested results and handles."""
+
+    def __init__(self, session: Session[T], info: FunctionInfo, depth: int) -> None:
+        self.session = session
+        self.machine: Machine[T] = session.machine
+        self.info = info
+        self.depth = depth
+        self.values: dict[Value, Any] = {}  # Any: see above
+        self.symbols: dict[str, Number] = {}
+        self.roots: dict[Value, int] = {}
+        """Storage keys of the live roots."""
+        self.slots: dict[Value, T] = {}
+        """The bytes of the slots that have not ended."""
+        self.scopes: list[EnterProfile | EnterMemoryPool] = []
+        """What began the scopes around this point."""
+        self.tenants: dict[Value, dict[Value, None]] = {}
+        """For each root, the defined values that may live in it."""
+
+    # --- looking things up
+
+    def value(self, value: Value) -> Any:  # Any: see `values`
+        """What a value holds now; raises ExecutionError WIR923 for one that is not, or no longer, defined."""
+        found = self.values.get(value, self)
+        if found is self:
+            found = self.session.constants.get(value, self)
+        if found is self:
+            raise ExecutionError(
+                "WIR923",
+                f"%{value.name} has no value here: it is not defined yet, or was freed, dropped or moved",
+            )
+        return found
+
+    def number(self, expr: Expr) -> Number:
+        """The value of an expression."""
+        return evaluate(expr, self.symbols, self._atom)
+
+    def ints(self, exprs: Sequence[Expr]) -> list[int]:
+        """The values of integer expressions."""
+        return [int(self.number(e)) for e in exprs]
+
+    def _atom(self, atom: Expr) -> Number:
+        match atom:
+            case SizeOf(value, dim):
+                return self.machine.sizes(self.value(value))[dim]
+            case StrideOf(value, dim):
+                return self.machine.strides(self.value(value))[dim]
+            case OffsetOf(value):
+                return self.machine.offset(self.value(value))
+            case Item(value):
+                return self.item(self.value(value))
+            case _:
+                raise ExecutionError("WIR923", f"{atom} has no value here")
+
+    def item(self, held: Any) -> Number:  # Any: a tensor or a number
+        """The number that a tensor of one element holds, or the number itself."""
+        number: Number = self.machine.item(held) if self.machine.is_tensor(held) else held
+        return number
+
+    def argument(self, arg: Arg) -> Any:  # Any: nested structures of native things
+        """An argument of a call, native to the machine."""
+        if isinstance(arg, Value):
+            return self.value(arg)
+        if isinstance(arg, Expr):
+            return self.number(arg)
+        if isinstance(arg, tuple):
+            return [self.argument(item) for item in arg]
+        if arg is None or isinstance(arg, str):
+            return arg
+        if isinstance(arg, Complex):
+            return arg.value
+        return self.machine.native(arg)
+
+    # --- defining and ending
+
+    def bind(self, value: Value, held: object) -> None:
+        """Gives a value its content."""
+        self.values[value] = held
+        for root in self.roots_of(value):
+            self.tenants.setdefault(root, {})[value] = None
+
+    def unbind(self, value: Value) -> None:
+        """Takes a value's content away, where it has any."""
+        if self.values.pop(value, self) is not self:
+            for root in self.roots_of(value):
+                self.tenants[root].pop(value, None)
+
+    def roots_of(self, value: Value) -> tuple[Value, ...]:
+        """The storages that a value may live in."""
+        return self.info.aliasing.roots.get(value, (value,))
+
+    def bind_checked(self, value: Value, held: object) -> None:
+        """Binds the result of a library call after holding it against its declared type.
+
+        Layouts that mention symbols without a value (unbacked ones, defined from this very result) are not checked.
+        """
+        if isinstance(value.type, TensorType):
+            self._check_result(value, value.type, held)
+        self.bind(value, held)
+
+    def _check_result(self, value: Value, type: TensorType, held: Any) -> None:
+        if not self.machine.is_tensor(held):
+            raise ExecutionError("WIR927", f"%{value.name} is declared as a tensor but is {held!r}")
+        facts = self.machine.caller.facts(held)
+        dtype = facts.dtype
+        if dtype != type.dtype.value:
+            raise ExecutionError(
+                "WIR927",
+                f"%{value.name} is declared as {type.dtype.value}, but its elements are {dtype}: what reads it takes them for "
+                "something else",
+                hint="correct the op's arguments (such as `dtype`), or the type of its result",
+            )
+        self._check_memory(value, type, facts)
+        if not type_symbols(type) <= self.symbols.keys():
+            return
+        sizes, strides = self.ints(type.sizes), self.ints(type.strides)
+        if not self.machine.layout_matches(held, type, sizes, strides):
+            raise ExecutionError(
+                "WIR927",
+                f"%{value.name} is declared with sizes {sizes} and strides {strides}, but has "
+                f"{list(self.machine.sizes(held))} and {list(self.machine.strides(held))}",
+            )
+
+    def _check_memory(self, value: Value, type: TensorType, facts: TensorFacts) -> None:
+        """What a result lies in: a number may be on the CPU, where operators leave seeds and offsets."""
+        device = str(type.device)
+        on_device = facts.device == device or (":" not in device and facts.device.partition(":")[0] == device)
+        declared, got = "", ""
+        if facts.layout != "strided":
+            declared, got = "strided", facts.layout
+        elif not on_device and (facts.sizes or facts.device != "cpu"):
+            declared, got = f"on {device}", f"on {facts.device}"
+        elif facts.room is not None and facts.room < extent(facts.sizes, facts.strides) * type.dtype.itemsize:
+            needed = extent(facts.sizes, facts.strides) * type.dtype.itemsize
+            declared, got = "within its storage", f"{needed} bytes, of which {max(facts.room, 0)} are there"
+        if declared:
+            raise ExecutionError(
+                "WIR927",
+                f"%{value.name} is declared as {declared}, but the operator returned {got}",
+                hint="correct the call's arguments, or the type of its result",
+            )
+
+    def born(self, position: int) -> None:
+        """Records the storages that the op at `position` creates."""
+        for root in self.info.born.get(position, ()):
+            held = self.values.get(root)
+            if held is None:
+                continue
+            key = self.machine.storage_key(held)
+            self.roots[root] = key
+            if position >= 0 and root not in self.info.aliasing.hosts:
+                self.session.meter.born(key, self.machine.sizes(self.machine.storage_of(held))[0])
+
+    def free(self, value: Value) -> None:
+        """Ends a storage: its bytes are poisoned if asked for, and no value of it can be used again.
+
+        Not those of arguments: autograd donates tensors that lie beside others in one storage (parts of a `chunk`).
+        """
+        for root in self.roots_of(value):
+            key = self.roots.pop(root, None)
+            if key is None:
+                raise ExecutionError("WIR923", f"the storage of %{value.name} was freed or moved before")
+            if root in self.info.aliasing.hosts:
+                self.poison(self.slots.pop(root))
+                self.forget(root)
+                continue  # the memory is its pool's
+            tenant = next(iter(self.tenants.get(root, ())), None)
+            if tenant is not None and self.info.aliasing.owned.get(root, -1) >= 0:
+                self.poison(self.machine.storage_of(self.values[tenant]))
+            self.forget(root)
+            self.session.meter.ended(key)
+
+    def poison(self, storage: T) -> None:
+        """Fills bytes that hold nothing, if asked for."""
+        if self.session.options.poison is not None:
+            self.machine.fill_bytes(storage, self.session.options.poison)
+
+    def move(self, value: Value) -> None:
+        """Hands a storage on: no value of it can be used here again."""
+        for root in self.roots_of(value):
+            self.roots.pop(root, None)
+            self.forget(root)
+
+    def forget(self, root: Value) -> None:
+        """Makes all values of a storage unusable."""
+        for tenant in tuple(self.tenants.get(root, ())):
+            self.unbind(tenant)
+
+
+Handler = Callable[[Any, "Frame[Any]"], None]
+"""Executes one op without control flow; Any: each handler takes its own op class, on any machine."""

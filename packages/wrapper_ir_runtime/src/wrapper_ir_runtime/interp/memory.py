@@ -1,0 +1,35 @@
+"""Counts the storages of a run."""
+
+from __future__ import annotations
+
+from wrapper_ir_runtime.interp.options import MemoryReport
+
+__all__ = ["MemoryMeter"]
+
+
+class MemoryMeter:
+    """Live bytes by storage key. A key may come again once its storage has ended."""
+
+    def __init__(self) -> None:
+        self._live: dict[int, int] = {}
+        self._bytes = self._peak = self._total = self._count = 0
+
+    def born(self, key: int, nbytes: int) -> None:
+        """A storage begins; one that lives already is counted once."""
+        if key in self._live:
+            return
+        self._live[key] = nbytes
+        self._count += 1
+        self._total += nbytes
+        self._bytes += nbytes
+        self._peak = max(self._peak, self._bytes)
+
+    def ended(self, key: int) -> None:
+        """A storage ends; storages that the run did not make are ignored."""
+        self._bytes -= self._live.pop(key, 0)
+
+    def report(self) -> MemoryReport:
+        """The counts so far."""
+        return MemoryReport(
+            storages=self._count, total_bytes=self._total, peak_bytes=self._peak, live_bytes=self._bytes
+        )

@@ -1,0 +1,133 @@
+"""States of a run between two ops of `main`, kept so that the rest can run again from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.expr import Int, Number
+from wrapper_ir.ir.ops import EnterMemoryPool, EnterProfile
+from wrapper_ir.ir.types import CPU, DType, TensorType, TupleType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.protocols import Machine
+from wrapper_ir_runtime.interp.frame import Frame, Session
+
+__all__ = ["KeptState", "StorageCopies", "keep_state", "restore_frame"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptState(Generic[T]):
+    """What `main` holds before the op at `position`. Its tensors are copies, which no run writes: a run that starts here
+    gets copies of its own."""
+
+    position: int
+    values: Mapping[Value, Any]  # Any: tensors, byte tensors of storages, numbers, handles
+    symbols: Mapping[str, Number]
+    constants: Mapping[Value, T]
+    """The content of mutable constants."""
+    roots: tuple[Value, ...]
+    """The live roots, each of which has a value in `values`."""
+    slots: Mapping[Value, T]
+    scopes: tuple[EnterProfile | EnterMemoryPool, ...]
+    nbytes: int
+    """The bytes of all copies."""
+
+
+class StorageCopies(Generic[T]):
+    """Copies tensors so that those of one storage share one copy. Those of `shared` storages are not copied."""
+
+    def __init__(self, machine: Machine[T], shared: frozenset[int] = frozenset()) -> None:
+        self._machine = machine
+        self._shared = shared
+        self._copies: dict[int, T] = {}
+        self.nbytes = 0
+
+    def tensor(self, tensor: T, dtype: DType) -> T:
+        """The tensor over the copy of its storage, with the same sizes, strides and offset."""
+        machine = self._machine
+        key = machine.storage_key(tensor)
+        if key in self._shared:
+            return tensor
+        if key not in self._copies:
+            storage = machine.storage_of(tensor)
+            self._copies[key] = machine.clone(storage)
+            self.nbytes += machine.sizes(storage)[0]
+        sizes, strides = machine.sizes(tensor), machine.strides(tensor)
+        type = TensorType(dtype, tuple(map(Int, sizes)), tuple(map(Int, strides)), CPU)
+        offset = machine.offset(tensor) * dtype.itemsize
+        return machine.view(self._copies[key], type, sizes, strides, offset)
+
+    def value(self, value: Value, held: Any) -> Any:  # Any: as in KeptState.values
+        """The copy of what a value holds; numbers and handles are themselves."""
+        if isinstance(value.type, TupleType):
+            raise ExecutionError("WIR951", f"%{value.name} is a nested result, which no kept state can hold")
+        if not self._machine.is_tensor(held):
+            return held
+        dtype = value.type.dtype if isinstance(value.type, TensorType) else DType.U8
+        return self.tensor(held, dtype)
+
+
+def keep_state(frame: Frame[T], position: int) -> KeptState[T]:
+    """The state before the op at `position` of `main`, with copies of all storages that a run may write.
+
+    Raises ExecutionError WIR951 inside calls, and where a nested result of an operator is live.
+    """
+    if frame.depth:
+        raise ExecutionError(
+            "WIR951", f"@{frame.info.function.name} is inside a call: states are kept of main"
+        )
+    session = frame.session
+    mutable = {c.value for c in session.artifact.program.constants if c.mutable}
+    copies = StorageCopies(frame.machine, _immutable_keys(session, mutable))
+    constants = {v: copies.value(v, session.constants[v]) for v in mutable}
+    values = {v: copies.value(v, held) for v, held in frame.values.items()}
+    return KeptState(
+        position=position,
+        values=values,
+        symbols=dict(frame.symbols),
+        constants=constants,
+        roots=tuple(frame.roots),
+        slots={v: copies.tensor(s, DType.U8) for v, s in frame.slots.items()},
+        scopes=tuple(frame.scopes),
+        nbytes=copies.nbytes,
+    )
+
+
+def _immutable_keys(session: Session[T], mutable: set[Value]) -> frozenset[int]:
+    """Storages of constants that no run writes."""
+    machine = session.machine
+    held = ((v, x) for v, x in session.constants.items() if machine.is_tensor(x))
+    keys = {v: machine.storage_key(x) for v, x in held}
+    written = {keys[v] for v in mutable if v in keys}
+    return frozenset(keys.values()) - written
+
+
+def restore_frame(session: Session[T], state: KeptState[T]) -> Frame[T]:
+    """A new activation of `main` in a kept state; writes the state's content into mutable constants."""
+    machine = session.machine
+    frame = Frame(session, session.info(session.artifact.program.main.name), 0)
+    shared = _immutable_keys(session, set(state.constants))
+    # Values over mutable constants have to lie in the constants' own storages.
+    copies = _Restored(machine, shared)
+    for value, content in state.constants.items():
+        machine.copy(session.constants[value], content, False)
+        copies.adopt(content, session.constants[value])
+    for value, held in state.values.items():
+        frame.bind(value, copies.value(value, held))
+    frame.symbols.update(state.symbols)
+    for root in state.roots:
+        frame.roots[root] = machine.storage_key(frame.values[root])
+    frame.slots.update({v: copies.tensor(s, DType.U8) for v, s in state.slots.items()})
+    frame.scopes.extend(state.scopes)
+    return frame
+
+
+class _Restored(StorageCopies[T]):
+    def adopt(self, content: T, constant: T) -> None:
+        """Tensors over the storage of `content` come to lie in that of a constant."""
+        key = self._machine.storage_key(content)
+        self._copies.setdefault(key, self._machine.storage_of(constant))

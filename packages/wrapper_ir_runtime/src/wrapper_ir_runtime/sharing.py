@@ -1,0 +1,115 @@
+"""Checks of the caller's tensors before a call: gradients, and memory that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from wrapper_ir.analysis.overlap import overlap
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.ir.signature import SharedStorage, Signature
+from wrapper_ir.plugins.protocols import CallerTensors
+from wrapper_ir_runtime.inputs import expect_tensors
+
+__all__ = [
+    "Named",
+    "apart_leaves",
+    "expect_apart",
+    "expect_no_gradient",
+    "expect_same",
+    "gradient_leaves",
+    "refuse_gradient",
+    "shared_window",
+]
+
+# Any in this file: the tensors of any library, and numbers among them.
+Named = Sequence[tuple[str, Any]]
+"""Leaves with their names for messages."""
+
+
+def gradient_leaves(signature: Signature) -> tuple[int, ...]:
+    """The leaves that the program computes with; a gradient that one of them requires would be lost."""
+    bound = {*signature.params, *(u.leaf for u in signature.unwraps)}
+    bound |= {leaf for s in signature.same for leaf in s.leaves}
+    bound |= {p.leaf for s in signature.shared for p in s.places}
+    return tuple(sorted(bound))
+
+
+def apart_leaves(signature: Signature) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Each leaf that the program writes, with the ones that it must not overlap."""
+    wrappers = {u.leaf for u in signature.unwraps}  # they have no memory of their own
+    bound = [leaf for leaf in dict.fromkeys(signature.params) if leaf not in wrappers]
+    groups = [set(s.leaves) for s in signature.same]
+    groups += [{p.leaf for p in s.places} for s in signature.shared]
+    for leaf in signature.written:
+        friends = {leaf}.union(*(g for g in groups if leaf in g))
+        others = tuple(i for i in bound if i not in friends)
+        if others and leaf not in wrappers:
+            yield leaf, others
+
+
+def expect_no_gradient(caller: CallerTensors[Any], leaves: Named) -> None:
+    """Raises ExecutionError WIR930 where autograd would have to record the call."""
+    if caller.needs_gradient([leaf for _, leaf in leaves]):
+        refuse_gradient(leaves)
+
+
+def refuse_gradient(leaves: Named) -> NoReturn:
+    """Raises ExecutionError WIR930: gradients for some of these inputs would be lost without a word."""
+    names = [name for name, leaf in leaves if getattr(leaf, "requires_grad", False)]  # as torch calls it
+    raise ExecutionError(
+        "WIR930",
+        f"input {', '.join(names)} requires a gradient, and this program records none",
+        hint="call it under torch.no_grad(), pass x.detach(), or train with torch.compile(backend='wrapper_ir')",
+    )
+
+
+def expect_same(caller: CallerTensors[Any], tensors: Named) -> None:
+    """Raises ExecutionError WIR931 unless all tensors lie in the same place with the same layout."""
+    expect_tensors(caller, tensors)
+    (first, tensor), *others = tensors
+    want = caller.geometry(tensor)
+    for name, other in others:
+        got = caller.geometry(other)
+        alike = (got.storage, got.offset, got.itemsize) == (want.storage, want.offset, want.itemsize)
+        if not alike or not got.has_layout(want.sizes, want.strides):
+            raise _sharing(f"{first} and {name} were the same tensor, and are not now")
+
+
+def expect_apart(caller: CallerTensors[Any], written: tuple[str, Any], others: Named) -> None:
+    """Raises ExecutionError WIR931 where a tensor that the program writes overlaps another one."""
+    name, tensor = written
+    expect_tensors(caller, [written])
+    storage = caller.storage(tensor)
+    for other, candidate in others:
+        if not caller.is_tensor(candidate) or caller.storage(candidate) != storage:
+            continue
+        if overlap(caller.geometry(tensor), caller.geometry(candidate)):
+            raise _sharing(f"{name}, which the program writes, was apart from {other}, and overlaps it now")
+
+
+def shared_window(caller: CallerTensors[Any], shared: SharedStorage, tensors: Named) -> Any:
+    """The memory under overlapping tensors (one a place), as one tensor; raises ExecutionError WIR931 where they lie
+    in other places than they did at capture."""
+    expect_tensors(caller, tensors)
+    base = caller.geometry(tensors[0][1])
+    start = base.offset - shared.places[0].offset
+    for place, (_, tensor) in zip(shared.places, tensors, strict=True):
+        got = caller.geometry(tensor)
+        in_place = (got.storage, got.itemsize, got.offset) == (
+            base.storage,
+            base.itemsize,
+            start + place.offset,
+        )
+        if not in_place or not got.has_layout(place.sizes, place.strides):
+            names = ", ".join(name for name, _ in tensors)
+            raise _sharing(f"{names} overlapped in memory, and do not lie so now")
+    return caller.window(tensors[0][1], start, shared.count)
+
+
+def _sharing(what: str) -> ExecutionError:
+    return ExecutionError(
+        "WIR931",
+        f"at capture, input {what}",
+        hint="call it with tensors that share memory as they did at capture, or capture this case of its own",
+    )

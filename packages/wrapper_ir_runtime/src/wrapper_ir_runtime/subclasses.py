@@ -1,0 +1,126 @@
+"""Tensors that wrap other tensors: taken apart and put together by a `SubclassSpec`.
+
+A class takes part through two methods that torch defines for it: `__tensor_flatten__` names the wrapped tensors and
+gives a context, `__tensor_unflatten__` builds a wrapper from both. The context is JSON with these marks for what JSON
+lacks, and nothing else (no pickle):
+
+    {"tuple": [...]}                 a tuple
+    {"dict": [[key, value], ...]}    a dict
+    {"float": "nan"}                 a float that JSON has no number for: nan, inf, -inf
+    {"dtype": "f32"}, {"device": "cuda:0"}, {"layout": "strided"}, {"memory_format": "channels_last"}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.signature import SubclassSpec
+from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir_runtime.trees import class_of
+
+__all__ = ["Subclass", "read_context"]
+
+Native = Callable[[Arg], Any]  # Any: the tensor library's own dtypes, devices and so on
+
+
+def _device(text: str) -> Device:
+    kind, _, index = text.partition(":")
+    return Device(kind, int(index) if index else None)
+
+
+_NATIVE: dict[str, Callable[[str], Arg]] = {
+    "dtype": DType,
+    "device": _device,
+    "layout": Layout,
+    "memory_format": MemoryFormat,
+}
+
+
+def read_context(text: str, native: Native) -> Any:  # Any: whatever the class wrote
+    """The context that `text` says; raises ExecutionError WIR926 for other JSON."""
+    try:
+        return _value(json.loads(text), native)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ExecutionError(
+            "WIR926", f"{text[:80]!r} is not a context of a tensor subclass: {error}"
+        ) from error
+
+
+def _value(x: Any, native: Native) -> Any:  # Any: parsed JSON, and what it says
+    if isinstance(x, list):
+        return [_value(item, native) for item in x]
+    if not isinstance(x, dict):
+        return x
+    ((mark, held),) = x.items()
+    match mark:
+        case "tuple":
+            return tuple(_value(item, native) for item in held)
+        case "dict":
+            return {_value(k, native): _value(v, native) for k, v in held}
+        case "float":
+            return float(held)
+        case _:
+            return native(_NATIVE[mark](held))
+
+
+class Subclass:
+    """One spec with its class imported and its context read; raises ExecutionError WIR926 where that fails.
+
+    The class must have torch's two methods: nothing else in its module is called.
+    """
+
+    def __init__(self, spec: SubclassSpec, native: Native) -> None:
+        self.spec = spec
+        cls = class_of(spec.type_name)
+        methods = ("__tensor_flatten__", "__tensor_unflatten__")
+        if not isinstance(cls, type) or not all(callable(getattr(cls, name, None)) for name in methods):
+            raise ExecutionError(
+                "WIR926",
+                f"{spec.type_name!r} of the signature is not a class of tensors that wrap others",
+                hint="do not use this file",
+            )
+        self._cls: Any = cls  # Any: a class of the user's
+        self._context = read_context(spec.context, native)
+
+    def unwrap(self, tensor: Any) -> list[Any]:  # Any: the library's tensors
+        """The parts of a tensor; raises ExecutionError WIR926 for one of another class, context or shape."""
+        spec = self.spec
+        if type(tensor) is not self._cls:
+            raise _mismatch(
+                spec, f"a tensor of class {type(tensor).__module__}:{type(tensor).__qualname__} was given"
+            )
+        attributes, context = tensor.__tensor_flatten__()
+        if tuple(attributes) != spec.attributes or context != self._context:
+            raise _mismatch(spec, f"it wraps {list(attributes)} with context {context!r}")
+        sizes, strides = tuple(tensor.shape), tuple(tensor.stride())
+        parts = [getattr(tensor, name) for name in spec.attributes]  # the names that the class gave
+        return [*parts, *_missing(spec, spec.sizes, sizes), *_missing(spec, spec.strides, strides)]
+
+    def wrap(self, parts: Sequence[Any]) -> Any:
+        """A tensor around `parts`, ordered as `unwrap` gives them."""
+        spec, count = self.spec, len(self.spec.attributes)
+        inner = dict(zip(spec.attributes, parts[:count], strict=True))
+        rest = iter(parts[count:])
+        sizes = tuple(next(rest) if n is None else n for n in spec.sizes)
+        strides = tuple(next(rest) if n is None else n for n in spec.strides)
+        return self._cls.__tensor_unflatten__(inner, self._context, sizes, strides)
+
+
+def _missing(spec: SubclassSpec, known: tuple[int | None, ...], given: tuple[int, ...]) -> list[int]:
+    """The numbers that the spec leaves open; all others must be as captured."""
+    if len(known) != len(given) or any(k is not None and k != g for k, g in zip(known, given)):
+        shown = ["any" if k is None else k for k in known]
+        raise _mismatch(spec, f"its sizes or strides are {list(given)} instead of {shown}")
+    return [g for k, g in zip(known, given) if k is None]
+
+
+def _mismatch(spec: SubclassSpec, found: str) -> ExecutionError:
+    return ExecutionError(
+        "WIR926",
+        f"an input was captured as {spec.type_name} with {list(spec.attributes)} and context {spec.context}; {found}",
+        hint="capture again with such a tensor",
+    )

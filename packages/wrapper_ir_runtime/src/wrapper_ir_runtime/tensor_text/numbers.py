@@ -1,0 +1,46 @@
+"""Numbers as text, in digits that `cpp_wrapper`'s runtime prints, too (`values.cpp`)."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+from wrapper_ir_runtime.tensor_text.elements import Number
+
+__all__ = ["number_text", "statistic_text"]
+
+_SINGLE = (6, 7, 8, 9)
+_DOUBLE = (15, 16, 17)
+
+
+def number_text(value: Number, is_double: bool = True) -> str:
+    """An element or scalar, exactly: whole numbers and bools as Python writes them, floats in the fewest digits of
+    `%g` from 6 on (of 15, where `is_double`) that read back as the same number of that width."""
+    if isinstance(value, complex):
+        real, imaginary = (number_text(part, is_double) for part in (value.real, value.imag))
+        return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
+    if not isinstance(value, float):
+        return str(value)
+    if not math.isfinite(value):
+        return _not_finite(value)
+    text = ""
+    for digits in _DOUBLE if is_double else _SINGLE:
+        text = f"{value:.{digits}g}"
+        read = float(text)
+        if (read if is_double else ctypes.c_float(read).value) == value:
+            break
+    return text
+
+
+def statistic_text(value: Number) -> str:
+    """A mean, an extreme or a deviation: floats with six digits, whole numbers exactly."""
+    if isinstance(value, complex):
+        real, imaginary = statistic_text(value.real), statistic_text(value.imag)
+        return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.6g}" if math.isfinite(value) else _not_finite(value)
+
+
+def _not_finite(value: float) -> str:
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"

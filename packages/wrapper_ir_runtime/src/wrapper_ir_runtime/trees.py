@@ -1,0 +1,257 @@
+"""Nested structures: flattening arguments and rebuilding results by a `TreeSpec`."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from wrapper_ir.errors import ArgumentError, ExecutionError
+from wrapper_ir.ir.signature import TreeKind, TreeSpec
+from wrapper_ir.plugins.protocols import Containers
+
+__all__ = [
+    "PytreeContainers",
+    "class_of",
+    "container_maker",
+    "custom_container",
+    "dataclass_of",
+    "flatten",
+    "namedtuple_of",
+    "tree_builder",
+    "tree_keys",
+    "unflatten",
+]
+
+
+def class_of(type_name: str) -> Any:  # Any: a class that nothing is known about
+    """The class named `module:qualname`; imports its module. Raises ExecutionError WIR926.
+
+    Nothing is called: whoever calls the class must have seen first that it is of the right kind.
+    """
+    module, _, qualname = type_name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in qualname.split("."):
+            found = getattr(found, part)  # the parts of a qualified name
+    except (ImportError, AttributeError) as error:
+        raise ExecutionError(
+            "WIR926",
+            f"the class {type_name!r} of the signature cannot be imported: {error}",
+            hint="install the package that defines it, or call the boxed form",
+        ) from error
+    return found
+
+
+def namedtuple_of(type_name: str, fields: Sequence[str]) -> Any:
+    """The named tuple of this name and these fields; raises ExecutionError WIR926 for anything else."""
+    cls = class_of(type_name)
+    is_one = isinstance(cls, type) and issubclass(cls, tuple)
+    if not is_one or tuple(getattr(cls, "_fields", ())) != tuple(
+        fields
+    ):  # named tuples have no base class of their own
+        raise _wrong_class(type_name, f"no named tuple with fields {list(fields)}")
+    return cls
+
+
+def dataclass_of(type_name: str, fields: Sequence[str]) -> Any:
+    """The data class of this name and these fields; raises ExecutionError WIR926 for anything else."""
+    cls = class_of(type_name)
+    is_one = isinstance(cls, type) and dataclasses.is_dataclass(cls)
+    if not is_one or [f.name for f in dataclasses.fields(cls)] != list(fields):
+        raise _wrong_class(type_name, f"no data class with fields {list(fields)}")
+    return cls
+
+
+def _wrong_class(type_name: str, what: str) -> ExecutionError:
+    return ExecutionError(
+        "WIR926",
+        f"{type_name!r} of the signature is {what}",
+        hint="use the version of its package that the program was captured with",
+    )
+
+
+def tree_keys(spec: TreeSpec) -> list[Any]:  # Any: JSON keys
+    """A dict's keys, in order."""
+    return [json.loads(key) for key in spec.keys]
+
+
+def flatten(spec: TreeSpec, tree: object, containers: Containers | None = None) -> list[object]:
+    """The leaves of `tree`, depth first; raises ArgumentError WIR926 where it does not have the structure `spec`."""
+    return list(_leaves(spec, tree, containers, "arguments"))
+
+
+def _leaves(spec: TreeSpec, tree: object, containers: Containers | None, place: str) -> Iterator[object]:
+    if spec.kind is TreeKind.LEAF:
+        yield tree
+        return
+    children = _children(spec, tree, containers, place)
+    if len(children) != len(spec.children):
+        raise _mismatch(place, f"{len(spec.children)} elements", f"{len(children)}")
+    names = spec.keys or [str(i) for i in range(len(children))]
+    for name, child_spec, child in zip(names, spec.children, children, strict=True):
+        yield from _leaves(child_spec, child, containers, f"{place}[{name}]")
+
+
+def _children(spec: TreeSpec, tree: object, containers: Containers | None, place: str) -> Sequence[object]:
+    match spec.kind:
+        case TreeKind.NONE:
+            if tree is not None:
+                raise _mismatch(place, "None", type(tree).__name__)
+            return ()
+        case TreeKind.TUPLE | TreeKind.LIST | TreeKind.NAMEDTUPLE:
+            if not isinstance(tree, list if spec.kind is TreeKind.LIST else tuple):
+                raise _mismatch(place, spec.kind.value, type(tree).__name__)
+            return tree
+        case TreeKind.DATACLASS:
+            if type(tree) is not dataclass_of(spec.type_name, spec.keys):
+                raise _mismatch(place, spec.type_name, type(tree).__name__)
+            return [getattr(tree, name) for name in spec.keys]  # its own fields
+        case TreeKind.DICT:
+            keys = tree_keys(spec)
+            if not isinstance(tree, Mapping):
+                raise _mismatch(place, "dict", type(tree).__name__)
+            if set(tree) != set(keys):
+                raise _mismatch(place, f"keys {keys}", f"{list(tree)}")
+            return [tree[key] for key in keys]
+        case TreeKind.CUSTOM:
+            if containers is None:
+                raise _mismatch(place, "no custom containers", spec.type_name)
+            try:
+                return containers.flatten(spec, tree)
+            except TypeError as error:
+                raise _mismatch(place, spec.type_name, str(error)) from error
+        case TreeKind.LEAF:
+            return (tree,)
+
+
+def _mismatch(place: str, want: str, got: str) -> ArgumentError:
+    return ArgumentError(
+        "WIR926",
+        f"{place}: expected {want}, got {got}",
+        hint="call it with the structure of arguments that it was captured with",
+    )
+
+
+def unflatten(spec: TreeSpec, leaves: Sequence[object], containers: Containers | None = None) -> object:
+    """The structure `spec` over `leaves`, depth first."""
+    return tree_builder(spec, containers)(leaves)
+
+
+def tree_builder(
+    spec: TreeSpec, containers: Containers | None = None
+) -> Callable[[Sequence[object]], object]:
+    """A function from leaves, depth first, to the structure `spec`, whose classes are looked up here. Raises ExecutionError
+    WIR926 for classes that are not there."""
+    build = _builder(spec, containers)
+    return lambda leaves: build(iter(leaves))
+
+
+def _builder(spec: TreeSpec, containers: Containers | None) -> Callable[[Iterator[object]], object]:
+    if spec.kind is TreeKind.LEAF:
+        return next
+    children = [_builder(child, containers) for child in spec.children]
+    make = container_maker(spec, containers)
+    return lambda leaves: make([child(leaves) for child in children])
+
+
+def container_maker(spec: TreeSpec, containers: Containers | None) -> Callable[[list[object]], object]:
+    """A function from children to the container of `spec`, which is not a leaf. Raises ExecutionError WIR926 for classes that are
+    not there."""
+    match spec.kind:
+        case TreeKind.NONE:
+            return lambda children: None
+        case TreeKind.TUPLE:
+            return tuple
+        case TreeKind.LIST:
+            return list
+        case TreeKind.DICT:
+            keys = tree_keys(spec)
+            return lambda children: dict(zip(keys, children, strict=True))
+        case TreeKind.NAMEDTUPLE:
+            tuple_class = namedtuple_of(spec.type_name, spec.keys)
+            return lambda children: tuple_class(*children)
+        case TreeKind.DATACLASS:
+            data_class = dataclass_of(spec.type_name, spec.keys)
+            return lambda children: data_class(**dict(zip(spec.keys, children, strict=True)))
+        case TreeKind.CUSTOM:
+            if containers is None:
+                raise _mismatch("results", "no custom containers", spec.type_name)
+            return containers.builder(spec)
+        case TreeKind.LEAF:
+            raise AssertionError(spec)  # a leaf has no children
+
+
+class _SerialisedNode(Protocol):
+    from_dumpable_context: Callable[[Any], Any] | None
+    to_dumpable_context: Callable[[Any], Any] | None
+
+
+class _Node(Protocol):
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[Any, Any], Any]
+
+
+class Pytree(Protocol):
+    """The two tables of `torch.utils._pytree` that are read here; the module is handed in by whoever has torch."""
+
+    SUPPORTED_NODES: dict[type[Any], Any]  # Any: torch's own node records
+    SUPPORTED_SERIALIZED_TYPES: dict[Any, Any]
+
+
+class PytreeContainers:
+    """Containers registered with `torch.utils._pytree`, which is passed as `pytree`."""
+
+    def __init__(self, pytree: Pytree) -> None:
+        self._pytree = pytree
+
+    def _node(self, spec: TreeSpec) -> tuple[type[Any], _Node]:
+        cls = class_of(spec.type_name)
+        node: _Node | None = self._pytree.SUPPORTED_NODES.get(cls)
+        if node is None:
+            raise ExecutionError(
+                "WIR926",
+                f"the class {spec.type_name!r} of the signature is not registered as a structure",
+                hint="register it with torch.utils._pytree.register_pytree_node before loading",
+            )
+        return cls, node
+
+    def flatten(self, spec: TreeSpec, container: object) -> Sequence[object]:
+        """See `Containers`."""
+        cls, node = self._node(spec)
+        if type(container) is not cls:
+            raise TypeError(f"got {type(container).__module__}:{type(container).__qualname__}")
+        return node.flatten_fn(container)[0]
+
+    def builder(self, spec: TreeSpec) -> Callable[[Sequence[object]], Any]:
+        """See `Containers`."""
+        cls, node = self._node(spec)
+        context = self._context(cls, spec.context)
+        build = node.unflatten_fn
+
+        def make(children: Sequence[object]) -> Any:
+            container = build(list(children), context)
+            # torch registers `torch.Size` with a function that makes plain tuples
+            return cls(container) if type(container) is tuple is not cls else container
+
+        return make
+
+    def _context(self, cls: type[Any], text: str) -> object:
+        serialised: _SerialisedNode | None = self._pytree.SUPPORTED_SERIALIZED_TYPES.get(cls)
+        load = None if serialised is None else serialised.from_dumpable_context
+        try:
+            value: object = json.loads(text)
+        except (ValueError, RecursionError):
+            value = text  # the class serialises its context to text that is not JSON
+        return value if load is None else load(value)
+
+
+def custom_container(
+    pytree: Pytree, type_name: str, context: str
+) -> tuple[Callable[[object], Sequence[object]], Callable[[Sequence[object]], Any]]:
+    """(children of a container, container from children) for a class registered with `torch.utils._pytree`."""
+    spec = TreeSpec(kind=TreeKind.CUSTOM, type_name=type_name, context=context)
+    containers = PytreeContainers(pytree)
+    return lambda container: containers.flatten(spec, container), containers.builder(spec)

@@ -1,0 +1,1 @@
+"""The command `wir`, debugger, explanations, pages, reports, profiles, comparison, and random programs for tests."""

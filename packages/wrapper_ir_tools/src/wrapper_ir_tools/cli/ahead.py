@@ -1,0 +1,46 @@
+"""Compiles and tunes an artifact's kernels, for `wir compile` and `wir tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import PluginError, WirError
+from wrapper_ir.plugins.protocols import KernelTuner
+from wrapper_ir.plugins.registry import kernel_runtime
+from wrapper_ir.plugins.registry import machine as find_machine
+from wrapper_ir_runtime.ahead import compile_ahead
+from wrapper_ir_runtime.kernels import kernels_by_runtime
+
+__all__ = ["compiled_artifact", "tuned_artifact"]
+
+
+def compiled_artifact(artifact: Artifact, candidates: bool, archs: Sequence[str]) -> Artifact:
+    """The artifact with its kernels, compiled for each of `archs` (see `compile_ahead`); what a kernel runtime raises becomes PluginError WIR905."""
+    with _of_runtimes("compiled"):
+        return compile_ahead(artifact, candidates=candidates, archs=archs)
+
+
+def tuned_artifact(
+    artifact: Artifact, machine_name: str | None, records: Sequence[Artifact], given: Mapping[str, int]
+) -> Artifact:
+    """The artifact tuned by each of its kernels' runtimes that can; nothing is measured where `machine_name` is None. What
+    a kernel runtime raises becomes PluginError WIR905."""
+    machine = None if machine_name is None else find_machine(machine_name)
+    with _of_runtimes("tuned"):
+        for kind in kernels_by_runtime(artifact.program.kernels):
+            runtime = kernel_runtime(kind)
+            if isinstance(runtime, KernelTuner):
+                artifact = runtime.tune(artifact, machine=machine, records=records, given=given)
+    return artifact
+
+
+@contextmanager
+def _of_runtimes(what: str) -> Iterator[None]:
+    try:
+        yield
+    except WirError:
+        raise
+    except Exception as error:  # of the runtime's own classes
+        raise PluginError("WIR905", f"the kernels cannot be {what}: {error}") from error

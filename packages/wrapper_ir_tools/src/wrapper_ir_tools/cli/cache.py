@@ -1,0 +1,134 @@
+"""Commands over the cache on disk: show, trim, clear."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from typing import Any
+
+import click
+
+from wrapper_ir.errors import StoreError
+from wrapper_ir_runtime.cache import Cache, StoreStatistics, Trimmed, open_cache, parse_size, read_settings
+from wrapper_ir_tools.cli.options import as_json
+from wrapper_ir_tools.cli.output import echo
+
+__all__ = ["COMMANDS"]
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
+
+
+class _Size(click.ParamType[int]):
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return parse_size(str(value))
+        except StoreError as error:
+            self.fail(f"{error.message}: {error.hint}", param, ctx)
+
+
+class _Age(click.ParamType[float]):
+    name = "AGE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        match = re.fullmatch(r"([0-9]+)([smhdw])", str(value))
+        if match is None:
+            self.fail(f"{value!r} is not an age: write 12h, 30d or 4w", param, ctx)
+        return float(match[1]) * _SECONDS[match[2]]
+
+
+@click.group("cache")
+def cache_group() -> None:
+    """Show, trim or clear the cache on disk, which WRAPPER_IR_CACHE_DIR names."""
+
+
+@cache_group.command()
+@as_json
+def show(as_json: bool) -> None:
+    """Print what is cached and how often it was found, by namespace; counts are of all processes so far."""
+    cache = open_cache(read_settings())
+    usage = cache.usage()
+    totals = {name: cache.totals(name) for name in usage}
+    if as_json:
+        namespaces = {
+            name: {"entries": entries, "bytes": size, **dataclasses.asdict(totals[name])}
+            for name, (entries, size) in usage.items()
+        }
+        found = {
+            "folder": _folder(cache),
+            "limit_bytes": cache.settings.limit_bytes,
+            "namespaces": namespaces,
+        }
+        echo(json.dumps(found, indent=2))
+        return
+    held = sum(size for _, size in usage.values())
+    echo(f"{_folder(cache)}: {_shown(held)} of {_shown(cache.settings.limit_bytes)}")
+    rows: list[tuple[str, ...]] = [("", "entries", "size", "hits", "misses", "evicted", "damaged")]
+    rows += [_row(name, entries, size, totals[name]) for name, (entries, size) in usage.items()]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows if usage else []:
+        numbers = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        echo("  ".join((row[0].ljust(widths[0]), *numbers)))
+
+
+@cache_group.command("trim")
+@click.option(
+    "--to", type=_Size(), metavar="SIZE", help="Down to this size, such as 500M: the longest unused go."
+)
+@click.option("--older-than", type=_Age(), metavar="AGE", help="What was unused for this time, such as 30d.")
+@click.argument("namespace", required=False)
+def trim_command(to: int | None, older_than: float | None, namespace: str | None) -> None:
+    """Remove entries of NAMESPACE, or of all, that were unused for longest; never what a process uses."""
+    if to is None and older_than is None:
+        raise click.UsageError("say how much: --to SIZE, --older-than AGE, or both")
+    cache = _cache_with(namespace)
+    _report(cache.trim(namespace=namespace, to=to, older_than=older_than))
+
+
+@cache_group.command()
+@click.argument("namespace", required=False)
+def clear(namespace: str | None) -> None:
+    """Remove all entries of NAMESPACE, or of all; never what a process uses."""
+    _report(_cache_with(namespace).clear(namespace))
+
+
+def _cache_with(namespace: str | None) -> Cache:
+    """The cache; raises click.BadParameter where it has no such namespace."""
+    cache = open_cache(read_settings())
+    known = list(cache.usage())
+    if namespace is not None and namespace not in known:
+        raise click.BadParameter(
+            f"the cache {_folder(cache)} has no namespace {namespace!r} (it has: {', '.join(known) or 'none'})",
+            param_hint="'NAMESPACE'",
+        )
+    return cache
+
+
+def _folder(cache: Cache) -> str:
+    return str(cache.places.root)
+
+
+def _report(done: Trimmed) -> None:
+    entries = sum(done.entries.values())
+    kept = f"; {done.in_use} in use stay" if done.in_use else ""
+    echo(f"removed {entries} entries ({_shown(done.bytes)}), {_shown(done.left)} left{kept}")
+
+
+def _row(name: str, entries: int, size: int, counts: StoreStatistics) -> tuple[str, ...]:
+    numbers = (counts.hits, counts.misses, counts.evicted, counts.damaged)
+    return (name, str(entries), _shown(size), *map(str, numbers))
+
+
+def _shown(size: int) -> str:
+    """A size for people: `1.5 MiB`."""
+    value, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+COMMANDS = (cache_group,)

@@ -1,0 +1,14 @@
+"""The way of all text to the terminal: characters that a terminal obeys are shown, not sent."""
+
+from __future__ import annotations
+
+import click
+
+from wrapper_ir.support.quoting import terminal_text
+
+__all__ = ["echo"]
+
+
+def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
+    """Prints text in which only line breaks and tabs move the cursor."""
+    click.echo(terminal_text(text), nl=nl, err=err)

@@ -1,0 +1,90 @@
+"""The command `wir profile`: where the time of a program goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import click
+
+from wrapper_ir_tools.cli.files import read_artifact
+from wrapper_ir_tools.cli.options import allow_operator, as_json, hint, hints_of, public_key
+from wrapper_ir_tools.cli.output import echo
+
+__all__ = ["COMMANDS"]
+
+
+class _Choices(TypedDict):
+    machine: str
+    calls: int
+    seed: int
+    head: int
+    output: Path | None
+    trace: Path | None
+    metrics: Path | None
+    operators: tuple[str, ...]
+
+
+@click.command()
+@click.argument("file")
+@click.option("--machine", default="torch", help="An installed machine, which runs the program.")
+@click.option("--calls", type=click.IntRange(min=1), default=10, help="How many calls are measured.")
+@click.option("--seed", default=0, help="Seed of the random inputs.")
+@click.option("--head", type=click.IntRange(min=1), default=30, help="How many ops the table shows.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the profile as JSON, for `wir view --profile`.",
+)
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    help="Write a flame chart: a trace for Perfetto or chrome://tracing.",
+)
+@click.option(
+    "--metrics",
+    type=click.Path(path_type=Path),
+    help="A folder for tables of metrics (.csv) as Inductor writes them.",
+)
+@allow_operator
+@hint
+@public_key
+@as_json
+def profile(
+    file: str,
+    hints: tuple[tuple[str, int], ...],
+    public_key: str | None,
+    as_json: bool,
+    **choices: Unpack[_Choices],
+) -> None:
+    """Measure each op of a program on random inputs: time on CPU and GPU, bytes moved, share of what a large copy reaches."""
+    from wrapper_ir.operators.policy import OperatorPolicy
+    from wrapper_ir.plugins.registry import machine as find_machine
+    from wrapper_ir_tools.profile import (
+        ProfileOptions,
+        profile_artifact,
+        profile_json,
+        profile_text,
+        profile_trace,
+        write_metric_tables,
+    )
+
+    artifact = read_artifact(file, public_key)
+    options = ProfileOptions(
+        calls=choices["calls"],
+        seed=choices["seed"],
+        given=hints_of(artifact.program, hints),
+        operators=OperatorPolicy(allow=choices["operators"]),
+    )
+    found = profile_artifact(artifact, find_machine(choices["machine"]), options)
+    if (output := choices["output"]) is not None:
+        output.write_text(profile_json(found), encoding="utf-8")
+    if (trace := choices["trace"]) is not None:
+        trace.write_text(profile_trace(found), encoding="utf-8")
+    if (folder := choices["metrics"]) is not None:
+        write_metric_tables(artifact.program, found, folder, Path(file).name)
+    echo(profile_json(found) if as_json else profile_text(found, choices["head"]), nl=False)
+
+
+COMMANDS: tuple[click.Command, ...] = (profile,)

@@ -1,0 +1,87 @@
+"""Commands that write another program, or other files, from one: opt, sign, emit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from wrapper_ir_tools.cli.files import read_artifact, read_program
+from wrapper_ir_tools.cli.options import allow_operator, public_key
+from wrapper_ir_tools.cli.output import echo
+
+__all__ = ["COMMANDS"]
+
+
+def _list_passes(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        from wrapper_ir_passes import describe_passes
+
+        echo(describe_passes())
+        ctx.exit()
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "--pass", "passes", multiple=True, metavar="SPEC", help="A pass, such as `derive-frees`; repeatable."
+)
+@click.option("-o", "--output", default="-", help="A .wir file, or a text file; `-` is standard output.")
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_passes,
+    help="List all passes and their options.",
+)
+@public_key
+def opt(file: str, passes: tuple[str, ...], output: str, public_key: str | None) -> None:
+    """Run passes; the program is verified before and after each."""
+    from wrapper_ir import print_program, save
+    from wrapper_ir_passes import run_on_artifact, run_pipeline
+
+    if output.endswith(".wir"):
+        save(run_on_artifact(read_artifact(file, public_key), ",".join(passes)), output)
+        return
+    program = run_pipeline(read_program(file, public_key), ",".join(passes))
+    if output == "-":
+        echo(print_program(program), nl=False)
+    else:
+        Path(output).write_text(print_program(program), encoding="utf-8")
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "--key", required=True, metavar="PEM", help="An Ed25519 private key in PEM form, as openssl writes it."
+)
+@click.option("-o", "--output", help="The .wir file to write; without it, FILE itself.")
+@click.option("--password", is_flag=True, help="Ask for the key's password.")
+def sign(file: str, key: str, output: str | None, password: bool) -> None:
+    """Sign an artifact with a key of your own; `wir verify FILE --public-key PEM` checks it."""
+    from wrapper_ir import sign as write_signed
+
+    asked: str | None = click.prompt("Password", hide_input=True) if password else None
+    write_signed(file, key, output, password=None if asked is None else asked.encode())
+    echo(f"{output or file}: signed")
+
+
+@click.command()
+@click.argument("file")
+@click.option("--to", "target", required=True, metavar="NAME", help="An installed emitter, such as `python`.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder for the files.")
+@allow_operator
+@public_key
+def emit(file: str, target: str, output: Path, operators: tuple[str, ...], public_key: str | None) -> None:
+    """Emit a program to files with an installed emitter."""
+    from wrapper_ir import verify as check
+    from wrapper_ir_tools.cli.run import checked_emitter
+
+    artifact = read_artifact(file, public_key)
+    check(artifact)
+    for path in checked_emitter(target, artifact, operators).write(artifact, output):
+        echo(str(path))
+
+
+COMMANDS: tuple[click.Command, ...] = (opt, sign, emit)

@@ -1,0 +1,162 @@
+"""Conditions over a stopped run: expressions as programs have them, with statistics and elements of tensors.
+
+`s0 > 4 and nans(%buf1) > 0`, `max(%x) >= 1.5`, `at(%x, 0, 3) == 0.0`, `item(%flag)`, `size(%x, 0) == s0`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from wrapper_ir.errors import DebugError, ParseError
+from wrapper_ir.expr import Expr, Number, SymKind, evaluate, intern
+from wrapper_ir.ir.atoms import AtomParser, Item, OffsetOf, SizeOf, StrideOf, ValueAtom
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.protocols import Machine
+from wrapper_ir.support.tokens import Source, kind_of
+from wrapper_ir_runtime.interp import Step
+from wrapper_ir_runtime.tensor_text import TensorSummary, TensorView, summarize
+from wrapper_ir_tools.debugger.contents import content_of
+from wrapper_ir_tools.debugger.elements import element
+
+__all__ = ["STATISTICS", "Condition", "evaluate_condition", "parse_condition"]
+
+STATISTICS: Mapping[str, Callable[[TensorSummary], float | None]] = {
+    "mean": lambda s: None if isinstance(s.mean, complex) else s.mean,
+    "min": lambda s: s.minimum,
+    "max": lambda s: s.maximum,
+    "std": lambda s: s.std,
+    "nans": lambda s: s.nan,
+    "infs": lambda s: s.inf,
+}
+"""By name, what a condition may ask of a tensor: `nans` and `infs` are counts, the others are of finite elements."""
+
+
+class Statistic(ValueAtom):
+    """A number about a tensor, such as `max(%x)`."""
+
+    __slots__ = ("name",)
+    __match_args__ = ("value", "name")
+    kind = SymKind.FLOAT
+    word: ClassVar[str] = "statistic"
+    name: str
+
+    def __new__(cls, value: Value, name: str) -> Self:
+        return intern(cls, (cls, value, name), (value, name))
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}(%{self.value.name})"
+
+
+class Element(ValueAtom):
+    """One element, such as `at(%x, 0, 3)`."""
+
+    __slots__ = ("index",)
+    __match_args__ = ("value", "index")
+    word: ClassVar[str] = "at"
+    index: tuple[int, ...]
+
+    def __new__(cls, value: Value, index: tuple[int, ...]) -> Self:
+        return intern(cls, (cls, value, index), (value, index))
+
+    @property
+    def kind(self) -> SymKind:
+        type = self.value.type
+        assert isinstance(type, TensorType)
+        if type.dtype is DType.BOOL:
+            return SymKind.BOOL
+        return SymKind.FLOAT if type.dtype.is_floating else SymKind.INT
+
+    @property
+    def text(self) -> str:
+        return f"at(%{self.value.name}, {', '.join(map(str, self.index))})"
+
+
+class _Parser(AtomParser):
+    """Reads statistics and elements beside what programs have."""
+
+    def atom(self, word: str) -> Expr | None:
+        """See `ExprParser`; `min` and `max` of a tensor are statistics, of numbers functions."""
+        if (
+            word in STATISTICS
+            and kind_of(self.tokens[self.at]) == "VALUE"
+            and self.tokens[self.at + 1] == ")"
+        ):
+            return Statistic(self._tensor(word), word)
+        if word == "at":
+            value = self._tensor(word)
+            index: list[int] = []
+            while self.accept(","):
+                index.append(self._int())
+            return Element(value, tuple(index))
+        return super().atom(word)
+
+    def _tensor(self, word: str) -> Value:
+        start = self.at
+        value = self.value()
+        if not isinstance(value.type, TensorType):
+            self.fail("WIR552", f"{word} is of a tensor, and %{value.name} is none", start)
+        return value
+
+    def _int(self) -> int:
+        token = self.tokens[self.at]
+        if not token.isdecimal():
+            self.unexpected("an index")
+        self.at += 1
+        return int(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An expression and its text."""
+
+    text: str
+    expr: Expr
+
+
+def parse_condition(text: str, symbols: Mapping[str, SymKind], values: Mapping[str, Value]) -> Condition:
+    """Raises ParseError WIR550 to WIR553."""
+    parser = _Parser(Source(text))
+    parser.kinds = dict(symbols)
+    parser.values |= values
+    expr = parser.expression()
+    parser.skip_lines()
+    if parser.tokens[parser.at] != "":
+        parser.fail("WIR550", f"expected the end of the expression, found {parser.shown()}")
+    return Condition(text, expr)
+
+
+def evaluate_condition(condition: Condition, step: Step[Any], machine: Machine[Any]) -> Number:
+    """The value before the op of `step`; raises DebugError WIR955 where something in it has no value there."""
+    held = step.frame
+
+    def atom(e: Expr) -> Number:
+        match e:
+            case Statistic(value):
+                content = content_of(value, held.value(value), machine).held
+                assert isinstance(content, TensorView)
+                found = STATISTICS[e.name](summarize(content.data, content.dtype))
+                return math.nan if found is None else found
+            case Element(value):
+                return machine.item(element(held.value(value), value, e.index, machine))
+            case SizeOf(value, dim):
+                return machine.sizes(held.value(value))[dim]
+            case StrideOf(value, dim):
+                return machine.strides(held.value(value))[dim]
+            case OffsetOf(value):
+                return machine.offset(held.value(value))
+            case Item(value):
+                return held.item(held.value(value))
+            case _:
+                raise DebugError("WIR955", f"{e} has no value here")
+
+    try:
+        return evaluate(condition.expr, step.symbols, atom)
+    except (ParseError, DebugError):
+        raise
+    except Exception as error:
+        raise DebugError("WIR955", f"{condition.text!r} has no value here: {error}") from error

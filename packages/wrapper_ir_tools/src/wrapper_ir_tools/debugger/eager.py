@@ -1,0 +1,120 @@
+"""Compares a run with the model itself, node by node."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.plugins.eager import EagerRun
+from wrapper_ir.plugins.protocols import Machine
+from wrapper_ir_runtime.binding import signature_call
+from wrapper_ir_runtime.tensor_text import TensorView
+from wrapper_ir_tools.debugger.compare import Comparison, Mismatch
+from wrapper_ir_tools.debugger.contents import Content
+from wrapper_ir_tools.debugger.samples import Sample, samples
+from wrapper_ir_tools.debugger.subject import Subject
+from wrapper_ir_tools.debugger.suspects import AGREES, Suspects, Verdict
+from wrapper_ir_tools.debugger.tolerances import Tolerance, compare_contents
+
+__all__ = ["compare_with_eager", "constants_against_eager", "flat_arguments"]
+
+# Any in this file: the machine's tensors, and the model's arguments
+
+
+class _Grabbed(Exception):
+    """Carries the flat arguments out of a call."""
+
+
+def flat_arguments(
+    artifact: Artifact, machine: Machine[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Any]:
+    """The flat arguments of `main` for a call of the model. Raises what a call with wrong arguments raises."""
+    found: list[Any] = []
+
+    def grab(given: list[Any]) -> tuple[Any, ...]:
+        found.extend(given)
+        raise _Grabbed
+
+    with suppress(_Grabbed):
+        signature_call(artifact.signature, grab, machine.caller)(*args, **kwargs)
+    return found
+
+
+def compare_with_eager(subject: Subject, eager: EagerRun, given: Tolerance | None = None) -> Comparison:
+    """The first op whose value differs from its node's.
+
+    A value has to agree with one of its source nodes where the first of them has its element type and number of elements, in
+    row-major order: views keep that. Compilers also keep values that no node has under a node's name (the sum of squares of a
+    variance), so a difference counts once an op that reads it, or the result, differs, too. All values of the model's nodes are
+    held at once.
+    """
+    nodes: dict[str, list[Any]] = {}
+    for found in eager.values():
+        nodes.setdefault(found.node, []).append(found.value)
+    suspects = Suspects(subject)
+    matched = passed = 0
+    try:
+        for _, group in itertools.groupby(samples(subject), lambda s: (s.function, s.position, s.key[2])):
+            op_samples = list(group)
+            verdicts = [_against_nodes(s, nodes, subject.machine, given) for s in op_samples]
+            matched += sum(v is not None for v in verdicts)
+            passed += sum(v is None for v in verdicts)
+            confirmed = suspects.add(op_samples[0], verdicts)
+            if confirmed is not None:
+                return Comparison(matched=matched, mismatch=confirmed)
+    except Exception as error:
+        return Comparison(matched=matched, unmatched=(passed, 0), failed=1, failure=error)
+    return Comparison(matched=matched, mismatch=suspects.at_end(), unmatched=(passed, 0))
+
+
+def _against_nodes(
+    sample: Sample, nodes: Mapping[str, list[Any]], machine: Machine[Any], given: Tolerance | None
+) -> Verdict:
+    """AGREES where the value is a node's, a mismatch where it should be but differs, None where no node has its like."""
+    first: Mismatch | None = None
+    for rank, name in enumerate(sample.nodes):
+        for held in nodes.get(name, ()):
+            content = _content(held, sample, machine)
+            if content is None:
+                continue
+            difference = compare_contents(sample.content, content, given)
+            if difference is None:
+                return AGREES
+            if rank == 0 and first is None:
+                first = Mismatch(sample, Sample(key=("", name, 0), content=content), difference)
+    return first
+
+
+def _content(held: Any, sample: Sample, machine: Machine[Any]) -> Content | None:
+    """A node's value in the layout of the sample; None where it is another kind of value."""
+    want = sample.content.held
+    if not isinstance(want, TensorView):
+        return None if machine.is_tensor(held) else Content(held)
+    if not machine.is_tensor(held) or math.prod(machine.sizes(held)) != want.elements:
+        return None
+    facts = machine.caller.facts(held)
+    if DType(facts.dtype) is not want.dtype:
+        return None
+    return Content(replace(want, data=machine.data(held).buffer))
+
+
+def constants_against_eager(artifact: Artifact, eager: EagerRun, machine: Machine[Any]) -> tuple[str, ...]:
+    """A line about each constant that holds something else than the model's tensor of its name."""
+    lines: list[str] = []
+    for constant in artifact.program.constants:
+        name = next((n for n in (constant.value.name, *constant.names) if n in eager.constants), None)
+        data = artifact.data_of(constant)
+        if name is None or data is None:
+            continue
+        type = constant.value.type
+        assert isinstance(type, TensorType)
+        stored = machine.data(machine.constant(data, type, False, 1))
+        if stored.buffer.cast("B") != machine.data(eager.constants[name]).buffer.cast("B"):
+            lines.append(f"constant %{constant.value.name} differs from the model's {name}")
+    return tuple(lines)

@@ -1,0 +1,46 @@
+"""Single elements of a machine's tensors, read and written through views."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from wrapper_ir.artifact import TensorData
+from wrapper_ir.errors import DebugError
+from wrapper_ir.ir.types import DType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.plugins.protocols import Machine
+
+__all__ = ["element", "write"]
+
+# Any in this file: the machine's tensors
+
+
+def element(tensor: Any, value: Value, index: Sequence[int], machine: Machine[Any]) -> Any:
+    """A view of one element, of no dimensions, or of a row where there are fewer indices than dimensions. Negative indices count
+    from the end. Raises DebugError WIR956."""
+    type = value.type
+    sizes, strides = machine.sizes(tensor), machine.strides(tensor)
+    if not isinstance(type, TensorType) or len(index) > len(sizes):
+        raise DebugError("WIR956", f"%{value.name} has {len(sizes)} dimensions, not {len(index)}")
+    offset = 0
+    for i, size, stride in zip(index, sizes, strides):
+        if not -size <= i < size:
+            raise DebugError(
+                "WIR956", f"index {i} is out of range for a dimension of size {size} of %{value.name}"
+            )
+        offset += (i + size if i < 0 else i) * stride
+    rest = len(index)
+    return machine.view(tensor, type, sizes[rest:], strides[rest:], offset * type.dtype.itemsize)
+
+
+_CODES = {DType.BOOL: "?", DType.F64: "d", DType.F32: "f", DType.I64: "q"}
+
+
+def write(target: Any, number: bool | int | float, machine: Machine[Any]) -> None:
+    """Sets all elements of a tensor, converted to its element type."""
+    dtype = DType.BOOL if isinstance(number, bool) else DType.I64 if isinstance(number, int) else DType.F64
+    data = TensorData(dtype, memoryview(struct.pack(f"<{_CODES[dtype]}", number)))
+    scalar = machine.constant(data, TensorType(dtype, (), ()), False, 1)
+    machine.copy(target, scalar, False)

@@ -1,0 +1,186 @@
+"""Finds the op that makes the first bad value, a NaN or an infinity, without checking every op.
+
+One run keeps a few states and checks what each holds. Between the last good state and the first bad one, the run is
+repeated from the good one to half way, and checked there, until one op is left; if that op calls functions, each of
+their ops is checked. What an op made bad and another one overwrote between two checks is seen with `every_op` only.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import operands
+from wrapper_ir.ir.values import Value
+from wrapper_ir_runtime.interp import Step
+from wrapper_ir_tools.debugger.contents import content_of, is_bad
+from wrapper_ir_tools.debugger.events import Event, events
+from wrapper_ir_tools.debugger.kept_states import KeptStates, StateLimits, can_keep
+from wrapper_ir_tools.debugger.products import computed_at, computing_position
+from wrapper_ir_tools.debugger.subject import Kept, Subject
+
+__all__ = ["Bad", "HuntOptions", "hunt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HuntOptions:
+    """`nan_only`: infinities are fine (masks are made of them). `ignore`: globs of names of values that are not checked.
+    `every_op`: check after each op instead of bisecting. `limits` of the states that are kept."""
+
+    nan_only: bool = False
+    ignore: Sequence[str] = ()
+    every_op: bool = False
+    limits: StateLimits = field(default_factory=StateLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bad:
+    """The first bad values: inputs and constants (`function` is None), or what an op computed."""
+
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    """A line about the content of each."""
+    function: Function | None = None
+    position: int = -1
+    operands: tuple[str, ...] = ()
+    """A line about each value that the op used."""
+    runs: int = 1
+    """How many parts of the program have been run."""
+
+
+def hunt(subject: Subject, options: HuntOptions | None = None) -> Bad | None:
+    """The first bad value, or None. Memory that nothing has written is zero while hunting only if the subject's
+    interpreter poisons with 0. Raises what the interpreter raises."""
+    return _Hunt(subject, options or HuntOptions()).find()
+
+
+class _Hunt:
+    def __init__(self, subject: Subject, options: HuntOptions) -> None:
+        self.subject = subject
+        self.options = options
+        self.main = subject.program.main
+        self.computed = computed_at(self.main, subject.analyses)
+        self.state = tuple(c.value for c in subject.program.constants if c.mutable)
+        self.runs = 1
+        self.failure: Exception | None = None
+        """What ended the run."""
+
+    def find(self) -> Bad | None:
+        """See `hunt`."""
+        first = self._bad_inputs()
+        if first is not None:
+            return first
+        if self.options.every_op:
+            return self._first_event(None, len(self.main.body))
+        good, bad = self._coarse()
+        if bad is None:
+            return None
+        found = self._bisect(good, bad)
+        if found is None and self.failure is not None:
+            raise self.failure
+        return found
+
+    # --- what is bad
+
+    def _is_bad(self, value: Value, held: Any) -> bool:
+        if any(fnmatch.fnmatchcase(value.name, pattern) for pattern in self.options.ignore):
+            return False
+        return is_bad(value, held, self.subject.machine, nan_only=self.options.nan_only)
+
+    def _bad_inputs(self) -> Bad | None:
+        run = self.subject.run()
+        step = next(run)
+        held = {**self.subject.interpreter.constants, **step.values}
+        bad = [(v, x) for v, x in held.items() if self._is_bad(v, x)]
+        run.close()
+        if not bad:
+            return None
+        return Bad(names=tuple(v.name for v, _ in bad), texts=tuple(self._text(v, x) for v, x in bad))
+
+    def _text(self, value: Value, held: Any) -> str:
+        return f"%{value.name}: {content_of(value, held, self.subject.machine).short()}"
+
+    def _state_is_bad(self, step: Step[Any]) -> bool:
+        """Whether what `main` has computed before this op, and still has, is bad somewhere."""
+        constants = self.subject.interpreter.constants
+        live = [(v, x) for v, x in step.values.items() if self.computed.get(v, step.position) < step.position]
+        return any(self._is_bad(v, x) for v, x in (*live, *((v, constants[v]) for v in self.state)))
+
+    # --- where it is
+
+    def _coarse(self) -> tuple[Kept | None, int | None]:
+        """The last good state, and the position before which the first bad one was seen (None: none was)."""
+        states = KeptStates(self.subject, self.options.limits)
+        position = 0
+        try:
+            for step in self.subject.run():
+                if step.depth:
+                    continue
+                position = step.position
+                kept = states.offer(step)
+                at_end = position == len(self.main.body) - 1
+                if (kept or at_end) and self._state_is_bad(step):
+                    return states.before(position - 1), position
+        except Exception as error:
+            self.failure = error
+            return states.before(position), position
+        return None, None
+
+    def _bisect(self, good: Kept | None, bad: int) -> Bad | None:
+        """`good` is a state without bad values, `bad` a position before which there is one."""
+        while good is not None and bad - good.state.position > 1:
+            middle = self._check_at(good, (good.state.position + bad) // 2, bad)
+            if middle is None:
+                break
+            kept, position = middle
+            good, bad = (kept, bad) if kept is not None else (good, position)
+        return self._first_event(good, bad)
+
+    def _check_at(self, good: Kept, target: int, bad: int) -> tuple[Kept | None, int] | None:
+        """The state at `target`, or where it can be kept after that, kept if it is good; None: nowhere before `bad`."""
+        self.runs += 1
+        run = self.subject.run(good)
+        for step in run:
+            if step.depth or step.position < target or not can_keep(step):
+                continue
+            if step.position >= bad:
+                break
+            found = None if self._state_is_bad(step) else self.subject.keep(step)
+            position = step.position
+            run.close()
+            return found, position
+        run.close()
+        return None
+
+    def _first_event(self, good: Kept | None, bad: int) -> Bad | None:
+        """Checks each op from a good state on, to the one before position `bad` of `main`."""
+        self.runs += 1
+        for event in self._events(good, bad):
+            wrong = [(v, x) for v, x in event.values.items() if self._is_bad(v, x)]
+            if wrong:
+                return self._report(event, wrong)
+        return None
+
+    def _events(self, good: Kept | None, bad: int) -> Iterator[Event[Any]]:
+        for event in events(self.subject.run(good), self.subject.analyses):
+            yield event
+            if event.step.depth == 0 and event.position >= bad - 1:
+                return  # the next op may fail for what it is given
+
+    def _report(self, event: Event[Any], wrong: Sequence[tuple[Value, Any]]) -> Bad:
+        names = {v.name for v, _ in wrong}
+        used = [v for v in dict.fromkeys(operands(event.op)) if v.name not in names]
+        held = {**self.subject.interpreter.constants, **event.step.values}
+        return Bad(
+            names=tuple(v.name for v, _ in wrong),
+            texts=tuple(self._text(v, x) for v, x in wrong),
+            function=event.function,
+            position=computing_position(event.function, event.position),
+            operands=tuple(
+                self._text(v, held[v]) for v in used if v in held and self.subject.machine.is_tensor(held[v])
+            ),
+            runs=self.runs,
+        )

@@ -1,0 +1,86 @@
+"""A program with other numbers for its sizes, and constants that are as small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.ir.atoms import map_expr_values
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.program import Constant
+from wrapper_ir.ir.structure import map_function
+from wrapper_ir.ir.types import StorageType, TensorType, Type
+from wrapper_ir.ir.values import Value
+from wrapper_ir_tools.debugger.minify.numbers import changed_type, number_of, with_numbers
+from wrapper_ir_tools.debugger.minify.stubs import rebuilt
+
+__all__ = ["resized"]
+
+
+@dataclass
+class _Rewriter:
+    numbers: Mapping[int, int]
+    values: dict[Value, Value] = field(default_factory=dict)
+
+    def value(self, value: Value) -> Value:
+        found = self.values.get(value)
+        if found is None:
+            found = self.values[value] = Value(value.name, self.type(value.type))
+        return found
+
+    def type(self, type: Type) -> Type:
+        match type:
+            case TensorType():
+                return changed_type(type, self.numbers)
+            case StorageType():
+                return replace(type, nbytes=with_numbers(type.nbytes, self.numbers))
+            case _:
+                return type
+
+    def expr(self, e: Expr) -> Expr:
+        return map_expr_values(with_numbers(e, self.numbers), self.value)
+
+
+def resized(artifact: Artifact, numbers: Mapping[int, int]) -> Artifact | None:
+    """The artifact with the new numbers in place of the old ones; None where bytes of a constant that changes are not its own."""
+    rewriter, program = _Rewriter(numbers), artifact.program
+    constants: list[Constant] = []
+    data: dict[str, TensorData] = {}
+    for constant in program.constants:
+        value = rewriter.value(constant.value)
+        held = artifact.data_of(constant)
+        changed = value != constant.value
+        if changed and (constant.storage or held is None):
+            return None  # bytes of several constants, or of none
+        if changed and held is not None:
+            assert isinstance(value.type, TensorType)
+            assert isinstance(constant.value.type, TensorType)
+            cut = _corner(held, constant.value.type, value.type)
+            if cut is None:
+                return None
+            data[value.name] = cut
+            constant = replace(constant, data_hash=cut.sha256() if constant.data_hash else "")
+        constants.append(replace(constant, value=value))
+    functions = tuple(map_function(f, rewriter.value, rewriter.expr) for f in program.functions)
+    return rebuilt(artifact, replace(program, constants=tuple(constants), functions=functions), data)
+
+
+def _corner(data: TensorData, old: TensorType, new: TensorType) -> TensorData | None:
+    """The first elements in each dimension; None for layouts that are symbolic, or larger than the data."""
+    layouts = [(*map(number_of, t.sizes), *map(number_of, t.strides)) for t in (old, new)]
+    if any(not isinstance(e, Int) for t in (old, new) for e in (*t.sizes, *t.strides)):
+        return None
+    if any(b > a for a, b in zip(layouts[0], layouts[1][: len(new.sizes)])):
+        return None
+    item, rank = old.dtype.itemsize, len(new.sizes)
+    source = data.buffer.cast("B")
+    out = bytearray(number_of(extent_bytes(new)))
+    places = [(0, 0)]
+    for dim in range(rank):
+        steps = [layout[rank + dim] * item for layout in layouts]
+        places = [(a + i * steps[0], b + i * steps[1]) for a, b in places for i in range(layouts[1][dim])]
+    for a, b in places:
+        out[b : b + item] = source[a : a + item]
+    return TensorData(data.dtype, memoryview(bytes(out)))

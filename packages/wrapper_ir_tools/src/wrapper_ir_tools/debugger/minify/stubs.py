@@ -1,0 +1,107 @@
+"""Ops replaced by copies of what they computed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.layout import contiguous_strides, extent_bytes
+from wrapper_ir.ir.ops import Op
+from wrapper_ir.ir.program import Constant, Program
+from wrapper_ir.ir.structure import definitions, operands, results
+from wrapper_ir.ir.types import StorageType, TensorType
+from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
+from wrapper_ir_runtime.tensor_text import TensorView
+from wrapper_ir_tools.debugger.products import products
+from wrapper_ir_tools.debugger.samples import samples
+from wrapper_ir_tools.debugger.subject import Subject
+
+__all__ = ["is_stub", "rebuilt", "replaceable", "stubbed"]
+
+_WORK = (ops.Launch, ops.CallExtern, ops.Copy, ops.CallSubgraph, ops.Switch, ops.WhileLoop)
+
+
+def replaceable(program: Program, analyses: Analyses) -> list[int]:
+    """Positions of the ops of `main` that compute tensors and nothing else, so that copies can stand for them."""
+    main = program.main
+    found = []
+    for position, op in enumerate(main.body):
+        made = products(main, position, analyses)
+        tensors_only = made and all(map(is_tensor, (*made, *results(op))))
+        if isinstance(op, _WORK) and tensors_only and not is_stub(op):
+            found.append(position)
+    return found
+
+
+def is_stub(op: Op) -> bool:
+    """Whether the op copies a constant that holds what the whole program computed."""
+    return isinstance(op, ops.Copy) and op.src.name.endswith(".content")
+
+
+def stubbed(subject: Subject, positions: Collection[int]) -> Artifact:
+    """The program with copies of constants in place of the ops at these positions, and without what nothing needs then."""
+    program, main = subject.program, subject.program.main
+    held: dict[tuple[int, str], TensorView] = {
+        (s.position, s.name): s.content.held
+        for s in samples(subject)
+        if s.function is main and s.position in positions and isinstance(s.content.held, TensorView)
+    }
+    names = {v.name for v in definitions(main)} | {c.value.name for c in program.constants}
+    constants: list[Constant] = []
+    data: dict[str, TensorData] = {}
+    body: list[Op] = []
+    for position, op in enumerate(main.body):
+        if position not in positions:
+            body.append(op)
+            continue
+        for value in products(main, position, subject.analyses):
+            assert is_tensor(value)
+            content = held[position, f"%{value.name}"]
+            dense = replace(value.type, strides=contiguous_strides(value.type.sizes))
+            name = _fresh(f"{value.name}.content", names)
+            stored = TensorData(content.dtype, content.data.cast("B"))
+            constants.append(Constant(value=Value(name, dense), data_hash=stored.sha256()))
+            data[name] = stored
+            if value in results(op):
+                body += _allocation(value, names)
+            body.append(ops.Copy(dst=value, src=constants[-1].value))  # type: ignore[arg-type]  # a tensor
+    changed = replace(
+        program.with_functions((main.with_body(body), *program.functions[1:])),
+        constants=(*program.constants, *constants),
+    )
+    return rebuilt(subject.artifact, changed, data)
+
+
+def _allocation(value: Value[TensorType], names: set[str]) -> list[Op]:
+    type = value.type
+    storage = Value(_fresh(f"{value.name}.s", names), StorageType(extent_bytes(type), type.device))
+    return [ops.AllocStorage(result=storage), ops.View(source=storage, result=value)]
+
+
+def _fresh(wish: str, names: set[str]) -> str:
+    name, number = wish, 0
+    while name in names:
+        number += 1
+        stem, dot, last = wish.rpartition(".")
+        name = f"{stem}_{number}{dot}{last}"
+    names.add(name)
+    return name
+
+
+def rebuilt(artifact: Artifact, program: Program, data: Mapping[str, TensorData]) -> Artifact:
+    """The artifact with a changed program, without ops and definitions that nothing needs; `data` is of new constants."""
+    smaller = EliminateDeadOps().run(program)
+    used = {v for op in smaller.ops for v in operands(op)}
+    kept = tuple(c for c in smaller.constants if c.value in used)
+    smaller = replace(smaller, constants=kept)
+    names = {c.data_name for c in kept}
+    stored = {n: d for n, d in {**artifact.constants, **data}.items() if n in names}
+    kernels = set(map(content_hash, smaller.kernels))
+    bare = bare_artifact(smaller, stored)
+    binaries = tuple(b for b in artifact.binaries if b.kernel in kernels)
+    return replace(bare, binaries=binaries, metadata=artifact.metadata)

@@ -1,0 +1,66 @@
+"""Random operators that draw once: later runs, and other programs, get what the first run drew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wrapper_ir.ir.schemas import ExternDef, ExternInfo, ExternTag
+from wrapper_ir.plugins.protocols import Machine
+
+__all__ = ["Draw", "RandomCalls"]
+
+# Any in this file: the machine's tensors, and nested results of operators
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What one call of a random operator gave: the content of arguments that it wrote, and its result (an index for a result
+    that is one of these arguments)."""
+
+    written: tuple[Any, ...]
+    result: Any
+    same_as: int | None
+
+
+class RandomCalls:
+    """The `call` hook of one interpreter. `draws` may be shared with others; `at` is the next one."""
+
+    def __init__(self, machine: Machine[Any], draws: list[Draw]) -> None:
+        self._machine = machine
+        self._draws = draws
+        self.at = 0
+
+    def __call__(
+        self, extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any], call: Callable[[], Any]
+    ) -> Any:
+        """Draws, or gives what was drawn; other operators are just called."""
+        if ExternTag.RANDOM not in extern.tags:
+            return call()
+        targets = _written(extern, args, kwargs)
+        position, self.at = self.at, self.at + 1
+        if position < len(self._draws):
+            return self._replay(self._draws[position], targets)
+        result = call()
+        same = next((i for i, t in enumerate(targets) if t is result), None)
+        kept = None if same is not None else self._copy(result)
+        self._draws.append(Draw(tuple(map(self._machine.clone, targets)), kept, same))
+        return result
+
+    def _replay(self, draw: Draw, targets: Sequence[Any]) -> Any:
+        for target, content in zip(targets, draw.written, strict=True):
+            self._machine.copy(target, content, False)
+        return self._copy(draw.result) if draw.same_as is None else targets[draw.same_as]
+
+    def _copy(self, result: Any) -> Any:
+        if isinstance(result, list | tuple):
+            return type(result)(map(self._copy, result))
+        return self._machine.clone(result) if self._machine.is_tensor(result) else result
+
+
+def _written(extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    schema = ExternInfo.of(extern).schema
+    by_position = [a for a in schema.args if not a.keyword_only]
+    bound = [*zip(by_position, args), *((schema.argument(name), value) for name, value in kwargs.items())]
+    return [value for arg, value in bound if arg.written and value is not None]

@@ -1,0 +1,294 @@
+"""A part of a program as a program of its own, with the inputs that it had in a run as constants."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
+from wrapper_ir.errors import DebugError
+from wrapper_ir.expr import Bool, Expr, Float, Int
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.atoms import values_in
+from wrapper_ir.ir.layout import type_symbols
+from wrapper_ir.ir.ops import Arg, Op
+from wrapper_ir.ir.program import Constant, Function, Program
+from wrapper_ir.ir.structure import callees, definitions, exprs, map_values, operands, results
+from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir.verifier import verify
+from wrapper_ir_passes.cleanup.dead_ops import without_unused_definitions
+from wrapper_ir_passes.cleanup.derive_frees import derive_frees
+from wrapper_ir_runtime.interp import Step
+from wrapper_ir_tools.debugger.events import events
+from wrapper_ir_tools.debugger.products import products
+from wrapper_ir_tools.debugger.snapshot import Snapshot
+from wrapper_ir_tools.debugger.subject import Subject
+from wrapper_ir_tools.debugger.taps import dense_copy
+
+__all__ = ["OpRange", "parse_range", "replay_piece"]
+
+_RANGE = re.compile(r"(?:@(?P<function>.+):)?(?P<first>\d+)(?:\.\.(?P<last>\d+))?(?:#(?P<call>\d+))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpRange:
+    """The ops from `first` to `last`, both included, of a function (empty: `main`) in its `call`-th call, from 1 on."""
+
+    first: int
+    last: int
+    function: str = ""
+    call: int = 1
+
+
+def parse_range(text: str) -> OpRange:
+    """`12`, `12..20`, `@body:0..3`, `@body:0..3#2`; raises DebugError WIR960."""
+    match = _RANGE.fullmatch(text.strip())
+    if match is None:
+        raise DebugError(
+            "WIR960",
+            f"{text!r} is not a range of ops",
+            hint="write 12, 12..20, @function:0..3 or @function:0..3#2",
+        )
+    first = int(match["first"])
+    return OpRange(
+        first=first,
+        last=int(match["last"] or first),
+        function=match["function"] or "",
+        call=int(match["call"] or 1),
+    )
+
+
+def replay_piece(subject: Subject, wanted: OpRange) -> Artifact:
+    """An artifact whose `main` takes nothing, makes what the ops used from constants, runs them, and returns what they
+    computed and still hold afterwards. Raises DebugError WIR960 for a range that is not there or does not run, WIR961 for what a
+    file cannot hold."""
+    function = subject.analyses.functions.get(wanted.function or subject.program.main.name)
+    if function is None or not wanted.first <= wanted.last < len(function.body):
+        count = "there is no such function"
+        if function is not None:
+            count = f"@{function.name} has ops 0..{len(function.body) - 1}"
+        raise DebugError("WIR960", f"the ops {wanted.first}..{wanted.last} do not exist: {count}")
+    piece = _Piece(subject, function, wanted)
+    for event in events(_watched(subject, piece), subject.analyses):
+        piece.after(event.step)
+        if piece.done:
+            break
+    return piece.artifact()
+
+
+def _watched(subject: Subject, piece: _Piece) -> Any:  # Any: a generator of steps of the machine's tensors
+    run = subject.run()
+    try:
+        while True:
+            step = next(run)
+            piece.before(step)
+            yield step
+    except StopIteration as end:
+        return end.value
+
+
+class _Piece:
+    """The ops of a range, what they need, and what they leave."""
+
+    def __init__(self, subject: Subject, function: Function, wanted: OpRange) -> None:
+        self._subject = subject
+        self._function = function
+        self._wanted = wanted
+        self._calls = 0
+        self._frame: object = None
+        self._body = list(function.body[wanted.first : wanted.last + 1])
+        self._wanted_symbols: set[str] = set()
+        self._snapshot: Snapshot | None = None
+        self._symbols: dict[str, bool | int | float] = {}
+        self._state: dict[str, TensorData] = {}
+        self._results: tuple[Arg, ...] | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether all ops of the range have run."""
+        return self._results is not None
+
+    def before(self, step: Step[Any]) -> None:
+        """Takes the snapshot before the first op, and the results of a range that ends in a return."""
+        if step.function.name != self._function.name:
+            return
+        if step.position == self._wanted.first and self._frame is None:
+            self._calls += 1
+            if self._calls == self._wanted.call:
+                self._frame = step.frame
+                self._take(step)
+        if (
+            step.frame is self._frame
+            and isinstance(step.op, ops.Return)
+            and self._wanted.last == step.position
+        ):
+            self._symbols = self._known_symbols(step)
+            self._results = step.op.values
+
+    def after(self, step: Step[Any]) -> None:
+        """What the range leaves, after its last op."""
+        if step.frame is not self._frame or step.position != self._wanted.last or self.done:
+            return
+        computed: dict[Value, None] = {}
+        for position in range(self._wanted.first, self._wanted.last + 1):
+            computed |= dict.fromkeys(products(self._function, position, self._subject.analyses))
+        held = step.frame.values
+        roots = {r for v in computed if v not in held for r in step.frame.roots_of(v)}
+        # what was computed may go on under another name, which took the storage over
+        views = [op.result for op in self._body if isinstance(op, ops.View)]
+        computed |= dict.fromkeys(v for v in views if not roots.isdisjoint(step.frame.roots_of(v)))
+        self._symbols = self._known_symbols(step)
+        self._results = tuple(v for v in computed if v in held)
+
+    def _take(self, step: Step[Any]) -> None:
+        machine, session = self._subject.machine, step.frame.session
+        needed = self._needed()
+        taken = {v.name for op in self._body for v in (*results(op), *operands(op))}
+        taken |= {c.value.name for c in self._subject.program.constants}
+        self._snapshot = Snapshot(step, needed, machine, taken)
+        self._find_symbols(needed)
+        for constant in self._subject.program.constants:
+            if constant.mutable and machine.is_tensor(session.constants[constant.value]):
+                self._state[constant.value.name] = machine.data(session.constants[constant.value])
+
+    def _needed(self) -> list[Value]:
+        """What the ops use and do not define. What they only end is not needed, and the ops that end it go."""
+        constants = self._subject.analyses.constant_values
+        made = {v for op in self._body for v in results(op)}
+        working = [op for op in self._body if not isinstance(op, ops.Free | ops.Drop)]
+        used = dict.fromkeys(v for op in working for v in operands(op))
+        self._body = [
+            op
+            for op in self._body
+            if not isinstance(op, ops.Free | ops.Drop) or operands(op)[0] in used or operands(op)[0] in made
+        ]
+        return [v for v in used if v not in made and v not in constants]
+
+    def _find_symbols(self, needed: Iterable[Value]) -> None:
+        """Symbols that the piece defines at its begin, as numbers: a value's type may mention one that only an op of the
+        range defines, from that very value."""
+        in_types = {s for v in needed for s in type_symbols(v.type)}
+        self._body = [op for op in self._body if not (isinstance(op, ops.Define) and op.symbol in in_types)]
+        own = {op.symbol for op in self._body if isinstance(op, ops.Define)}
+        found = set(in_types)
+        for op in self._body:
+            found |= {s for e in exprs(op) for s in e.free_symbols}
+            found |= {s for v in results(op) for s in type_symbols(v.type)}
+            for name in callees(op):
+                found |= set(self._subject.analyses.functions[name].captures)
+        self._wanted_symbols = found - own
+
+    def _known_symbols(self, step: Step[Any]) -> dict[str, bool | int | float]:
+        return {name: value for name, value in step.symbols.items() if name in self._wanted_symbols}
+
+    # --- the program
+
+    def artifact(self) -> Artifact:
+        """The piece; raises DebugError WIR960 where its ops have not run."""
+        if self._snapshot is None or self._results is None:
+            raise DebugError(
+                "WIR960",
+                f"@{self._function.name} ran {self._calls} times, and its ops {self._wanted.first}..{self._wanted.last} "
+                f"did not run to the end in call {self._wanted.call}",
+            )
+        program = self._program(self._snapshot, self._results)
+        data = _needed_data(program, self._subject.artifact.constants, {**self._snapshot.data, **self._state})
+        bare = bare_artifact(program, data)
+        kernels = set(map(content_hash, program.kernels))
+        source = self._subject.artifact
+        made = replace(
+            source,
+            program=program,
+            constants=data,
+            signature=bare.signature,
+            binaries=tuple(b for b in source.binaries if b.kernel in kernels),
+            metadata={**source.metadata, "piece": json.dumps(self._note())},
+            tuning={},
+        )
+        verify(made)
+        return made
+
+    def _note(self) -> Mapping[str, object]:
+        wanted = self._wanted
+        return {"function": self._function.name, "ops": [wanted.first, wanted.last], "call": wanted.call}
+
+    def _program(self, snapshot: Snapshot, returned: Sequence[Arg]) -> Program:
+        program = self._subject.program
+        defines: list[Op] = [ops.Define(symbol=n, expr=_literal(v)) for n, v in self._symbols.items()]
+        working = [op for op in self._body if not isinstance(op, ops.Return)]
+        body = [_with_numbers(op, snapshot.numbers) for op in working]
+        values = [_number_or(v, snapshot.numbers) for v in returned]
+        copies = self._without_slots(values)
+        main = Function(
+            name=program.main.name,
+            params=(),
+            body=(*defines, *snapshot.ops, *body, *copies, ops.Return(values=tuple(values))),
+        )
+        others = [f for f in program.functions if f.name != main.name]
+        whole = replace(
+            program, functions=(main, *others), constants=(*program.constants, *snapshot.constants)
+        )
+        pruned = without_unused_definitions(Analyses(whole))
+        used = {v for op in pruned.ops for v in operands(op)}
+        shared = {c.storage for c in pruned.constants if c.value in used and c.storage}
+        kept = tuple(c for c in pruned.constants if c.value in used or (c.storage in shared and c.storage))
+        return derive_frees(replace(pruned, constants=tuple(map(self._with_state, kept))))
+
+    def _with_state(self, constant: Constant) -> Constant:
+        """The constant with the hash of what it held in the run."""
+        data = self._state.get(constant.value.name)
+        return constant if data is None or constant.storage else replace(constant, data_hash=data.sha256())
+
+    def _without_slots(self, values: list[Arg]) -> list[Op]:
+        """Puts copies in place of tensors in slots, which cannot leave a function."""
+        aliasing = self._subject.analyses.aliasing(self._function)
+        names = {v.name for v in definitions(self._function)}
+        made: list[Op] = []
+        for number, value in enumerate(values):
+            if is_tensor(value) and any(r in aliasing.hosts for r in aliasing.roots.get(value, ())):
+                values[number], copying = dense_copy(value, f"{value.name}.out", ops.UNKNOWN, names)
+                made += copying
+        return made
+
+
+def _needed_data(
+    program: Program, stored: Mapping[str, TensorData], more: Mapping[str, TensorData]
+) -> dict[str, TensorData]:
+    """The data of a program's constants; what state held in the run replaces what was stored."""
+    found: dict[str, TensorData] = {}
+    for constant in program.constants:
+        name = constant.data_name
+        data = more.get(constant.value.name) if not constant.storage else None
+        data = data or stored.get(name) or more.get(name)
+        if data is not None:
+            found[name] = data
+    return found
+
+
+def _literal(number: bool | int | float) -> Expr:
+    if isinstance(number, bool):
+        return Bool(number)
+    return Int(number) if isinstance(number, int) else Float(number)
+
+
+def _number_or(arg: Arg, numbers: Mapping[Value, bool | int | float]) -> Arg:
+    return _literal(numbers[arg]) if isinstance(arg, Value) and arg in numbers else arg
+
+
+def _with_numbers(op: Op, numbers: Mapping[Value, bool | int | float]) -> Op:
+    """The op with scalar values as numbers; raises DebugError WIR961 where an expression reads one."""
+    used = [v for v in operands(op) if v in numbers]
+    if not used:
+        return op
+    inside = [v for e in exprs(op) for v in values_in(e, []) if v in numbers]
+    if inside:
+        raise DebugError(
+            "WIR961", f"an expression reads the scalar %{inside[0].name}", hint="begin after its `define`"
+        )
+    # cast: arguments take numbers where they take scalar values
+    return map_values(op, lambda v: cast(Value, _number_or(v, numbers)))

@@ -1,0 +1,78 @@
+"""A run as samples: what each op computed, kept on the host, with keys by which two runs are matched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.values import Value
+from wrapper_ir.text import print_op
+from wrapper_ir_tools.debugger.contents import Content, content_of
+from wrapper_ir_tools.debugger.events import Event, events
+from wrapper_ir_tools.debugger.products import computing_position
+from wrapper_ir_tools.debugger.subject import Subject
+
+__all__ = ["Sample", "samples"]
+
+Key = tuple[str, str, int]
+"""A function, the name of a value or symbol, and how often it was computed before in this run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One value after the op that computed it. `function` and `position` say which op, where the run is a program's."""
+
+    key: Key
+    content: Content
+    function: Function | None = None
+    position: int = -1
+    nodes: tuple[str, ...] = ()
+    """The nodes of the source graph that the value comes from, its own first."""
+
+    @property
+    def name(self) -> str:
+        """The value as text shows it."""
+        return self.key[1]
+
+    @property
+    def op_text(self) -> str:
+        """The op as text has it; empty where there is no program."""
+        return "" if self.function is None else print_op(self.function.body[self.position])
+
+
+def samples(subject: Subject) -> Iterator[Sample]:
+    """All samples of a run, in the order of its ops."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for event in events(subject.run(), subject.analyses):
+        yield from _samples_of(event, counts, subject)
+
+
+def _samples_of(event: Event[Any], counts: Counter[tuple[str, str]], subject: Subject) -> Iterator[Sample]:
+    function = event.function
+    nodes = subject.analyses.get_for(function, source_nodes)
+    own = event.op.prov.nodes
+    found = [
+        (f"%{v.name}", content_of(v, held, subject.machine), nodes.get(v, own))
+        for v, held in event.values.items()
+    ]
+    found += [(name, Content(number), own) for name, number in event.symbols.items()]
+    for name, content, origins in found:
+        count = counts[function.name, name]
+        counts[function.name, name] += 1
+        yield Sample(
+            key=(function.name, name, count),
+            content=content,
+            function=function,
+            position=computing_position(function, event.position),
+            nodes=origins,
+        )
+
+
+def source_nodes(function: Function, analyses: Analyses) -> Mapping[Value, tuple[str, ...]]:
+    """By value, the source nodes of the op that defines it: a kernel has those of all that it computes."""
+    return {v: op.prov.nodes for op in function.body if op.prov.nodes for v in results(op)}

@@ -1,0 +1,132 @@
+"""Programs whose streams run in another order that events allow, so that a race shows as a difference or an error.
+
+The interpreter runs ops one after the other. In another legal order, work of some streams waits until something forces it: an
+event that another stream or the host waits for, a copy to the host, a value that the host needs, the end of the function.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Iterator
+
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.atoms import item_values
+from wrapper_ir.ir.ops import Op, ViewMode
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir.ir.values import Value, device_of
+
+__all__ = ["StreamOrder", "other_stream_order"]
+
+_Timeline = tuple[Device, int]
+_Queued = (ops.Launch, ops.CallExtern, ops.Copy, ops.CollectiveStart)
+
+
+class StreamOrder(enum.Enum):
+    """Which streams run as late as they may: those beside the current one, or the current one."""
+
+    LATE = "late"
+    EARLY = "early"
+
+
+def other_stream_order(program: Program, order: StreamOrder) -> Program:
+    """The program with the ops of each function in another legal order; itself where it has one stream."""
+    return program.with_functions(f.with_body(_Reordering(f, order).body()) for f in program.functions)
+
+
+class _Reordering:
+    """One function: ops that wait, by timeline, and those that have been placed."""
+
+    def __init__(self, function: Function, order: StreamOrder) -> None:
+        self._ops = function.body
+        self._order = order
+        self._definers = {v: p for p, op in enumerate(function.body) for v in results(op)}
+        self._homes: dict[Value, _Timeline] = {}
+        """Where storages come from, and go back to."""
+        self._waiting: dict[_Timeline, deque[int]] = {}
+        self._timelines: dict[int, _Timeline] = {}
+        """Of ops that wait."""
+        self._placed: list[int] = []
+        self._done: set[int] = set()
+
+    def body(self) -> Iterator[Op]:
+        """The ops in their new order."""
+        for position, op in enumerate(self._ops):
+            timeline = self._timeline(op)
+            if isinstance(op, ops.Return):
+                for queue in list(self._waiting.values()):
+                    self._drain(queue)
+            if timeline is None or not self._is_late(timeline):
+                self._place(position)
+            else:
+                self._waiting.setdefault(timeline, deque()).append(position)
+                self._timelines[position] = timeline
+        return (self._ops[p] for p in self._placed)
+
+    def _is_late(self, timeline: _Timeline) -> bool:
+        return (timeline[1] != 0) is (self._order is StreamOrder.LATE)
+
+    def _timeline(self, op: Op) -> _Timeline | None:
+        """The queue that the op goes into; None for the host's own ops."""
+        if isinstance(op, ops.RecordEvent | ops.WaitEvent):
+            return (op.device, op.stream) if op.device.type != CPU.type else None
+        if isinstance(op, ops.Free):
+            return self._homes.get(op.storage) or self._current(op)
+        if isinstance(op, ops.Drop | ops.View | ops.Unpack):
+            return self._named_by(op)
+        device = self._device(op)
+        if device is None:
+            return None
+        if isinstance(op, ops.AllocStorage):
+            self._homes[op.result] = (device, op.stream)
+        return (device, op.stream) if isinstance(op, _Queued) else None
+
+    def _current(self, op: Op) -> _Timeline | None:
+        device = self._device(op)
+        return None if device is None else (device, 0)
+
+    def _device(self, op: Op) -> Device | None:
+        found = (device_of(v) for v in (*operands(op), *results(op)))
+        return next((d for d in found if d is not None and d.type != CPU.type), None)
+
+    def _named_by(self, op: ops.Drop | ops.View | ops.Unpack) -> _Timeline | None:
+        """An op that gives or ends a name follows the last waiting op that defines the name, or that uses one which ends."""
+        (value,) = operands(op)
+        ends = isinstance(op, ops.Drop) or (isinstance(op, ops.View) and op.mode is ViewMode.REUSE)
+        for position in reversed(self._timelines):
+            waiting = self._ops[position]
+            if value in results(waiting) or (ends and value in operands(waiting)):
+                return self._timelines[position]
+        return None
+
+    def _place(self, position: int) -> None:
+        """Puts an op next, after what it cannot do without."""
+        op = self._ops[position]
+        for value in operands(op):
+            definer = self._definers.get(value)
+            if definer is not None and definer not in self._done:
+                self._drain(self._waiting[self._timelines[definer]], definer)
+        device = self._device(op)
+        if device is not None and self._waits(op):
+            stream = op.stream if isinstance(op, ops.Copy) else 0
+            self._drain(self._waiting.get((device, stream), deque()))
+        self._timelines.pop(position, None)
+        self._done.add(position)
+        self._placed.append(position)
+
+    def _waits(self, op: Op) -> bool:
+        """Whether the host reads what a stream has made."""
+        if isinstance(op, ops.Define):
+            return bool(item_values(op.expr))
+        if isinstance(op, ops.Copy):
+            return op.dst.type.device.type == CPU.type and not op.non_blocking
+        return isinstance(
+            op, ops.AssertFinite | ops.DebugValue | ops.Switch | ops.WhileLoop | ops.CallSubgraph
+        )
+
+    def _drain(self, queue: deque[int], last: int | None = None) -> None:
+        """Places waiting ops of a timeline, up to `last` or all."""
+        while queue and (last is None or queue[0] <= last):
+            self._place(queue.popleft())

@@ -1,0 +1,91 @@
+"""Which differences matter: those that reach another value, or a result."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import definitions, operands
+from wrapper_ir.ir.values import Value
+from wrapper_ir_tools.debugger.compare import Mismatch
+from wrapper_ir_tools.debugger.products import products
+from wrapper_ir_tools.debugger.samples import Sample
+from wrapper_ir_tools.debugger.subject import Subject
+
+__all__ = ["AGREES", "Suspects", "Verdict"]
+
+
+class _Agreement(enum.Enum):
+    """A value that agrees."""
+
+    AGREES = "agrees"
+
+
+AGREES = _Agreement.AGREES
+Verdict = _Agreement | Mismatch | None
+"""None: there is nothing to hold the value against."""
+
+
+@dataclass
+class _Suspect:
+    mismatch: Mismatch
+    function: Function
+    roots: set[Value] = field(default_factory=set)
+    """Storages that hold the value, or what was computed from it and could not be compared."""
+
+
+class Suspects:
+    """Values that differ, until an op that reads one shows whether that matters."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._suspects: list[_Suspect] = []
+
+    def add(self, sample: Sample, verdicts: Sequence[Verdict]) -> Mismatch | None:
+        """Takes up what one op computed; the first suspect, if that is confirmed now."""
+        function = sample.function
+        assert function is not None
+        read, written = self._roots(function, sample.position)
+        wrong = [v for v in verdicts if isinstance(v, Mismatch)]
+        for suspect in list(self._suspects):
+            if suspect.function is not function:
+                continue
+            if suspect.roots & read:
+                if wrong:
+                    return suspect.mismatch
+                if any(v is AGREES for v in verdicts):
+                    self._suspects.remove(suspect)
+                else:
+                    suspect.roots |= written
+            else:
+                suspect.roots -= written
+        values = {f"%{v.name}": v for v in definitions(function)} if wrong else {}
+        for mismatch in wrong:
+            value = values.get(mismatch.first.name)
+            roots = set() if value is None else set(self._root(function, value))
+            self._suspects.append(_Suspect(mismatch, function, roots))
+        return None
+
+    def at_end(self) -> Mismatch | None:
+        """The first suspect that a function returns."""
+        for suspect in self._suspects:
+            returned = {
+                r for v in operands(suspect.function.body[-1]) for r in self._root(suspect.function, v)
+            }
+            if suspect.roots & returned:
+                return suspect.mismatch
+        return None
+
+    def _roots(self, function: Function, position: int) -> tuple[set[Value], set[Value]]:
+        reads = self._subject.analyses.aliasing(function).effects[position].reads
+        read = {r for v in reads for r in self._root(function, v)}
+        return read, {r for v in self._written(function, position) for r in self._root(function, v)}
+
+    def _written(self, function: Function, position: int) -> tuple[Value, ...]:
+        return products(function, position, self._subject.analyses)
+
+    def _root(self, function: Function, value: Value) -> tuple[Value, ...]:
+        return self._subject.analyses.aliasing(function).roots.get(value, NO_ROOTS)

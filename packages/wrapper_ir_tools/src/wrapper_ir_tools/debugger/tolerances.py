@@ -1,0 +1,113 @@
+"""How far two contents may be apart, by element type."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from wrapper_ir.ir.types import DType
+from wrapper_ir_runtime.tensor_text import TensorView, decode
+from wrapper_ir_tools.debugger.contents import Content
+
+__all__ = ["TOLERANCES", "Difference", "Tolerance", "compare_contents"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Elements a and b agree where `|a - b| <= absolute + relative * |b|`; NaN agrees with NaN."""
+
+    relative: float
+    absolute: float
+
+
+Number = bool | int | float | complex
+EXACT = Tolerance(0.0, 0.0)
+TOLERANCES: dict[DType, Tolerance] = {
+    DType.F64: Tolerance(1e-7, 1e-9),
+    DType.F32: Tolerance(1e-4, 1e-5),
+    DType.F16: Tolerance(1e-2, 1e-3),
+    DType.BF16: Tolerance(5e-2, 1e-2),
+    DType.F8E4M3FN: Tolerance(0.25, 0.125),
+    DType.F8E4M3FNUZ: Tolerance(0.25, 0.125),
+    DType.F8E5M2: Tolerance(0.5, 0.25),
+    DType.F8E5M2FNUZ: Tolerance(0.5, 0.25),
+    DType.C32: Tolerance(1e-2, 1e-3),
+    DType.C64: Tolerance(1e-4, 1e-5),
+    DType.C128: Tolerance(1e-7, 1e-9),
+}
+"""Of other types, elements have to be equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Where two contents differ: `count` elements of `total`, the first at `index` (row-major), the largest distance."""
+
+    text: str
+    count: int = 0
+    total: int = 0
+    index: tuple[int, ...] = ()
+    largest: float = 0.0
+
+
+def compare_contents(a: Content, b: Content, given: Tolerance | None = None) -> Difference | None:
+    """What is different, or None; `given` replaces the tolerances of floating-point and complex types."""
+    one, other = a.held, b.held
+    if not isinstance(one, TensorView) or not isinstance(other, TensorView):
+        return _compare_numbers(a, b, given)
+    if (one.dtype, one.sizes) != (other.dtype, other.sizes):
+        return Difference(text=f"{a.kind} against {b.kind}")
+    if one.data == other.data:
+        return None
+    tolerance = TOLERANCES.get(one.dtype, EXACT)
+    if given is not None and tolerance is not EXACT:
+        tolerance = given
+    return _compare_elements(one, other, tolerance)
+
+
+def _compare_numbers(a: Content, b: Content, given: Tolerance | None) -> Difference | None:
+    one, other = a.held, b.held
+    if isinstance(one, TensorView) or isinstance(other, TensorView):
+        return Difference(text=f"{a.kind} against {b.kind}")
+    inexact = isinstance(one, float) or isinstance(other, float)
+    tolerance = (given or TOLERANCES[DType.F64]) if inexact else EXACT
+    if _agree(one, other, tolerance):
+        return None
+    return Difference(text=f"{one} against {other}", count=1, total=1, largest=abs(float(one) - float(other)))
+
+
+def _agree(a: Number, b: Number, tolerance: Tolerance) -> bool:
+    if a == b:
+        return True
+    distance = abs(a - b)
+    if distance <= tolerance.absolute + tolerance.relative * abs(b):
+        return math.isfinite(distance)  # with an infinite b, the bound is infinite
+    return a != a and b != b
+
+
+def _compare_elements(a: TensorView, b: TensorView, tolerance: Tolerance) -> Difference | None:
+    pairs = zip(decode(a.data, a.dtype), decode(b.data, b.dtype), strict=True)
+    wrong = [(i, x, y) for i, (x, y) in enumerate(pairs) if x != y and not _agree(x, y, tolerance)]
+    if not wrong:
+        return None
+    first, x, y = wrong[0]
+    index = _index(first, a.sizes)
+    distances = [abs(p - q) for _, p, q in wrong]
+    largest = max((d for d in distances if not math.isnan(d)), default=math.nan)
+    total = math.prod(a.sizes)
+    return Difference(
+        text=f"{len(wrong)} of {total} elements, the first at {list(index)}: {x:.6g} against {y:.6g}, "
+        + ("" if math.isnan(largest) else f"at most {largest:.3g} apart ")
+        + f"(allowed: {tolerance.absolute:g} + {tolerance.relative:g}*|b|)",
+        count=len(wrong),
+        total=total,
+        index=index,
+        largest=largest,
+    )
+
+
+def _index(position: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    found: list[int] = []
+    for size in reversed(sizes):
+        position, rest = divmod(position, size)
+        found.append(rest)
+    return tuple(reversed(found))

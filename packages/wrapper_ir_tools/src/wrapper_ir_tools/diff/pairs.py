@@ -1,0 +1,98 @@
+"""The lines of a part of two programs, line beside line."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from wrapper_ir_tools.diff.parts import NAME, VALUE, ProgramPart
+
+__all__ = ["LinePair", "pair_lines"]
+
+_PARAM = re.compile(rf"({NAME}): ")
+_RESULTS = re.compile(rf"(?:^  |; )({NAME}(?:, {NAME})*) = ")
+"""The results of each op in a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinePair:
+    """Two lines beside each other, by their numbers from 0; -1 on the side that has none."""
+
+    old: int
+    new: int
+    same: bool
+
+
+def pair_lines(part: ProgramPart, *, names: bool = False) -> tuple[LinePair, ...]:
+    """All lines of both sides in order; those of a block that differs stand beside each other where they begin with the same word.
+
+    Lines of a function are matched with each value identified by the text of the line that defines it, and are the same where
+    those lines stand beside each other: what the new program defines in between makes no line after it differ. With `names`,
+    values are the same where their names are.
+    """
+    if names or part.kind != "func":
+        return tuple(_matched(part.old, part.new))
+    labels: dict[tuple[str, int], str] = {}
+    old, new = (_with_labels(lines, labels) for lines in (part.old, part.new))
+    return tuple(_by_definition(part, _matched(old, new)))
+
+
+def _matched(old: Sequence[str], new: Sequence[str]) -> Iterator[LinePair]:
+    for tag, i, i_end, j, j_end in _blocks(old, new):
+        if tag == "equal":
+            yield from (LinePair(i + n, j + n, True) for n in range(i_end - i))
+            continue
+        for kind, k, k_end, m, m_end in _blocks(_words(old[i:i_end]), _words(new[j:j_end])):
+            if kind == "equal":
+                yield from (LinePair(i + k + n, j + m + n, False) for n in range(k_end - k))
+            else:
+                yield from (LinePair(i + n, -1, False) for n in range(k, k_end))
+                yield from (LinePair(-1, j + n, False) for n in range(m, m_end))
+
+
+def _blocks(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    return difflib.SequenceMatcher(None, old, new).get_opcodes()
+
+
+def _words(lines: Sequence[str]) -> list[str]:
+    """The first word of each line, results left out: what op it is."""
+    return [_RESULTS.sub("  ", line).split(maxsplit=1)[0] if line.strip() else "" for line in lines]
+
+
+def _with_labels(lines: Sequence[str], labels: dict[tuple[str, int], str]) -> list[str]:
+    """The lines with a label in place of each value that they define: one for each text of a definition, its own values left
+    out, and each of its results. Constants stay."""
+    inside = {name: "%" for line in lines for name in _defined(line)}
+    found: dict[str, str] = {}
+    for line in lines:
+        for number, name in enumerate(_defined(line)):
+            text = VALUE.sub(lambda m: inside.get(m[0], m[0]), line)
+            found[name] = labels.setdefault((text, number), f"%{len(labels)}")
+    return [VALUE.sub(lambda m: found.get(m[0], m[0]), line) for line in lines]
+
+
+def _by_definition(part: ProgramPart, pairs: Iterable[LinePair]) -> Iterator[LinePair]:
+    """The pairs, of which those are the same whose values are, too."""
+    inside = {name for line in part.old for name in _defined(line)}
+    known: dict[str, str] = {}
+    """The value of the new program for each of the old one."""
+    for pair in pairs:
+        if pair.old < 0 or pair.new < 0:
+            yield pair
+            continue
+        old, new = part.old[pair.old], part.new[pair.new]
+        known.update(zip(_defined(old), _defined(new), strict=False))
+        values = zip(VALUE.findall(old), VALUE.findall(new), strict=False)
+        alike = VALUE.sub("%", old) == VALUE.sub("%", new)
+        yield replace(
+            pair, same=alike and all(known.get(a, "" if a in inside else a) == b for a, b in values)
+        )
+
+
+def _defined(line: str) -> list[str]:
+    """The values that a line of a function defines: those before a `=`, or the parameters of the header."""
+    if line.startswith(("func ", "    %")):
+        return _PARAM.findall(line)
+    return [v for found in _RESULTS.finditer(line) for v in VALUE.findall(found[1])]

@@ -1,0 +1,116 @@
+"""What two programs are compared by: their declarations, the kernels that differ, and their functions, as lines.
+
+Names of values do not matter: values are renamed by position, so that a program that differs in names only has no difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+
+from wrapper_ir.ir.kernels import KernelDef
+from wrapper_ir.ir.ops import UNKNOWN, Op
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import map_values, results
+from wrapper_ir.ir.values import Value
+from wrapper_ir.json.kernel_hash import content_hash
+from wrapper_ir.support.quoting import value_name
+from wrapper_ir.text import print_lines, print_program
+from wrapper_ir.text.ops import op_text
+from wrapper_ir.text.printer import type_printer
+
+__all__ = ["NAME", "VALUE", "ProgramPart", "program_parts"]
+
+NAME = r'%(?:"(?:[^"\\]|\\.)*"|[\w.]+)'
+VALUE = re.compile(NAME)
+"""A value in the text form."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProgramPart:
+    """A part of two programs, as lines to compare; a side that lacks it has none. `kind` is `declarations`, `kernel` or
+    `func`, whose lines are as many as `print_lines` gives."""
+
+    kind: str
+    name: str
+    old: list[str]
+    new: list[str]
+
+
+def program_parts(old: Program, new: Program, *, names: bool = False) -> Iterator[ProgramPart]:
+    """The declarations and kernels where they differ, and all functions."""
+    before, after = _declaration_lines(old), _declaration_lines(new)
+    if before != after:
+        yield ProgramPart("declarations", "", before, after)
+    for name, sides in _changed_kernels(old, new).items():
+        yield ProgramPart("kernel", name, *sides)
+    left, right = ({f.name: f for f in program.functions} for program in (old, new))
+    for name in dict.fromkeys((*left, *right)):
+        yield ProgramPart(
+            "func", name, _lines(left.get(name), old, names), _lines(right.get(name), new, names)
+        )
+
+
+def _lines(function: Function | None, program: Program, names: bool) -> list[str]:
+    """The lines of a function, with values named by position, unless `names`."""
+    if function is None:
+        return []
+    lines = print_lines(function, program)
+    if names:
+        return [line.text for line in lines]
+    renamed, types = _by_position(function, program), type_printer(program)
+    params = {
+        f"%{value_name(a.value.name)}": f"%{value_name(b.value.name)}"
+        for a, b in zip(function.params, renamed.params, strict=True)
+    }
+    found = []
+    for line in lines:
+        ops = [op_text(op, types) for op in renamed.body[line.first : line.stop]]
+        found.append(f"  {'; '.join(ops)}" if ops else VALUE.sub(lambda m: params.get(m[0], m[0]), line.text))
+    return found
+
+
+def _declaration_lines(program: Program) -> list[str]:
+    """Version, target, symbols, constants and operators as text."""
+    externs = tuple(sorted(program.externs, key=lambda e: e.name))
+    return print_program(dataclasses.replace(program, externs=externs, kernels=(), functions=())).splitlines()
+
+
+def _changed_kernels(old: Program, new: Program) -> dict[str, tuple[list[str], list[str]]]:
+    """The definitions, as lines, of the kernels that differ in more than their names; no lines on the side that lacks one."""
+    before: Mapping[str, KernelDef] = {k.name: k for k in old.kernels}
+    after: Mapping[str, KernelDef] = {k.name: k for k in new.kernels}
+    found = {}
+    for name in dict.fromkeys((*before, *after)):
+        a, b = before.get(name), after.get(name)
+        if a is None or b is None or content_hash(a) != content_hash(b):
+            found[name] = _kernel_lines(a, old), _kernel_lines(b, new)
+    return found
+
+
+def _kernel_lines(kernel: KernelDef | None, program: Program) -> list[str]:
+    """The kernel's definition as text."""
+    if kernel is None:
+        return []
+    alone = Program(target=program.target, kernels=(kernel,), functions=())
+    return print_program(alone).splitlines()[2:]
+
+
+def _by_position(function: Function, program: Program) -> Function:
+    """The function with values named by position, and without provenance."""
+    table: dict[Value, Value] = {c.value: c.value for c in program.constants}
+
+    def define(value: Value) -> Value:
+        return table.setdefault(value, Value(f"v{len(table)}", value.type))
+
+    def use(value: Value) -> Value:
+        return table.get(value, value)
+
+    params = tuple(dataclasses.replace(p, value=define(p.value)) for p in function.params)
+    body: list[Op] = []
+    for op in function.body:
+        for value in results(op):
+            define(value)
+        body.append(dataclasses.replace(map_values(op, use, use), prov=UNKNOWN))
+    return dataclasses.replace(function, params=params, body=tuple(body))

@@ -1,0 +1,95 @@
+"""Why kernels and operators are what they are: what there was to choose from, who chose, and the times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.artifact.choices import CHOICES, Candidate, Choice, read_choices
+from wrapper_ir.ir.kernels import KernelDef, MultiKernel, OperatorKernel, TritonConfig, TritonKernel
+from wrapper_ir_tools.explain.model import ExplainedKernel, ExplainedOp
+
+__all__ = ["choices_of"]
+
+
+def choices_of(
+    artifact: Artifact, explained: Sequence[ExplainedOp], kernels: Sequence[ExplainedKernel]
+) -> Iterator[Choice]:
+    """Choices that were recorded, then those that the program leaves open, then why the other kernels and operators are
+    what they are."""
+    launches = {k.name: k.ops for k in kernels}
+    calls: dict[str, list[int]] = {}
+    for op in explained:
+        if op.extern:
+            calls.setdefault(op.extern, []).append(op.index)
+    told: set[str] = set()
+    for item in read_choices(artifact.extensions.get(CHOICES, "")):
+        names = [n for n in item["kernels"] if isinstance(n, str)]
+        told.update(names)
+        ops = tuple(sorted({i for n in names for i in (*launches.get(n, ()), *calls.get(n, ()))}))
+        yield Choice(
+            subject=item["subject"],
+            why=item["why"],
+            ops=ops,
+            candidates=tuple(_candidate(c) for c in item["candidates"] if isinstance(c, dict)),
+        )
+    for kernel in artifact.program.kernels:
+        if kernel.name not in told:
+            yield from _of_kernel(kernel, launches.get(kernel.name, ()))
+    for name, at in calls.items():
+        if name not in told:
+            yield Choice(
+                subject=name, why="an operator of a library: no other way was offered", ops=tuple(at)
+            )
+
+
+def _of_kernel(kernel: KernelDef, ops: tuple[int, ...]) -> Iterator[Choice]:
+    match kernel:
+        case MultiKernel():
+            yield Choice(
+                subject=f"@{kernel.name}",
+                why=f"open: one of these is chosen by {kernel.choice.value} when the program is tuned or runs",
+                ops=ops,
+                candidates=tuple(Candidate(name=f"@{v.kernel}") for v in kernel.variants),
+            )
+        case TritonKernel(configs=configs) if len(configs) > 1:
+            yield Choice(
+                subject=f"@{kernel.name}",
+                why=f"open: one of {len(configs)} configs of {_heuristic(kernel)} is taken when it is tuned, else the first",
+                ops=ops,
+                candidates=tuple(Candidate(name=_config(c), chosen=i == 0) for i, c in enumerate(configs)),
+            )
+        case TritonKernel(configs=(one,)):
+            yield Choice(
+                subject=f"@{kernel.name}",
+                why=f"the only config of {_heuristic(kernel)}",
+                ops=ops,
+                candidates=(Candidate(name=_config(one), chosen=True),),
+            )
+        case OperatorKernel():
+            yield Choice(subject=f"@{kernel.name}", why="an operator in place of a kernel", ops=ops)
+        case _:
+            yield Choice(
+                subject=f"@{kernel.name}",
+                why=f"the {kernel.kind} kernel that was generated for these ops",
+                ops=ops,
+            )
+
+
+def _heuristic(kernel: TritonKernel) -> str:
+    return f"the heuristic {kernel.heuristic}" if kernel.heuristic else "its definition"
+
+
+def _config(config: TritonConfig) -> str:
+    meta = [f"{name}={value}" for name, value in config.meta]
+    return " ".join([*meta, f"warps={config.num_warps}", f"stages={config.num_stages}"])
+
+
+def _candidate(item: Mapping[str, object]) -> Candidate:
+    time = item.get("microseconds")
+    return Candidate(
+        name=str(item.get("name", "")),
+        microseconds=float(time) if isinstance(time, int | float) else None,
+        chosen=item.get("chosen") is True,
+        detail=str(item.get("detail", "")),
+    )

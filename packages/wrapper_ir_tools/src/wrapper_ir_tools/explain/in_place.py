@@ -1,0 +1,136 @@
+"""Why the result of a launch or an operator has memory of its own, in place of an argument's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.kernels import Access, KernelParam
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import operands
+from wrapper_ir.ir.types import StorageType
+from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir_tools.explain.model import InPlace
+
+__all__ = ["in_place_of_function"]
+
+_NAMING = (ops.AllocStorage, ops.Slot, ops.View, ops.Free, ops.Drop)
+"""Ops that do no more with a tensor than name or end it."""
+_SHOWN = 3
+
+
+class _Argument(NamedTuple):
+    """A tensor that a launch or call is given, with the kernel's parameter or the operator's."""
+
+    name: str
+    value: Value
+    access: Access
+    may_alias: tuple[str, ...] = ()
+
+
+def in_place_of_function(function: Function, analyses: Analyses, first: int) -> Iterator[InPlace]:
+    """For each tensor that an op of the function fills; `first` is the index of the function's first op."""
+    yield from _InPlace(function, analyses, first).found()
+
+
+class _InPlace:
+    def __init__(self, function: Function, analyses: Analyses, first: int) -> None:
+        self.function, self.analyses, self.first = function, analyses, first
+        aliasing = analyses.aliasing(function)
+        self.roots: Mapping[Value, tuple[Value, ...]] = aliasing.roots
+        self.owned = aliasing.owned
+        self.constants = analyses.constant_values
+        self.params = {p.value for p in function.params}
+        self.makers: dict[Value, ops.View] = {
+            op.result: op for op in function.body if isinstance(op, ops.View)
+        }
+        self.slots = {op.result: op for op in function.body if isinstance(op, ops.Slot)}
+        self.users: dict[Value, list[int]] = {}
+        for at, op in enumerate(function.body):
+            if not isinstance(op, _NAMING):
+                for value in dict.fromkeys(operands(op)):
+                    for root in self.roots.get(value, NO_ROOTS):
+                        self.users.setdefault(root, []).append(at)
+
+    def found(self) -> Iterator[InPlace]:
+        """In the order of ops."""
+        for position, op in enumerate(self.function.body):
+            given = list(self._arguments(op))
+            for written in given:
+                if written.access.writes:
+                    yield from self._explained(position, op, written, given)
+
+    def _arguments(self, op: ops.Op) -> Iterator[_Argument]:
+        if isinstance(op, ops.Launch):
+            kernel = self.analyses.kernels.get(op.kernel)
+            params: tuple[KernelParam, ...] = () if kernel is None else kernel.params
+            for param, arg in zip(params, op.args):
+                if is_tensor(arg):
+                    yield _Argument(param.name, arg, param.access, param.may_alias)
+        elif isinstance(op, ops.CallExtern):
+            written = set(op.effects(self.analyses).writes)
+            for value in dict.fromkeys(v for v in operands(op) if is_tensor(v)):
+                yield _Argument(value.name, value, Access.WRITE if value in written else Access.READ)
+
+    def _explained(
+        self, position: int, op: ops.Op, written: _Argument, given: list[_Argument]
+    ) -> Iterator[InPlace]:
+        over = self._taken_over(written.value)
+        if over:
+            yield InPlace(op=self.first + position, result=written.value.name, reused=over)
+            return
+        root = self._root(written.value)
+        if (
+            written.access is not Access.WRITE
+            or root is None
+            or self.users.get(root, [position])[0] != position
+        ):
+            return  # what is there already is updated
+        others = [a for a in given if a.access is Access.READ and self._same_bytes(a.value, written.value)]
+        reasons = [f"%{a.value.name}: {self._against(position, op, written, a)}" for a in others]
+        yield InPlace(
+            op=self.first + position,
+            result=written.value.name,
+            reasons=tuple(dict.fromkeys(reasons)) or ("no argument has as many bytes",),
+        )
+
+    def _taken_over(self, value: Value) -> str:
+        """The tensor whose memory this one took over; '' for none."""
+        while value in self.makers:
+            view = self.makers[value]
+            if view.mode is ops.ViewMode.REUSE:
+                return view.source.name
+            value = view.source
+        return ""
+
+    def _root(self, value: Value) -> Value | None:
+        found = self.roots.get(value, NO_ROOTS)
+        return found[0] if len(found) == 1 else None
+
+    def _same_bytes(self, a: Value, b: Value) -> bool:
+        return is_tensor(a) and is_tensor(b) and extent_bytes(a.type) == extent_bytes(b.type)
+
+    def _against(self, position: int, op: ops.Op, written: _Argument, read: _Argument) -> str:
+        """The first reason against writing the result over this argument."""
+        if isinstance(op, ops.CallExtern):
+            return f"operator {op.target} may read it after it has begun to write"
+        if written.name not in read.may_alias and read.name not in written.may_alias:
+            return f"the kernel reads {read.name} at other indices than it writes {written.name}, or does not say"
+        root = self._root(read.value)
+        if root is None:
+            return "which memory it lies in is known at run time only"
+        if root in self.constants:
+            return "it is a constant"
+        if root in self.params and root not in self.owned:
+            return "it is the caller's"
+        later = [self.first + at for at in self.users.get(root, ()) if at > position]
+        if later:
+            more = f" and {len(later) - _SHOWN} more" if len(later) > _SHOWN else ""
+            return f"still used by op {', '.join(map(str, later[:_SHOWN]))}{more}"
+        if isinstance(root.type, StorageType) and root in self.slots:
+            return "both are slots of a memory plan, which shares their bytes where that is possible"
+        return "nothing: `wir opt --pass reuse-in-place` writes it there, unless address or stream differ"

@@ -1,0 +1,214 @@
+"""Explains a program: its ops with their source lines, its kernels, and what emitters write for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.artifact.sources import source_texts
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.kernels import MultiKernel, source_of
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import callees, results
+from wrapper_ir.plugins.emitted import EmittedText, LineOrigin
+from wrapper_ir.support.collection import paused_collection
+from wrapper_ir.text import print_op
+from wrapper_ir_tools.explain.choices import choices_of
+from wrapper_ir_tools.explain.in_place import in_place_of_function
+from wrapper_ir_tools.explain.model import (
+    ExplainedFile,
+    ExplainedKernel,
+    ExplainedLine,
+    ExplainedOp,
+    Explanation,
+    InPlace,
+    Lead,
+)
+from wrapper_ir_tools.explain.sources import SourceOf, sources_of_function
+from wrapper_ir_tools.explain.splits import graph_splits
+
+__all__ = [
+    "ExplainOptions",
+    "explain_program",
+    "explained_file",
+    "program_sources",
+]
+
+_NOTHING: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """`name` of the program. `texts`: what emitters wrote, by the emitter's name. `saved`: the source lines of the tensors that a
+    forward graph saved, by the name of the parameter. `lacks`: what the caller could not find out, in words."""
+
+    name: str = "program"
+    texts: Mapping[str, Sequence[EmittedText]] = field(default_factory=dict)
+    saved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()
+
+
+@paused_collection()
+def explain_program(
+    artifact: Artifact, options: ExplainOptions | None = None, analyses: Analyses | None = None
+) -> Explanation:
+    """The explanation of a valid program. Imports neither torch nor an emitter: what these know comes in `options`."""
+    options = options or ExplainOptions()
+    program = artifact.program
+    explained = tuple(_ops(program, options.saved))
+    kernels = tuple(_kernels(program, explained))
+    files = tuple(
+        explained_file(emitter, text, explained, kernels)
+        for emitter, texts in options.texts.items()
+        for text in texts
+    )
+    analyses = Analyses.of(program, analyses)
+    return Explanation(
+        name=options.name,
+        ops=explained,
+        kernels=kernels,
+        files=files,
+        choices=tuple(choices_of(artifact, explained, kernels)),
+        in_place=tuple(_in_place(program, analyses)),
+        splits=tuple(graph_splits(analyses, explained)),
+        source_texts=source_texts(artifact),
+        lacks=options.lacks,
+    )
+
+
+def _in_place(program: Program, analyses: Analyses) -> Iterator[InPlace]:
+    first = 0
+    for function in program.functions:
+        yield from in_place_of_function(function, analyses, first)
+        first += len(function.body)
+
+
+def _ops(program: Program, saved: Mapping[str, tuple[str, ...]]) -> Iterator[ExplainedOp]:
+    found = program_sources(program, saved)
+    kernels = {k.name for k in program.kernels}
+    index = 0
+    for number, function in enumerate(program.functions):
+        for position in range(len(function.body)):
+            yield _op(index, (function, position), found[number][position], program, kernels)
+            index += 1
+
+
+def program_sources(program: Program, saved: Mapping[str, tuple[str, ...]]) -> list[list[SourceOf]]:
+    """The sources of all ops, function by function; callees are worked out before their callers."""
+    inside: dict[str, tuple[str, ...]] = {}
+    found: dict[int, list[SourceOf]] = {}
+    numbers = {f.name: i for i, f in reversed(list(enumerate(program.functions)))}
+
+    def visit(number: int, on_the_way: frozenset[int]) -> None:
+        function = program.functions[number]
+        for name in dict.fromkeys(n for op in function.body for n in callees(op)):
+            callee = numbers.get(name)
+            if callee is not None and callee not in found and callee not in on_the_way:
+                visit(callee, on_the_way | {callee})
+        own = sources_of_function(function, inside, saved if number == 0 else _NOTHING)
+        found[number] = own
+        inside[function.name] = tuple(
+            dict.fromkeys(s for one in own if one.lead is Lead.OWN for s in one.sources)
+        )
+
+    for number in range(len(program.functions)):
+        if number not in found:
+            visit(number, frozenset((number,)))
+    return [found[n] for n in range(len(program.functions))]
+
+
+def _op(
+    index: int, at: tuple[Function, int], source: SourceOf, program: Program, kernels: set[str]
+) -> ExplainedOp:
+    function, position = at
+    op = function.body[position]
+    launched = op.kernel if isinstance(op, ops.Launch) and op.kernel in kernels else ""
+    return ExplainedOp(
+        index=index,
+        function=function.name,
+        position=position,
+        kind=type(op).__name__,
+        text=print_op(op, program),
+        results=tuple(v.name for v in results(op)),
+        kernel=launched,
+        extern=op.target if isinstance(op, ops.CallExtern | ops.CollectiveStart) else "",
+        nodes=op.prov.nodes,
+        operators=op.prov.ops,
+        modules=op.prov.modules,
+        sources=source.sources,
+        lead=source.lead,
+        reason=source.reason,
+    )
+
+
+def _kernels(program: Program, explained: Sequence[ExplainedOp]) -> Iterator[ExplainedKernel]:
+    launches: dict[str, list[ExplainedOp]] = {}
+    for op in explained:
+        if op.kernel and op.kind == "Launch":
+            launches.setdefault(op.kernel, []).append(op)
+    for kernel in program.kernels:  # what a multi-kernel may run is launched by its launches
+        if isinstance(kernel, MultiKernel):
+            for variant in kernel.variants:
+                launches.setdefault(variant.kernel, []).extend(launches.get(kernel.name, ()))
+    for kernel in program.kernels:
+        found = launches.get(kernel.name, [])
+        source = source_of(kernel)
+        yield ExplainedKernel(
+            name=kernel.name,
+            kind=kernel.kind,
+            ops=tuple(op.index for op in found),
+            sources=_joined(op.sources for op in found),
+            nodes=_joined(op.nodes for op in found),
+            source=source,
+            language=kernel.kind if source else "",
+        )
+
+
+def _joined(texts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for group in texts for text in group))
+
+
+def explained_file(
+    emitter: str, text: EmittedText, explained: Sequence[ExplainedOp], kernels: Sequence[ExplainedKernel]
+) -> ExplainedFile:
+    """A file that an emitter wrote, its lines linked to ops and kernels."""
+    by_place = {(op.function, op.position): op for op in explained}
+    by_name = {k.name: k for k in kernels}
+    lines = text.text.removesuffix("\n").split("\n")
+    origins = (*text.origins, *(None,) * (len(lines) - len(text.origins)))
+    return ExplainedFile(
+        emitter=emitter,
+        name=text.name,
+        lines=tuple(
+            _line(number, line, origin, by_place, by_name)
+            for number, (line, origin) in enumerate(zip(lines, origins), 1)
+        ),
+    )
+
+
+def _line(
+    number: int,
+    text: str,
+    origin: LineOrigin | None,
+    by_place: Mapping[tuple[str, int], ExplainedOp],
+    by_name: Mapping[str, ExplainedKernel],
+) -> ExplainedLine:
+    if origin is None:
+        return ExplainedLine(number=number, text=text, is_code=False)
+    op = by_place.get((origin.function, origin.position))
+    if op is not None:
+        reason = "; ".join(filter(None, (origin.note, op.reason)))
+        return ExplainedLine(
+            number=number, text=text, op=op.index, kernel=op.kernel, sources=op.sources, reason=reason
+        )
+    kernel = by_name.get(origin.kernel)
+    return ExplainedLine(
+        number=number,
+        text=text,
+        kernel=origin.kernel,
+        sources=() if kernel is None else kernel.sources,
+        reason=origin.note,
+    )

@@ -1,0 +1,170 @@
+"""The source lines of each op of a function: its own, or those of the op that it serves.
+
+A frontend records source lines for what computes. Around that are ops without any: they allocate, view, check, free and
+return what others compute. Such an op serves the first op that uses its result; without a result, the op that made its
+operand; for an argument of the program, the first op that uses it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import callees, exprs, operands, results
+from wrapper_ir.ir.values import Value
+from wrapper_ir_tools.explain.model import Lead
+
+__all__ = ["SourceOf", "sources_of_function"]
+
+_Name = str | Value
+"""A symbol's name, or a value."""
+
+
+class SourceOf(NamedTuple):
+    """The source lines of an op, how they are known, and `reason`: that in words, where they are not its own."""
+
+    sources: tuple[str, ...]
+    lead: Lead
+    reason: str
+
+
+_VERBS: Mapping[type[ops.OpBase], str] = {
+    ops.AllocStorage: "memory of",
+    ops.Slot: "memory of",
+    ops.View: "a view of",
+    ops.EnsureAligned: "alignment of",
+    ops.Free: "end of",
+    ops.Drop: "end of",
+    ops.Return: "result",
+    ops.AssertLayout: "check of",
+    ops.AssertFinite: "check of",
+    ops.AssertExpr: "check of",
+    ops.Define: "value of",
+    ops.DebugValue: "debug value",
+    ops.Unpack: "parts of",
+    ops.Wait: "wait for",
+}
+
+
+def sources_of_function(
+    function: Function, called: Mapping[str, tuple[str, ...]], saved: Mapping[str, tuple[str, ...]]
+) -> list[SourceOf]:
+    """One item for each op. `called` has the source lines of the functions that it calls; `saved` those of the tensors that a
+    forward graph saved, by the name of the parameter."""
+    return _Sources(function, called, saved).found()
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """Positions of the ops that use and that make each value and symbol."""
+
+    users: dict[_Name, list[int]]
+    makers: dict[_Name, int]
+
+
+class _Sources:
+    def __init__(
+        self, function: Function, called: Mapping[str, tuple[str, ...]], saved: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        self.body = function.body
+        self.called, self.saved = called, saved
+        self.params = {p.value for p in function.params}
+        self.uses = _Uses({}, {})
+        for at, op in enumerate(self.body):
+            for name in _used(op):
+                self.uses.users.setdefault(name, []).append(at)
+            for name in _made(op):
+                self.uses.makers[name] = at
+        self.known: list[SourceOf] = []
+
+    def found(self) -> list[SourceOf]:
+        """In the order of ops: an op's operands are known before it."""
+        for at, op in enumerate(self.body):
+            self.known.append(self._of(at, op))
+        return self.known
+
+    def _of(self, at: int, op: ops.OpBase) -> SourceOf:
+        if op.prov.locations:
+            return SourceOf(op.prov.locations, Lead.OWN, "")
+        inside = tuple(dict.fromkeys(s for name in callees(op) for s in self.called.get(name, ())))
+        if inside:
+            return SourceOf(inside, Lead.VALUE, f"calls {', '.join(f'@{name}' for name in callees(op))}")
+        for name in (*_made(op), *_used(op)):
+            served = self._through(at, name)
+            if served is not None:
+                return served._replace(reason=f"{_verb(op)} {_shown(name)}, {served.reason}")
+        return SourceOf((), Lead.NONE, _why_none(op))
+
+    def _through(self, at: int, name: _Name) -> SourceOf | None:
+        """By way of a value or symbol: the op that made it, else the first that uses it."""
+        maker = self.uses.makers.get(name)
+        if maker is not None and maker < at and self.known[maker].sources:
+            made = self.known[maker]
+            return SourceOf(
+                made.sources, made.lead if made.lead is Lead.FORWARD else Lead.VALUE, f"from op {maker}"
+            )
+        if isinstance(name, Value) and name in self.params and self.saved.get(name.name):
+            return SourceOf(self.saved[name.name], Lead.FORWARD, "which the forward graph saved")
+        user = self._first_user(name)
+        if user is None:
+            return None
+        return SourceOf(self.body[user].prov.locations, Lead.VALUE, f"which op {user} is the first to use")
+
+    def _first_user(self, name: _Name) -> int | None:
+        """The first op with source lines of its own that uses `name`, or something made from it."""
+        waiting = list(self.uses.users.get(name, ()))
+        heapq.heapify(waiting)
+        seen: set[int] = set()
+        while waiting:
+            at = heapq.heappop(waiting)
+            if at in seen:
+                continue
+            seen.add(at)
+            op = self.body[at]
+            if op.prov.locations:
+                return at
+            for made in _made(op):
+                for user in self.uses.users.get(made, ()):
+                    heapq.heappush(waiting, user)
+        return None
+
+
+def _made(op: ops.OpBase) -> tuple[_Name, ...]:
+    return (*results(op), *((op.symbol,) if isinstance(op, ops.Define) else ()))
+
+
+def _used(op: ops.OpBase) -> Iterator[_Name]:
+    yield from operands(op)
+    yield from dict.fromkeys(s for e in exprs(op) for s in sorted(e.free_symbols))
+
+
+def _shown(name: _Name) -> str:
+    return f"%{name.name}" if isinstance(name, Value) else name
+
+
+def _verb(op: ops.OpBase) -> str:
+    return _VERBS.get(type(op), "work on")
+
+
+def _why_none(op: ops.OpBase) -> str:
+    """Why nothing leads to a source line."""
+    names: Iterable[str] = dict.fromkeys(_shown(n) for n in (*_made(op), *_used(op)))
+    shown = ", ".join([*names][:3])
+    match op:
+        case ops.Return(values=()):
+            return "returns nothing"
+        case ops.AssertLayout() | ops.AssertFinite() | ops.AssertExpr():
+            return f"check of {shown}, which no op with a source line uses"
+        case ops.Comment():
+            return "a comment"
+        case ops.Barrier() | ops.RecordEvent() | ops.WaitEvent() | ops.SyncEvent():
+            return "order between streams"
+        case ops.EnterProfile() | ops.EnterMemoryPool() | ops.ExitScope():
+            return "a scope around other ops"
+        case _:
+            pass
+    return f"{_verb(op)} {shown}: no source line was recorded" if shown else "no source line was recorded"

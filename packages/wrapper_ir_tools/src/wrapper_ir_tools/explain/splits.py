@@ -1,0 +1,38 @@
+"""Why parts of a program are not recorded as one CUDA graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.regions import RegionOptions, find_regions
+from wrapper_ir.ir.ops import Drop, Free
+from wrapper_ir.ir.structure import callees
+from wrapper_ir.ir.types import CPU
+from wrapper_ir_passes.cleanup.derive_frees import strip_frees
+from wrapper_ir_tools.explain.model import ExplainedOp, Split
+
+__all__ = ["graph_splits"]
+
+_NAME = re.compile(r"[%@][^\s:]+")
+
+
+def graph_splits(analyses: Analyses, explained: tuple[ExplainedOp, ...]) -> Iterator[Split]:
+    """One item for each reason; none for a program that works on the CPU alone, which has no such graphs."""
+    program = analyses.program
+    if program.target.device.type == CPU.type:
+        return
+    stripped = analyses.after(strip_frees(program))
+    body = program.main.body
+    positions = [at for at, op in enumerate(body) if not isinstance(op, Free | Drop)]
+    recorded = {f.name for f in program.functions if f.recordable}
+    main = [op for op in explained if op.function == program.main.name]
+    found: dict[str, list[int]] = {}
+    for split in find_regions(stripped, RegionOptions()).splits:
+        if recorded.isdisjoint(callees(body[positions[split.position]])):
+            found.setdefault(_NAME.sub("...", split.why), []).append(positions[split.position])
+    for why, at in found.items():
+        ops = tuple(main[p].index for p in at)
+        sources = tuple(dict.fromkeys(s for p in at for s in main[p].sources[:1]))
+        yield Split(what="cuda graph", why=why, ops=ops, sources=sources)

@@ -1,0 +1,258 @@
+"""The memory of a program as data: what each function holds, when, and what is held at the worst moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from wrapper_ir.analysis.aliasing import Aliasing
+from wrapper_ir.analysis.liveness import analyse_liveness
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.memory import callee_use, freed_at, held_outside, memory_use, temporaries
+from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, CallSubgraph, Op, Slot, Switch, WhileLoop
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import callees, results
+from wrapper_ir.ir.types import StorageType
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.collection import paused_collection
+from wrapper_ir.text import print_op
+from wrapper_ir_passes.planner import Buffer, pack
+from wrapper_ir_tools.report.savings import Saving, savings_of
+
+__all__ = ["FunctionMemory", "HeldStorage", "MemoryReport", "Moment", "memory_report"]
+
+
+_INSIDE = ("call", "slot")
+"""Kinds whose bytes are told by what is inside them, or what they are inside of."""
+_Call = CallSubgraph | Switch | WhileLoop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldStorage:
+    """Bytes that a function holds, from the op at `begin` up to before the one at `end`.
+
+    `kind` is `allocation`, `workspace`, `pool`, `slot` (inside `pool`, whose bytes count), `result` (an operator allocates it),
+    `call` (what the callee holds while a call runs, its results included), `trip` (results of a loop's trip before) or `temporary`
+    (an operator allocates it and gives it back). `address`
+    is a place in one memory that all of them would fit into, which reports draw; a slot's follows from its pool's, and is the
+    place in it where the pool is a parameter: the caller holds it. `op`, `source` and `modules` are of the op that fills it first.
+    """
+
+    name: str
+    kind: str
+    bytes: int
+    begin: int
+    end: int
+    address: int
+    alignment: int = 1
+    pool: str = ""
+    op: str = ""
+    source: str = ""
+    modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionMemory:
+    """One call of a function: bytes held while each op runs, and what they are. `peak_op` is the worst op."""
+
+    name: str
+    held: tuple[int, ...]
+    peak_op: int
+    storages: tuple[HeldStorage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """An op of a function that runs at the worst moment; `held` are the names of the storages that the function holds then."""
+
+    function: str
+    op_index: int
+    op: str
+    source: str
+    held: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryReport:
+    """Memory of one call of a program under hints, in bytes; constants and arguments are told apart and in no other number.
+
+    `held_peak` is the most that is held at once, `live` what these storages need in this order of ops, `bound` what any plan of
+    this order holds at least (see `MemoryUse`). `allocations` are the storages that the program itself allocates, of all its
+    functions. `peak` is the worst moment: an op of main, and where that is a call, the op inside, and so on. `savings` are
+    about the moment at which most is live.
+    """
+
+    held_peak: int
+    live: int
+    bound: int
+    allocated: int
+    allocations: int
+    constants: int
+    arguments: int
+    assumed: tuple[str, ...]
+    peak: tuple[Moment, ...]
+    functions: tuple[FunctionMemory, ...]
+    savings: tuple[Saving, ...]
+
+    def held_at_peak(self) -> Iterator[tuple[Moment, HeldStorage]]:
+        """What is held at the worst moment, the largest first; slots are in their pools, callees' bytes one by one."""
+        functions = {f.name: {s.name: s for s in f.storages} for f in self.functions}
+        found = [(m, functions[m.function][name]) for m in self.peak for name in m.held]
+        yield from sorted(
+            ((m, s) for m, s in found if s.kind not in _INSIDE), key=lambda pair: -pair[1].bytes
+        )
+
+
+@paused_collection()
+def memory_report(program: Program, hints: Mapping[str, int] | None = None) -> MemoryReport:
+    """The memory of a valid program; `hints` gives symbols values, before those of their declarations.
+
+    Raises ExpressionError where a size has no value under the hints (a division by zero).
+    """
+    analyses, sizes = Analyses(program), Sizes(program, hints)
+    use = memory_use(program.main, analyses, sizes)
+    functions = {f.name: _Function(f, analyses, sizes).memory() for f in program.functions}
+    return MemoryReport(
+        held_peak=use.peak,
+        live=use.live,
+        bound=use.bound,
+        allocated=use.allocated,
+        allocations=sum(isinstance(op, AllocStorage) for op in program.ops),
+        constants=sum(sizes.bytes_of(c.value) for c in program.constants),
+        arguments=sum(sizes.bytes_of(p.value) for p in program.main.params),
+        assumed=tuple(sorted(sizes.assumed)),
+        peak=tuple(_moments(program.main, functions, analyses, sizes)),
+        functions=tuple(functions.values()),
+        savings=savings_of(program.main, analyses, sizes),
+    )
+
+
+def _moments(
+    function: Function, memory: Mapping[str, FunctionMemory], analyses: Analyses, sizes: Sizes
+) -> Iterator[Moment]:
+    while True:
+        found = memory[function.name]
+        op = function.body[found.peak_op]
+        yield Moment(
+            function=function.name,
+            op_index=found.peak_op,
+            op=print_op(op, analyses.program),
+            source=source_text(op),
+            held=tuple(s.name for s in found.storages if s.begin <= found.peak_op < s.end),
+        )
+        if not isinstance(op, _Call):
+            return
+        inside = [analyses.functions[n] for n in callees(op)]
+        function = max(inside, key=lambda f: max(memory[f.name].held))
+
+
+def source_text(op: Op) -> str:
+    """Where an op comes from, in words; empty where nothing says."""
+    return ", ".join((*op.prov.nodes, *op.prov.ops, *op.prov.locations))
+
+
+class _Function:
+    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
+        self.function, self.analyses, self.sizes = function, analyses, sizes
+        self.live = analyses.get_for(function, analyse_liveness)
+        self.aliasing: Aliasing = self.live.aliasing
+        self.filled = self._filled()
+
+    def memory(self) -> FunctionMemory:
+        """What the function holds, in order of begin."""
+        held = held_outside(self.function, self.analyses, self.sizes, frozenset())
+        found = sorted((*self._own(), *self._calls(), *self._temporaries()), key=lambda s: (s.begin, s.name))
+        buffers = [Buffer(s.name, s.begin, s.end, s.bytes) for s in found if s.kind != "slot"]
+        places = dict(pack(buffers))
+        placed = []
+        for storage in found:  # a pool begins before its slots
+            places[storage.name] = (
+                places.get(storage.pool, 0) + storage.address if storage.pool else places[storage.name]
+            )
+            placed.append(replace(storage, address=places[storage.name]))
+        return FunctionMemory(
+            name=self.function.name,
+            held=tuple(held),
+            peak_op=max(range(len(held)), key=held.__getitem__),
+            storages=tuple(placed),
+        )
+
+    def _filled(self) -> dict[Value, int]:
+        """The first op that writes each storage."""
+        found: dict[Value, int] = {}
+        for position, effects in enumerate(self.aliasing.effects):
+            for value in effects.writes:
+                for root in self.aliasing.roots.get(value, ()):
+                    found.setdefault(root, position)
+        return found
+
+    def _own(self) -> Iterator[HeldStorage]:
+        """Storages of the function itself; for now, the address of a slot is its offset."""
+        body, ends = self.function.body, freed_at(self.function, self.live)
+        for root, defined in self.aliasing.owned.items():
+            position = self.aliasing.calls.get(root, defined)
+            if position < 0:
+                continue  # a donated argument is the caller's
+            op = body[position]
+            kind, pool, offset = _kind(op), "", 0
+            if isinstance(op, Slot):
+                pool, offset = op.pool.name, self.sizes.number(op.offset)
+            fills = op if kind == "pool" else body[self.filled.get(root, position)]
+            yield HeldStorage(
+                name=root.name,
+                kind=kind,
+                bytes=self.sizes.bytes_of(root),
+                begin=position + isinstance(op, _Call),  # while the call runs, it is among the callee's
+                end=ends.get(root, len(body) - 1) + 1,
+                address=offset,
+                alignment=root.type.alignment if isinstance(root.type, StorageType) else 1,
+                pool=pool,
+                op=print_op(fills, self.analyses.program),
+                source=source_text(fills),
+                modules=fills.prov.modules,
+            )
+
+    def _calls(self) -> Iterator[HeldStorage]:
+        for position, op in enumerate(self.function.body):
+            if not isinstance(op, _Call):
+                continue
+            made = sum(self.sizes.bytes_of(v) for v in results(op) if self.aliasing.owned.get(v) == position)
+            whole = max(made, callee_use(op, self.analyses, self.sizes).peak)
+            inside = max(
+                memory_use(self.analyses.functions[n], self.analyses, self.sizes).peak for n in callees(op)
+            )
+            for kind, size in (("call", inside), ("trip", whole - inside)):
+                if size:
+                    yield self._during(position, kind, size)
+
+    def _temporaries(self) -> Iterator[HeldStorage]:
+        for position, size in temporaries(self.function, self.sizes).items():
+            yield self._during(position, "temporary", size)
+
+    def _during(self, position: int, kind: str, size: int) -> HeldStorage:
+        """Bytes that are held while one op runs."""
+        op = self.function.body[position]
+        return HeldStorage(
+            name=f"{kind} at {position}",
+            kind=kind,
+            bytes=size,
+            begin=position,
+            end=position + 1,
+            address=0,
+            op=print_op(op, self.analyses.program),
+            source=source_text(op),
+            modules=op.prov.modules,
+        )
+
+
+def _kind(op: Op) -> str:
+    match op:
+        case Slot():
+            return "slot"
+        case AllocStorage(purpose=AllocPurpose.PLAIN):
+            return "allocation"
+        case AllocStorage(purpose=purpose):
+            return purpose.value
+        case _:
+            return "result"

@@ -1,0 +1,143 @@
+"""What each storage of the worst moment would save there, if it were not needed in the meantime. A report: nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.contents import contents_of
+from wrapper_ir.analysis.liveness import analyse_liveness
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.memory import live_over
+from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.ir.ops import CallExtern, CallSubgraph, Copy, EffectClass, Launch, Switch, WhileLoop
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import callees
+from wrapper_ir.ir.values import Value
+from wrapper_ir.text import print_op
+
+__all__ = ["Saving", "savings_of"]
+
+_Call = CallSubgraph | Switch | WhileLoop
+_PLAIN = frozenset({EffectClass.CHECK})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """A storage that lives at the worst moment between two uses of it, `idle_from` and `idle_to`, and is not used then.
+
+    `saves`: by how many bytes less would be live at the worst moment of main without it in between. How, the cheapest first:
+    `split` (its content is not read again: it could be two storages), `recompute` (the op `again` can run once more just before
+    `idle_to`, what it reads being there unchanged), or `offload` (its bytes are copied away and back).
+    """
+
+    name: str
+    function: str
+    bytes: int
+    idle_from: int
+    idle_to: int
+    saves: int
+    how: tuple[str, ...]
+    again: str = ""
+
+
+def savings_of(main: Function, analyses: Analyses, sizes: Sizes) -> tuple[Saving, ...]:
+    """For each storage that lives unused at the moment of a call of `main` at which most is live: what it would save, the most
+    first."""
+    found: list[Saving] = []
+    above: list[_Level] = []
+    function: Function | None = main
+    while function is not None:
+        level = _Level(function, analyses, sizes)
+        above.append(level)
+        found += level.savings(above)
+        function = level.worst_callee()
+    return tuple(sorted((s for s in found if s.saves), key=lambda s: (-s.saves, s.name)))
+
+
+class _Level:
+    """A function that runs at the worst moment, at its own worst op."""
+
+    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
+        self.function, self.analyses, self.sizes = function, analyses, sizes
+        self.live = live_over(function, analyses, sizes)
+        self.until = list(accumulate(self.live, max))
+        """The most that is live at each op or before."""
+        self.since = list(accumulate(reversed(self.live), max))[::-1]
+        self.worst = max(range(len(self.live)), key=self.live.__getitem__)
+        self.aliasing = analyses.get_for(function, analyse_liveness).aliasing
+        self.contents = contents_of(function, analyses, sizes)
+        self.written: dict[Value, list[int]] = {}
+        for position, effects in enumerate(self.aliasing.effects):
+            for value in effects.writes:
+                for root in self.aliasing.roots.get(value, NO_ROOTS):
+                    self.written.setdefault(root, []).append(position)
+
+    def worst_callee(self) -> Function | None:
+        """The function that is called at the worst op, of several the one that needs most."""
+        op = self.function.body[self.worst]
+        if not isinstance(op, _Call):
+            return None
+        inside = [self.analyses.functions[n] for n in callees(op)]
+        return max(inside, key=lambda f: max(live_over(f, self.analyses, self.sizes)))
+
+    def savings(self, levels: list[_Level]) -> Iterator[Saving]:
+        """Of the storages of this function, the last of `levels`."""
+        for root, uses in self.contents.uses.items():
+            before = max((u for u in uses if u < self.worst), default=-1)
+            after = min((u for u in uses if u > self.worst), default=-1)
+            if before < 0 or after < 0 or self.worst in uses or root in self.aliasing.escaped:
+                continue
+            size = self.sizes.bytes_of(root)
+            idle = max(self.live[before + 1 : after]) - size
+            how, again = self._how(root, before, after)
+            yield Saving(
+                name=root.name,
+                function=self.function.name,
+                bytes=size,
+                idle_from=before,
+                idle_to=after,
+                saves=_in_main(
+                    levels, self.live[self.worst] - max(self.until[before], self.since[after], idle)
+                ),
+                how=how,
+                again=again,
+            )
+
+    def _how(self, root: Value, before: int, after: int) -> tuple[tuple[str, ...], str]:
+        span = next((s for s in self.contents.spans[root] if s[0] <= before and after <= s[1]), None)
+        if span is None:
+            return ("split",), ""
+        op, effects = self.function.body[span[0]], self.aliasing.effects[span[0]]
+        written = [w for w in self.written.get(root, ()) if span[0] < w <= before]
+        if (
+            not isinstance(op, Launch | CallExtern | Copy)
+            or written
+            or not _PLAIN.issuperset(effects.classes)
+        ):
+            return ("offload",), ""
+        sources = {r for v in effects.reads for r in self.aliasing.roots.get(v, NO_ROOTS)}
+        if not all(self._is_there(r, span[0], after) for r in sources):
+            return ("offload",), ""
+        return ("recompute", "offload"), print_op(op, self.analyses.program)
+
+    def _is_there(self, root: Value, first: int, last: int) -> bool:
+        """Whether what a storage holds at `first` is there, unchanged, at `last`."""
+        if any(first <= w < last for w in self.written.get(root, ())):
+            return False
+        owned = self.aliasing.owned.get(root)
+        return owned is None or any(low <= first and last <= high for low, high in self.contents.spans[root])
+
+
+def _in_main(levels: list[_Level], saved: int) -> int:
+    """What is saved at the worst moment of main, where the last level needs `saved` bytes less."""
+    for inner, outer in zip(levels[:0:-1], levels[-2::-1], strict=True):
+        op = outer.function.body[outer.worst]
+        assert isinstance(op, _Call)  # the inner level is a callee of it
+        functions = [outer.analyses.functions[n] for n in callees(op) if n != inner.function.name]
+        others = [max(live_over(f, outer.analyses, outer.sizes)) for f in functions]
+        rest = [n for at, n in enumerate(outer.live) if at != outer.worst]
+        saved = min(saved, max(inner.live) - max(others, default=0), max(outer.live) - max(rest, default=0))
+    return saved

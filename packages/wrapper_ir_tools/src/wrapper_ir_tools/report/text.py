@@ -1,0 +1,90 @@
+"""A memory report as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from wrapper_ir.analysis.stats import shown_bytes
+from wrapper_ir.support.quoting import printable
+from wrapper_ir_tools.report.memory import MemoryReport
+
+__all__ = ["report_text"]
+
+_MOST = 20
+"""How many rows of a table the text shows."""
+_WIDTH = 90
+"""How much of an op or a source it shows."""
+
+
+def report_text(report: MemoryReport) -> str:
+    """The report for a reader at a terminal, ending in a newline: what is held, the worst moment, what would save."""
+    return "\n".join(map(printable, _lines(report))) + "\n"
+
+
+def _lines(report: MemoryReport) -> Iterator[str]:
+    rows = {
+        "peak bytes held": report.held_peak,
+        "live bytes in this order": report.live,
+        "bound of plans in this order": report.bound,
+        "bytes allocated": report.allocated,
+        "beside them: constants": report.constants,
+        "beside them: arguments": report.arguments,
+    }
+    for name, value in rows.items():
+        yield f"{name:<30}{shown_bytes(value)}"
+    yield f"{'allocations':<30}{report.allocations}"
+    if report.assumed:
+        yield f"{'symbols without hint':<30}{', '.join(report.assumed)}"
+    yield ""
+    for moment in report.peak:
+        yield f"worst moment: op {moment.op_index} of @{moment.function}"
+        yield f"  {_short(moment.op)}"
+        if moment.source:
+            yield f"  {_short(moment.source)}"
+    yield ""
+    yield from _table(
+        ("bytes", "storage", "kind", "ops", "filled by"),
+        [
+            (
+                f"{s.bytes:,}",
+                f"@{m.function} %{s.name}",
+                s.kind,
+                f"{s.begin}-{s.end - 1}",
+                ": ".join((*s.modules[:1], s.op)),
+            )
+            for m, s in report.held_at_peak()
+        ],
+        "held at the worst moment",
+    )
+    if report.savings:
+        yield ""
+        yield from _table(
+            ("saves", "storage", "idle", "how"),
+            [
+                (
+                    f"{s.saves:,}",
+                    f"@{s.function} %{s.name}",
+                    f"{s.idle_from}-{s.idle_to}",
+                    " or ".join(s.how) + (f": {s.again}" if s.again else ""),
+                )
+                for s in report.savings
+            ],
+            "what would save at the moment at which most is live (a report: nothing is changed)",
+        )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+
+
+def _table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str) -> Iterator[str]:
+    found = list(rows)
+    shown = [headers, *found[:_MOST]]
+    widths = [max(len(row[i]) for row in shown) for i in range(len(headers) - 1)]
+    yield f"{title}:"
+    for row in shown:
+        last = _short(row[-1])
+        cells = [row[0].rjust(widths[0]), *(c.ljust(w) for c, w in zip(row[1:-1], widths[1:], strict=True))]
+        yield "  " + "  ".join((*cells, last)).rstrip()
+    if len(found) > _MOST:
+        yield f"  and {len(found) - _MOST} more"

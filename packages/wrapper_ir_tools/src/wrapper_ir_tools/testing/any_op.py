@@ -1,0 +1,61 @@
+"""A step for an op without a hand-written one: a random instance from its spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from wrapper_ir.errors import BuildError
+from wrapper_ir.ir.ops import FieldSpec, OpBase, OpSpec, Role, Shape, is_enum
+from wrapper_ir.ir.structure import results
+from wrapper_ir.ir.types import TensorType
+from wrapper_ir.ir.values import as_tensor
+from wrapper_ir_tools.testing.numbers import random_int
+from wrapper_ir_tools.testing.world import World
+
+__all__ = ["any_op"]
+
+
+def any_op(spec: OpSpec) -> Callable[[World], None]:
+    """A step that appends an op of this class. Its operands are tensors that hold data, and its results have the type of
+    the first one. Raises BuildError WIR309 when run, for a field that nothing is known to fit."""
+
+    def step(w: World) -> None:
+        x = w.dense()
+        if x is None:
+            return
+        make: Callable[..., OpBase] = spec.cls
+        fields = {f.name: _many(f, w, x.type) for f in spec.fields if f.role is not Role.DEF}
+        for field in spec.results:
+            made = w.function.value(w.name("made"), x.type)
+            fields[field.name] = (made,) if field.shape is Shape.MANY else made
+        op = make(**fields, prov=w.function.prov)
+        w.function.append(op)  # type: ignore[arg-type]  # not one of `Op`
+        for value in results(op):
+            w.hold(as_tensor(value), own=False, mutable=False)
+
+    return step
+
+
+def _many(field: FieldSpec, w: World, type: TensorType) -> object:
+    if field.shape is not Shape.MANY:
+        return _one(field, w, type)
+    return tuple(_one(field, w, type) for _ in range(w.rng.randrange(1, 3)))
+
+
+def _one(field: FieldSpec, w: World, type: TensorType) -> object:
+    hint = field.hint
+    if field.role in (Role.USE, Role.ARG):
+        found = w.pick(t for t in w.tensors if t.ready and t.dense and t.type == type)
+        assert found is not None  # `type` is one of theirs
+        return found.value
+    if field.role is Role.EXPR:
+        return random_int(w.rng, w.symbols)
+    if hint is bool:
+        return w.rng.random() < 0.5
+    if hint is int:
+        return w.rng.randrange(4)
+    if hint is str:
+        return w.string()
+    if is_enum(hint):
+        return w.rng.choice(tuple(hint))
+    raise BuildError("WIR309", f"nothing is known to fit field {field.name!r} of type {hint}")

@@ -1,0 +1,139 @@
+"""Steps that call functions of the program: subgraphs, conditionals, loops."""
+
+from __future__ import annotations
+
+from wrapper_ir.builder import tensor_type
+from wrapper_ir.expr import Expr, Int, Sym, SymKind
+from wrapper_ir.expr.operators import LT
+from wrapper_ir.ir.atoms import Item
+from wrapper_ir.ir.layout import type_symbols
+from wrapper_ir.ir.ops import Arg, CallSubgraph, Switch, WhileLoop
+from wrapper_ir.ir.program import Ownership
+from wrapper_ir.ir.types import DType, ScalarType, TensorType
+from wrapper_ir.ir.values import Value
+from wrapper_ir_tools.testing.catalogue import RELU
+from wrapper_ir_tools.testing.numbers import random_bool, random_int
+from wrapper_ir_tools.testing.steps import CALLED_STEPS
+from wrapper_ir_tools.testing.world import Held, World, on_dense
+
+__all__ = ["CALL_STEPS"]
+
+_INT = ScalarType(SymKind.INT)
+_MAX_DEPTH = 2
+_TRIPS = 3
+
+
+def _begin(
+    w: World, wish: str, type: TensorType, ownership: Ownership
+) -> tuple[World, Value[TensorType], Sym]:
+    """A function `(k: int, x: type)` with its parameters: what holds it, x, and a symbol for k.
+
+    It captures the symbols that the type mentions.
+    """
+    part = w.child(wish)
+    part.step()
+    for name in sorted(type_symbols(type)):
+        part.function.capture(name)
+        part.symbols.append(Sym(name))
+    scalar = part.function.param(part.name("k"), _INT)
+    x = part.function.param(part.name("x"), type, ownership)
+    number = part.symbol(backed=False, lower=None)
+    part.function.define(number.name, Item(scalar))
+    return part, x, number
+
+
+def _transform(w: World, wish: str, type: TensorType, *, own: bool = False, count: bool = False) -> str:
+    """A function `(k, x)` that returns a fresh tensor of x's type, or `(k + 1, tensor)`; its name."""
+    part, x, number = _begin(w, wish, type, Ownership.OWNED if own else Ownership.BORROWED)
+    held = part.hold(x, own=own, mutable=own)
+    out = part.alloc(type)
+    part.function.launch(RELU, (x, out.value, part.length(held)))
+    part.tensors.remove(out)  # the steps leave the result alone
+    for _ in range(w.rng.randrange(3)):
+        part.step()
+        steps = (*CALLED_STEPS, *CALL_STEPS) if part.depth < _MAX_DEPTH else CALLED_STEPS
+        w.rng.choice(steps)(part)
+    part.function.ret((number + 1, out.value) if count else (out.value,))
+    return part.function.name
+
+
+def call_subgraph(w: World) -> None:
+    """A call that borrows its tensor, or takes it."""
+    own = w.rng.random() < 0.5
+    x = w.pick(t for t in w.tensors if t.ready and t.dense and (t.own or not own))
+    if x is None:
+        return
+    name = _transform(w, "sub", x.type, own=own)
+    result = w.function.value(w.name("r"), x.type)
+    w.function.append(
+        CallSubgraph(function=name, args=(_number(w), x.value), results=(result,), prov=w.function.prov)
+    )
+    if own:
+        w.forget(x.root)
+    # only the callee knows what the result shares bytes with, so it is never written or moved
+    w.hold(result, own=False, mutable=False)
+
+
+@on_dense
+def cond(w: World, x: Held) -> None:
+    """A conditional on an expression or on a tensor."""
+    predicates: list[Arg] = [random_bool(w.rng, w.symbols), *w.predicates]
+    result = w.function.value(w.name("r"), x.type)
+    w.function.append(
+        Switch(
+            index=w.rng.choice(predicates),
+            branches=(_transform(w, "then", x.type), _transform(w, "else", x.type)),
+            args=(_number(w), x.value),
+            results=(result,),
+            prov=w.function.prov,
+        )
+    )
+    w.hold(result, own=False, mutable=False)
+
+
+@on_dense
+def switch(w: World, x: Held) -> None:
+    """A switch over an int that selects one of up to four branches."""
+    branches = tuple(_transform(w, "branch", x.type) for _ in range(w.rng.randrange(1, 5)))
+    result = w.function.value(w.name("r"), x.type)
+    w.function.append(
+        Switch(
+            index=_number(w) % len(branches),
+            branches=branches,
+            args=(_number(w), x.value),
+            results=(result,),
+            prov=w.function.prov,
+        )
+    )
+    w.hold(result, own=False, mutable=False)
+
+
+@on_dense
+def loop(w: World, x: Held) -> None:
+    """A loop of three trips over a counter and a tensor."""
+    test, _, number = _begin(w, "cond", x.type, Ownership.BORROWED)
+    test.function.ret((LT(number, Int(_TRIPS)),))
+    body = _transform(w, "body", x.type, count=True)
+    stacked = w.rng.random() < 0.3
+    type_ = tensor_type(DType.F32, (_TRIPS, *x.type.sizes)) if stacked else x.type
+    count, result = w.function.value(w.name("n"), _INT), w.function.value(w.name("r"), type_)
+    w.function.append(
+        WhileLoop(
+            cond_fn=test.function.name,
+            body_fn=body,
+            carried=(Int(0), x.value),
+            captured=(),
+            stacked=stacked,
+            results=(count, result),
+            prov=w.function.prov,
+        )
+    )
+    w.scalars.append(count)
+    w.hold(result, own=False, mutable=False)
+
+
+def _number(w: World) -> Expr:
+    return random_int(w.rng, w.symbols, 1)
+
+
+CALL_STEPS = (call_subgraph, cond, switch, loop)

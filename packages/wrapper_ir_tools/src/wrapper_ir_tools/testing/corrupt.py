@@ -1,0 +1,285 @@
+"""Single random corruptions of programs, as an edit of the text would make them: what a verifier has to survive."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable
+from typing import Literal
+
+from wrapper_ir.expr import Expr, Int, Sym, add, as_expr, mul
+from wrapper_ir.expr.rewrite import substitute
+from wrapper_ir.expr.text import print_expr
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.program import Function, Program
+from wrapper_ir.ir.structure import definitions, map_function, map_values, operands, results
+from wrapper_ir.ir.types import StorageType, TensorType
+from wrapper_ir.ir.values import Value, is_storage, is_tensor
+
+__all__ = ["CORRUPTIONS", "corrupt"]
+
+_TRIES = 200
+
+
+def corrupt(program: Program, rng: random.Random) -> tuple[Program, str]:
+    """`program` with one thing wrong, and what that is. The result differs from `program`; it may still be valid.
+
+    Raises ValueError where nothing can be changed (a program without ops).
+    """
+    for _ in range(_TRIES):
+        position = rng.randrange(len(program.functions))
+        function = program.functions[position]
+        if not function.body:
+            continue
+        made = rng.choice(CORRUPTIONS)(program, function, rng)
+        if made is None or made[0] == function:
+            continue
+        functions = (*program.functions[:position], made[0], *program.functions[position + 1 :])
+        return dataclasses.replace(program, functions=functions), f"@{function.name}: {made[1]}"
+    raise ValueError("found nothing to corrupt")
+
+
+Made = tuple[Function, str] | None
+
+
+def _body(function: Function, body: list[ops.Op]) -> Function:
+    return dataclasses.replace(function, body=tuple(body))
+
+
+def _describe(op: ops.Op) -> str:
+    names = ", ".join(f"%{v.name}" for v in results(op))
+    return f"{type(op).__name__} {names}".strip()
+
+
+def _list(exprs: tuple[Expr, ...]) -> str:
+    return f"[{', '.join(map(print_expr, exprs))}]"
+
+
+def _drop(program: Program, function: Function, rng: random.Random) -> Made:
+    body = list(function.body)
+    i = rng.randrange(len(body))
+    gone = body.pop(i)
+    return _body(function, body), f"op {i} dropped ({_describe(gone)})"
+
+
+def _swap(program: Program, function: Function, rng: random.Random) -> Made:
+    body = list(function.body)
+    i = rng.randrange(len(body))
+    j = min(i + 1, len(body) - 1) if rng.random() < 0.5 else rng.randrange(len(body))
+    body[i], body[j] = body[j], body[i]
+    return _body(function, body), f"ops {i} and {j} swapped ({_describe(body[j])}, {_describe(body[i])})"
+
+
+def _duplicate(program: Program, function: Function, rng: random.Random) -> Made:
+    body = list(function.body)
+    i, j = rng.randrange(len(body)), rng.randrange(len(body) + 1)
+    body.insert(j, body[i])
+    return _body(function, body), f"op {i} repeated at {j} ({_describe(function.body[i])})"
+
+
+def _number(program: Program, e: Expr, rng: random.Random) -> Expr:
+    """Another number near, or of another size, or another symbol."""
+    one = as_expr(rng.choice((-1, 1, 1, 2, 7, 64)))
+    choices: list[Callable[[], Expr]] = [
+        lambda: add(e, one),
+        lambda: mul(e, 2),
+        lambda: Int(0),
+        lambda: Int(rng.choice((-1, 1, 3, 1 << 20))),
+    ]
+    if isinstance(e, Int) and e.value > 1:
+        choices.append(lambda: Int(e.value // 2))
+    if e.free_symbols and len(program.symbols) > 1:
+        choices += [lambda: _other_symbol(program, e, rng)] * 2
+    return rng.choice(choices)()
+
+
+def _other_symbol(program: Program, e: Expr, rng: random.Random) -> Expr:
+    old = rng.choice(sorted(e.free_symbols))
+    new = rng.choice([s for s in program.symbols if s.name != old] or list(program.symbols))
+    return substitute(e, {old: Sym(new.name, new.kind)})
+
+
+def _one_of(program: Program, exprs: tuple[Expr, ...], rng: random.Random) -> tuple[Expr, ...] | None:
+    if not exprs:
+        return None
+    k = rng.randrange(len(exprs))
+    return (*exprs[:k], _number(program, exprs[k], rng), *exprs[k + 1 :])
+
+
+def _retype(function: Function, value: Value, type: TensorType | StorageType) -> Function:
+    """The value with another type, where it is defined and wherever it is used."""
+    new = Value(value.name, type)
+    return map_function(function, lambda v: new if v == value else v)
+
+
+def _shape(program: Program, function: Function, rng: random.Random) -> Made:
+    defined = definitions(function)
+    value = rng.choice(defined) if defined else None
+    if is_storage(value):
+        return _with_bytes(program, function, value, rng)
+    return _with_dims(program, function, value, "sizes", rng) if is_tensor(value) else None
+
+
+def _stride(program: Program, function: Function, rng: random.Random) -> Made:
+    values = [v for op in function.body for v in results(op) if is_tensor(v)]
+    return _with_dims(program, function, rng.choice(values), "strides", rng) if values else None
+
+
+def _storage_bytes(program: Program, function: Function, rng: random.Random) -> Made:
+    values = [op.result for op in function.body if isinstance(op, ops.AllocStorage)]
+    return _with_bytes(program, function, rng.choice(values), rng) if values else None
+
+
+def _with_bytes(program: Program, function: Function, value: Value[StorageType], rng: random.Random) -> Made:
+    old = value.type.nbytes
+    nbytes = _number(program, old, rng)
+    changed = _retype(function, value, dataclasses.replace(value.type, nbytes=nbytes))
+    return changed, f"bytes of %{value.name} from {print_expr(old)} to {print_expr(nbytes)}"
+
+
+def _with_dims(
+    program: Program,
+    function: Function,
+    value: Value[TensorType],
+    field: Literal["sizes", "strides"],
+    rng: random.Random,
+) -> Made:
+    old = value.type.sizes if field == "sizes" else value.type.strides
+    new = _one_of(program, old, rng)
+    if new is None:
+        return None
+    sizes, strides = (new, value.type.strides) if field == "sizes" else (value.type.sizes, new)
+    changed = _retype(function, value, dataclasses.replace(value.type, sizes=sizes, strides=strides))
+    return changed, f"{field} of %{value.name} from {_list(old)} to {_list(new)}"
+
+
+def _replace(function: Function, position: int, op: ops.Op, what: str) -> Made:
+    body = list(function.body)
+    body[position] = op
+    return _body(function, body), f"op {position}: {what}"
+
+
+def _offset(program: Program, function: Function, rng: random.Random) -> Made:
+    places = [i for i, op in enumerate(function.body) if isinstance(op, ops.View)]
+    if not places:
+        return None
+    i = rng.choice(places)
+    op = function.body[i]
+    assert isinstance(op, ops.View)
+    offset = _number(program, op.offset, rng)
+    if rng.random() < 0.5:
+        offset = add(op.offset, op.result.type.dtype.itemsize * rng.choice((-4, -1, 1, 4, 64)))
+    changed = dataclasses.replace(op, offset=offset)
+    return _replace(
+        function,
+        i,
+        changed,
+        f"offset of %{op.result.name} from {print_expr(op.offset)} to {print_expr(offset)}",
+    )
+
+
+def _operand(program: Program, function: Function, rng: random.Random) -> Made:
+    """Another value in the place of one operand: any of the function's, or one of the same type."""
+    i = rng.randrange(len(function.body))
+    op = function.body[i]
+    used = operands(op)
+    if not used:
+        return None
+    old = rng.choice(used)
+    others = [*definitions(function), *(c.value for c in program.constants)]
+    alike = [v for v in others if v.type == old.type]
+    near = [v for v in others if type(v.type) is type(old.type)]
+    new = rng.choice(rng.choice([g for g in (alike, near, others) if g] or [[old]]))
+    changed = map_values(op, lambda v: new if v == old else v)
+    return _replace(function, i, changed, f"%{old.name} became %{new.name} ({_describe(op)})")
+
+
+def _size(program: Program, function: Function, rng: random.Random) -> Made:
+    """A number in an op: an argument, an extent, an asserted size, a definition."""
+    places = [
+        i
+        for i, op in enumerate(function.body)
+        if isinstance(op, ops.Launch | ops.AssertLayout | ops.Define | ops.CallExtern)
+    ]
+    if not places:
+        return None
+    i = rng.choice(places)
+    op = function.body[i]
+    match op:
+        case ops.Launch():
+            extents = _one_of(program, op.extents, rng)
+            changed: ops.Op | None = dataclasses.replace(op, extents=extents) if extents else None
+        case ops.AssertLayout():
+            sizes = _one_of(program, op.sizes[0], rng)
+            changed = dataclasses.replace(op, sizes=(sizes, *op.sizes[1:])) if sizes else None
+        case ops.Define():
+            changed = dataclasses.replace(op, expr=add(op.expr, 1))
+        case ops.CallExtern():
+            numbers = [k for k, a in enumerate(op.args) if isinstance(a, Expr)]
+            k = rng.choice(numbers) if numbers else -1
+            arg = op.args[k] if numbers else None
+            changed = None
+            if isinstance(arg, Expr):
+                args = (*op.args[:k], _number(program, arg, rng), *op.args[k + 1 :])
+                changed = dataclasses.replace(op, args=args)
+        case _:
+            changed = None
+    return None if changed is None else _replace(function, i, changed, f"a number ({_describe(op)})")
+
+
+def _callee(program: Program, function: Function, rng: random.Random) -> Made:
+    """Another kernel, operator, function or symbol by name, or one that does not exist."""
+    i = rng.randrange(len(function.body))
+    op = function.body[i]
+    kernels = [k.name for k in program.kernels] + ["no_such_kernel"]
+    operators = [e.name for e in program.externs] + ["no::such_operator"]
+    functions = [f.name for f in program.functions] + ["no_such_function"]
+    symbols = [s.name for s in program.symbols] + ["no_such_symbol"]
+    match op:
+        case ops.Launch():
+            changed: ops.Op = dataclasses.replace(op, kernel=rng.choice(kernels))
+        case ops.CollectiveStart() if rng.random() < 0.3:
+            changed = dataclasses.replace(op, group=f"{op.group}_other")
+        case ops.CallExtern() | ops.CollectiveStart():
+            changed = dataclasses.replace(op, target=rng.choice(operators))
+        case ops.CallSubgraph():
+            changed = dataclasses.replace(op, function=rng.choice(functions))
+        case ops.Switch():
+            changed = dataclasses.replace(op, branches=(rng.choice(functions), *op.branches[1:]))
+        case ops.WhileLoop():
+            changed = dataclasses.replace(op, body_fn=rng.choice(functions))
+        case ops.Define():
+            changed = dataclasses.replace(op, symbol=rng.choice(symbols))
+        case _:
+            return None
+    return _replace(function, i, changed, f"another name ({_describe(op)})")
+
+
+def _rename(program: Program, function: Function, rng: random.Random) -> Made:
+    """The name of a result where it is defined, not where it is used; or a name that is taken."""
+    places = [i for i, op in enumerate(function.body) if results(op)]
+    if not places:
+        return None
+    i = rng.choice(places)
+    op = function.body[i]
+    taken = [v.name for o in function.body for v in results(o)]
+    old = rng.choice(results(op))
+    new = Value(rng.choice([*taken, f"{old.name}_other"]), old.type)
+    changed = map_values(op, lambda v: v, lambda v: new if v == old else v)
+    return _replace(function, i, changed, f"result %{old.name} renamed to %{new.name}")
+
+
+CORRUPTIONS: tuple[Callable[[Program, Function, random.Random], Made], ...] = (
+    _drop,
+    _swap,
+    _duplicate,
+    _shape,
+    _storage_bytes,
+    _stride,
+    _offset,
+    _operand,
+    _size,
+    _callee,
+    _rename,
+)
+"""Each kind of corruption: the changed function and a description, None where it does not apply."""

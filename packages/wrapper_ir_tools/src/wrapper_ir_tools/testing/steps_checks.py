@@ -1,0 +1,82 @@
+"""Steps that define symbols, check and show."""
+
+from __future__ import annotations
+
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.expr.operators import LE, OR
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.atoms import Item, SizeOf, StrideOf
+from wrapper_ir_tools.testing.numbers import random_bool, random_int
+from wrapper_ir_tools.testing.steps_memory import fill
+from wrapper_ir_tools.testing.world import Step, World
+
+__all__ = ["CHECK_STEPS", "ONCE_STEPS"]
+
+
+def define(w: World) -> None:
+    """define from sizes, parameters and other symbols."""
+    x = w.pick(t for t in w.tensors if t.type.sizes)
+    backed = w.rng.random() < 0.5
+    if w.scalars and w.rng.random() < 0.4:
+        symbol = w.symbol(backed=False, lower=None)
+        w.function.define(symbol.name, Item(w.rng.choice(w.scalars)))
+        return
+    if x is not None and w.rng.random() < 0.5:
+        dim = w.rng.randrange(len(x.type.sizes))
+        atom = w.rng.choice((SizeOf(x.value, dim), StrideOf(x.value, dim)))
+        w.function.define(w.symbol(backed=backed).name, atom + random_int(w.rng, w.symbols, 1))
+        return
+    w.function.define(w.symbol(backed=backed, lower=None).name, random_int(w.rng, w.symbols))
+
+
+def check(w: World) -> None:
+    """assertions that hold."""
+    found = [x for x in (w.dense(), w.dense()) if x is not None][w.rng.randrange(2) :]
+    prov = w.function.prov
+    if found:
+        w.function.append(
+            ops.AssertLayout(
+                tensors=tuple(x.value for x in found),
+                sizes=tuple(x.type.sizes for x in found),
+                strides=tuple(x.type.strides for x in found),
+                alignment=w.rng.choice((0, 4)),
+                message=w.string(),
+                prov=prov,
+            )
+        )
+    condition: Expr = OR(random_bool(w.rng, w.symbols), LE(Int(0), Int(1)))
+    w.function.append(ops.AssertExpr(condition=condition, message=w.string(), prov=prov))
+
+
+def finite(w: World) -> None:
+    """assert_finite of something that is: a fresh fill."""
+    fill(w)
+    w.function.append(ops.AssertFinite(tensor=w.tensors[-1].value, message=w.string(), prov=w.function.prov))
+
+
+def profile(w: World) -> None:
+    """profile scopes, one in another at times, around a fill."""
+    prov, depth = w.function.prov, w.rng.randrange(1, 3)
+    for _ in range(depth):
+        w.function.append(ops.EnterProfile(name=w.string(), details=w.string(), prov=prov))
+    fill(w)
+    w.function.append(ops.ExitScope(prov=prov))
+    if depth > 1:
+        finite(w)
+        w.function.append(ops.ExitScope(prov=prov))
+
+
+def debug(w: World) -> None:
+    """comments and shown values."""
+    w.function.append(ops.Comment(text=w.string(), prov=w.function.prov))
+    ready = [t.value for t in w.tensors if t.ready]
+    shown = tuple(w.rng.sample(ready, min(len(ready), w.rng.randrange(1, 3))))
+    mode = w.rng.choice(
+        (ops.DebugMode.NAMES, ops.DebugMode.PRINT) if w.options.executable else tuple(ops.DebugMode)
+    )
+    w.function.append(ops.DebugValue(values=shown, mode=mode, label=w.string(), prov=w.function.prov))
+
+
+CHECK_STEPS: tuple[Step, ...] = (define, check, finite, profile, debug)
+ONCE_STEPS: tuple[Step, ...] = (define, debug)
+"""Those of them for functions that are called once."""

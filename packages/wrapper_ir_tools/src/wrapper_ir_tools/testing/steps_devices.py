@@ -1,0 +1,159 @@
+"""Steps that need devices, processes or plug-ins."""
+
+from __future__ import annotations
+
+from wrapper_ir.builder import tensor_type
+from wrapper_ir.expr import Float, Int
+from wrapper_ir.expr.operators import MAX
+from wrapper_ir.ir import ops
+from wrapper_ir.ir.types import CPU, Device, DType, OpaqueKind, OpaqueType
+from wrapper_ir_tools.testing.catalogue import EXTERNS, FOREIGN, RELU, TRITON
+from wrapper_ir_tools.testing.numbers import random_int
+from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
+
+__all__ = ["ACCELERATOR_STEPS"]
+
+_ALL_REDUCE = EXTERNS["_c10d_functional::all_reduce"]
+_ALL_REDUCE_ = EXTERNS["_c10d_functional::all_reduce_"]
+_ALL_GATHER = EXTERNS["_c10d_functional::all_gather_into_tensor_coalesced"]
+
+
+@on_dense
+def other_device(w: World, source: Held) -> None:
+    """A copy to wherever it goes, and back."""
+    device = w.device()
+    there = w.function.alloc(w.name("there"), tensor_type(DType.F32, source.type.sizes, None, device))
+    w.function.append(
+        ops.Copy(dst=there, src=source.value, non_blocking=w.rng.random() < 0.3, prov=w.function.prov)
+    )
+    back = w.alloc(source.type)
+    w.function.append(ops.Copy(dst=back.value, src=there, prov=w.function.prov))
+    back.ready = True
+
+
+@on_dense
+def streams(w: World, x: Held) -> None:
+    """A launch on another stream between events."""
+    f, prov = w.function, w.function.prov
+    device = w.rng.choice((CPU, w.program.target.device, Device("cuda", 1)))
+    out = w.alloc(x.type)
+    before = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
+    f.append(ops.RecordEvent(result=before, device=CPU, prov=prov))
+    f.append(ops.WaitEvent(event=before, device=CPU, stream=1, prov=prov))
+    f.launch(RELU, (x.value, out.value, w.length(x)), stream=1)
+    after = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
+    f.append(ops.RecordEvent(result=after, device=CPU, stream=1, prov=prov))
+    f.append(ops.WaitEvent(event=after, device=CPU, prov=prov))
+    f.append(ops.SyncEvent(event=after, prov=prov))
+    f.append(ops.Barrier(prov=prov))
+    elsewhere = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
+    f.append(ops.RecordEvent(result=elsewhere, device=device, stream=w.rng.randrange(2), prov=prov))
+    out.ready = True
+
+
+def memory_pool(w: World) -> None:
+    """Memory of a device, or of the program's, from a pool."""
+    f, prov = w.function, w.function.prov
+    device = Device("cuda", w.rng.randrange(2))
+    f.append(ops.EnterMemoryPool(name=w.rng.choice(("activations", "weights")), device=device, prov=prov))
+    f.alloc(
+        w.name("pooled"), tensor_type(DType.F32, (4,), None, w.rng.choice((device, w.program.target.device)))
+    )
+    f.append(ops.ExitScope(prov=prov))
+
+
+def recordable(w: World) -> None:
+    """A call of a function that a device can record, with work on two streams."""
+    device, prov = Device("cuda", 0), w.function.prov
+    type = tensor_type(DType.F32, (4,), None, device)
+    step = w.program.function(f"step{next(w.fresh)}")
+    step.recordable = True
+    given, left = step.param("given", type), step.alloc("left", type)
+    before, after = (step.value(name, OpaqueType(OpaqueKind.EVENT)) for name in ("before", "after"))
+    step.append(ops.RecordEvent(result=before, device=device))
+    step.append(ops.WaitEvent(event=before, device=device, stream=1))
+    step.append(ops.Copy(dst=left, src=given, stream=1))
+    step.append(ops.RecordEvent(result=after, device=device, stream=1))
+    step.append(ops.WaitEvent(event=after, device=device))
+    step.ret((left,))
+    room = w.function.alloc_storage(w.name("room"), 16, device=device, zero=ops.ZeroMode.CALL)
+    there = w.function.view(w.name("there"), room, type)
+    result = w.function.value(w.name("recorded"), type)
+    w.function.append(ops.CallSubgraph(function=step.name, args=(there,), results=(result,), prov=prov))
+
+
+@on_dense
+def foreign(w: World, x: Held) -> None:
+    """A launch with a grid of a kernel that a plug-in knows."""
+    out = w.alloc(x.type)
+    grid = (Int(1), MAX(Int(1), random_int(w.rng, w.symbols, 1)))
+    w.function.launch(FOREIGN, (x.value, out.value, w.length(x)), grid=grid)
+    out.ready = True
+
+
+@on_dense
+def triton(w: World, x: Held) -> None:
+    """A launch of a Triton kernel, with a number that only its grid needs."""
+    out = w.alloc(x.type)
+    w.function.launch(TRITON, (x.value, out.value, w.length(x)), grid=(random_int(w.rng, w.symbols, 1),))
+    out.ready = True
+
+
+def collective(w: World) -> None:
+    """A collective and its waits: out of place, in place, or over several tensors."""
+    w.rng.choice((_all_reduce, _all_reduce_in_place, _all_gather))(w)
+
+
+@on_dense
+def _all_reduce(w: World, x: Held) -> None:
+    f = w.function
+    results = ((w.name("h"), x.type),)
+    (flying,) = f.collective(
+        _ALL_REDUCE, (x.value, "sum"), (("group_name", "0"),), group="0", results=results
+    )
+    w.hold(f.wait(w.name("y"), flying))
+
+
+def _all_reduce_in_place(w: World) -> None:
+    x = w.pick(t for t in w.tensors if t.dense and t.mutable and t.ready)
+    if x is None:
+        return
+    f = w.function
+    results = ((w.name("h"), x.type),)
+    (flying,) = f.collective(_ALL_REDUCE_, (x.value, "sum", "0"), group="0", results=results)
+    w.hold(f.wait(w.name("y"), flying), root=x.root, own=x.own)
+
+
+def _all_gather(w: World) -> None:
+    """Waited for in any order; each argument may be written again once its own result is there."""
+    inputs = [x for x in (w.dense(), w.dense()) if x is not None]
+    f = w.function
+    results = [(w.name("h"), x.type) for x in inputs]
+    if not inputs:
+        return
+    flying = f.collective(
+        _ALL_GATHER, (tuple(x.value for x in inputs), Int(1), "0"), group="0", results=results
+    )
+    for handle in w.rng.sample(flying, len(flying)):
+        w.hold(f.wait(w.name("y"), handle))
+
+
+def randomness(w: World) -> None:
+    """A call that draws, with a generator where main has one."""
+    x = w.pick(t for t in w.tensors if t.dense and t.mutable and t.ready)
+    if x is None:
+        return
+    handle = w.rng.choice(w.generators) if w.generators else None
+    w.call("aten::normal_", (x.value, Float(0.0)), (("std", Float(1.0)), ("generator", handle)))
+
+
+ACCELERATOR_STEPS: tuple[Step, ...] = (
+    other_device,
+    streams,
+    memory_pool,
+    recordable,
+    foreign,
+    triton,
+    collective,
+    randomness,
+)

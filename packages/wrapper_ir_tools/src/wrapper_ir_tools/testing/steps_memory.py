@@ -1,0 +1,133 @@
+"""Steps that make storage and views."""
+
+from __future__ import annotations
+
+from wrapper_ir.builder import tensor_type
+from wrapper_ir.expr import Expr, Float, Int
+from wrapper_ir.ir.layout import extent_bytes
+from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, Copy, EnsureAligned, ViewMode, ZeroMode
+from wrapper_ir.ir.types import CPU, DType, MemoryKind, MemorySpace, StorageType
+from wrapper_ir_tools.testing.catalogue import FILL, PROBE
+from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
+
+__all__ = ["MEMORY_STEPS", "fill"]
+
+
+def fill(w: World) -> None:
+    """alloc, launch that writes all."""
+    out = w.alloc(w.type())
+    extents: tuple[Expr, ...] = (extent_bytes(out.type),) if w.rng.random() < 0.5 else ()
+    value = Float(w.rng.choice((0.0, -0.0, 1.5, -3.25)))
+    w.function.launch(FILL, (out.value, value, w.length(out)), extents=extents)
+    out.ready = True
+
+
+def workspace(w: World) -> None:
+    """Storage with options, and two tensors in it."""
+    rng = w.rng
+    zero = rng.choice(tuple(ZeroMode))
+    purpose = rng.choice((AllocPurpose.PLAIN, AllocPurpose.WORKSPACE))
+    space = MemorySpace()
+    if not w.options.executable:
+        space = rng.choice(
+            (
+                space,
+                MemorySpace(MemoryKind.PINNED),
+                MemorySpace(MemoryKind.SYMMETRIC, w.string(), next(w.fresh)),
+                MemorySpace(MemoryKind.REGISTERED, w.string(), next(w.fresh)),
+            )
+        )
+    type_ = StorageType(Int(256), CPU, space, alignment=rng.choice((4, 16, 64)))
+    storage = w.function.value(w.name("ws"), type_)
+    w.function.append(AllocStorage(result=storage, purpose=purpose, zero=zero, prov=w.function.prov))
+    root = next(w.fresh)
+    zeroed = zero is ZeroMode.CALL
+    for k in range(2):
+        view = w.function.view(w.name("part"), storage, tensor_type(DType.F32, (16,)), 128 * k)
+        if not zeroed:
+            w.function.launch(FILL, (view, Float(1.0), Int(16)))
+        if not type_.is_group_memory:  # which is never returned
+            w.hold(view, root=root, ready=True)
+
+
+def pool(w: World) -> None:
+    """A pool whose first bytes two slots have, one after the other, beside a third."""
+    rng = w.rng
+    first = w.function.alloc_storage(
+        w.name("pool"), 256, purpose=AllocPurpose.POOL, zero=rng.choice(tuple(ZeroMode))
+    )
+    inner = w.function.slot(w.name("inner"), first, 64, 192) if rng.random() < 0.5 else first
+    left = w.function.slot(w.name("slot"), inner, 0, 64)
+    beside = w.function.slot(w.name("slot"), inner, 128, 64)
+    held = []
+    for storage in (left, beside):
+        view = w.function.view(w.name("part"), storage, tensor_type(DType.F32, (16,)))
+        w.function.launch(FILL, (view, Float(1.0), Int(16)))
+        held.append(view)
+    w.function.launch(PROBE, (held[0], Int(1), Float(0.5)))
+    zero = rng.choice((ZeroMode.NONE, ZeroMode.CALL))
+    again = w.function.slot(w.name("slot"), inner, rng.choice((0, 32)), 64, zero=zero)
+    view = w.function.view(w.name("part"), again, tensor_type(DType.F32, (4, 4)))
+    if zero is ZeroMode.NONE:
+        w.function.launch(FILL, (view, Float(2.0), Int(16)))
+    for last in (view, held[1]):
+        w.function.launch(PROBE, (last, Int(1), Float(0.5)))
+
+
+@on_dense
+def convert(w: World, source: Held) -> None:
+    """A copy into another dtype; nothing computes with it."""
+    dtype = w.rng.choice((DType.F64, DType.BF16, DType.F16, DType.F64))
+    into = w.function.alloc(w.name("cast"), tensor_type(dtype, source.type.sizes))
+    w.function.append(Copy(dst=into, src=source.value, prov=w.function.prov))
+    w.hold(into)
+
+
+@on_dense
+def align(w: World, source: Held) -> None:
+    """ensure_aligned; the result may alias, so it is never written."""
+    result = w.function.value(w.name("aligned"), source.value.type)
+    w.function.append(
+        EnsureAligned(
+            source=source.value, result=result, alignment=w.rng.choice((16, 64)), prov=w.function.prov
+        )
+    )
+    w.function.launch(PROBE, (result, Int(1), Float(0.5)))
+
+
+def view(w: World) -> None:
+    """A transposed, shifted, broadcast or reinterpreted view."""
+    source = w.pick(t for t in w.tensors if t.static == (4, 4) and t.dense)
+    if source is None:
+        return
+    type_, offset = w.rng.choice(
+        (
+            (tensor_type(DType.F32, (4, 4), (1, 4)), 0),
+            (tensor_type(DType.F32, (2, 4)), 32),
+            (tensor_type(DType.F32, (3, 4), (0, 1)), 16),
+            (tensor_type(DType.I32, (16,)), 0),
+            (tensor_type(DType.F32, (4,), (5,)), 0),
+            (tensor_type(DType.F32, (0, 4)), 0),
+        )
+    )
+    made = w.function.view(w.name("v"), source.value, type_, offset)
+    w.hold(made, root=source.root, ready=source.ready, own=source.own, mutable=False)
+
+
+def reuse(w: World) -> None:
+    """The bytes of an owned storage under a new name; all its other names end."""
+    source = w.pick(t for t in w.tensors if t.own and t.ready and t.dense and t.static)
+    if source is None or any(t.root == source.root for t in w.tensors if t is not source):
+        return
+    dims = source.static or ()
+    count = 1
+    for d in dims:
+        count *= d
+    w.forget(source.root)
+    made = w.function.view(
+        w.name("reused"), source.value, tensor_type(DType.F32, (count,)), mode=ViewMode.REUSE
+    )
+    w.hold(made)
+
+
+MEMORY_STEPS: tuple[Step, ...] = (fill, workspace, pool, convert, align, view, reuse)

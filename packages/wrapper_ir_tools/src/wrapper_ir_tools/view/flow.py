@@ -1,0 +1,87 @@
+"""What flows between the lines of a function: through values, and through the memory that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
+from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops import Op
+from wrapper_ir.ir.program import Function
+from wrapper_ir.ir.structure import operands, results
+from wrapper_ir.ir.values import Value
+from wrapper_ir.support.quoting import value_name
+from wrapper_ir_tools.view.model import Edge, Role, ValueUse
+
+__all__ = ["CONSTANT", "data_flow", "value_uses"]
+
+CONSTANT = -1
+"""The source of what flows from a constant."""
+
+
+def value_uses(ops: Iterable[tuple[int, Op]], aliasing: Aliasing) -> tuple[ValueUse, ...]:
+    """The values at the ops of one line, each once, with what the ops do: results first."""
+    found: dict[Value, Role] = {}
+    for position, op in ops:
+        effects = aliasing.effects[position]
+        found.update(dict.fromkeys(results(op), Role.DEFINES))
+        for value in operands(op):
+            reads, writes = value in effects.reads, value in effects.writes
+            role = _ROLES[reads, writes]
+            if value in effects.ends or value in effects.moves:
+                role = Role.ENDS
+            found.setdefault(value, role)
+    return tuple(ValueUse(value_name(v.name), role) for v, role in found.items())
+
+
+_ROLES = {
+    (True, True): Role.READS_AND_WRITES,
+    (True, False): Role.READS,
+    (False, True): Role.WRITES,
+    (False, False): Role.USES,
+}
+
+
+def data_flow(
+    function: Function, analyses: Analyses, rows: dict[int, int], params: dict[Value, int]
+) -> tuple[Edge, ...]:
+    """From where the elements (or the number, or the name) that each op needs come: the line that last wrote the storage
+    before it, else the one that defines the value.
+
+    `rows` gives the line of each op, `params` that of each parameter. Of a loop, what flows within one trip.
+    """
+    return tuple(dict.fromkeys(_Flow(function, analyses, rows, params).edges()))
+
+
+class _Flow:
+    def __init__(
+        self, function: Function, analyses: Analyses, rows: dict[int, int], params: dict[Value, int]
+    ) -> None:
+        self.body, self.rows = function.body, rows
+        self.aliasing = analyses.aliasing(function)
+        self.defined: dict[Value, int] = dict.fromkeys(analyses.constant_values, CONSTANT) | params
+        self.written: dict[Value, int] = {}
+        """The line that last wrote each storage."""
+
+    def edges(self) -> Iterator[Edge]:
+        """In program order."""
+        for position, op in enumerate(self.body):
+            row, effects = self.rows[position], self.aliasing.effects[position]
+            for value in dict.fromkeys((*effects.reads, *operands(op))):
+                is_read = value in effects.reads or value not in effects.writes
+                for source in self._sources(value) if is_read else self._definition(value):
+                    if source != row:
+                        yield Edge(source, row, value_name(value.name))
+            self.defined.update(dict.fromkeys(results(op), row))
+            for value in effects.writes:
+                self.written.update(dict.fromkeys(self.aliasing.roots.get(value, NO_ROOTS), row))
+
+    def _definition(self, value: Value) -> Iterator[int]:
+        """Of memory that is only written: the line that names it."""
+        if value in self.defined:
+            yield self.defined[value]
+
+    def _sources(self, value: Value) -> Iterator[int]:
+        roots = self.aliasing.roots.get(value, NO_ROOTS)
+        writers = dict.fromkeys(self.written[root] for root in roots if root in self.written)
+        yield from writers or self._definition(value)

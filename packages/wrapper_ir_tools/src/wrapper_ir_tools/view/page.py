@@ -1,0 +1,122 @@
+"""One self-contained HTML file: the view's data, the page's own code, and the libraries that it is built with."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import enum
+import hashlib
+import json
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Final
+
+from wrapper_ir.ir.program import Program
+from wrapper_ir_tools.diff import ProgramPart, pair_lines, program_parts
+from wrapper_ir_tools.view.model import Edge, Group, ProgramView, SourceSegment, ValueUse
+
+__all__ = ["diff_html", "view_html", "view_json"]
+
+_LIBRARIES: Final = ("preact.min.umd.js", "preact-hooks.umd.js", "htm.umd.js")
+_SCRIPTS: Final = (
+    "index.js",
+    "lines.js",
+    "list.js",
+    "program.js",
+    "source.js",
+    "details.js",
+    "memory.js",
+    "run.js",
+    "app.js",
+)
+_BEGIN: Final = """(() => {
+"use strict";
+const {h, render} = preact, {useState, useMemo, useEffect, useLayoutEffect, useRef, useReducer} = preactHooks, html = htm.bind(h);
+"""
+_END: Final = "})();\n"
+_LISTS: Final = (Edge, Group, SourceSegment, ValueUse)
+"""What is many times in the data: its fields without their names."""
+
+
+def view_json(view: ProgramView, other: ProgramView | None = None, diff: str = "") -> str:
+    """The data of a page, ASCII in one line: `programs`, and for two of them `diff` (the JSON of `_diff`). Fields that have
+    their default value are left out."""
+    programs = ",".join(_json(v) for v in (view, other) if v is not None)
+    rest = f',"diff":{diff}' if diff else ""
+    return f'{{"programs":[{programs}]{rest}}}'.replace("<", "\\u003c")  # no text ends the script
+
+
+def view_html(view: ProgramView) -> str:
+    """The page of one program."""
+    return _page(view_json(view))
+
+
+def diff_html(
+    old: tuple[Program, ProgramView], new: tuple[Program, ProgramView], *, names: bool = False
+) -> str:
+    """The page of two programs beside each other, aligned as `wir diff` aligns them; `names` as in `diff_programs`."""
+    diff = _diff(program_parts(old[0], new[0], names=names), names)
+    return _page(view_json(old[1], new[1], diff))
+
+
+def _diff(parts: Iterable[ProgramPart], names: bool) -> str:
+    functions, texts = [], []
+    for part in parts:
+        pairs = [[p.old, p.new, int(p.same)] for p in pair_lines(part, names=names)]
+        if part.kind == "func":
+            functions.append({"name": part.name, "pairs": pairs})
+        else:
+            texts.append(dataclasses.asdict(part) | {"pairs": pairs})
+    return json.dumps({"functions": functions, "parts": texts}, separators=(",", ":"))
+
+
+def _json(view: ProgramView) -> str:
+    return json.dumps(view, default=_plain, separators=(",", ":"))
+
+
+def _plain(item: object) -> object:
+    """A record as JSON has it."""
+    if isinstance(item, enum.Enum):
+        return item.value
+    assert dataclasses.is_dataclass(item)
+    held = {f.name: getattr(item, f.name) for f in dataclasses.fields(item)}  # by its name
+    if isinstance(item, _LISTS):
+        return list(held.values())
+    return {f.name: held[f.name] for f in dataclasses.fields(item) if held[f.name] != f.default}
+
+
+def _page(data: str) -> str:
+    script = _script()
+    # only this very script runs: what a program says can become no other, even if it became markup
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash(script)}'"
+    page = _asset("page.html")
+    for mark, text in {
+        "POLICY": policy,
+        "STYLE": _asset("style.css"),
+        "SCRIPT": script,
+        "DATA": data,
+    }.items():
+        page = page.replace(f"@{mark}@", text)
+    return page
+
+
+def _script() -> str:
+    libraries = "\n".join(_without_map(_text("vendor", name)) for name in _LIBRARIES)
+    return f"{libraries}\n{_BEGIN}{''.join(map(_asset, _SCRIPTS))}{_END}"
+
+
+def _without_map(script: str) -> str:
+    """Without the name of a file that a browser would ask for."""
+    return "\n".join(line for line in script.splitlines() if not line.startswith("//# sourceMappingURL="))
+
+
+def _hash(script: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
+
+
+def _asset(name: str) -> str:
+    return _text("assets", name)
+
+
+def _text(folder: str, name: str) -> str:
+    return files("wrapper_ir_tools.view").joinpath(folder, name).read_text(encoding="utf-8")

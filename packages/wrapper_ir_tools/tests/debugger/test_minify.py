@@ -1,0 +1,303 @@
+"""Failing programs shrink to the few ops that it takes, and come out as tests that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packages.wrapper_ir_runtime.tests.interp.interp_case import HEADER, OPTIONS
+from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, tensor
+from packages.wrapper_ir_tools.tests.debugger.debug_case import LOOP, subject
+from packages.wrapper_ir_tools.tests.debugger.wrong_emitter import Wrong
+
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import DebugError, VerificationError
+from wrapper_ir.ir.ops import CallExtern, Provenance
+from wrapper_ir.ir.program import Program
+from wrapper_ir.plugins.eager import EagerValue
+from wrapper_ir.text import parse_program, print_function
+from wrapper_ir.verifier import verify
+from wrapper_ir_tools.debugger.hunt import HuntOptions
+from wrapper_ir_tools.debugger.minify import (
+    Check,
+    EagerReference,
+    ModuleOptions,
+    command_check,
+    eager_check,
+    engine_check,
+    finite_check,
+    minify,
+    module_text,
+    program_check,
+)
+from wrapper_ir_tools.debugger.minify.search import smallest, smallest_set
+from wrapper_ir_tools.debugger.subject import Subject
+
+NAN = finite_check(ListMachine(), HuntOptions(nan_only=True), OPTIONS)
+
+
+@pytest.mark.parametrize("wrong", [{3}, {0, 9}, {1, 4, 7}, set()])
+def test_smallest_set(wrong: set[int]) -> None:
+    tries: list[Sequence[int]] = []
+
+    def fails(kept: Sequence[int]) -> bool:
+        tries.append(kept)
+        return wrong <= set(kept)
+
+    assert smallest_set(range(10), fails) == sorted(wrong)
+    assert len(tries) < 60
+
+
+def test_smallest() -> None:
+    assert [smallest(0, 9, lambda n, m=m: n >= m) for m in range(10)] == list(range(10))  # type: ignore[misc]
+
+
+def long_program(length: int) -> str:
+    """Sums and negations of which one makes a NaN of the parameter."""
+    lines = ["func @main(%x: f32[2], %y: f32[2]) {"]
+    for i in range(length):
+        before = "%x" if i == 0 else f"%v{i - 1}"
+        lines.append(f"  %v{i} = call list::add({before}, %x) : f32[2]")
+    lines.append(f"  %w = call list::add(%v{length // 2}, %y) : f32[2]")
+    lines.append("  %l = call list::log(%w) : f32[2]")
+    lines.append(f"  %z = call list::add(%l, %v{length - 1}) : f32[2]")
+    ends = [*(f"%v{i}" for i in range(length)), "%w", "%l"]
+    return "\n".join([*lines, *(f"  free {name}" for name in ends), "  return %z, %x", "}", ""])
+
+
+def test_a_nan() -> None:
+    found = minify(subject(long_program(30), tensor([1.0, 2.0]), tensor([-100.0, 0.0])), NAN)
+    verify(found.artifact)
+    assert (
+        print_function(found.artifact.program.main, found.artifact.program)
+        == """\
+func @main() {
+  %w.s = alloc_storage 8
+  %w.s.bytes = view %w.s : u8[8]
+  copy %w.s.bytes, %w.s.content
+  %w = view %w.s : f32[2]
+  %l = call list::log(%w) : f32[2]
+  free %w.s
+  return %l
+}"""
+    )
+    assert found.before > 60
+    assert found.tries < 30
+
+
+def test_an_engine() -> None:
+    check = engine_check(Wrong(), ListMachine(), OPTIONS)
+    found = minify(subject(LOOP, tensor([-1.0, -2.0])), check)
+    calls = [op for op in found.artifact.program.ops if type(op).__name__ == "CallExtern"]
+    assert len(calls) == 1
+    assert [f.name for f in found.artifact.program.functions] == ["main"]
+    assert check.fails(found.artifact)
+
+
+SIZES = """
+func @main(%x: f32[s0]) {
+  define s0 = size(%x, 0)
+  %y = call list::log(%x) : f32[s0]
+  return %y
+}
+"""
+
+
+def test_smaller_sizes() -> None:
+    header = HEADER.replace("[0, *] hint 2", "[2, *] hint 40")
+    case = subject("func @main(%x: f32[2]) {\n  return %x\n}\n", tensor([1.0, 2.0]))
+    program = parse_program(header + SIZES)
+    negative = replace(case.artifact, program=program)
+
+    def fails(artifact: Artifact) -> bool:
+        return "list::log" in print_function(artifact.program.main, artifact.program)
+
+    found = minify(Subject(negative, ListMachine(), options=OPTIONS), Check(fails, "there is a logarithm"))
+    assert "f32[s0]" in print_function(found.artifact.program.main, found.artifact.program)
+    assert "define s0 = 2" in print_function(found.artifact.program.main, found.artifact.program)
+
+
+def test_a_command() -> None:
+    case = subject(long_program(3), tensor([1.0, 2.0]), tensor([-100.0, 0.0]))
+    whole = minify(case, NAN).artifact
+    check = command_check(
+        "if grep -q list::log {}; then echo '[WIR999] a logarithm'; exit 3; fi", whole
+    )  # entries of a .wir file are not compressed
+    assert check.fails(whole)
+    found = minify(case, check)
+    assert "list::log" in print_function(found.artifact.program.main, found.artifact.program)
+    assert found.after == 7
+
+
+def test_a_program_that_does_not_fail() -> None:
+    with pytest.raises(DebugError, match=r"WIR962.*no sign that an op makes a NaN"):
+        minify(subject(long_program(3), tensor([1.0, 2.0]), tensor([3.0, 4.0])), NAN)
+
+
+def test_an_invalid_program() -> None:
+    text = (
+        "func @main(%x: f32[2]) {\n  %n = alloc f32[2]\n  %y = call list::log(%n) : f32[2]\n  return %y\n}\n"
+    )
+    with pytest.raises(VerificationError, match="WIR080"):
+        minify(subject(text, tensor([1.0, 2.0])), NAN)
+
+
+# --- two programs, which shrink alike
+
+
+def sums(length: int, wrong: int = -1, *, extra: bool = False) -> str:
+    """Sums, one of which is a negation, or needs another op before it."""
+    lines, ends = ["func @main(%x: f32[2]) {"], []
+    for i in range(length):
+        before = "%x" if i == 0 else f"%v{i - 1}"
+        if i == wrong and extra:
+            lines.append(f"  %more = call list::neg({before}) : f32[2]")
+            ends.append("%more")
+        call = f"add({before}, %{'more' if extra else 'x'})" if i == wrong else f"add({before}, %x)"
+        name = f"neg({before})" if i == wrong and not extra else call
+        lines.append(f"  %v{i} = call list::{name} : f32[2]")
+        ends.append(f"%v{i}")
+    frees = [f"  free {name}" for name in ends if name != f"%v{length - 1}"]
+    return "\n".join([*lines, *frees, f"  return %v{length - 1}", "}", ""])
+
+
+@pytest.mark.parametrize(("first_extra", "second_extra"), [(False, False), (True, False), (False, True)])
+def test_two_programs(first_extra: bool, second_extra: bool) -> None:
+    """Each keeps the op that differs, and what only one of the two computes for it."""
+    x = tensor([1.0, 2.0])
+    plain = not first_extra and not second_extra
+    one = subject(sums(20, 9 if first_extra else -1, extra=first_extra), x)
+    two = subject(sums(20, -1 if first_extra else 9, extra=not plain), x, draws=one.draws)
+    check = program_check(ListMachine(), OPTIONS)
+    found = minify(one, check, two)
+    assert found.second is not None
+    assert check.fails(found.artifact, found.second)
+    calls = [
+        [op.target for op in artifact.program.main.body if isinstance(op, CallExtern)]
+        for artifact in (found.artifact, found.second)
+    ]
+    extra = ["list::neg", "list::add"]
+    assert calls == [
+        extra if first_extra else ["list::add"],
+        extra if second_extra else ["list::neg"] if plain else ["list::add"],
+    ]
+    shared = found.artifact.constants.keys() & found.second.constants.keys()
+    assert shared
+    assert all(found.artifact.constants[n].buffer == found.second.constants[n].buffer for n in shared)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ("func @main(%y: f32[2]) {\n  return %y\n}\n", "take different inputs"),
+        ("func @main(%x: f32[2]) {\n  return %x\n}\n", "have no op in common"),
+    ],
+)
+def test_invalid_pairs(other: str, why: str) -> None:
+    with pytest.raises(DebugError, match=rf"WIR963.*{why}"):
+        minify(
+            subject(sums(3), tensor([1.0, 2.0])),
+            program_check(ListMachine(), OPTIONS),
+            subject(other, tensor([1.0, 2.0])),
+        )
+
+
+# --- the model in eager mode
+
+
+class Model:
+    """Runs what a program of sums should compute, with the nodes that its ops name."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.runs = 0
+        self.constants: dict[str, Any] = {}
+
+    def values(self) -> Iterator[EagerValue]:
+        self.runs += 1
+        for i in range(self.length):
+            yield EagerValue(node=f"node_{i}", value=tensor([i + 2.0, 2 * (i + 2.0)]))
+
+
+def with_nodes(program: Program) -> Program:
+    body = [
+        replace(op, prov=Provenance(nodes=(f"node_{op.result.name[1:]}",)))
+        if isinstance(op, CallExtern) and op.result is not None
+        else op
+        for op in program.main.body
+    ]
+    return program.with_functions((program.main.with_body(body),))
+
+
+def wrong_sums() -> Subject:
+    case = subject(sums(12, 7), tensor([1.0, 2.0]))
+    artifact = replace(case.artifact, program=with_nodes(case.artifact.program))
+    return Subject(artifact, ListMachine(), case.inputs, OPTIONS)
+
+
+def test_against_the_model() -> None:
+    """The op that is wrong, with the inputs that it had; later ops, which are wrong because of it, are not shown."""
+    model, case = Model(12), wrong_sums()
+    reference = EagerReference(case, model)
+    check = eager_check(reference, ListMachine(), OPTIONS)
+    found = minify(case, check)
+    assert [op.target for op in found.artifact.program.ops if isinstance(op, CallExtern)] == ["list::neg"]
+    assert any(any(d.buffer) for d in found.artifact.constants.values())  # contents stay
+    assert found.notes == ("sizes and contents stay as they are: the model's values belong to them",)
+    assert model.runs == 1
+    small = Subject(found.artifact, ListMachine(), options=OPTIONS)
+    options = ModuleOptions(machine="list", model=reference.mismatch(small))
+    test = run_module(module_text(found.artifact, check.text, options))["test_the_value_is_the_models"]
+    with pytest.raises(AssertionError):
+        test()
+
+
+def test_a_program_that_agrees_with_the_model() -> None:
+    case = subject(sums(12), tensor([1.0, 2.0]))
+    artifact = replace(case.artifact, program=with_nodes(case.artifact.program))
+    with pytest.raises(DebugError, match=r"WIR962.*12 values agree with the model's nodes"):
+        EagerReference(Subject(artifact, ListMachine(), case.inputs, OPTIONS), Model(12))
+
+
+# --- the module that comes out
+
+
+def run_module(text: str) -> dict[str, Any]:
+    """What a module that the tool wrote defines, with the machine of these tests."""
+    namespace: dict[str, Any] = {}
+    exec(compile(text, "small", "exec"), namespace)  # what the tool wrote
+    namespace["machine"] = lambda name: {"list": ListMachine()}[name]
+    return namespace
+
+
+@pytest.mark.parametrize("kind", ["nan", "engine", "command", "programs"])
+def test_the_module(kind: str, tmp_path: Path) -> None:
+    small = minify(subject(long_program(3), tensor([1.0, 2.0]), tensor([-100.0, 0.0])), NAN).artifact
+    text = module_text(
+        small,
+        NAN.text,
+        ModuleOptions(
+            machine="list",
+            engine="wrong" if kind == "engine" else "",
+            command="exit 3; :" if kind == "command" else "",
+            second=small if kind == "programs" else None,
+        ),
+    )
+    module = run_module(text)
+    again = module["artifact"]()
+    assert print_function(again.program.main, again.program) == print_function(
+        small.program.main, small.program
+    )
+    assert again.constants.keys() == small.constants.keys()
+    assert NAN.fails(again)
+    if kind == "nan":
+        with pytest.raises(AssertionError):
+            module["test_every_op_is_finite"]()
+    if kind == "command":
+        with pytest.raises(AssertionError):
+            module["test_the_command_succeeds"](tmp_path)
+    if kind == "programs":
+        module["test_both_programs_agree"]()
