@@ -12,10 +12,8 @@ from cpp_wrapper import CppOptions, EmitError
 from cpp_wrapper._compat import torch_include_dirs, torch_version
 from cpp_wrapper.sources.scope import TEXTS
 from cpp_wrapper.sources.shims import c_signature, c_types, shim_table
-from cpp_wrapper.sources.table import WRITERS
 from tests.cpp.cpp_case import artifact_of_text
 from wrapper_ir.ir.schemas import parse_schema
-from wrapper_ir_lowering.steps import STEPS
 
 AOTI = torch_include_dirs()[0] / "torch" / "csrc"
 
@@ -32,17 +30,6 @@ def _declared(*headers: str) -> dict[str, str]:
 
 def _plain(parameters: str) -> str:
     return " ".join(parameters.split()).replace("( ", "(")
-
-
-def test_every_step_has_a_writer() -> None:
-    assert set(WRITERS) == set(STEPS)
-
-
-def test_writers_stand_in_the_file_of_their_steps_family() -> None:
-    for step, writer in WRITERS.items():
-        home = writer.__module__.rpartition(".")[2]
-        family = step.__module__.rpartition(".")[2]
-        assert home in ("refusals", "operators", family)
 
 
 DEVICES = pytest.mark.parametrize("device", ["cpu", "cuda"])

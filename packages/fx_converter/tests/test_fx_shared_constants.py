@@ -11,8 +11,8 @@ import torch
 import fx_converter
 from fx_converter.errors import ConvertError
 from wrapper_ir import parse_program
-from wrapper_ir.artifact import file as storage
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
+from wrapper_ir.artifact import file as storage
 from wrapper_ir.ir.types import DType
 
 TEXT = """wir 0.3

@@ -6,21 +6,10 @@ import torch
 
 from fx_converter import targets
 from fx_converter.graph.numbers import CALLS
-from fx_converter.graph.table import CONVERTERS
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME, NAMES_OF_FUNCTIONS
 from wrapper_ir.expr.operators import CEILDIV, OPERATORS
 from wrapper_ir.ir.types import DType
-from wrapper_ir_lowering.steps import STEPS
 from wrapper_ir_torch import DTYPES
-
-
-def test_every_step_has_a_converter() -> None:
-    assert set(CONVERTERS) == set(STEPS)
-
-
-def test_converters_stand_in_the_file_of_their_steps_family() -> None:
-    families = {step: step.__module__.rpartition(".")[2] for step in STEPS}
-    assert families == {step: f.__module__.rpartition(".")[2] for step, f in CONVERTERS.items()}
 
 
 def test_every_function_of_numbers_is_there() -> None:

@@ -33,6 +33,7 @@ from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.verifier import require_signature
 from wrapper_ir.verifier.allowed_operators import check_operators
 from wrapper_ir_lowering import LoweringOptions, lower
+from wrapper_ir_lowering.writers import write_step
 from wrapper_ir_runtime import refuse_unsupported
 from wrapper_ir_torch import caller
 
@@ -147,7 +148,7 @@ def convert_op(position: int, scope: FunctionScope) -> None:
     those before the first op."""
     for step in scope.steps_at(position):
         if not is_argument_check(step):
-            CONVERTERS[type(step)](step, scope)
+            write_step(step, scope, CONVERTERS)
 
 
 def _placeholders(function: Function, captures: tuple[str, ...], scope: FunctionScope) -> None:

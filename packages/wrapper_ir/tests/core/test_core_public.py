@@ -43,7 +43,11 @@ def loaded_after(code: str) -> set[str]:
 def test_the_import_loads_nothing_heavy() -> None:
     loaded = loaded_after("import wrapper_ir")
     assert loaded & {"torch", "sympy", "numpy", "click"} == set()
-    assert {m for m in loaded if m.startswith("wrapper_ir")} == {"wrapper_ir", "wrapper_ir.support", "wrapper_ir.support.lazy"}
+    assert {m for m in loaded if m.startswith("wrapper_ir")} == {
+        "wrapper_ir",
+        "wrapper_ir.support",
+        "wrapper_ir.support.lazy",
+    }
 
 
 def test_using_the_core_loads_no_sympy() -> None:

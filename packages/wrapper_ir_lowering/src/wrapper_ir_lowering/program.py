@@ -21,7 +21,7 @@ from wrapper_ir_lowering.persistent import plan_persistent, plan_windows
 from wrapper_ir_lowering.plan import Plan
 from wrapper_ir_lowering.recording import plan_recording
 from wrapper_ir_lowering.rules.checks import check_arguments, prologue
-from wrapper_ir_lowering.rules.table import RULES
+from wrapper_ir_lowering.rules.table import steps_of
 from wrapper_ir_lowering.state import FunctionState, ProgramState, stream_device
 from wrapper_ir_lowering.steps import FunctionPlan, Origin, Step, Stream
 
@@ -123,7 +123,7 @@ def _steps(state: FunctionState) -> Iterator[Step]:
         yield from prologue(state)
     for position, op in enumerate(state.function.body):
         state.at = Origin(op, position)
-        yield from RULES[type(op)](op, state)
+        yield from steps_of(op, state)
         yield from check_arguments(position, state)
 
 

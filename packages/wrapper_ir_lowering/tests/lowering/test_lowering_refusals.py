@@ -7,11 +7,9 @@ import pytest
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import LoweringError, NotSupportedError, WirError
-from wrapper_ir.ir.ops import OPS
 from wrapper_ir.ir.schemas import SchemaArg, parse_schema
 from wrapper_ir_lowering import lower
 from wrapper_ir_lowering.arguments import default_value
-from wrapper_ir_lowering.rules.table import RULES
 
 HEAD = """wir 0.3
 target cpu
@@ -77,10 +75,6 @@ def test_what_no_target_does(name: str) -> None:
     assert error.code == code
     assert "^^^" in error.message
     assert error.hint
-
-
-def test_every_op_has_a_rule() -> None:
-    assert set(RULES) == set(OPS)
 
 
 @pytest.mark.parametrize(

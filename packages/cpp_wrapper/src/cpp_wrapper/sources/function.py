@@ -17,6 +17,7 @@ from wrapper_ir.ir.types import ScalarType, StorageType, TensorType
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.steps import Step
+from wrapper_ir_lowering.writers import write_step
 
 __all__ = ["declaration", "source_text", "write_function"]
 
@@ -46,7 +47,7 @@ def write_function(scope: FunctionScope) -> list[str]:
             scope.line(f"run.at = {cpp_string(text)};")
             at = text
         with on_stream(step, scope):
-            WRITERS[type(step)](step, scope)
+            write_step(step, scope, WRITERS)
         if isinstance(step, _CALLS):
             at = _ELSEWHERE
     return _struct(scope)

@@ -8,8 +8,8 @@ from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import steps
 
 __all__ = [
-    "align", "allocate", "begin_slot", "byte_window", "copy", "end_names", "end_storage", "resize_storage", "same",
-    "set_storage", "window", "zero",
+    "align", "allocate", "begin_slot", "byte_window", "copy", "end_names", "end_storage", "resize_block",
+    "resize_storage", "same", "set_storage", "window", "zero",
 ]  # fmt: skip
 
 _DEVICE_ALIGNMENT = 512

@@ -14,6 +14,7 @@ from wrapper_ir_lowering import steps
 __all__ = [
     "barrier",
     "enter_device",
+    "enter_pool",
     "enter_profile",
     "exit_scope",
     "on_stream",
@@ -96,6 +97,12 @@ def enter_profile(step: steps.EnterProfile, scope: FunctionScope) -> None:
     scope.profiles.append(handle)
     texts = ", ".join(f"{cpp_string(text)}, {len(text.encode())}" for text in (step.name, step.details))
     scope.line(f"enter_profile({handle}, {texts});")
+
+
+def enter_pool(step: steps.EnterPool, scope: FunctionScope) -> None:
+    """Raises EmitError CPP501: torch's C functions have no memory pools."""
+    hint = "emit the program with py_wrapper or fx_converter"
+    raise scope.error("CPP501", "this edition does not write memory pools in C++", hint)
 
 
 def exit_scope(step: steps.ExitScope, scope: FunctionScope) -> None:

@@ -15,6 +15,7 @@ from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir.support.quoting import python_docstring
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.steps import Step
+from wrapper_ir_lowering.writers import write_step
 
 __all__ = ["source_comment", "write_function"]
 
@@ -50,7 +51,7 @@ def _write_steps(scope: FunctionScope) -> None:
     head = [step for step in written if step.at.op is None]
     scope.out.origin = LineOrigin(note=f"checks of the arguments of @{scope.plan.name}")
     for step in head:
-        WRITERS[type(step)](step, scope)
+        write_step(step, scope, WRITERS)
     given = f"buffer_pool.give({', '.join(write_take(scope))})" if scope.plan.persistent.windows else ""
     previous = ""
     for step in written[len(head) :]:
@@ -60,7 +61,7 @@ def _write_steps(scope: FunctionScope) -> None:
             scope.out.line(given)
         previous = _announce(step, previous, scope)
         with on_stream(step, scope):
-            WRITERS[type(step)](step, scope)
+            write_step(step, scope, WRITERS)
     if any(isinstance(step, steps.EnterDevice) for step in head):
         scope.out.close_block()
 

@@ -14,6 +14,7 @@ __all__ = [
     "align",
     "allocate",
     "begin_slot",
+    "byte_window",
     "constant_window",
     "copy",
     "end_names",
@@ -94,6 +95,11 @@ def same(step: steps.Same, scope: FunctionScope) -> None:
 def window(step: steps.Window | steps.ByteWindow, scope: FunctionScope) -> None:
     """A variable for it."""
     _assign(step, window_text(step, scope), scope)
+
+
+def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
+    """A tensor at a byte of a storage is written as any other window."""
+    window(step, scope)
 
 
 def window_text(step: steps.Window | steps.ByteWindow, scope: FunctionScope) -> str:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
 from wrapper_ir.expr import Number
-from wrapper_ir.ir.ops import Arg, CallSubgraph, Op, OpBase, Return, Switch, WhileLoop
+from wrapper_ir.ir.ops import Arg, CallSubgraph, Op, Return, Switch, WhileLoop
 from wrapper_ir.ir.program import Function, Ownership
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_runtime.failures import select_branch
 from wrapper_ir_runtime.interp.frame import Frame, Session
-from wrapper_ir_runtime.interp.handlers import HANDLERS, check_layout
+from wrapper_ir_runtime.interp.handlers import check_layout, run_op
 from wrapper_ir_runtime.interp.places import add_context
 
-__all__ = ["CONTROL", "Step", "activate", "execute"]
+__all__ = ["Step", "activate", "execute"]
 
 T = TypeVar("T")
 MAX_DEPTH = 100
@@ -63,11 +63,18 @@ def execute(frame: Frame[T], start: int = 0) -> Run[T]:
             _count(session)
             if isinstance(op, Return):
                 return _leave(op, frame)
-            control = CONTROL.get(type(op))
-            if control is None:
-                (HANDLERS.get(type(op)) or session.options.handlers[type(op)])(op, frame)
-            else:
-                yield from control(op, frame)
+            own = session.options.handlers.get(type(op))
+            match op:
+                case _ if own is not None:
+                    own(op, frame)
+                case CallSubgraph():
+                    yield from _call_subgraph(op, frame)
+                case Switch():
+                    yield from _switch(op, frame)
+                case WhileLoop():
+                    yield from _while_loop(op, frame)
+                case _:
+                    run_op(op, frame)
             frame.born(position)
             if depth == 0 and position in session.layouts:
                 _check_layouts(session.layouts[position], frame)
@@ -225,12 +232,3 @@ def _fresh(results: Sequence[Any], foreign: set[int], frame: Frame[T]) -> list[A
 def _stack(trips: list[list[Any]], frame: Frame[T]) -> list[Any]:
     columns = zip(*trips, strict=True)
     return [frame.machine.stack(c) if frame.machine.is_tensor(c[0]) else c[-1] for c in columns]
-
-
-Control = Callable[[Any, Frame[Any]], Generator[Step[Any], None, None]]
-
-# cast: each function takes its own op class
-CONTROL: Mapping[type[OpBase], Control] = cast(
-    "Mapping[type[OpBase], Control]",
-    {CallSubgraph: _call_subgraph, Switch: _switch, WhileLoop: _while_loop},
-)
