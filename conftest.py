@@ -12,8 +12,6 @@ from hypothesis import HealthCheck, settings
 
 import tools  # noqa: F401 - what the backend cannot compile is an error in tests
 
-__all__: list[str] = []
-
 gc.disable()  # while test modules import torch and what uses it
 _FROZEN = pytest.StashKey[int]()
 """How many modules there were when the collector was last told to leave everything alone."""

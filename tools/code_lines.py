@@ -11,8 +11,6 @@ import sys
 import tokenize
 from pathlib import Path
 
-__all__ = ["code_lines", "count"]
-
 _LAYOUT = frozenset(
     (
         tokenize.COMMENT,

@@ -13,8 +13,6 @@ import tomllib
 import venv
 from pathlib import Path
 
-__all__ = ["main", "requirements"]
-
 _ROOT = Path(__file__).resolve().parents[1]
 _LEFT_OUT = frozenset({"torch", "triton", "mypy", "ruff", "import-linter", "twine"})
 

@@ -22,8 +22,6 @@ from tests.common.compare import allocated
 from wrapper_ir.ir.schemas import parse_schema
 from wrapper_ir.operators.devices import only_device
 
-__all__ = ["candidates", "row"]
-
 # Any in this file: overloads, and arguments of any operator
 _SAMPLES = 3
 _LEAST = 65

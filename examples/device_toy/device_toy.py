@@ -38,8 +38,6 @@ from wrapper_ir.ir.program import Target
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime.cache import open_cache, read_settings
 
-__all__ = ["DEVICE", "RUNTIME"]
-
 NAME = "toy"
 _SOURCE = Path(__file__).with_name("device_toy.cpp")
 

@@ -17,8 +17,6 @@ from torch import fx
 from fx_converter import boxed_call
 from wrapper_ir.ir.ops import AssertFinite, Comment, OpBase
 
-__all__ = ["COMPILER", "LaunchBatches", "Submission", "batch_launches"]
-
 
 @dataclass(frozen=True, eq=False)
 class Submission:

@@ -20,8 +20,6 @@ import inductor_frontend
 from inductor_frontend.cache import stats
 from wrapper_ir_runtime.cache import open_cache, read_settings
 
-__all__ = ["Model", "main"]
-
 # Any in this file: inputs and results of any graph.
 _WIDTH, _HEADS, _BLOCKS = 32, 4, 2
 

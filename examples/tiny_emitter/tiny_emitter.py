@@ -83,8 +83,6 @@ from wrapper_ir_lowering.steps import (
 )
 from wrapper_ir_runtime import load_kernels, signature_call
 
-__all__ = ["EMITTER", "REFUSED", "TinyEmitter"]
-
 Refused = (
     Switch | Loop | Call | EnterDevice | RecordEvent | WaitEvent | SyncEvent | Barrier | EnterProfile | EnterPool | ExitScope
     | CheckGroups | StartCollective | Wait | Align | ResizeStorage | SetStorage | ShowLine | ShowValue | SaveValue | Zero | ResizeBlock

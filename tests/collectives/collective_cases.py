@@ -22,17 +22,6 @@ from torch.distributed import _functional_collectives
 import inductor_frontend
 from wrapper_ir.artifact import Artifact
 
-__all__ = [
-    "CASES",
-    "GROUP",
-    "HAS_P2P",
-    "WORLD",
-    "CollectiveCase",
-    "fake_group",
-    "lonely_artifact",
-    "lonely_group",
-]
-
 # Any in this file: functions of any signature, with any results; torch leaves its operators untyped.
 c10d: Any = torch.ops._c10d_functional
 funcol: Any = _functional_collectives

@@ -22,8 +22,6 @@ from tests.collectives.collective_cases import WORLD
 from tests.common.compare import assert_same
 from tests.common.parallel_models import Sum, SumGradients
 
-__all__ = ["TRAINING"]
-
 # Any in this file: compiled callables of any signature; what torch leaves untyped.
 funcol: Any = _functional_collectives
 BACKENDS = ("wrapper_ir", "inductor")

@@ -21,8 +21,6 @@ from tests.collectives.rank_cases import refused
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import code_of
 
-__all__ = ["CPP_CASES", "library", "memory_of_host"]
-
 # Any in this file: programs of any signature
 _FAST = CppOptions(opt_level=0)
 _numbers = itertools.count()

@@ -20,8 +20,6 @@ from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import code_of
 from wrapper_ir_runtime.interp import Interpreter
 
-__all__ = ["host_program", "planted_disagreements"]
-
 # Any in this file: programs of any signature
 _TEXT = """wir 0.3
 target cuda:0 arch "sm_90"

@@ -21,16 +21,6 @@ from wrapper_ir_passes import run_pipeline
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import torch_operators
 
-__all__ = [
-    "DECLARATIONS",
-    "engines",
-    "fused",
-    "fused_products",
-    "operators_of_cpu",
-    "program",
-    "require_equal",
-]
-
 # Any in this file: what torch leaves untyped
 _funcol: Any = _functional_collectives
 _FUSE = "derive-frees,lower-collectives{fused-products=true,fused-products-minimum-bytes=0}"

@@ -14,11 +14,6 @@ from torch import Tensor
 import wrapper_ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 
-__all__ = [
-    "BLOCK", "DEVICE", "LARGE", "ROW", "SEGMENT", "WEIGHT", "Allocator", "Backend", "Pool", "empty_in_pool", "registered_artifact",
-    "symmetric_artifact",
-]  # fmt: skip
-
 ROW, WEIGHT = torch.randn(5), torch.randn(3, 4)
 LARGE = 2**64 - 2
 _SYMMETRIC = """wir 0.3

@@ -27,8 +27,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_torch import Repeaters, torch_operators
 
-__all__ = ["OPTIONS", "lowered_kernels", "lowered_pair", "on_host", "over_group", "program", "require_equal"]
-
 # Any in this file: what torch leaves untyped
 _funcol: Any = _functional_collectives
 _SUMS = """wir 0.3

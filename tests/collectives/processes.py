@@ -13,9 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["end", "outcome", "run_cases", "run_workers", "start"]
-
-
 WORKER = Path(__file__).parent / "collective_worker.py"
 
 

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from tests.collectives.fused_cases import DECLARATIONS
 
-__all__ = ["random_texts"]
-
 _CALLS: Mapping[str, str] = MappingProxyType(
     {
         "gather": 'all_gather_into_tensor(%{}, 1, "0")',

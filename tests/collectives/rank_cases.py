@@ -27,8 +27,6 @@ from wrapper_ir.errors import ExecutionError, NotSupportedError, code_of
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import compare_ranks
 
-__all__ = ["RANK_CASES", "refused"]
-
 # Any in this file: models and functions of any signature
 GROUP = "0"
 funcol: Any = _functional_collectives

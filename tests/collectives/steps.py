@@ -13,8 +13,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-__all__ = ["join_over_gpus", "run_steps"]
-
 
 def join_over_gpus(rank: int, world: int, folder: Path, seconds: float = 60) -> None:
     """This process has the GPU of its rank, and waits so long for the others."""

@@ -17,7 +17,7 @@ from tests.collectives.fused_cases import engines
 from tests.collectives.lowered_cases import OPTIONS, lowered_pair, on_host, program
 from tests.collectives.random_programs import random_texts
 from wrapper_ir import parse_program
-from wrapper_ir_passes.collectives.collective_choices import Form
+from wrapper_ir_passes.collectives.collective_forms import Form
 from wrapper_ir_runtime.interp import Interpreter
 
 

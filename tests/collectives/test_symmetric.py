@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import fx_converter
 import py_wrapper
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.collectives.collective_cases import lonely_group
 from tests.collectives.group_memory import LARGE, ROW, WEIGHT, Allocator, symmetric_artifact

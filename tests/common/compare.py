@@ -14,8 +14,6 @@ from torch.utils import _pytree as pytree
 
 from wrapper_ir.support.collection import paused_collection
 
-__all__ = ["allocated", "assert_same", "clone_tree", "peak_bytes"]
-
 
 # Any: nested results of any model.
 def assert_same(got: Any, want: Any, *, rtol: float = 1e-4, atol: float = 1e-5) -> None:

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from fx_converter.options import KernelCalls
-
-__all__ = ["FORMS", "both_forms", "plain"]
+from fx_converter.kernels import KernelCalls
 
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 

@@ -18,8 +18,6 @@ from wrapper_ir.plugins.registry import machine
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_runtime.interp.options import InterpOptions
 
-__all__ = ["Run", "artifact_of", "engines"]
-
 Run = Callable[[list[Any]], Any]  # Any: inputs of every kind, right and wrong
 
 

@@ -13,8 +13,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import _functional_collectives
 
-__all__ = ["Column", "ParallelGpt", "ParallelMlp", "Row", "SequenceMlp", "Sum", "SumGradients"]
-
 # Any in this file: what torch leaves untyped
 _funcol: Any = _functional_collectives
 

@@ -26,21 +26,6 @@ from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir.text import parse_program, print_program
 from wrapper_ir_runtime.interp import call
 
-__all__ = [
-    "Case",
-    "assert_golden",
-    "check",
-    "check_capture",
-    "check_compile",
-    "check_is_size",
-    "check_value",
-    "compiled_programs",
-    "inputs",
-    "number",
-    "runs_of",
-    "series",
-]
-
 Args = tuple[Any, ...]  # Any: the arguments of any function
 # Torch publishes no types for these.
 check: Callable[..., None] = torch._check

@@ -8,8 +8,6 @@ import pytest
 import torch
 from packaging.version import Version
 
-__all__ = ["STORES", "golden_file", "needs_any_slice", "since"]
-
 _INSTALLED = Version(torch.__version__)
 _OWN_GOLDENS = ("2.15",)
 

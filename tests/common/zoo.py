@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["ZOO", "Case", "minilm", "mlp"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:

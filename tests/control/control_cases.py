@@ -12,8 +12,6 @@ from torch.export import Dim
 
 from tests.control.control_ops import Flow, less, noise, number, plus, positive, rows, say, times, total
 
-__all__ = ["CASES", "Case"]
-
 # Any in this file: what branches and bodies take and return.
 
 _MINOR = int(torch.__version__.split(".")[1])

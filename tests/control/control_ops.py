@@ -12,22 +12,6 @@ from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
-__all__ = [
-    "Flow",
-    "eager",
-    "less",
-    "noise",
-    "number",
-    "plus",
-    "positive",
-    "rows",
-    "said",
-    "say",
-    "times",
-    "total",
-    "traced",
-]
-
 # Any in this file: what branches and bodies take and return.
 
 

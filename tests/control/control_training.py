@@ -10,8 +10,6 @@ from torch import Tensor
 
 from tests.control.control_ops import Flow
 
-__all__ = ["TRAINED"]
-
 # Any in this file: what branches and bodies take and return.
 
 

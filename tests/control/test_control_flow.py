@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 import fx_converter
 import inductor_frontend
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tests.common.compare import assert_same, clone_tree
 from tests.control.control_cases import CASES
 from tests.control.control_ops import eager, said, traced

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["cmake", "write_clang", "write_cross_toolchain"]
-
 _TOOLCHAIN = """set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER {c})

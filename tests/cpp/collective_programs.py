@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["GATHERED", "HEAD", "REDUCED", "SHARED"]
-
 HEAD = """
 extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)

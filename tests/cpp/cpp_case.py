@@ -16,8 +16,6 @@ from py_wrapper import TORCH_MACHINE
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 
-__all__ = ["FAST", "KERNELS", "Case", "artifact_of", "artifact_of_text", "resident", "stock_run"]
-
 FAST = CppOptions(opt_level=0)
 KERNELS = """
 kernel cpp @double entry "kernel" (read f32* source, write f32* target, i64 count) {{{

@@ -32,23 +32,6 @@ from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.ir.kernels import LaunchFacts, TensorMap, TritonKernel
 
-__all__ = [
-    "ADD_KERNEL",
-    "CHOSEN",
-    "CHOSEN_OPERATOR",
-    "DESCRIBED",
-    "DOUBLED",
-    "KEPT",
-    "MIXED",
-    "PRODUCTS",
-    "TOUCHY",
-    "FakeGpu",
-    "artifact_for_gpu",
-    "load_fakes",
-    "run_by_handles",
-    "use_fakes",
-]
-
 ADD_KERNEL = (
     'kernel triton @add entry "add" (read f32* x divisible(16), read f32* y, write f32* out, f32 factor, i32 n)\n'
     "  order(x, y, out, factor, n, BLOCK)\n  configs({BLOCK = 64} warps(4) stages(1))\n  grid(ceildiv(n, BLOCK))\n"

@@ -7,12 +7,10 @@ import re
 
 import torch
 from packages.py_wrapper.tests import py_case
-from packages.py_wrapper.tests.py_case import MM, RELU, example
+from packages.py_wrapper.tests.py_case import RELU, Case, example
 from packages.py_wrapper.tests.py_programs import CASES as SHARED
 
-from tests.cpp.cpp_case import KERNELS, Case
-
-__all__ = ["CASES", "MM"]
+from tests.cpp.cpp_case import KERNELS
 
 _COUNTS = {"mlp": "s0*4", "mutation": "4"}
 """How many elements `increment` works on: its Python form sees the tensor."""

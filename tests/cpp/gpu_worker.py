@@ -16,8 +16,6 @@ from cpp_wrapper import CppOptions
 from inductor_frontend import capture
 from tests.common.zoo import ZOO
 
-__all__ = ["main"]
-
 
 def main(package: Path, name: str, shapes: str, archs: tuple[str, ...]) -> None:
     """Captures and builds."""

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from cpp_wrapper.library.python import LoadedProgram
 
-__all__ = ["TEXT", "by_torch", "by_us", "differing", "square"]
-
 _SYMBOLS = "".join(
     f"symbol {name} : int backed [0, 1000000] hint 8\n"
     for name in ("m", "k", "n", *(f"{t}{i}" for t in ("o", "p", "q", "x", "y", "b") for i in (0, 1)))

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from packages.py_wrapper.tests.py_case import MM, Case
 from torch import Tensor
 
 import cpp_wrapper
 from cpp_wrapper.library.batch import build_libraries
-from tests.cpp.cpp_case import FAST, Case, artifact_of, artifact_of_text, stock_run
-from tests.cpp.cpp_programs import CASES, MM
+from tests.cpp.cpp_case import FAST, artifact_of, artifact_of_text, stock_run
+from tests.cpp.cpp_programs import CASES
 
 GOLDEN = Path(__file__).parent / "golden"
 SHOWN = ("mlp", "storages", "results", "symbols", "constants", "slots_reused_and_lent", "while_2_stacked")

@@ -6,8 +6,6 @@ from click.testing import CliRunner
 
 from wrapper_ir_tools.cli.main import main
 
-__all__ = ["PROGRAM", "STEADY", "wir"]
-
 PROGRAM = """wir 0.3
 target cpu
 symbol s0 : int backed [2, 64] hint 4

@@ -10,8 +10,6 @@ import pytest
 from tests.debugger.transcript import capture_model
 from wrapper_ir.artifact import Artifact
 
-__all__: list[str] = []
-
 
 @pytest.fixture(scope="session")
 def good() -> Callable[[str], Artifact]:

@@ -9,8 +9,6 @@ from torch import nn
 
 from tests.common.zoo import ZOO
 
-__all__ = ["gpt2", "lstm", "mlp", "mlp_cuda"]
-
 Made = tuple[nn.Module, tuple[Any, ...], Mapping[str, Any]]  # Any: a model's arguments are its own
 
 

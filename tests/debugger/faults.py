@@ -16,8 +16,6 @@ from wrapper_ir.ir.schemas import ExternDef
 from wrapper_ir.ir.types import DType, TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["FAULTS", "Fault"]
-
 Plant = Callable[[Artifact], Artifact]
 Body = tuple[Op, ...]
 

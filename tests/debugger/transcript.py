@@ -23,8 +23,6 @@ from wrapper_ir import save
 from wrapper_ir.artifact import Artifact
 from wrapper_ir_tools.cli.main import main as wir
 
-__all__ = ["BEGIN", "END", "capture_model", "find", "section"]
-
 PAGE = Path(__file__).parents[2] / "docs" / "debugging.md"
 BEGIN, END = "<!-- faults: begin -->\n", "<!-- faults: end -->\n"
 _WIDTH = 150

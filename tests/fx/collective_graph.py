@@ -7,11 +7,8 @@ from torch import fx
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from wrapper_ir.artifact import bare_artifact
-
-__all__ = ["graph"]
-
 
 PROGRAM = """wir 0.3
 target cpu

@@ -12,9 +12,6 @@ from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 import wrapper_ir
 from fx_converter.kernels import NAMESPACE
 
-__all__ = ["NAME", "no_output", "other_main", "rewritten", "tables", "text_of"]
-
-
 NAME = "fx_graph.json"
 
 

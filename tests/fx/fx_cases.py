@@ -10,11 +10,8 @@ from packages.py_wrapper.tests.py_case import Case, find_runtime
 from packages.py_wrapper.tests.py_programs import CASES
 
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from wrapper_ir.artifact import Artifact
-
-__all__ = ["BY_NAME", "every_case", "options", "stored", "wanted"]
-
 
 every_case = pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
 

@@ -8,8 +8,6 @@ import pytest
 import sympy
 from torch import SymBool, SymFloat, SymInt, Tensor, fx
 
-__all__ = ["Recorder"]
-
 Symbolic = SymInt | SymFloat | SymBool
 
 

@@ -6,9 +6,6 @@ import wrapper_ir
 from tests.triton.triton_program import PROGRAM
 from wrapper_ir.artifact import Artifact, bare_artifact
 
-__all__ = ["for_a_gpu"]
-
-
 MAIN = """func @main(%x: f32[s0] @cuda:0, %y: f32[s0] @cuda:0) {
   define s0 = size(%x, 0)
   %out = alloc f32[s0] @cuda:0

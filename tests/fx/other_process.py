@@ -6,9 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["another_process"]
-
-
 CHILD = """
 import copy, sys, torch, fx_converter
 from pathlib import Path

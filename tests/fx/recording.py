@@ -12,8 +12,6 @@ from fx_converter.compilers import Lowering
 from fx_converter.graph.scope import FunctionScope
 from wrapper_ir.ir.ops import Copy, OpBase
 
-__all__ = ["Recording"]
-
 
 class Recording:
     """A compiler that is given as an option: it converts copies itself, and interprets the graph."""

@@ -9,9 +9,6 @@ import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-__all__ = ["WAYS", "Way", "traced"]
-
-
 # Any in this file: inputs and results of any graph.
 Traced = Callable[..., Any]
 

@@ -14,7 +14,7 @@ import fx_converter
 import inductor_frontend
 import wrapper_ir
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from inductor_frontend import CaptureOptions, PaddingOptions
 from tests.common.compare import assert_same
 from tests.common.forms import FORMS, both_forms

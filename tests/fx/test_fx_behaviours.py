@@ -15,7 +15,7 @@ from torch import fx
 import fx_converter
 import wrapper_ir
 from fx_converter import FxEmitter, FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tests.common.compare import assert_same
 from tests.common.forms import FORMS, both_forms
 from tests.fx.fx_graph import called, graph

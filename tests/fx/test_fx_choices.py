@@ -14,7 +14,7 @@ from torch import fx
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tests.common.choices import DESCRIBED, choosing, program
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms

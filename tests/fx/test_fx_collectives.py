@@ -13,7 +13,7 @@ import torch
 
 import fx_converter
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tests.collectives.collective_cases import lonely_artifact, lonely_group
 from tests.common.compare import assert_same, clone_tree
 from tests.common.forms import both_forms

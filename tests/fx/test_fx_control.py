@@ -16,7 +16,7 @@ import fx_converter
 import py_wrapper
 import wrapper_ir
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms

@@ -18,8 +18,7 @@ import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.compilers import refuse
-from fx_converter.kernels import targets
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls, targets
 from tests.common.forms import both_forms
 from tests.fx.damage import NAME, no_output, other_main, rewritten, tables, text_of
 from tests.fx.recording import Recording

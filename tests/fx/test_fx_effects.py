@@ -22,8 +22,7 @@ from fx_converter._compat import is_impure
 from fx_converter.converter import convert_op
 from fx_converter.effects import does_more
 from fx_converter.graph.scope import FunctionScope
-from fx_converter.kernels import LoadedTarget
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls, LoadedTarget
 from fx_converter.targets.collectives import FINISHED_CALLS
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms

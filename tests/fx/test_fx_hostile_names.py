@@ -17,7 +17,7 @@ from torch import fx
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions, passes
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
 from tests.common.forms import FORMS

@@ -13,7 +13,7 @@ from torch import Tensor, fx, nn
 
 import fx_converter
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from inductor_frontend import capture
 from wrapper_ir.artifact import Artifact
 

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 import fx_converter
 import py_wrapper
 from fx_converter import FxOptions, passes
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tests.common.compare import assert_same, clone_tree
 from tests.common.forms import FORMS
 from tests.common.zoo import ZOO

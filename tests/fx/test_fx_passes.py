@@ -13,7 +13,7 @@ from torch import fx
 
 import fx_converter
 from fx_converter import FxOptions, passes, targets
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
 from tests.common.forms import FORMS, both_forms, plain

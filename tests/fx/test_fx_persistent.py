@@ -15,7 +15,7 @@ from packages.py_wrapper.tests.stream_program import STREAMS
 import fx_converter
 from fx_converter import FxOptions
 from fx_converter.boxed import boxed_source
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from fx_converter.persistent import persistent_nodes
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms

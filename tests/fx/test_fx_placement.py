@@ -15,7 +15,7 @@ from torch import fx
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions, _compat
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from fx_converter.targets import placement
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms

@@ -18,7 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import fx_converter
 from fx_converter import FxOptions
 from fx_converter import targets as targets_of
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from tests.fx.fx_cases import BY_NAME, every_case, options, stored, wanted

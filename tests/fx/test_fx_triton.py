@@ -15,7 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tests.common.compare import assert_same
 from tests.fx.gpu_program import for_a_gpu
 from tests.triton.triton_program import PROGRAM, artifact, expected

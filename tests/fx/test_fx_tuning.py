@@ -16,7 +16,7 @@ import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions, KernelTuning
 from fx_converter.errors import ConvertError
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from wrapper_ir.artifact import Artifact, bare_artifact

@@ -9,7 +9,7 @@ from torch import fx
 
 import fx_converter
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tests.common.forms import both_forms
 from tests.fx.fx_values import Recorder
 from wrapper_ir.artifact import Artifact

@@ -10,9 +10,6 @@ from torch.fx.passes.split_utils import split_by_tags
 
 from fx_converter import passes
 
-__all__ = ["PASSES", "parts", "tagged"]
-
-
 Pass = Callable[[fx.GraphModule], fx.GraphModule]
 
 

@@ -14,8 +14,6 @@ from itertools import count
 
 from wrapper_ir_runtime import Span
 
-__all__ = ["Arena", "ArenaGraphs", "Array"]
-
 _SEGMENT = 16
 """Cells that an arena grows by at least."""
 _ADDRESSES = 1 << 40

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from tests.graphs.arena_graphs import ArenaGraphs, Array
 from wrapper_ir_runtime import Recorded, Recorder
 
-__all__ = ["SIZE", "Straight", "Training", "layers"]
-
 SIZE = 16
 """Cells of each value of `layers`: a segment of the arena."""
 

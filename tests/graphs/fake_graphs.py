@@ -28,8 +28,6 @@ from wrapper_ir.ir.types import Device
 from wrapper_ir.verifier.checks import recording
 from wrapper_ir_runtime import RECORDERS, Recorder, Span
 
-__all__ = ["FakeGraphs", "RerunGraphs", "fake_device", "let_the_cpu_record"]
-
 # Any in this file: operators and arguments of any kind.
 
 

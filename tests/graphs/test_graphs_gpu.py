@@ -281,7 +281,8 @@ def py_wrapper_graphs(name: str) -> Any:
 
 _TRAP = """
 import torch
-from tests.graphs.test_graphs_gpu import RECORDERS, py_wrapper_graphs
+from wrapper_ir_runtime import RECORDERS
+from tests.graphs.test_graphs_gpu import py_wrapper_graphs
 
 def trap(args):
     (x, i) = args

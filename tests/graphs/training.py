@@ -10,8 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["LOOPS", "Loop", "train_beside_eager"]
-
 # Any in this file: keywords of torch.compile.
 
 

@@ -21,8 +21,6 @@ from wrapper_ir.ir.values import Value, as_tensor
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_runtime.interp import call
 
-__all__ = ["claimed_pairs", "in_place", "results", "same_in_place"]
-
 
 def claimed_pairs(kernel: KernelDef) -> list[tuple[int, int]]:
     """Positions of a parameter that is read, and of one that is written, which may be the same bytes. Those that this

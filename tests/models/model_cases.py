@@ -9,8 +9,6 @@ import inductor_frontend
 from tests.common.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
 
-__all__ = ["artifact_of", "calls_of", "case_of"]
-
 
 @functools.lru_cache(maxsize=4)
 def case_of(name: str) -> Case:

@@ -20,8 +20,6 @@ from wrapper_ir.ir.ops import Slot
 from wrapper_ir.ir.program import Ownership
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
-__all__ = ["PlannedEverywhere", "engines", "same_bits"]
-
 # Any in this file: flat values of any program
 Boxed = Callable[[list[Any]], Sequence[Any]]
 

@@ -12,7 +12,7 @@ from torch import fx
 import fx_converter
 import py_wrapper
 import wrapper_ir
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from py_wrapper import PyOptions
 from tests.common.compare import assert_same, clone_tree
 from tests.common.zoo import ZOO

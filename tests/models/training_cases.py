@@ -11,8 +11,6 @@ from torch.utils import _pytree as pytree
 from tests.common.compare import clone_tree
 from tests.common.zoo import ZOO, Case
 
-__all__ = ["step", "training_case"]
-
 
 def training_case(name: str) -> Case:
     """The case with its model in training mode; dropout off, so that eager draws the same (no) numbers."""

@@ -17,8 +17,6 @@ from tests.common.compare import clone_tree
 from wrapper_ir.artifact import Artifact
 from wrapper_ir_runtime.interp import call
 
-__all__ = ["Said", "engines", "observe"]
-
 Said = tuple[list[str], Mapping[str, bytes]]
 """Lines, and files by name."""
 

@@ -12,8 +12,6 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-__all__ = ["Seen", "differences", "observe"]
-
 # Any in this file: models, their arguments and results.
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]
 

@@ -11,8 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.testing._internal.two_tensor import TwoTensor
 
-__all__ = ["CASES", "Case", "case", "one", "pair", "two", "x"]
-
 # Any in this file: models, their arguments and results.
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]
 

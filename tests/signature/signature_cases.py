@@ -15,8 +15,6 @@ import tests.signature.signature_writes  # noqa: F401  # adds its own cases to t
 from tests.common.torch_versions import since
 from tests.signature.signature_case import CASES, Call, Case, case, one, pair, two, x
 
-__all__ = ["CASES", "Case", "pair", "x"]
-
 # Any in this file: models, their arguments and results.
 
 

@@ -16,7 +16,7 @@ import py_wrapper
 import wrapper_ir
 from tests.common.torch_versions import since
 from tests.signature.call_effects import Seen, differences, observe
-from tests.signature.signature_cases import CASES, Case, pair, x
+from tests.signature.signature_case import CASES, Case, pair, x
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.ir.signature import (

@@ -20,7 +20,7 @@ import fx_converter
 import inductor_frontend
 import py_wrapper
 from py_wrapper import TORCH_MACHINE, PyOptions
-from tests.signature.signature_cases import CASES
+from tests.signature.signature_case import CASES
 from wrapper_ir import check, load, save
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError

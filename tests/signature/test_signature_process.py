@@ -11,7 +11,7 @@ import torch
 
 import inductor_frontend
 import wrapper_ir
-from tests.signature.signature_cases import CASES
+from tests.signature.signature_case import CASES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +30,7 @@ engines = {name: py_wrapper.compile(artifact) for name, artifact in artifacts.it
 print("compiled", sorted(heard & set(sys.modules)))
 
 from tests.signature.call_effects import differences, observe
-from tests.signature.signature_cases import CASES
+from tests.signature.signature_case import CASES
 
 print("missing", sorted(CASES.keys() - engines.keys()))
 torch.set_grad_enabled(False)

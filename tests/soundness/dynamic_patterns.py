@@ -9,8 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["PATTERNS", "fill", "fill_all"]
-
 # Any in this file: arguments and results of patterns.
 Pattern = tuple[Callable[..., Any], tuple[Any, ...]]
 

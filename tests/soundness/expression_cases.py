@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from wrapper_ir.expr import Number
 
-__all__ = ["ENVIRONMENTS", "EXPECTED", "EXPRESSIONS"]
-
 INF, NAN = math.inf, math.nan
 Env = Mapping[str, Number]
 EXPECTED: tuple[tuple[str, Env, Number | str], ...] = (

@@ -18,8 +18,6 @@ from wrapper_ir.errors import code_of
 from wrapper_ir.expr import Number, SymKind
 from wrapper_ir_runtime.interp import run
 
-__all__ = ["KINDS", "Outcome", "Run", "engines", "outcome", "program_of", "values"]
-
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "f": SymKind.FLOAT, "g": SymKind.FLOAT, "p": SymKind.BOOL}
 """Symbols, which are the program's arguments after the number of an expression."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["flat_inputs"]
-
 
 def flat_inputs(seed: int) -> list[object]:
     g = torch.Generator().manual_seed(seed)

@@ -15,8 +15,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["INPUTS", "RandomProgram", "random_program"]
-
 # Any in this file: the results of made-up functions.
 _ROWS = ((8, 5, 3), (9, 4, 2), (6, 6, 6), (12, 3, 4))
 _MAX_ELEMENTS = 4000

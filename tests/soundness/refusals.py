@@ -38,8 +38,6 @@ from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_runtime.interp import run
 
-__all__ = ["outcome", "traced"]
-
 # Any in this file: arguments and results of made-up functions.
 _AS_STOCK = "as stock"
 

@@ -14,8 +14,6 @@ import inductor_frontend
 from tests.collectives.collective_cases import lonely_artifact
 from wrapper_ir.artifact import Artifact
 
-__all__ = ["PROGRAMS"]
-
 # Any in this file: tensors and numbers.
 Made = tuple[Artifact, list[Any]]
 

@@ -17,8 +17,6 @@ from inductor_frontend.devices import GpuProperties
 from tests.common.zoo import ZOO
 from wrapper_ir import print_program
 
-__all__ = ["main"]
-
 
 def main(folder: Path, names: list[str], gpu: GpuProperties) -> None:
     """Captures each model."""

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 import fx_converter
 import py_wrapper
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from inductor_frontend import CaptureOptions, capture
 from py_wrapper import PyOptions
 from tests.common.torch_versions import STORES

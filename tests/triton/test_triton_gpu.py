@@ -12,7 +12,7 @@ import fx_converter
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.common.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact

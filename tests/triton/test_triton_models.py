@@ -13,7 +13,7 @@ import inductor_frontend
 import py_wrapper
 import wrapper_ir
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from inductor_frontend import CaptureOptions
 from tests.common.compare import assert_same, clone_tree
 from tests.common.zoo import ZOO, Case

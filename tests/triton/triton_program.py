@@ -8,9 +8,6 @@ from torch import Tensor
 from wrapper_ir import parse_program, print_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 
-__all__ = ["PROGRAM", "artifact", "expected"]
-
-
 PROGRAM = """wir 0.3
 target cpu
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from hypothesis import strategies as st
-from packages.py_wrapper.tests.py_case import find_runtime
 from packages.wrapper_ir.tests.quoting.hostile import texts
 from torch import Tensor
 
@@ -19,8 +18,6 @@ from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.ir.signature import ConstantOutput, ResultOutput, StaticInput, TreeKind, TreeSpec
 from wrapper_ir.support.quoting import plain_name, quote, symbol_name, value_name
-
-__all__ = ["ARGUMENTS", "HostileProgram", "find_runtime", "hostile_programs"]
 
 _SYMBOLS = (
     "s0",

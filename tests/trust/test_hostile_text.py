@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
+from packages.py_wrapper.tests.py_case import find_runtime
 from packages.wrapper_ir.tests.quoting.hostile import did_fire, texts
 
 import fx_converter
 import py_wrapper
 from fx_converter import FxOptions
 from py_wrapper import TORCH_MACHINE, PyOptions
-from tests.trust.hostile_program import HostileProgram, find_runtime, hostile_programs
+from tests.trust.hostile_program import HostileProgram, hostile_programs
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import WirError

@@ -26,7 +26,7 @@ import fx_converter
 import inductor_frontend
 import py_wrapper
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tests.common.zoo import Case, gpt2, mlp
 from tools.bench.bench_ir_scale import synthetic
 from tools.bench.pages import command_line, page, publish, table

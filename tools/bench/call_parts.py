@@ -20,8 +20,6 @@ from wrapper_ir.ir.kernels import KernelDef
 from wrapper_ir.ir.program import Target
 from wrapper_ir.plugins.protocols import CompiledProgram, LoadedKernel
 
-__all__ = ["PARTS", "host_parts"]
-
 PARTS = (
     "guards and autograd's wrappers",
     "launches",

@@ -16,8 +16,6 @@ from filelock import FileLock
 
 from tools.bench.timing import alternate
 
-__all__ = ["FUSED", "PATIENCE", "SIDES", "Found", "Rank", "Settings", "ours", "timed", "told"]
-
 # Any in this file: compiled callables, what torch leaves untyped
 _ROUNDS, _CALLS = 9, 10
 PATIENCE = int(os.environ.get("BENCH_PATIENCE", "300"))

@@ -19,8 +19,6 @@ from tests.common.parallel_models import ParallelMlp, SequenceMlp
 from tools.bench.collective_process import FUSED, SIDES, Found, Rank, ours, timed, told
 from tools.bench.collective_training import fsdp_training, gpt, gpt_training
 
-__all__ = ["JOBS", "SIZES"]
-
 # Any in this file: compiled callables, what torch leaves untyped
 _funcol: Any = _functional_collectives
 _TOLERANCE = 3e-2

@@ -18,8 +18,6 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from tests.common.parallel_models import ParallelGpt
 from tools.bench.collective_process import SIDES, Found, Rank, Settings, timed, told
 
-__all__ = ["fsdp_training", "gpt", "gpt_training"]
-
 # Any in this file: compiled callables
 _STEPS = 20
 

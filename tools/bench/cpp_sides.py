@@ -26,8 +26,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-__all__ = ["main"]
-
 
 def _user_seconds() -> float:
     """Of this process and of its children that have ended."""

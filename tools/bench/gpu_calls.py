@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["Model", "call_seconds", "recorded", "row_seconds"]
-
 Model = Callable[..., Any]  # Any: arguments and results of a model
 
 

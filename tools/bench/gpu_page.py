@@ -1,7 +1,5 @@
 """What `docs/benchmarks/gpu.md` says besides its tables: see `tools.bench.bench_gpu`."""
 
-__all__ = ["OUTCOME", "PREDICTION"]
-
 PREDICTION = """\
 Written before this table was measured, and after parts of it: calls without graphs take what the emitted code takes, 0.6 to 0.8
 of stock's, and kept buffers another 0.15 less. The Python emitter had been seen slower than FX, 1.15 and 1.7 times; measured in

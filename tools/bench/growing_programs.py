@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-__all__ = ["FAMILIES"]
-
 _EXTERN = 'extern "demo::same(Tensor(a) self) -> Tensor(a)"'
 
 

@@ -13,8 +13,6 @@ from torch.utils import _pytree as pytree
 from tests.common.zoo import ZOO, Case, mlp
 from tools.bench.models import small_gpt2
 
-__all__ = ["LARGE", "TRAINED"]
-
 
 def _ids(batch: int, length: int) -> Tensor:
     return torch.randint(0, 1000, (batch, length), generator=torch.Generator().manual_seed(0))

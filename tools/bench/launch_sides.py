@@ -19,8 +19,6 @@ from triton_runtime.cuda import CudaDriver, Step, make_sequence
 from wrapper_ir import parse_program
 from wrapper_ir.ir.kernels import TritonKernel
 
-__all__ = ["BURST", "SEQUENCE", "Bare", "Burst", "Case", "inductor", "our_sequence", "ours", "triton_jit"]
-
 BURST = 192
 SEQUENCE = 16
 ELEMENTS = 1024

@@ -14,8 +14,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
-__all__ = ["Planned", "allocations", "allocations_in"]
-
 
 class Planned:
     """An emitter that keeps the program of each graph that it gets, and the plan that it runs."""

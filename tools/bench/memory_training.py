@@ -19,8 +19,6 @@ from tools.bench.memory_sides import Planned, allocations, allocations_in
 from tools.bench.pages import table
 from wrapper_ir.analysis.stats import program_stats
 
-__all__ = ["text"]
-
 TEXT = """\
 Forward and backward graph of one step each, with gradients into empty parameters. Bytes held are above what each graph is given:
 saved activations count in the forward graph, whose results they are. The measured peak is that of the whole step, without

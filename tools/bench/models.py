@@ -7,8 +7,6 @@ import os
 import torch
 from torch import Tensor, nn
 
-__all__ = ["small_gpt2", "tokens"]
-
 _VOCABULARY = 1000
 
 

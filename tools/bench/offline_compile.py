@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["compile_here", "compile_in_worker"]
-
 LoadKernel = Callable[[], Any]  # Any: Inductor's own class, which has no types
 
 

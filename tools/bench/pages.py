@@ -8,8 +8,6 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-__all__ = ["command_line", "page", "publish", "section_of", "table"]
-
 _FOLDER = Path(__file__).parents[2] / "docs" / "benchmarks"
 
 

@@ -11,8 +11,6 @@ import random
 
 from wrapper_ir_passes.planner import Buffer
 
-__all__ = ["CAPACITY", "challenge", "generated", "irregular"]
-
 CAPACITY = 1 << 20
 _UNIT = 1 << 10
 _KEPT = 0.98

@@ -17,9 +17,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
-__all__ = ["HEADERS", "OUTCOME", "PREDICTION", "rows"]
-
-
 PREDICTION = """\
 Written before the first measurement. A planned call used to make a tensor for each view of a slot, and to cost 1.1 of an
 unplanned one on `gpt2`. Equal windows of a pool are now made once a call, and a pool has the element type of most of its

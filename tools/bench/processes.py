@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 
-__all__ = ["Processes", "end_process", "exit_on_termination", "in_fresh_process"]
-
 
 def in_fresh_process(arguments: Sequence[str], caches: str) -> dict[str, float]:
     """What Python, started with `arguments`, prints last: numbers by name, as JSON. Every cache of ours and of torch's is in

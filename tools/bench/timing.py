@@ -9,18 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-__all__ = [
-    "Clock",
-    "Ratio",
-    "Run",
-    "alternate",
-    "best_seconds",
-    "compare",
-    "keep_memory",
-    "median_ratio",
-    "timed",
-]
-
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of <malloc.h>
 _NEVER = 1 << 30
 

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 
 from tools.bench.bench_memory_gpu import gpt2_small
 
-__all__ = ["NAME", "step_memory", "training_step"]
-
 NAME = "GPT-2 small, training step of 4 x 128 tokens"
 
 Settings = Mapping[str, Any]  # Any: keywords of torch.compile

@@ -11,8 +11,6 @@ from tools.bench.pages import page, table
 from triton_runtime.tune import Entry, config_key, middle_mean
 from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
 
-__all__ = ["GOAL", "KERNELS", "WITHIN", "Row", "all_times", "launch_table", "missed", "report", "verdict"]
-
 PREDICTION = """\
 Written before the first measurement. The tuner's noise is 1 %: it takes the first config among those that it cannot tell
 from the fastest, so a choice should cost up to 1 % by design, and rarely more: at least 19 of 20 within 2 % of the best of

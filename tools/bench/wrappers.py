@@ -12,8 +12,6 @@ from torch._inductor import config as inductor_config
 
 from tests.common.zoo import Case
 
-__all__ = ["Boxed", "inductor_call", "last_call"]
-
 # Any: models and their arguments are their own
 Boxed = Callable[[list[Any]], Any]
 

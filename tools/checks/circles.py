@@ -11,8 +11,6 @@ from pathlib import PurePosixPath
 
 from tools.checks.finding import Finding, Source
 
-__all__ = ["find_circles"]
-
 Edges = Mapping[str, Mapping[str, int]]
 """By module, the modules that it imports, and the line of the first import of each."""
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Check", "Finding", "Source", "repository_files"]
-
 
 @dataclass(frozen=True, slots=True)
 class Source:

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 
 from tools.checks.finding import Finding, Source
 
-__all__ = ["find_pickle", "find_words"]
-
 # The patterns are written so that none of them matches its own text here.
 _WORDS = {
     re.compile(r"(?<![\w.\]])/[w]ork/"): "an absolute path of one machine",

@@ -8,8 +8,6 @@ from pathlib import PurePosixPath
 
 from tools.checks.finding import Finding, Source
 
-__all__ = ["find_test_imports"]
-
 
 def find_test_imports(source: Source) -> Iterator[Finding]:
     """Imports from another test module."""

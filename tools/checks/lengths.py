@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 from tools.checks.finding import Finding, Source
 
-__all__ = ["FILE_LIMIT", "FUNCTION_LIMIT", "find_long"]
-
 FILE_LIMIT = 400
 FUNCTION_LIMIT = 60
 

@@ -10,8 +10,6 @@ from tools.checks.finding import Finding
 from tools.release.changelog import find_deviations
 from tools.release.urls import project_urls, read_repository
 
-__all__ = ["find_incomplete_packages"]
-
 _README_LINES = 60  # one screen
 
 

@@ -30,8 +30,6 @@ from tests.cpp.cpp_programs import CASES
 from wrapper_ir.artifact import Artifact
 from wrapper_ir_runtime.cache import CacheSettings
 
-__all__ = ["main"]
-
 _BROKEN = """
 func @main(%x: f32[64]) {
   %y = alloc f32[64]

@@ -13,19 +13,6 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-__all__ = [
-    "SEED",
-    "Call",
-    "CaseId",
-    "OpTable",
-    "every",
-    "list_cases",
-    "load_call",
-    "op_table",
-    "stratified",
-    "tolerances_of",
-]
-
 SEED = 2026
 """Chooses the random samples; every run prints it."""
 

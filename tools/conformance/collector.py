@@ -13,8 +13,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.plugins.protocols import CompiledProgram
 
-__all__ = ["Collector", "Graphs", "How"]
-
 How = Callable[[Artifact], CompiledProgram]
 """A way to run a program."""
 

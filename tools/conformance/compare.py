@@ -12,8 +12,6 @@ from torch.utils import _pytree as pytree
 
 from tools.conformance.cases import Call, CaseId
 
-__all__ = ["UNDEFINED_VALUES", "Mismatch", "Observed", "assert_same", "is_random", "observe"]
-
 UNDEFINED_VALUES = frozenset(
     {
         "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided",

@@ -9,8 +9,6 @@ import sys
 
 from tools.conformance.sides import Sides, main
 
-__all__ = ["SIDES"]
-
 SIDES = Sides(
     command="cpp",
     ours="cpp",

@@ -19,8 +19,6 @@ from inductor_frontend import ModelExplanation, explain
 from tools.bench.models import small_gpt2, tokens
 from wrapper_ir_tools.explain import line_share, share_text
 
-__all__ = ["explained_training_step", "main"]
-
 
 class _TrainingStep(nn.Module):
     """The loss of a language model on its own input, as a user's training loop has it."""

@@ -10,8 +10,6 @@ import sys
 
 from tools.conformance.sides import Sides, main
 
-__all__ = ["SIDES"]
-
 SIDES = Sides(
     command="planned",
     ours="planned",

@@ -17,8 +17,6 @@ from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter
 
-__all__ = ["WAYS", "interpreter", "planned", "slot_count"]
-
 _POISON = 0x7B  # what slots, and memory that the interpreter allocates, hold at first: a read of it shows in the results
 
 

@@ -17,9 +17,6 @@ from typing import Any
 
 from tools.conformance.cases import CaseId
 
-__all__ = ["BUILD", "WORKER", "Answer", "Job", "PoolError", "PoolOptions", "run_jobs"]
-
-
 BUILD = "build_cpp"
 """What a job is called that builds libraries and checks nothing."""
 WORKER = (sys.executable, "-m", "tools.conformance.worker")

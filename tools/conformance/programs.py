@@ -16,8 +16,6 @@ from tools.conformance.collector import Collector, Graphs, How
 from tools.conformance.compare import observe
 from wrapper_ir.artifact import Artifact
 
-__all__ = ["Kernels", "Programs", "Source", "capture", "collect"]
-
 
 class Kernels(StrEnum):
     """What kernels are written in."""

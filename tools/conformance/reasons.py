@@ -9,8 +9,6 @@ import re
 
 from tools.conformance.stages import CRASH, Failure
 
-__all__ = ["failure_detail", "failure_reason", "stock_reason"]
-
 # Code (empty: any), what the message says, the reason. The first row that fits counts.
 _FAILURES: tuple[tuple[str, str, str], ...] = (
     (CRASH, "no answer", "The case did not end in time."),

@@ -13,8 +13,6 @@ from tools.conformance.reasons import failure_detail, failure_reason, stock_reas
 from tools.conformance.stages import STAGES, Stage
 from tools.conformance.summary import Judged, Summary
 
-__all__ = ["failing_lines", "render"]
-
 _WIDTH = 118
 _LEFT = "Stock `torch.compile` compiles nothing of these, so there is nothing to capture: eager runs them."
 

@@ -16,8 +16,6 @@ from tools.conformance.pool import Answer
 from tools.conformance.stages import CRASH, Failure, Stage
 from tools.conformance.stock import Verdict
 
-__all__ = ["Outcome", "StockVerdict", "Store", "outcome_of", "source_hash", "tidy", "verdict_of"]
-
 _ROOT = Path(__file__).parents[2]
 _REASON = 400  # characters
 _CHECKING = ("cases.py", "collector.py", "compare.py", "programs.py", "stages.py")

@@ -15,8 +15,6 @@ from tools.conformance.programs import Kernels
 from tools.conformance.results import Outcome, StockVerdict, Store, outcome_of, source_hash, verdict_of
 from tools.conformance.summary import Summary, summarise
 
-__all__ = ["SHIPPED", "Again", "Only", "Results", "jobs_of", "open_store", "pool_options", "run_cases"]
-
 Results = Callable[[Outcome | StockVerdict], None]
 
 SHIPPED = Path(__file__).parent / "verdicts" / f"torch-{torch.__version__.split('+')[0]}.jsonl"

@@ -28,8 +28,6 @@ from tools.conformance.programs import Kernels
 from tools.conformance.results import outcome_of, tidy, verdict_of
 from tools.conformance.run import open_store, pool_options
 
-__all__ = ["Result", "Sides", "counted_cases", "main", "render", "result_of", "share"]
-
 _ROOT = Path(__file__).parents[2]
 _OF_THE_CASE = (
     (r"kernel \S+:", "kernel …:"),

@@ -16,7 +16,7 @@ import fx_converter
 import py_wrapper
 import wrapper_ir
 from cpp_wrapper import CppEmitter, CppError, CppOptions
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from tools.conformance.cases import Call, CaseId
 from tools.conformance.collector import How
 from tools.conformance.compare import (
@@ -33,8 +33,6 @@ from tools.conformance.stock import stock_values
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError, WirError
 from wrapper_ir.plugins.protocols import CompiledProgram
-
-__all__ = ["CRASH", "REFUSED", "STAGES", "Checked", "Failure", "Stage", "build_libraries", "check_case"]
 
 CRASH = "crash"
 """The code of a failure that ended the process, or for which it had to be ended."""

@@ -14,8 +14,6 @@ from torch._inductor import config as inductor_config
 from tools.conformance.cases import Call, CaseId
 from tools.conformance.compare import UNDEFINED_VALUES, Observed, assert_same, observe
 
-__all__ = ["Verdict", "judge", "judge_library", "stock_values"]
-
 _FX = {"fx_wrapper": True, "size_asserts": False, "alignment_asserts": False, "scalar_asserts": False}
 """Inductor's converter refuses its own checks, which are lines of text."""
 

@@ -9,8 +9,6 @@ from tools.conformance.cases import CaseId
 from tools.conformance.results import Outcome
 from tools.conformance.stock import Verdict
 
-__all__ = ["Judged", "Summary", "summarise"]
-
 
 @dataclass(frozen=True, slots=True)
 class Judged:

@@ -25,9 +25,6 @@ from tools.conformance.programs import Kernels
 from tools.conformance.stages import Stage, build_libraries, check_case
 from tools.conformance.stock import judge, judge_library
 
-__all__ = ["main"]
-
-
 _ONLY = {
     "fx": (Stage.CAPTURE, Stage.FX),
     "cpp": (Stage.CAPTURE, Stage.CPP),

@@ -13,8 +13,6 @@ from importlib import import_module
 from wrapper_ir.expr import Expr
 from wrapper_ir.ir.types import Device
 
-__all__ = ["attribute_docs", "class_section", "defined_classes", "docstring", "table"]
-
 
 def docstring(x: object) -> str:
     """The docstring without its indentation; raises ValueError where there is none."""

@@ -6,8 +6,6 @@ import click
 
 from wrapper_ir_tools.cli.main import main
 
-__all__ = ["command_page"]
-
 _WIDTH = 90  # what a page of the site shows without scrolling
 
 

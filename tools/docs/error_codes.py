@@ -13,8 +13,6 @@ from tools.docs.classes import docstring, table
 from wrapper_ir.verifier.rules import RULES
 from wrapper_ir.verifier.signature_rules import SIGNATURE_RULES
 
-__all__ = ["RaiseSite", "error_codes", "raise_sites"]
-
 _ROOT = Path(__file__).resolve().parents[2]
 _CODE = re.compile(r"(WIR|PY|FE|CPP|TR|FX)\d{3}")
 _HEAD = """# Error codes
@@ -57,7 +55,9 @@ def classes() -> list[str]:
     """The exception classes of wrapper_ir, from which those of other packages derive."""
     module = import_module("wrapper_ir.errors")
     found = [
-        c for n in module.__all__ if isinstance(c := getattr(module, n), type) and issubclass(c, Exception)
+        c
+        for name, c in sorted(vars(module).items())
+        if isinstance(c, type) and issubclass(c, Exception) and c.__module__ == module.__name__
     ]
     rows = ((f"`{c.__name__}`", docstring(c).replace("\n", " ")) for c in found)
     return [*table(("class", "raised when"), rows), ""]

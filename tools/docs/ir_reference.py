@@ -13,8 +13,6 @@ from wrapper_ir.ir.atoms import NODE_TYPES
 from wrapper_ir.ir.ops import OPS, EffectClass, Effects, OpBase, Provenance, op_spec
 from wrapper_ir.ir.types import DType
 
-__all__ = ["ir_reference"]
-
 _HEAD = """# IR reference
 
 Written by `make docs` from the docstrings of `packages/wrapper_ir`; edit those, not this page.

@@ -10,8 +10,6 @@ from tools.docs.command import command_page
 from tools.docs.error_codes import error_codes
 from tools.docs.ir_reference import ir_reference
 
-__all__ = ["PAGES", "is_stale", "page_path"]
-
 _ROOT = Path(__file__).resolve().parents[2]
 
 PAGES: Mapping[str, Callable[[], str]] = MappingProxyType(

@@ -16,8 +16,6 @@ _ROOT = Path(__file__).resolve().parents[2]
 _PAGE = _ROOT / "docs" / "testing.md"
 _ROW = re.compile(r"^(?P<head>\|.*\| `(?P<command>make [^`]+)` \|)[^|]*\|$")
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Rewrite the page, a row at a time; the status is 1 if any command failed, whose time is then left out."""

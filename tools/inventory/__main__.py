@@ -17,8 +17,6 @@ from tools.inventory.compare import differences, updated
 from tools.inventory.places import SourceTree
 from tools.inventory.record import FOLDER, UNCLASSIFIED, Inventory
 
-__all__ = ["installed_torch", "main", "start"]
-
 
 def installed_torch() -> Path:
     """The folder of the installed torch, which is not loaded."""

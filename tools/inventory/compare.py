@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from tools.inventory.places import Place, SourceTree
 from tools.inventory.record import UNCLASSIFIED, Entry, Inventory, Section, groups
 
-__all__ = ["SECTIONS", "differences", "updated"]
-
 SECTIONS = ("text", "generators", "hooks")
 
 _WHAT_TO_DO = (

@@ -6,8 +6,6 @@ import ast
 import hashlib
 from collections.abc import Iterator
 
-__all__ = ["digest"]
-
 _LENGTH = 8
 # Fields without meaning for us; `type_params` came with Python 3.12, and is empty in all sources read here.
 _IGNORED = frozenset({"ctx", "kind", "type_comment", "type_ignores", "type_params"})

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from tools.inventory.digest import digest
 
-__all__ = ["Place", "SourceTree"]
-
 _TEXT = frozenset(
     {"writeline", "writelines", "splice", "writeline_aot", "writeline_jit", "splice_aot", "splice_jit"}
 )

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from tools.inventory.places import Place
 
-__all__ = ["FOLDER", "TREATMENTS", "UNCLASSIFIED", "Entry", "Inventory", "groups"]
-
 FOLDER = Path(__file__).resolve().parents[2] / "packages" / "inductor_frontend" / "tests" / "inventory"
 UNCLASSIFIED = "unclassified"
 

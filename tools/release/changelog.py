@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["find_deviations", "is_dated"]
-
 _KINDS = frozenset({"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"})
 _VERSION = re.compile(r"## \[(?P<version>Unreleased|\d+\.\d+\.\d+)\](?: - (?P<date>\d{4}-\d\d-\d\d))?")
 _HEADING = re.compile(r"^#+ .*$", re.MULTILINE)

@@ -10,8 +10,6 @@ from tempfile import TemporaryDirectory
 
 from tools.release.packages import run
 
-__all__ = ["check_installed", "first_example"]
-
 _AFTER = """
 torch.testing.assert_close(f(example_input), model(example_input))
 """

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Package", "build", "list_packages", "run"]
-
 
 @dataclass(frozen=True, slots=True)
 class Package:

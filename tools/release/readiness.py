@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from tools.release.changelog import is_dated
 from tools.release.packages import Package
 
-__all__ = ["find_obstacles"]
-
 
 def find_obstacles(packages: Sequence[Package], repository: str) -> Iterator[str]:
     """Why these packages cannot be tagged, one sentence for each reason."""

@@ -13,8 +13,6 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["project_urls", "publish_at", "read_repository"]
-
 _SETTING = re.compile(r'(?m)^(\[tool\.release\]\n(?:#.*\n)*repository = )"[^"\n]*"$')
 _URLS = re.compile(r"(?m)^\[project\.urls\]\n(?:[^\[\n].*\n)*\n")
 _FIRST_TOOL = re.compile(r"(?m)^\[tool\.")

@@ -11,8 +11,6 @@ from mkdocs.structure.pages import Page
 from tools.release.urls import read_repository
 from tools.site.pages import Site, expand, extra_pages, list_pages
 
-__all__ = ["on_config", "on_files", "on_page_markdown"]
-
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Expands `folder/*`, and links to the repository where it is published."""

@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Site", "expand", "extra_pages", "list_pages"]
-
 _FENCE = re.compile(r"^```(?P<language>[\w-]*)[^\n`]*(?P<text>\n.*?^```)$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[(?P<text>[^\]\[]*(?:`[^`]*`)?[^\]\[]*)\]\((?P<target>[^)\s]+)\)")
 

@@ -11,7 +11,8 @@ from torch import Tensor, fx
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
-from fx_converter.options import Convention, KernelCalls
+from fx_converter.kernels import KernelCalls
+from fx_converter.options import Convention
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.ir.types import DType
 

@@ -10,7 +10,7 @@ import torch
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions, boxed_source
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from wrapper_ir.artifact import bare_artifact
 
 ADD = 'extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"\n'

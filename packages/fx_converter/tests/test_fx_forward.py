@@ -15,7 +15,8 @@ from torch.fx.experimental import _config as fx_config
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
-from fx_converter.options import Convention, KernelCalls
+from fx_converter.kernels import KernelCalls
+from fx_converter.options import Convention
 from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.ir.guarded import Guarded

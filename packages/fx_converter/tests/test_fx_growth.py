@@ -16,7 +16,7 @@ import torch.fx.graph
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions, boxed_source
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.ir.program import Target
 from wrapper_ir.ir.types import DType

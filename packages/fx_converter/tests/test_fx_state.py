@@ -16,7 +16,8 @@ import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.errors import GraphPicklingError, SavedGraphError
-from fx_converter.options import Convention, KernelCalls
+from fx_converter.kernels import KernelCalls
+from fx_converter.options import Convention
 from fx_converter.origin import origin_of
 from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir.artifact import file as storage

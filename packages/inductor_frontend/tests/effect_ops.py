@@ -13,8 +13,6 @@ from torch import Tensor
 from torch._library.effects import EffectType
 from torch.library import custom_op
 
-__all__ = ["LOG", "OPS"]
-
 OPS: Any = torch.ops.fe_ops  # Any: its attributes are what is registered below
 
 LOG: list[tuple[str, float]] = []

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["BREAK_LINE", "FIRST_LINE", "TwoParts"]
-
 FIRST_LINE, BREAK_LINE = 23, 24
 
 

@@ -24,20 +24,6 @@ from wrapper_ir.plugins.protocols import OperatorEmitter
 from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir_runtime.interp import InterpOptions, call
 
-__all__ = [
-    "Case",
-    "Seen",
-    "assert_same",
-    "captured_paths",
-    "check_all_paths",
-    "check_forms",
-    "copy_args",
-    "main_text",
-    "observe",
-    "stock",
-    "together",
-]
-
 # Any in this file: nested arguments and results of any model.
 Run = Callable[..., Any]
 

@@ -15,9 +15,6 @@ from wrapper_ir.ir.kernels import TritonKernel
 from wrapper_ir.ir.program import Program
 from wrapper_ir.json.kernel_hash import content_hash
 
-__all__ = ["TEXT", "A", "B", "hashes", "load", "offline", "own"]
-
-
 A, B = torch.randn(50, 6), torch.randn(50, 6)
 
 

@@ -27,8 +27,6 @@ from torch.fx.experimental import _config as symbolic_config
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-__all__ = ["State", "configurations", "registrations", "torch_contexts", "unchanged"]
-
 from inductor_frontend.torch_patches.table import PATCH_POINTS
 
 State = dict[str, Any]  # Any: settings of every kind

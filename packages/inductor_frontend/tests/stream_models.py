@@ -6,8 +6,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["PATTERNS", "Branches", "beside", "event", "stream"]
-
 
 # Any: torch's classes are untyped
 def stream(priority: int = 0) -> Any:

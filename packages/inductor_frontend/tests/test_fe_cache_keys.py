@@ -20,9 +20,10 @@ from torch._inductor import config as inductor_config
 from torch.fx.experimental import _config as symbols_config
 
 from inductor_frontend.backend.options import BackendOptions
-from inductor_frontend.cache.canonical import NoCanonicalForm, Writer
+from inductor_frontend.cache.canonical import Writer
 from inductor_frontend.cache.environment import foreign_operators
 from inductor_frontend.cache.keys import GraphFacts, function_key, graph_key
+from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.symbols import SymbolState
 
 

@@ -19,7 +19,7 @@ from torch.utils._sympy.functions import FloorDiv, ModularIndexing, PythonMod
 
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.cache import stats
-from inductor_frontend.cache.canonical import NoCanonicalForm
+from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.records import read_record, write_record
 from inductor_frontend.cache.sizes import from_record, to_record
 from inductor_frontend.settings import read_settings

@@ -10,9 +10,6 @@ from torch import Tensor
 
 from wrapper_ir.plugins.protocols import CompiledProgram
 
-__all__ = ["PROGRAM", "assert_right", "assert_threads_are_right", "expected"]
-
-
 PROGRAM = """wir 0.3
 target cpu
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"

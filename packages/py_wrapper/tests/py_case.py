@@ -16,9 +16,6 @@ from wrapper_ir.ir.kernels import ForeignKernel, KernelDef
 from wrapper_ir.ir.program import Program, Target
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 
-__all__ = ["ADD", "KERNELS", "MM", "RELU", "TOPK", "Case", "artifact_of", "example", "find_runtime"]
-
-
 # --- a kernel runtime whose kernels are Python functions
 
 

@@ -9,8 +9,6 @@ import torch
 from packages.py_wrapper.tests.py_case import ADD, KERNELS, RELU, Case, example
 from torch import Tensor
 
-__all__ = ["CONTROL_CASES"]
-
 
 def _switch_inputs(index: int) -> list[Any]:  # Any: tensors and a number
     return [torch.tensor([index]), index + 2, example(5, 4), example(8)]

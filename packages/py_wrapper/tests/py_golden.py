@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["without_version"]
-
 
 def without_version(text: str) -> str:
     return re.sub(r"Emitted by py_wrapper \S+\.", "Emitted by py_wrapper.", text)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from packages.py_wrapper.tests.py_case import KERNELS, Case, example
 
-__all__ = ["POOL_CASES"]
-
 POOL_CASES: tuple[Case, ...] = (
     Case(
         name="pool_of_one_dtype",

@@ -9,9 +9,6 @@ from packages.py_wrapper.tests.py_case import ADD, KERNELS, MM, RELU, TOPK, Case
 from packages.py_wrapper.tests.py_control_programs import CONTROL_CASES
 from packages.py_wrapper.tests.py_pool_programs import POOL_CASES
 
-__all__ = ["CASES"]
-
-
 CASES: tuple[Case, ...] = (
     Case(
         name="mlp",

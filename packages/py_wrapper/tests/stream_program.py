@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["STREAMS"]
-
-
 STREAMS = """wir 0.3
 target cuda:0 arch "sm_90"
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from py_wrapper.emitter import EMITTER, compile, relocate
+from py_wrapper.emitter import EMITTER, compile
 from py_wrapper.errors import CacheError
 from py_wrapper.options import PyOptions
+from py_wrapper.relocate import relocate
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir_tools.explain import ExplainOptions, explain_program

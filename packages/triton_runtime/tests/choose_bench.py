@@ -24,8 +24,6 @@ from wrapper_ir.ir.types import DType
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_tools.testing.catalogue import TRITON
 
-__all__ = ["KERNELS", "MULTI", "SPLIT", "Bench", "args"]
-
 
 def pointer(name: str, access: Access) -> KernelParam:
     return KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access)

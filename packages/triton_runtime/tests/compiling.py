@@ -12,8 +12,6 @@ from wrapper_ir.ir.kernels import TritonKernel
 from wrapper_ir.ir.program import Target
 from wrapper_ir.ir.types import Device
 
-__all__ = ["BROKEN", "CLAUSES", "PARAMS", "cuda", "job_of", "kill_server"]
-
 BROKEN = """
 @triton.jit
 def broken(x_ptr, n, BLOCK: tl.constexpr):

@@ -6,8 +6,6 @@ import math
 import random
 from collections.abc import Callable
 
-__all__ = ["Unsteady", "some_kernel"]
-
 TICK = 32e-9
 """Seconds between two values of the device's clock."""
 LATE, DELAY = 0.03, 0.15

@@ -15,8 +15,6 @@ from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_tools.testing.catalogue import TRITON
 
-__all__ = ["ARGS", "BLOCKS", "HERE", "Clock", "Lab", "Shelf", "config", "kernel"]
-
 HERE = DeviceKey("some device", "3.7")
 
 

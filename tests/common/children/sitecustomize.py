@@ -9,7 +9,5 @@ from __future__ import annotations
 import atexit
 import gc
 
-__all__: list[str] = []
-
 gc.set_threshold(50_000)
 atexit.register(gc.freeze)

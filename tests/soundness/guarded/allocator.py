@@ -13,8 +13,6 @@ from pathlib import Path
 import torch
 from torch.utils.cpp_extension import include_paths
 
-__all__ = ["GuardPages", "build", "install"]
-
 _SOURCE = Path(__file__).with_name("allocator.cpp")
 _LIMIT = 1 << 28
 """Largest block, in bytes: larger ones fail on every machine alike."""

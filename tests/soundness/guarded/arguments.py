@@ -16,8 +16,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir.ir.types import ScalarType, TensorType, Type
 from wrapper_ir_torch import DTYPES
 
-__all__ = ["arguments"]
-
 _MANY = 1 << 16
 
 

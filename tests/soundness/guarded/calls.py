@@ -14,8 +14,6 @@ from wrapper_ir.ir.program import Ownership
 from wrapper_ir.ir.schemas import ExternDef, ExternTag
 from wrapper_ir.ir.types import DType, ScalarType, TensorType, TupleType
 
-__all__ = ["CALLS"]
-
 
 def unary(h: Hostile) -> None:
     """A fresh result, whose type may be another."""

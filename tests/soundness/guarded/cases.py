@@ -15,8 +15,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir_tools.testing import RandomOptions, random_artifact
 from wrapper_ir_tools.testing.corrupt import corrupt
 
-__all__ = ["KINDS", "Case", "case"]
-
 Case = tuple[Artifact, Callable[[], list[Any]]]
 """A program, and arguments for it, in memory of their own each time. Any: tensors and numbers."""
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from wrapper_ir.expr import Expr, Int, add, as_expr, ceildiv, floordiv, max_, min_, mod, mul, neg, sub
 from wrapper_ir.expr import operators as ops
 
-__all__ = ["EDGES", "hostile_expr", "near"]
-
 EDGES = (
     -1, 0, 1, 2, 3, 5, 7, 17, 63, 64, 65, 4096, 1 << 20, (1 << 31) - 1, 1 << 31, 1 << 32, (1 << 61) - 1, 1 << 61,
     (1 << 62) + 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64, 1 << 200, -7, -(1 << 31), -(1 << 62), -(1 << 63),

@@ -22,8 +22,6 @@ from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.errors import VerificationError, code_of
 from wrapper_ir_runtime.interp import InterpOptions, run
 
-__all__ = ["Outcome", "judge"]
-
 MAX_OPS = 3_000
 """A loop may be valid and never end."""
 

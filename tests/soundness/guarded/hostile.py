@@ -19,8 +19,6 @@ from wrapper_ir.ir.types import DType, ScalarType, StorageType, TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
-__all__ = ["Hostile", "hostile_artifact"]
-
 _DTYPES = (DType.F32,) * 6 + (DType.I32, DType.I64, DType.U8, DType.BOOL, DType.F64, DType.BF16, DType.C64)
 
 

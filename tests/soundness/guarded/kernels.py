@@ -22,8 +22,6 @@ from wrapper_ir.ir.types import DType
 from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 
-__all__ = ["EXTENT", "TouchRuntime", "tell_extents", "touch_facts"]
-
 EXTENT = "extent_of_"
 """Begins the names of parameters that tell a kernel how far it may reach."""
 

@@ -17,8 +17,6 @@ from wrapper_ir.ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
 from wrapper_ir.ir.types import DType
 from wrapper_ir.support.quoting import cpp_string
 
-__all__ = ["run_library"]
-
 _HEAD = """#include <cstdint>
 #include <cstring>
 #include <dlfcn.h>

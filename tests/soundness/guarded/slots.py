@@ -14,8 +14,6 @@ from wrapper_ir.ir.program import Ownership
 from wrapper_ir.ir.types import DType, ScalarType, StorageType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["SLOTS"]
-
 _INT = ScalarType(SymKind.INT)
 
 

@@ -32,8 +32,6 @@ from wrapper_ir.ir.ops import (
 from wrapper_ir.ir.types import DType, TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["STEPS", "touch"]
-
 
 def fill(h: Hostile) -> None:
     """Memory, and a kernel that writes it."""

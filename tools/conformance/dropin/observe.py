@@ -12,8 +12,6 @@ from torch.utils import _pytree as pytree
 
 from tools.conformance.dropin.table import Program
 
-__all__ = ["Seen", "difference", "outcomes"]
-
 # Any in this file: arguments and results of any function.
 FIXED, DYNAMIC = (4,), (5, 7, 3)
 

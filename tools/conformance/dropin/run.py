@@ -15,8 +15,6 @@ import torch
 
 from tools.conformance.dropin import programs
 
-__all__ = ["FEATURES", "PAGE", "WORKER", "Row", "render", "run_features"]
-
 _ROOT = Path(__file__).parents[3]
 PAGE = _ROOT / "docs" / "conformance-drop-in.md"
 FEATURES = sorted(p.stem for p in Path(programs.__path__[0]).glob("[a-z]*.py"))

@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Program", "ints", "mask", "rand", "table"]
-
 # Any in this file: arguments and results of any function.
 _SEED = 5
 

@@ -13,8 +13,6 @@ import torch
 from tools.conformance.dropin.observe import Seen, difference, outcomes
 from tools.conformance.dropin.table import Program
 
-__all__ = ["programs_of", "verdict"]
-
 
 def programs_of(feature: str) -> dict[str, Program]:
     """The programs of a feature by name."""

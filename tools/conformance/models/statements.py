@@ -12,8 +12,6 @@ from torch.utils import _pytree as pytree
 
 from tools.conformance.models.zoo import ModelCase
 
-__all__ = ["BACKENDS", "STATEMENTS", "check"]
-
 BACKENDS = {"stock": "inductor", "ours": "wrapper_ir"}
 _RTOL, _ATOL = 1e-3, 1e-4
 """Of float32 values that another order of additions gives."""

@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["NAMES", "classifier", "image"]
-
 try:
     models = importlib.import_module("torchvision.models")
 except RuntimeError:

@@ -13,8 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["FAMILIES", "Inputs", "ModelCase", "model_cases"]
-
 Inputs = Callable[[], dict[str, Any]]
 """Makes a call's keyword arguments, labels among them. Any: a model's arguments are its own."""
 Options = Mapping[str, Any]

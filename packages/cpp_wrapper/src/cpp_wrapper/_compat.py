@@ -17,20 +17,6 @@ from cpp_wrapper.errors import CppError, KernelError
 if TYPE_CHECKING:
     from torch._C._aoti import AOTIModelContainerRunnerCpu
 
-__all__ = [
-    "current_device",
-    "has_torch",
-    "need_torch",
-    "open_runner",
-    "takes_any",
-    "tensor_offset",
-    "torch_build",
-    "torch_include_dirs",
-    "torch_library_dir",
-    "torch_version",
-    "wrap_function",
-]
-
 _OLDEST = (2, 11)
 _FACT = re.compile(r"^(__version__|git_version)\b[^=\n]*= *'([^']*)'", re.MULTILINE)
 

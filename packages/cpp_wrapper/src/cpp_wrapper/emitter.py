@@ -30,8 +30,6 @@ from wrapper_ir_runtime.cache import Store, open_cache
 if TYPE_CHECKING:
     from cpp_wrapper.library.python import LoadedProgram  # loaded, it loads torch
 
-__all__ = ["EMITTER", "CppEmitter"]
-
 _LIBRARY = "program.so"
 
 

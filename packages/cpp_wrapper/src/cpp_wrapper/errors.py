@@ -44,20 +44,6 @@ A code never changes its meaning once released:
 
 from __future__ import annotations
 
-__all__ = [
-    "CacheError",
-    "CompileError",
-    "ConstantError",
-    "CppError",
-    "DeviceError",
-    "EmitError",
-    "IsaError",
-    "KernelError",
-    "KernelIndexError",
-    "LaunchError",
-    "OutputError",
-]
-
 
 class CppError(RuntimeError):
     """Base of all errors of this package: `code` is stable, `hint` says what to do next. A RuntimeError, as errors of

@@ -8,18 +8,6 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = [
-    "COMMON_FLAGS",
-    "FLAGS",
-    "PREBUILT",
-    "RUNTIME",
-    "UNIT",
-    "compile_runtime",
-    "compiler_version",
-    "find_prebuilt",
-    "unit_text",
-]
-
 RUNTIME = (
     *("runtime.cpp", "products.cpp", "steps.cpp", "values.cpp", "file.cpp"),
     *("container.cpp", "persistent.cpp", "interface.cpp", "python.cpp"),

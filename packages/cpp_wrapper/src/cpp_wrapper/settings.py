@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from wrapper_ir_runtime.cache import CacheSettings
 from wrapper_ir_runtime.cache import read_settings as read_cache_settings
 
-__all__ = ["Settings", "read_settings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:

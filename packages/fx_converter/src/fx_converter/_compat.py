@@ -21,31 +21,6 @@ from torch.utils._traceback import CapturedTraceback
 from fx_converter.failures import explained
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 
-__all__ = [
-    "DEVICE_GUARDS",
-    "FORWARD_NAMES",
-    "LAYOUT_CHECK",
-    "back_symbol",
-    "bound_symbol",
-    "fake_like",
-    "free_name",
-    "free_size",
-    "has_effect",
-    "has_elements",
-    "is_composite",
-    "is_impure",
-    "name_of",
-    "new_fake_mode",
-    "new_graph",
-    "operands_of",
-    "parse_schema",
-    "raw_call",
-    "raw_stream",
-    "rename",
-    "unrecorded",
-    "without_autograd",
-]
-
 # Any in this file: callables of torch's, which its stubs do not describe.
 Target = TypeVar("Target", bound=Callable[..., Any])
 _guards: Any = torch._C._dynamo.guards

@@ -27,8 +27,6 @@ from wrapper_ir.support.collection import paused_collection
 from wrapper_ir_runtime import RECORDERS, BufferPool
 from wrapper_ir_torch import FAST_VIEW, TorchGraphs, repeated_operator
 
-__all__ = ["BoxedSource", "boxed_call", "boxed_function", "boxed_source", "boxed_text"]
-
 # Any in this file: arguments and results of any graph
 Boxed = Callable[[list[Any]], tuple[Any, ...]]
 _CONVENTION = LineOrigin(note="the flat calling convention")

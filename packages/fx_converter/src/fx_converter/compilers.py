@@ -15,8 +15,6 @@ from fx_converter.graph.scope import FunctionScope
 from wrapper_ir.ir.ops import OpBase
 from wrapper_ir.plugins.registry import plugin, plugin_names
 
-__all__ = ["GROUP", "GraphCompiler", "Lowering", "find_compiler", "refuse"]
-
 GROUP = "fx_compilers"
 # Any: each lowering takes its own op class
 Lowering = Callable[[Any, FunctionScope], bool]

@@ -18,8 +18,6 @@ from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_torch import DTYPES, bytes_tensor, torch_device
 
-__all__ = ["load_constants"]
-
 
 # Any: a packed constant is an object of torch's that only this machine has
 def load_constants(

@@ -14,8 +14,6 @@ from wrapper_ir.ir.signature import InputOutput, InputView, OutputBinding, Signa
 from wrapper_ir_runtime import Convention
 from wrapper_ir_torch import caller
 
-__all__ = ["ModelCodeGen"]
-
 
 class ModelCodeGen(CodeGen):
     """Writes `forward(*args, **kwargs)`: the model's arguments become the graph's inputs, its outputs the model's.

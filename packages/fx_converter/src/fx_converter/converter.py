@@ -37,8 +37,6 @@ from wrapper_ir_lowering.writers import write_step
 from wrapper_ir_runtime import refuse_unsupported
 from wrapper_ir_torch import caller
 
-__all__ = ["convert", "convert_as", "convert_op", "make_main", "make_module"]
-
 
 @paused_collection()
 def convert(

@@ -15,8 +15,6 @@ from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Op, Wait
 from wrapper_ir_torch import resolve
 
-__all__ = ["does_more", "mark_operators"]
-
 
 def mark_operators(analyses: Analyses) -> None:
     """Tells torch which operators of the program have effects. One that is not registered here is passed over: whoever

@@ -7,8 +7,6 @@ from torch import fx
 from fx_converter.graph.scope import ORIGIN
 from wrapper_ir.plugins.emitted import EmittedText, LineOrigin
 
-__all__ = ["module_text", "node_origin"]
-
 _ARGUMENTS = LineOrigin(note="arguments: their checks, sizes and device")
 _ATTRIBUTES = LineOrigin(note="the function, and the attributes of its module")
 

@@ -30,8 +30,6 @@ from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
 from wrapper_ir_runtime import signature_call
 from wrapper_ir_torch import caller
 
-__all__ = ["EMITTER", "FxEmitter", "compile"]
-
 
 def compile(
     artifact: Artifact, options: FxOptions | None = None, analyses: Analyses | None = None

@@ -21,8 +21,6 @@ from __future__ import annotations
 
 from wrapper_ir.errors import WirError
 
-__all__ = ["ConvertError", "FxConverterError", "GraphPicklingError", "SavedGraphError"]
-
 
 class FxConverterError(WirError):
     """Base of this package's own errors."""

@@ -15,8 +15,6 @@ from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir_runtime.argument_failures import binding_failure, boxed_failure
 from wrapper_ir_runtime.failures import add_place
 
-__all__ = ["Lines", "explained", "explained_boxed", "explained_calls"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _GRAPHS = "<eval_with_key>"

@@ -14,13 +14,11 @@ from torch.fx.graph import CodeGen, PythonCode
 
 from fx_converter._compat import FORWARD_NAMES, unrecorded
 from fx_converter.convention import ModelCodeGen
-from fx_converter.options import KernelCalls
+from fx_converter.kernels import KernelCalls
 from fx_converter.state import buffers_of
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import Windows, constant_windows
 from wrapper_ir.ir.signature import Signature
-
-__all__ = ["callee_codegen", "codegen"]
 
 
 def codegen(kernel_calls: KernelCalls, signature: Signature | None) -> CodeGen:

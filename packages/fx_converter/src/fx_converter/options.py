@@ -18,8 +18,6 @@ from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime import FindRuntime
 
-__all__ = ["Convention", "FxOptions", "KernelCalls"]
-
 Convention = Literal["model", "flat"]
 
 

@@ -17,8 +17,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.ir.values import Value
 from wrapper_ir.support.files import MappedFile, check_files
 
-__all__ = ["KEY", "ConvertedModule", "Origin", "WatchedModule", "origin_of"]
-
 KEY = "wrapper_ir"
 """The entry of `GraphModule.meta`."""
 

@@ -20,8 +20,6 @@ from wrapper_ir.ir.types import CPU, Device
 from wrapper_ir_lowering.persistent import PersistentBlock, plan_persistent, plan_windows
 from wrapper_ir_torch import FAST_EMPTY, FAST_VIEW
 
-__all__ = ["PersistentNodes", "persistent_nodes"]
-
 # Any in this file: targets of nodes
 _EMPTY: frozenset[Any] = frozenset({*FAST_EMPTY.values(), torch.ops.aten.empty_strided.default})
 _VIEWS: frozenset[Any] = frozenset(

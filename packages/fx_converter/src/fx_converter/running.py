@@ -14,8 +14,6 @@ from wrapper_ir.plugins.emitted import EmittedText
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_runtime.relocation import relocate_functions
 
-__all__ = ["relocate", "running_texts"]
-
 _Part = BoxedSource | fx.GraphModule
 
 

@@ -15,8 +15,6 @@ from torch import Tensor, fx, nn
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.support.quoting import is_python_name
 
-__all__ = ["STATE", "ModelState", "Paths", "buffers_of", "is_path", "named_state", "place"]
-
 STATE = "model_state"
 """The entry of an artifact's metadata with the model's names that no constant has."""
 # Any in this file: constants, of which packed ones are torch's own objects

@@ -18,8 +18,6 @@ from fx_converter.targets.checks import described, input_guard, storage_guard
 from wrapper_ir.analysis.input_facts import NumberInput, TensorInput
 from wrapper_ir.support.quoting import python_attribute, python_keyword, python_string
 
-__all__ = ["Line", "StraightLine", "indented"]
-
 Line = tuple[str, int | None]
 """A line, and the number of the node that it is for."""
 

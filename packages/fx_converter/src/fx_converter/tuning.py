@@ -17,8 +17,6 @@ from wrapper_ir.plugins.registry import machine as find_machine
 from wrapper_ir_runtime import FindRuntime
 from wrapper_ir_runtime.kernels import kernels_by_runtime
 
-__all__ = ["KernelTuning", "tuned"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTuning:

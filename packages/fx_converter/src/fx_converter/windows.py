@@ -15,8 +15,6 @@ from fx_converter.kernels import LoadedTarget
 from fx_converter.passes.calls import mentioned
 from wrapper_ir_torch import FAST_VIEW
 
-__all__ = ["Windows", "constant_windows"]
-
 # Any in this file: targets and arguments of nodes
 _RESTLESS: frozenset[Any] = frozenset({targets.resize_storage, torch.ops.aten.set_.source_Tensor})
 _READERS: frozenset[Any] = frozenset(

@@ -13,8 +13,6 @@ from inductor_frontend.errors import ConversionError
 from wrapper_ir.artifact import TensorData, memory_of
 from wrapper_ir.ir.program import ConstantKind
 
-__all__ = ["ConstantRole", "copied_as_it_lies", "is_packed", "on_host", "tensor_data"]
-
 
 @dataclass(frozen=True, slots=True)
 class ConstantRole:

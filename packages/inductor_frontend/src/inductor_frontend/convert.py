@@ -11,16 +11,6 @@ from wrapper_ir.ir.ops import Arg, Complex
 from wrapper_ir.ir.types import CPU, Device, DType, Layout, MemoryFormat
 from wrapper_ir_torch import DTYPE_OF
 
-__all__ = [
-    "constant_int",
-    "literal",
-    "to_device",
-    "to_dtype",
-    "to_expr",
-    "to_layout",
-    "to_memory_format",
-]
-
 
 def to_dtype(dtype: torch.dtype) -> DType:
     """The IR's element type; raises ConversionError FE305."""

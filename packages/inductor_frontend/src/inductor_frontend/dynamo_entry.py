@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import threading
 
-__all__ = ["register"]
-
 _NAME = "wrapper_ir"
 _LOCK = threading.Lock()
 

@@ -21,8 +21,6 @@ from inductor_frontend.options import CaptureOptions
 from inductor_frontend.session import capture_session
 from wrapper_ir.plugins.eager import EagerRun, EagerValue
 
-__all__ = ["eager_run"]
-
 # Any in this file: models and their arguments are the user's own.
 
 

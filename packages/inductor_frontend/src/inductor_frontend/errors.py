@@ -41,17 +41,6 @@ from contextlib import contextmanager
 
 from wrapper_ir.errors import WirError
 
-__all__ = [
-    "BackendError",
-    "CaptureError",
-    "ConversionError",
-    "FallbackWarning",
-    "HookError",
-    "SettingWarning",
-    "at_node",
-    "torch_step",
-]
-
 
 class CaptureError(WirError, RuntimeError):
     """A model cannot be captured (FE1nn)."""

@@ -46,8 +46,6 @@ from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.rename_symbols import rename_symbols
 from wrapper_ir_torch import own_ranks
 
-__all__ = ["FRONTEND", "InductorFrontend", "capture"]
-
 
 def capture(
     model: torch.nn.Module | Callable[..., Any] | ExportedProgram,  # Any: the model's own signature

@@ -11,8 +11,6 @@ import torch
 
 from inductor_frontend.errors import CaptureError
 
-__all__ = ["DEVICES", "GpuProperties", "properties_here", "properties_of"]
-
 _KIB = 1 << 10
 _MIB = 1 << 20
 _GIB = 1 << 30

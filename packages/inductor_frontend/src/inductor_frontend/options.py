@@ -13,8 +13,6 @@ from inductor_frontend.settings import DebugLevelName, read_debug_settings
 if TYPE_CHECKING:
     from wrapper_ir_passes.debug.debug_values import DebugValues
 
-__all__ = ["CaptureOptions", "PaddingOptions"]
-
 
 def _flag(name: str) -> bool:
     """Inductor's current value of one of its options."""

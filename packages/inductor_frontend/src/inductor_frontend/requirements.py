@@ -14,8 +14,6 @@ import torch
 from wrapper_ir.ir.kernels import Requirement
 from wrapper_ir_runtime.modules import module_file, module_hash, module_origin
 
-__all__ = ["required_headers", "required_modules"]
-
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
 _COMPILER = "triton"
 """Brings modules of its own, which belong to its version."""

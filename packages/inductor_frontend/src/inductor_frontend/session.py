@@ -37,8 +37,6 @@ from inductor_frontend.torch_patches.table import (
     VIEW_STRIDES,
 )
 
-__all__ = ["capture_session"]
-
 
 # Any: sympy's own classes, which have no types here.
 def _evaluated(wrapped: Any, precision: int) -> Any:

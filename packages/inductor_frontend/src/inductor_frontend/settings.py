@@ -25,19 +25,6 @@ from wrapper_ir.errors import StoreError
 from wrapper_ir_runtime.cache import CacheSettings
 from wrapper_ir_runtime.cache import read_settings as read_cache_settings
 
-__all__ = [
-    "DUMP_FOLDER",
-    "DebugLevelName",
-    "DebugSettings",
-    "OnUnsupported",
-    "Settings",
-    "debug_level",
-    "dump_folder",
-    "on_unsupported",
-    "read_debug_settings",
-    "read_settings",
-]
-
 DebugLevelName = Literal["off", "save", "print", "names"]
 """Levels of the pass `debug-values`, in the order of Inductor's digits."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FAST_IMPORTS"]
-
 FAST_IMPORTS: Mapping[str, str] = {
     # Entry points of torch's own compiled code, two to four times as fast as their public counterparts;
     # present and alike in torch 2.11 to 2.15.

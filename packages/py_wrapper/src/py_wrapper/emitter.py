@@ -21,8 +21,6 @@ from wrapper_ir.support.files import check_files, replacing
 from wrapper_ir_runtime.kernel_files import write_binaries
 from wrapper_ir_runtime.parts import CONSTANTS
 
-__all__ = ["EMITTER", "PythonEmitter", "compile", "emit", "relocate", "write"]
-
 
 def emit(
     artifact: Artifact, options: PyOptions | None = None, analyses: Analyses | None = None

@@ -9,8 +9,6 @@ from typing import Protocol
 
 from wrapper_ir.errors import WirError
 
-__all__ = ["CacheError", "EmitError", "PyWrapperError"]
-
 
 class _Place(Protocol):
     def place(self) -> str:

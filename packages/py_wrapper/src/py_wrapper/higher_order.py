@@ -8,8 +8,6 @@ from wrapper_ir.operators.policy import inner_operator
 from wrapper_ir.support.quoting import python_attribute
 from wrapper_ir_torch import HIGHER_ORDER, RUNNERS
 
-__all__ = ["callee_name", "callee_text"]
-
 _VERBS = {"run_and_save_rng_state": "saving_state", "run_with_rng_state": "with_state"}
 
 

@@ -22,8 +22,6 @@ from wrapper_ir_runtime import ModuleContents
 from wrapper_ir_runtime.cache import open_cache, read_settings
 from wrapper_ir_torch import resolve
 
-__all__ = ["load_module", "place_in_cache", "write_files"]
-
 
 def place_in_cache(emitted: EmittedModule, options: PyOptions) -> Path:
     """The module's file in the cache, written unless it is there as emitted; raises CacheError PY201, StoreError."""

@@ -43,8 +43,6 @@ from wrapper_ir_torch import (
     torch_device,
 )
 
-__all__ = ["TORCH_MACHINE", "TorchMachine"]
-
 _U8 = torch.uint8
 
 

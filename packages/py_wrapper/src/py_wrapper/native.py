@@ -8,8 +8,6 @@ from wrapper_ir.operators import symmetric as symmetric_operators
 from wrapper_ir.support.quoting import python_attribute, python_string
 from wrapper_ir_torch import HIGHER_ORDER
 
-__all__ = ["LOOK_UP", "is_symmetric", "overload_text", "short_overload"]
-
 LOOK_UP = "torch_operators"
 """The function of `wrapper_ir_torch` that has the operators of a namespace."""
 

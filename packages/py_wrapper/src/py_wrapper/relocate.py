@@ -11,8 +11,6 @@ from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_runtime.kernel_files import TABLE
 from wrapper_ir_runtime.relocation import relocate_functions
 
-__all__ = ["relocate"]
-
 
 def relocate(program: CompiledProgram, folder: str | Path) -> tuple[Path, ...]:
     """Copies the module of a callable that `compile` returned, with its kernels, into `folder`, and lets it run from there;

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-__all__ = ["LANGUAGE", "no_compiler_hash", "skip_compiler_hash"]
-
 LANGUAGE = threading.RLock()
 """Held by whoever compiles with, or interprets, `triton.language`: Triton's interpreter replaces functions of that module
 while a kernel runs, so nothing else may look at them then."""

@@ -9,8 +9,6 @@ from triton_runtime.errors import LaunchError
 from wrapper_ir.ir.kernels import KernelParam, ParamKind, TritonKernel
 from wrapper_ir.ir.types import DType
 
-__all__ = ["ArgumentChecks"]
-
 _RANGES = {
     **{DType(f"i{bits}"): (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) for bits in (8, 16, 32, 64)},
     **{DType(f"u{bits}"): (0, (1 << bits) - 1) for bits in (8, 16, 32, 64)},

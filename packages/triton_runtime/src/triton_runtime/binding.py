@@ -10,8 +10,6 @@ from wrapper_ir.expr import Expr, Number, evaluate
 from wrapper_ir.ir.kernels import ConstantValue, KernelParam, ParamKind, TritonConfig, TritonKernel
 from wrapper_ir.ir.types import DType
 
-__all__ = ["TRITON_TYPES", "Binding", "BoundArgument", "bind"]
-
 TRITON_TYPES: Mapping[DType, str] = {
     DType.F64: "fp64",
     DType.F32: "fp32",

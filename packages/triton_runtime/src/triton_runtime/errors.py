@@ -41,16 +41,6 @@ A code never changes its meaning once released:
 
 from __future__ import annotations
 
-__all__ = [
-    "CompileError",
-    "DriverError",
-    "KernelError",
-    "KernelIndexError",
-    "LaunchError",
-    "TritonRuntimeError",
-    "TuningError",
-]
-
 
 class TritonRuntimeError(RuntimeError):
     """Base of all errors of this package: `code` is stable, `hint` says what to do next. A RuntimeError, as errors of

@@ -12,8 +12,6 @@ from wrapper_ir.artifact.choices import CHOICES, Candidate, Choice, choices_json
 from wrapper_ir.ir.kernels import KernelDef, MultiKernel, OperatorKernel, TritonKernel
 from wrapper_ir.ir.program import Program
 
-__all__ = ["choice_of", "with_explained"]
-
 _MICRO = 1e6
 
 

@@ -9,8 +9,6 @@ from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
 from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["FakeDriver", "RecordedLaunch"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedLaunch:

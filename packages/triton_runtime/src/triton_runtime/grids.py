@@ -11,8 +11,6 @@ from wrapper_ir.expr import Expr, Int, Sym, SymKind, to_python
 from wrapper_ir.expr.arithmetic import power
 from wrapper_ir.ir.kernels import MAX_GRID, ParamKind, TritonConfig, TritonKernel, bound_grid
 
-__all__ = ["Grid", "make_grid"]
-
 GridFunction = Callable[..., tuple[int, int, int]]
 
 

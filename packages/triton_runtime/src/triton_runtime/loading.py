@@ -22,8 +22,6 @@ from wrapper_ir.ir.kernels import KernelBinary, TritonConfig, TritonKernel
 from wrapper_ir.ir.program import Target
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["Compiler", "Loader", "Loading", "launchable"]
-
 
 def launchable(kernel: TritonKernel, config: TritonConfig) -> Launchable:
     """A kernel with one of its configs, its arguments and its grid, as drivers get it; not compiled."""

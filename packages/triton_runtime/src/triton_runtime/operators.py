@@ -11,8 +11,6 @@ from wrapper_ir.ir.schemas import overload_path, parse_schema
 from wrapper_ir.ir.types import DType
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["load_operator"]
-
 # Any in this file: operators and tensors.
 
 

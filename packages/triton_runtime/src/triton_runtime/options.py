@@ -11,8 +11,6 @@ from triton_runtime.protocols import ByteStore, Driver
 from triton_runtime.tune import DeviceKey, Gather, Timer, TuneOptions, TuningRecord
 from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
 
-__all__ = ["Choose", "TritonOptions", "first_config"]
-
 Choose = Callable[[TritonKernel], TritonConfig]
 """Says which config of a kernel to take."""
 

@@ -33,8 +33,6 @@ from wrapper_ir_passes.tuning.choices import with_choices
 from wrapper_ir_passes.tuning.tuning_programs import TuningProgram, tuning_programs
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter, example_inputs, run
 
-__all__ = ["Noise", "TunableRuntime", "known_times", "replay_artifact", "tune_artifact"]
-
 # Any in this file: a machine's tensors.
 
 

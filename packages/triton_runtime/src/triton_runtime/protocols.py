@@ -15,8 +15,6 @@ from wrapper_ir.ir.kernels import KernelBinary, LaunchFacts, TensorMap, TritonCo
 from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["Binary", "ByteStore", "Driver", "Launchable"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binary:

@@ -34,8 +34,6 @@ from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel, Machine
 from wrapper_ir_runtime.cache import Cache, open_cache
 
-__all__ = ["KERNEL_RUNTIME", "TritonRuntime"]
-
 
 @dataclass(frozen=True, slots=True)
 class _World:

@@ -18,8 +18,6 @@ from pathlib import Path
 from wrapper_ir_runtime.cache import CacheSettings
 from wrapper_ir_runtime.cache import read_settings as read_cache_settings
 
-__all__ = ["Settings", "read_settings"]
-
 _MOST_JOBS = 16
 """A program's kernels are compiled in seconds by as many processes; each holds some 100 MiB of its own."""
 

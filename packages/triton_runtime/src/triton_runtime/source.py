@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from triton.runtime.jit import JITFunction
 
-__all__ = ["check_parameters", "load_function", "source_file", "source_path"]
-
 
 def source_file(source: str, folder: Path) -> Path:
     """A file that holds exactly `source`, in the cache of which `folder` is the root. Raises StoreError."""

@@ -16,8 +16,6 @@ from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime.cache import Cache
 
-__all__ = ["Tuning", "device_key"]
-
 
 class Tuning:
     """Makes kernels that are chosen at their first launch, by the times in `timings`."""

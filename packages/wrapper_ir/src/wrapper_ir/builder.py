@@ -36,8 +36,6 @@ from wrapper_ir.ir.types import (
 )
 from wrapper_ir.ir.values import Value
 
-__all__ = ["FunctionBuilder", "ProgramBuilder", "ResultT", "tensor_type"]
-
 Dim = int | Expr
 D = TypeVar("D")
 TypeT = TypeVar("TypeT", bound=Type)

@@ -10,31 +10,6 @@ from dataclasses import dataclass
 
 from wrapper_ir.escapes import printable
 
-__all__ = [
-    "ArgumentError",
-    "ArtifactError",
-    "BuildError",
-    "DebugError",
-    "DebugWarning",
-    "Diagnostic",
-    "DivisionError",
-    "ExecutionError",
-    "ExpressionError",
-    "LoweringError",
-    "NotSupportedError",
-    "ParseError",
-    "PassError",
-    "PluginError",
-    "ReportError",
-    "SchemaError",
-    "StoreError",
-    "StoreWarning",
-    "TensorCheckError",
-    "VerificationError",
-    "WirError",
-    "code_of",
-]
-
 
 class WirError(Exception):
     """Base of all errors of this package: `code` is stable, `hint` says what to do next."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["escape", "printable", "terminal_text"]
-
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 

@@ -65,8 +65,6 @@ from wrapper_ir.ir.types import (
 )
 from wrapper_ir.ir.values import Value
 
-__all__ = ["INDEX", "PROGRAM", "SAMPLES", "S", "X", "Y", "Z", "storage", "tensor"]
-
 CUDA = Device("cuda", 0)
 S0 = Sym("s0")
 PROV = Provenance(

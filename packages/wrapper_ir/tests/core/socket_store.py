@@ -12,8 +12,6 @@ from contextlib import contextmanager, suppress
 
 from packages.wrapper_ir.tests.core.store_bus import Bus
 
-__all__ = ["SocketStore", "serve"]
-
 
 class _Handler(socketserver.StreamRequestHandler):
     """One client: its requests, one after the other."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 
-__all__ = ["Bus", "BusStore"]
-
 
 class Bus:
     """What the processes of a group write, for at most `patience` seconds waited for."""

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from wrapper_ir.expr import Expr, Number, to_python
 from wrapper_ir.expr.arithmetic import power
 
-__all__ = ["compile_python"]
-
 
 def compile_python(e: Expr, params: Sequence[str]) -> Callable[..., Number]:
     """A Python function of the symbols `params`, in that order, that computes `e`."""

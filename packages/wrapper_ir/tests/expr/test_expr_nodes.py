@@ -232,7 +232,7 @@ def test_order_is_natural() -> None:
 
 def test_order_does_not_depend_on_the_process() -> None:
     code = """
-from wrapper_ir.expr import *
+from wrapper_ir.expr import ATOM_WORDS, Bool, Expr, Float, Int, OPERATORS, Operator, Sym, SymKind, add, and_, apply, as_expr, ceildiv, eq, lt, map_atoms, max_, min_, mul, not_, or_, print_expr, rebuild, sub, substitute, to_bool, to_int, where
 a, b = Sym("a"), Sym("b")
 parts = [a//b, b//a, min_(a, b), max_(a, b), a % b, where(lt(a, b), a, 1), a, b, a*b, ceildiv(a, b)]
 print(add(*parts), mul(*parts), min_(*parts))

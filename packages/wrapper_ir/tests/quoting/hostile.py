@@ -6,8 +6,6 @@ import os
 
 from hypothesis import strategies as st
 
-__all__ = ["FIRED", "PAYLOAD", "did_fire", "texts"]
-
 FIRED = "WIR_TEST_FIRED"
 PAYLOAD = f"__import__('os').environ.__setitem__('{FIRED}', '1')"
 """An expression without double quotes; whoever runs it, `did_fire` knows."""

@@ -18,9 +18,6 @@ from wrapper_ir.ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
 from wrapper_ir.ir.types import DType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["cut", "flip", "grow", "make_artifact", "repack", "swap"]
-
-
 LEAF = TreeSpec(kind=TreeKind.LEAF)
 
 

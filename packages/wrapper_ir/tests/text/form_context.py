@@ -8,8 +8,6 @@ from pathlib import Path
 from wrapper_ir import Program, parse_program
 from wrapper_ir.errors import ParseError
 
-__all__ = ["GOLDEN", "every_op", "program_of"]
-
 GOLDEN = Path(__file__).parent / "golden"
 _LIMIT = 100
 _TYPES = {"%t": "results", "%e": "event", "%p": "bool", "%pool": "storage(4096)"}

@@ -25,8 +25,6 @@ from wrapper_ir.ir.kernels import (
 )
 from wrapper_ir.ir.types import DType
 
-__all__ = ["configs", "ints", "kernels", "names", "strings"]
-
 strings = st.text(max_size=8) | st.sampled_from(["", "}}}", '"', "\\", "\n", "a b", "#1", "\ud800"])
 names = st.sampled_from(["x", "buf0", "a.b", "0", "then", "none", "f32"]) | strings
 ints = st.integers(-3, 40) | st.integers()

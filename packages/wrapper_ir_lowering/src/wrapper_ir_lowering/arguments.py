@@ -15,8 +15,6 @@ from wrapper_ir.ir.types import Layout, MemoryFormat
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import Argument, Given
 
-__all__ = ["default_value", "schema_arguments"]
-
 _WORDS: Mapping[str, Arg] = {word.value: word for word in (*MemoryFormat, *Layout)}
 _LIST = re.compile(r"\[(\d+)\]\??$")
 

@@ -15,8 +15,6 @@ from wrapper_ir.ir.types import TensorType, Type
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.plan import ConstantBytes, ConstantWindow
 
-__all__ = ["HoistedWindows", "reads_files", "shared_bytes", "used_constants"]
-
 
 def shared_bytes(program: Program) -> tuple[ConstantBytes, ...]:
     """The bytes that constants share, by name, and how many are needed."""

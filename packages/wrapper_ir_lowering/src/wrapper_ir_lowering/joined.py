@@ -21,8 +21,6 @@ from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir.operators.collectives import FINISHABLE
 
-__all__ = ["joined_results"]
-
 
 def joined_results(body: Sequence[Op]) -> frozenset[Value[TensorType]]:
     """The results of collectives that may be finished when they are started: between the start and the last wait nothing

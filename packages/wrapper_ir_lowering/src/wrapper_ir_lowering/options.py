@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
 
-__all__ = ["LoweringOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringOptions:

@@ -17,14 +17,6 @@ from wrapper_ir.ir.types import CPU, Device, DType, MemoryKind, StorageType, Ten
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.storages import plan_slots
 
-__all__ = [
-    "PersistentBlock",
-    "PersistentMemory",
-    "PersistentWindow",
-    "plan_persistent",
-    "plan_windows",
-]
-
 _DEVICES = ("cpu", "cuda")
 
 

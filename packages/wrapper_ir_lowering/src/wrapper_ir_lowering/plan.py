@@ -13,12 +13,6 @@ from wrapper_ir.ir.types import TensorType, Type
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps import FunctionPlan, Stream
 
-__all__ = [
-    "ConstantBytes",
-    "ConstantWindow",
-    "Plan",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantBytes:

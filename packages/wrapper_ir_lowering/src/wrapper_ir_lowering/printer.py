@@ -27,8 +27,6 @@ from wrapper_ir.text.printer_types import TypePrinter, device_text
 from wrapper_ir_lowering.plan import ConstantWindow, Plan
 from wrapper_ir_lowering.steps import Argument, FunctionPlan, Given, SlotPlace, StepBase, Stream
 
-__all__ = ["print_plan", "print_step"]
-
 _PIECE = re.compile(r"<(?P<group>[^<>]*)>|\{(?P<name>\w+)(?::(?P<form>\w+))?\}|(?P<text>[^<>{}]+)")
 _EMPTY: tuple[object, ...] = (None, False, (), "", 0, Int(0))
 """What a group that may be left out holds then."""

@@ -25,8 +25,6 @@ from wrapper_ir_lowering.rules.table import steps_of
 from wrapper_ir_lowering.state import FunctionState, ProgramState, stream_device
 from wrapper_ir_lowering.steps import FunctionPlan, Origin, Step, Stream
 
-__all__ = ["lower"]
-
 
 def lower(
     artifact: Artifact, options: LoweringOptions | None = None, analyses: Analyses | None = None

@@ -9,8 +9,6 @@ from wrapper_ir.ir.types import StorageType, TensorType
 from wrapper_ir.ir.values import device_of
 from wrapper_ir_lowering.steps import Recording
 
-__all__ = ["plan_recording"]
-
 
 def plan_recording(function: Function, analyses: Analyses) -> Recording | None:
     """The facts; None for a function that is not recordable, or has no memory on any device."""

@@ -41,8 +41,6 @@ from wrapper_ir_lowering.storages import (
     storage_users,
 )
 
-__all__ = ["FunctionState", "ProgramState", "op_place", "stream_device"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramState:

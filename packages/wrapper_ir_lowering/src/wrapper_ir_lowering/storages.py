@@ -27,19 +27,6 @@ from wrapper_ir.ir.structure import definitions, operands
 from wrapper_ir.ir.types import CPU, DType, StorageType, TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = [
-    "NO_GROUP_MEMORY",
-    "SharedWindows",
-    "SlotPlaces",
-    "element_type",
-    "is_whole",
-    "lacks_group_memory",
-    "made_elsewhere",
-    "plan_slots",
-    "share_windows",
-    "storage_users",
-]
-
 NO_GROUP_MEMORY = (
     "WIR913",
     "the CPU has neither symmetric nor registered memory, which process groups on GPUs have",

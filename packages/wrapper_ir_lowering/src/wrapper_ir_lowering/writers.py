@@ -12,19 +12,6 @@ from typing import Generic, Protocol, TypeVar, assert_never
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.steps import Step
 
-__all__ = [
-    "CallWriter",
-    "CheckWriter",
-    "ControlWriter",
-    "DebugWriter",
-    "MemoryWriter",
-    "OperatorWriter",
-    "PlacementWriter",
-    "SymbolicWriter",
-    "Writers",
-    "write_step",
-]
-
 S = TypeVar("S", contravariant=True)
 """The scope of an emitter: its state while it writes a function."""
 T = TypeVar("T")

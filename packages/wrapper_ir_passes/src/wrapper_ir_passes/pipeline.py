@@ -15,14 +15,6 @@ from wrapper_ir.plugins.passes import Pass, option_name
 from wrapper_ir_passes.table import PASSES
 from wrapper_ir_passes.translation import check_translation
 
-__all__ = [
-    "describe_passes",
-    "parse_pipeline",
-    "print_pipeline",
-    "run_on_artifact",
-    "run_pipeline",
-]
-
 _ITEM = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 _OPTION = re.compile(r'(?:[^,"]|"[^"]*")+')
 """An option: a comma in quotes does not end it."""

@@ -7,8 +7,6 @@ from importlib import import_module
 
 from wrapper_ir.plugins.passes import Pass
 
-__all__ = ["MEMORY_PASSES", "PASSES"]
-
 _CLASSES: Mapping[str, str] = {
     "cuda-graphs": "devices.cuda_graphs.CudaGraphs",
     "debug-values": "debug.debug_values.DebugValues",

@@ -26,8 +26,6 @@ from wrapper_ir.ir.types import TensorType, TupleType
 from wrapper_ir.ir.values import Value, is_storage
 from wrapper_ir.support.collection import paused_collection
 
-__all__ = ["Difference", "check_translation", "compare"]
-
 Number = int
 _SILENT = frozenset({ops.EffectClass.CHECK})
 

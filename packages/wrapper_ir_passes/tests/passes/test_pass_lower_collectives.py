@@ -11,7 +11,7 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.ir.ops import AllocStorage
 from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import run_pipeline
-from wrapper_ir_passes.collectives.collective_choices import Form
+from wrapper_ir_passes.collectives.collective_forms import Form
 from wrapper_ir_passes.collectives.lower_collectives import LowerCollectives
 
 HEAD = """wir 0.3

@@ -3,33 +3,58 @@
 Needs no tensor library: the emitted module hands in what belongs to one.
 """
 
-# `__all__` below names what is public; what modules export beyond it they export to each other.
 from wrapper_ir.analysis.input_facts import NumberInput, StorageInput, TensorInput
 from wrapper_ir.expr.arithmetic import int64, power
 from wrapper_ir.ir.signature import SharedLeaf, SharedStorage, SubclassSpec
 from wrapper_ir.support.files import check_files
-from wrapper_ir_runtime.agreement import *
-from wrapper_ir_runtime.argument_failures import *
-from wrapper_ir_runtime.binding import *
-from wrapper_ir_runtime.buffer_pool import *
-from wrapper_ir_runtime.caller import *
-from wrapper_ir_runtime.debug import *
-from wrapper_ir_runtime.failures import *
-from wrapper_ir_runtime.graph_device import *
-from wrapper_ir_runtime.groups import *
-from wrapper_ir_runtime.inputs import *
-from wrapper_ir_runtime.kernels import *
-from wrapper_ir_runtime.memory_pools import *
-from wrapper_ir_runtime.parameters import *
-from wrapper_ir_runtime.parts import *
-from wrapper_ir_runtime.ranks import *
-from wrapper_ir_runtime.recorders import *
-from wrapper_ir_runtime.recording import *
-from wrapper_ir_runtime.results import *
-from wrapper_ir_runtime.sharing import *
-from wrapper_ir_runtime.subclasses import *
-from wrapper_ir_runtime.trees import *
-from wrapper_ir_runtime.watch import *
+from wrapper_ir_runtime.agreement import Agreement, GroupStore, agree
+from wrapper_ir_runtime.argument_failures import coded_arguments
+from wrapper_ir_runtime.binding import Convention, literal, refuse_unsupported, signature_call
+from wrapper_ir_runtime.buffer_pool import BufferPool
+from wrapper_ir_runtime.caller import TorchCaller
+from wrapper_ir_runtime.debug import save_tensor, show_line, show_number, show_tensor
+from wrapper_ir_runtime.failures import (
+    expect_class,
+    expect_keys,
+    expect_static,
+    explain,
+    fail_agreement,
+    fail_assertion,
+    fail_branch,
+    fail_finite,
+    fail_group,
+    fail_layout,
+    select_branch,
+)
+from wrapper_ir_runtime.graph_device import GraphDevice, Span
+from wrapper_ir_runtime.groups import ProgramGroups, TorchGroups, check_rank
+from wrapper_ir_runtime.inputs import InputGuard, StorageGuard, check_inputs
+from wrapper_ir_runtime.kernels import FindRuntime, load_kernels
+from wrapper_ir_runtime.memory_pools import MEMORY_POOLS, MemoryPools, use_memory_pool
+from wrapper_ir_runtime.parameters import REQUIRED, fail_missing
+from wrapper_ir_runtime.parts import ModuleContents, open_parts
+from wrapper_ir_runtime.ranks import compare_ranks
+from wrapper_ir_runtime.recorders import RECORDERS, Recorders
+from wrapper_ir_runtime.recording import Recorded, Recorder
+from wrapper_ir_runtime.results import check_result
+from wrapper_ir_runtime.sharing import (
+    apart_leaves,
+    expect_apart,
+    expect_same,
+    gradient_leaves,
+    refuse_gradient,
+    shared_window,
+)
+from wrapper_ir_runtime.subclasses import Subclass
+from wrapper_ir_runtime.trees import (
+    PytreeContainers,
+    custom_container,
+    dataclass_of,
+    flatten,
+    namedtuple_of,
+    unflatten,
+)
+from wrapper_ir_runtime.watch import GROUP_WATCHES, GroupWatch, GroupWatches
 
 __all__ = [
     "GROUP_WATCHES",

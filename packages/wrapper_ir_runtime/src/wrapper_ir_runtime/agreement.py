@@ -13,8 +13,6 @@ from typing import Protocol
 
 from wrapper_ir_runtime.failures import fail_agreement
 
-__all__ = ["Agreement", "GroupStore", "agree", "first_difference"]
-
 _PREFIX = "wrapper_ir/agreement"
 _AGREED = b"agreed"
 

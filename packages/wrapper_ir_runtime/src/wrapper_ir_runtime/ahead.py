@@ -12,8 +12,6 @@ from wrapper_ir.plugins.protocols import AheadCompiler
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime.kernels import FindRuntime, kernels_by_runtime
 
-__all__ = ["compile_ahead"]
-
 
 def compile_ahead(
     artifact: Artifact,

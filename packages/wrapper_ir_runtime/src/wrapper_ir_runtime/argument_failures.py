@@ -16,8 +16,6 @@ from typing import Any, TypeVar, cast
 from wrapper_ir.errors import ArgumentError
 from wrapper_ir.ir.signature import ParameterKind, Signature, TreeKind
 
-__all__ = ["coded_arguments"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 _BOUND = (AttributeError, TypeError, ValueError)
 _PLACE = re.compile(r"arguments\[([01])\]\[(.*?)\](?=[\[:])")

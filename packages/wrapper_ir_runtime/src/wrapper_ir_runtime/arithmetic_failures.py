@@ -15,8 +15,6 @@ from types import FrameType, TracebackType
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import fits_int64, shown
 
-__all__ = ["arithmetic_failure"]
-
 _FUNCTIONS = ("abs", "bool", "float", "int", "max", "min", "round")
 """Python's own functions in printed expressions."""
 _NODES = (

@@ -30,8 +30,6 @@ from wrapper_ir_runtime.parameters import arrange
 from wrapper_ir_runtime.subclasses import Subclass
 from wrapper_ir_runtime.trees import flatten, tree_builder
 
-__all__ = ["Convention", "Native", "literal", "refuse_unsupported", "signature_call"]
-
 # Any in this file: the caller's arguments, and the tensors of any library.
 Native = Callable[[Arg], Any]
 

@@ -15,8 +15,6 @@ from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
 from wrapper_ir.plugins.protocols import Containers
 from wrapper_ir_runtime.trees import PytreeContainers
 
-__all__ = ["TorchCaller"]
-
 _DTYPE_NAMES = {dtype.torch_name: dtype.value for dtype in DType}
 
 

@@ -16,8 +16,6 @@ from typing import Protocol
 from wrapper_ir.ir.types import DType
 from wrapper_ir_runtime.tensor_text import TensorView, scalar_text, tensor_lines
 
-__all__ = ["save_tensor", "show_line", "show_number", "show_tensor"]
-
 
 class HostTensor(Protocol):
     """The methods of a library's tensor that are used here."""

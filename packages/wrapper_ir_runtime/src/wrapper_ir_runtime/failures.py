@@ -15,23 +15,6 @@ from wrapper_ir.errors import (
     WirError,
 )
 
-__all__ = [
-    "add_place",
-    "expect_class",
-    "expect_keys",
-    "expect_static",
-    "explain",
-    "fail_agreement",
-    "fail_assertion",
-    "fail_branch",
-    "fail_comparison",
-    "fail_finite",
-    "fail_group",
-    "fail_layout",
-    "fail_rank",
-    "select_branch",
-]
-
 T = TypeVar("T")
 _LOOK_BACK = 200
 

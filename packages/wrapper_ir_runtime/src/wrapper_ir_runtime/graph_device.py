@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence, Set
 from typing import Any, Protocol
 
-__all__ = ["GraphDevice", "Span"]
-
 Span = tuple[int, int]
 """Addresses of bytes: the first, and the one after the last."""
 

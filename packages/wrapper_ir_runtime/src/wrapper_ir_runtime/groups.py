@@ -14,8 +14,6 @@ from wrapper_ir.artifact.group_ranks import GroupRanks
 from wrapper_ir_runtime.failures import fail_group, fail_rank
 from wrapper_ir_runtime.watch import GROUP_WATCHES
 
-__all__ = ["ProgramGroups", "TorchGroups", "check_rank"]
-
 # Any in this file: torch's groups and stores, which it leaves untyped
 
 

@@ -10,8 +10,6 @@ from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
 from wrapper_ir.plugins.protocols import CallerTensors
 from wrapper_ir_runtime.caller import TorchCaller
 
-__all__ = ["InputGuard", "StorageGuard", "check_inputs", "expect_tensors"]
-
 # Any in this file: arguments of every kind, and the module torch
 _INT64 = 1 << 63
 _MAX_RELEARNED = 16

@@ -17,17 +17,6 @@ from wrapper_ir.json.records import decode, decode_kernel, encode, encode_kernel
 from wrapper_ir.support.files import opened, read_text, replacing
 from wrapper_ir.support.json_value import Json
 
-__all__ = [
-    "FOLDER",
-    "TABLE",
-    "kernel_file_names",
-    "kernel_table",
-    "read_binaries",
-    "read_kernels",
-    "short_name",
-    "write_binaries",
-]
-
 TABLE = "kernels.json"
 FOLDER = "kernels"
 _MAX_NAME = 60

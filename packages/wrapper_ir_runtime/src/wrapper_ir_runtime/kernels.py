@@ -9,8 +9,6 @@ from wrapper_ir.ir.program import Target
 from wrapper_ir.plugins.protocols import AheadCompiler, KernelRuntime, LoadedKernel
 from wrapper_ir.plugins.registry import kernel_runtime
 
-__all__ = ["FindRuntime", "kernels_by_runtime", "load_kernels"]
-
 FindRuntime = Callable[[str], KernelRuntime]
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from wrapper_ir_runtime.lent_results import LentResults, Overlap
 
-__all__ = ["Key", "Replay"]
-
 # Any in this file: tensors of a library that this package does not know.
 _STEADY = 3
 """Calls in a row in which a static argument may lie elsewhere than before, before it is copied instead."""

@@ -17,8 +17,6 @@ from typing import Any
 
 from wrapper_ir_runtime.graph_device import GraphDevice, Span
 
-__all__ = ["Lending", "LentResults", "Overlap", "RecordedMemory"]
-
 _PARTINGS = 2
 """How often a function that takes memory of results may be recorded anew before it takes none any more."""
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["MEMORY_POOLS", "MemoryPools", "use_memory_pool"]
-
 
 class MemoryPools:
     """Pools by name and device. Like process groups they belong to the process: a program names a pool, and the process sets

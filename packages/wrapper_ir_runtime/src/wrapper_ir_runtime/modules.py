@@ -8,8 +8,6 @@ from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["module_file", "module_hash", "module_origin"]
-
 _LOCAL_BUILD = "+"
 """Starts the local part of a version (`+cpu`, `+cu130`). Builds of one version have the same Python functions."""
 

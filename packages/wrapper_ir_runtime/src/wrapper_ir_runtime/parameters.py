@@ -11,8 +11,6 @@ from wrapper_ir.ir.signature import Parameter, ParameterKind, Signature
 from wrapper_ir_runtime.failures import expect_static
 from wrapper_ir_runtime.trees import tree_keys
 
-__all__ = ["REQUIRED", "arrange", "fail_missing"]
-
 # Any in this file: the caller's own arguments.
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 

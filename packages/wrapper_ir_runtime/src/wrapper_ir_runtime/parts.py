@@ -23,8 +23,6 @@ from wrapper_ir.support.files import MappedFile, read_bytes
 from wrapper_ir_runtime.kernel_files import TABLE, read_binaries, read_kernels
 from wrapper_ir_runtime.kernels import FindRuntime, load_kernels
 
-__all__ = ["CONSTANTS", "ModuleContents", "open_parts"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 CONSTANTS = "constants.safetensors"

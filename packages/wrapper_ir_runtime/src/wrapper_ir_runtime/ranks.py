@@ -12,8 +12,6 @@ from wrapper_ir.artifact.group_ranks import GroupRanks
 from wrapper_ir_runtime.agreement import GroupStore, first_difference
 from wrapper_ir_runtime.failures import fail_comparison
 
-__all__ = ["compare_ranks"]
-
 _PREFIX = "wrapper_ir/ranks"
 
 

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from wrapper_ir_runtime.graph_device import GraphDevice
 from wrapper_ir_runtime.recording import Recorder
 
-__all__ = ["RECORDERS", "Recorders"]
-
 
 class Recorders:
     """The recorders of this process, by device. Like memory pools they belong to the process, since programs share what a device

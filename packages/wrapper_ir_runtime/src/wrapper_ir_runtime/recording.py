@@ -19,8 +19,6 @@ from wrapper_ir_runtime.graph_device import GraphDevice
 from wrapper_ir_runtime.known_calls import Key, Replay
 from wrapper_ir_runtime.lent_results import Lending, LentResults, Overlap, RecordedMemory
 
-__all__ = ["Recorded", "Recorder"]
-
 # Any in this file: tensors and numbers of a library that this package does not know.
 _LOG = logging.getLogger(__name__)
 _KNOWN = 1024

@@ -7,8 +7,6 @@ from inspect import unwrap
 from types import CodeType, FunctionType
 from typing import cast
 
-__all__ = ["relocate_functions"]
-
 
 def relocate_functions(scope: Mapping[str, object], source: str, old: str, new: str) -> int:
     """Lets the functions of a module run from the file `new`, whose text is `source`, in place of the file `old`, which

@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.ir.types import DType
 
-__all__ = ["check_result", "is_within_storage"]
-
 _DTYPES = {f"torch.{dtype.torch_name}": dtype.value for dtype in DType}
 
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-__all__ = ["run_script"]
-
 Namespace = dict[str, Any]  # Any: a module's globals
 Call = Callable[[], Any]  # Any: whatever the program returns
 

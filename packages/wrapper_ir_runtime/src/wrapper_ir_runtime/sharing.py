@@ -11,17 +11,6 @@ from wrapper_ir.ir.signature import SharedStorage, Signature
 from wrapper_ir.plugins.protocols import CallerTensors
 from wrapper_ir_runtime.inputs import expect_tensors
 
-__all__ = [
-    "Named",
-    "apart_leaves",
-    "expect_apart",
-    "expect_no_gradient",
-    "expect_same",
-    "gradient_leaves",
-    "refuse_gradient",
-    "shared_window",
-]
-
 # Any in this file: the tensors of any library, and numbers among them.
 Named = Sequence[tuple[str, Any]]
 """Leaves with their names for messages."""

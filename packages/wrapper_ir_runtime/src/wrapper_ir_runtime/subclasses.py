@@ -22,8 +22,6 @@ from wrapper_ir.ir.signature import SubclassSpec
 from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
 from wrapper_ir_runtime.trees import class_of
 
-__all__ = ["Subclass", "read_context"]
-
 Native = Callable[[Arg], Any]  # Any: the tensor library's own dtypes, devices and so on
 
 

@@ -12,19 +12,6 @@ from wrapper_ir.errors import ArgumentError, ExecutionError
 from wrapper_ir.ir.signature import TreeKind, TreeSpec
 from wrapper_ir.plugins.protocols import Containers
 
-__all__ = [
-    "PytreeContainers",
-    "class_of",
-    "container_maker",
-    "custom_container",
-    "dataclass_of",
-    "flatten",
-    "namedtuple_of",
-    "tree_builder",
-    "tree_keys",
-    "unflatten",
-]
-
 
 def class_of(type_name: str) -> Any:  # Any: a class that nothing is known about
     """The class named `module:qualname`; imports its module. Raises ExecutionError WIR926.

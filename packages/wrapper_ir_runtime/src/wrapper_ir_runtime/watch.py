@@ -18,8 +18,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["GROUP_WATCHES", "GroupWatch", "GroupWatches"]
-
 _PREFIX = "wrapper_ir/alive"
 _LOOK, _SILENCE, _STUCK = 1 / 16, 5 / 16, 7 / 16
 """Shares of the time-out: between two looks, for which another process may be silent, and for which the device then is asked. Their sum leaves time

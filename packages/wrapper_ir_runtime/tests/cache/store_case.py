@@ -7,8 +7,6 @@ from pathlib import Path
 from wrapper_ir_runtime.cache import Cache, CacheSettings, Store
 from wrapper_ir_runtime.cache.manifest import entry_name
 
-__all__ = ["folder_of", "settings", "store_in", "write_two"]
-
 
 def settings(root: Path) -> CacheSettings:
     return CacheSettings(folder=root / "cache", fallback=root / "fallback", wait_seconds=5)

@@ -10,9 +10,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir.ir.types import DType
 from wrapper_ir_runtime.interp import InterpOptions
 
-__all__ = ["OPTIONS", "STATE", "X", "artifact", "parse"]
-
-
 HEADER = """wir 0.3
 target cpu
 

@@ -23,8 +23,6 @@ from wrapper_ir.ir.types import CPU, Device, DType, StorageType, TensorType
 from wrapper_ir.plugins.protocols import Containers, KernelRuntime, LoadedKernel
 from wrapper_ir_runtime import PytreeContainers, check_rank, fail_group
 
-__all__ = ["ListMachine", "Tensor", "find_runtime", "tensor"]
-
 _FORMATS = {DType.F32: "f", DType.F64: "d", DType.I64: "q", DType.I32: "i", DType.U8: "B", DType.BOOL: "?"}
 Scalar = int | float | bool
 

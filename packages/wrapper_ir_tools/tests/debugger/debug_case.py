@@ -10,8 +10,6 @@ from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine
 from wrapper_ir_tools.debugger.random_calls import Draw
 from wrapper_ir_tools.debugger.subject import InputChoice, Subject
 
-__all__ = ["BRANCH", "LOOP", "MEMORY", "subject"]
-
 
 def subject(text: str, *args: Any, draws: list[Draw] | None = None) -> Subject:
     """The program with these flat arguments."""

@@ -14,8 +14,6 @@ from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.ir.ops import CallExtern
 from wrapper_ir_runtime.interp import Interpreter
 
-__all__ = ["Wrong"]
-
 
 class Compiled:
     def __init__(self, program: Artifact) -> None:

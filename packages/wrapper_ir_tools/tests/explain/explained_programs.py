@@ -6,8 +6,6 @@ from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir_tools.explain import ExplainOptions, Explanation, explain_program
 
-__all__ = ["HEAD", "LAYER", "artifact_of", "explained"]
-
 HEAD = """wir 0.3
 target cpu
 

@@ -11,8 +11,6 @@ from packages.wrapper_ir_tools.tests.view.view_browser import opened_browser
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-__all__: list[str] = []
-
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:

@@ -14,8 +14,6 @@ import pytest
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-__all__ = ["BROWSER", "Page", "opened_browser", "why_no_browser"]
-
 BROWSER = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
 DRIVER = shutil.which("chromedriver")
 T = TypeVar("T")

@@ -9,8 +9,6 @@ from wrapper_ir import parse_program
 from wrapper_ir.ir.ops import Provenance
 from wrapper_ir.ir.program import Program
 
-__all__ = ["HOSTILE", "TEXT", "hostile_program", "layers", "sample_program", "write_source"]
-
 TEXT = """wir 0.3
 target cpu
 

@@ -16,46 +16,6 @@ from torch._library import simple_registry
 from wrapper_ir.operators import symmetric as symmetric_operators
 from wrapper_ir_runtime import ProgramGroups, TorchCaller, TorchGroups
 
-__all__ = [
-    "FAST_EMPTY",
-    "FAST_VIEW",
-    "MAKING_WATCHERS",
-    "WATCHERS",
-    "allocating_from",
-    "allows_multicast",
-    "bytes_tensor",
-    "caller",
-    "connect",
-    "empty_in_pool",
-    "empty_symmetric",
-    "end_allocation",
-    "find_group",
-    "forget_workspaces",
-    "free_storage",
-    "group_backend",
-    "group_store",
-    "has_dispatch_modes",
-    "has_memory_pools",
-    "is_dense",
-    "is_overload",
-    "memory_pool",
-    "new_pool",
-    "new_stream",
-    "pool_segments",
-    "product_settings",
-    "program_groups",
-    "registered_symmetric",
-    "segments_by_pool",
-    "segments_of",
-    "storage_holders",
-    "storage_key",
-    "stream_at",
-    "torch_operators",
-    "using_pool",
-    "window_of",
-    "window_of_copy",
-]
-
 
 # Only in a torch that is built for CUDA, present and alike in torch 2.11 to 2.15.
 def storage_holders(keys: Sequence[int]) -> list[int]:

@@ -13,8 +13,6 @@ from wrapper_ir_runtime import Agreement
 from wrapper_ir_runtime import compare_ranks as compare
 from wrapper_ir_torch._compat import find_group, group_store, program_groups
 
-__all__ = ["TorchGroupStore", "agreement", "compare_ranks", "own_ranks"]
-
 
 class TorchGroupStore:
     """See `wrapper_ir_runtime.GroupStore`; the time-out is that of the store, which `init_process_group` sets."""

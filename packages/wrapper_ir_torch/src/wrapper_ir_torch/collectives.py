@@ -17,8 +17,6 @@ from torch import Tensor
 
 from wrapper_ir_torch._compat import find_group, has_dispatch_modes
 
-__all__ = ["FINISHED", "finished_collective"]
-
 # Any in this file: process groups, their options and works, which torch leaves untyped or makes late
 Group = Any
 

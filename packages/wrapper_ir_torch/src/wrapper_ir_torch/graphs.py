@@ -35,8 +35,6 @@ from wrapper_ir_torch._compat import (
 )
 from wrapper_ir_torch.runtimes import triton_runtime
 
-__all__ = ["TorchGraphs"]
-
 
 class _Ending:
     """Memory of a storage on a GPU, as libraries of other arrays show it. Whoever takes it up holds this object, at whose end the storage

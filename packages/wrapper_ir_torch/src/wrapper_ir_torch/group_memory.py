@@ -16,8 +16,6 @@ from wrapper_ir.errors import ExecutionError
 from wrapper_ir_torch._compat import empty_symmetric
 from wrapper_ir_torch.group_objects import GroupObjects
 
-__all__ = ["SYMMETRIC_MEMORY", "Allocate", "GroupMemory"]
-
 _Layout = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]
 Allocate = Callable[[Sequence[int], Sequence[int], torch.dtype, torch.device, str, int], Tensor]
 """Makes a tensor of sizes and strides, dtype and device in memory of a group, under an id."""

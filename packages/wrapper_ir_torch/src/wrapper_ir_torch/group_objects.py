@@ -9,8 +9,6 @@ from typing import Any, Generic, TypeVar
 
 from wrapper_ir_torch._compat import find_group
 
-__all__ = ["GroupObjects"]
-
 K = TypeVar("K")
 T = TypeVar("T")
 

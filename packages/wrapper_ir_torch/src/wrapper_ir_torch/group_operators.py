@@ -12,8 +12,6 @@ from torch import Tensor
 from wrapper_ir_torch.group_memory import SYMMETRIC_MEMORY, GroupMemory
 from wrapper_ir_torch.registration import REGISTERED_MEMORY
 
-__all__ = ["EMPTY_REGISTERED", "EMPTY_SYMMETRIC", "signed_id"]
-
 _SYMMETRIC, _REGISTERED = "wrapper_ir::empty_symmetric", "wrapper_ir::empty_registered"
 _SCHEMA = "(SymInt[] size, SymInt[] stride, ScalarType dtype, Device device, str group_name, int alloc_id) -> Tensor"
 _ID_BITS = 64

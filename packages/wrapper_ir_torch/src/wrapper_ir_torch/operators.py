@@ -20,8 +20,6 @@ from wrapper_ir.ir.schemas import ExternDef, overload_path, require_effects
 from wrapper_ir.operators.policy import inner_operator
 from wrapper_ir_torch._compat import is_overload, registered_symmetric, torch_operators
 
-__all__ = ["HIGHER_ORDER", "RUNNERS", "Operator", "resolve"]
-
 HIGHER_ORDER = "higher_order"
 """The namespace of operators that take functions."""
 RUNNERS: Mapping[str, int] = {"run_and_save_rng_state": 0, "run_with_rng_state": 1}

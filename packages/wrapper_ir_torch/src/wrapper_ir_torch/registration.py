@@ -27,8 +27,6 @@ from wrapper_ir_torch._compat import (
 from wrapper_ir_torch.group_memory import GroupMemory
 from wrapper_ir_torch.group_objects import GroupObjects
 
-__all__ = ["REGISTERED_MEMORY", "RegisteredMemory", "RegistrationCounts"]
-
 
 @dataclass(frozen=True, slots=True)
 class RegistrationCounts:

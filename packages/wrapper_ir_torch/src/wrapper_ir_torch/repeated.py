@@ -38,8 +38,6 @@ from wrapper_ir_torch._compat import (
 from wrapper_ir_torch.repeated_results import Results, described
 from wrapper_ir_torch.runtimes import triton_runtime
 
-__all__ = ["REPEATERS", "Repeaters", "repeated_operator"]
-
 # Any in this file: tensors, numbers, and torch's functions of them
 
 _MOST_PIECES = 256

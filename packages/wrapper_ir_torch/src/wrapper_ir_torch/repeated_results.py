@@ -11,8 +11,6 @@ from torch import Tensor
 
 from wrapper_ir_torch._compat import FAST_EMPTY, FAST_VIEW, storage_key
 
-__all__ = ["Results", "described"]
-
 # Any in this file: what operators return: tensors, numbers, None
 
 _MOST_STORAGES = 8

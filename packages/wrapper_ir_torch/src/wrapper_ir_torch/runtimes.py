@@ -5,8 +5,6 @@ from __future__ import annotations
 from wrapper_ir.errors import PluginError
 from wrapper_ir.plugins.registry import kernel_runtime
 
-__all__ = ["triton_runtime"]
-
 
 def triton_runtime() -> object:
     """The runtime of Triton kernels, which programs for CUDA have loaded already, to ask what it offers besides; None where it is not

@@ -8,8 +8,6 @@ import torch
 
 from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
 
-__all__ = ["DTYPES", "DTYPE_OF", "LAYOUTS", "MEMORY_FORMATS", "torch_device"]
-
 DTYPES: Mapping[DType, torch.dtype] = {d: getattr(torch, d.torch_name) for d in DType}  # torch names them so
 DTYPE_OF: Mapping[torch.dtype, DType] = {native: dtype for dtype, native in DTYPES.items()}
 MEMORY_FORMATS: Mapping[MemoryFormat, torch.memory_format] = {

@@ -11,8 +11,6 @@ from torch.utils.checkpoint import checkpoint
 
 from tools.conformance.dropin.table import ints, rand, table
 
-__all__ = ["PROGRAMS"]
-
 # Any in this file: contexts of custom functions and results of models.
 
 

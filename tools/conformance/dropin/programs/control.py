@@ -11,8 +11,6 @@ from torch._higher_order_ops import map as mapped
 
 from tools.conformance.dropin.table import rand, table
 
-__all__ = ["PROGRAMS"]
-
 # Any in this file: results of higher-order operators.
 
 

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from tools.conformance.dropin.table import ints, rand, table
 
-__all__ = ["PROGRAMS"]
-
 # Any in this file: arguments and results of any function.
 
 

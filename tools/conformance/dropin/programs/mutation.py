@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from tools.conformance.dropin.table import ints, mask, rand, table
 
-__all__ = ["PROGRAMS"]
-
 # Any in this file: results of any write.
 
 

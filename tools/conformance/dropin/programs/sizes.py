@@ -9,8 +9,6 @@ from torch import Tensor
 
 from tools.conformance.dropin.table import ints, mask, rand, table
 
-__all__ = ["PROGRAMS"]
-
 
 def _item_slice(x: Tensor, k: Tensor) -> Tensor:
     return x[: k.item()] * 2

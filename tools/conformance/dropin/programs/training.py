@@ -12,8 +12,6 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from tools.conformance.dropin.table import rand, table
 
-__all__ = ["PROGRAMS"]
-
 # Any in this file: optimizers of any class.
 
 

@@ -11,9 +11,6 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 from tools.conformance.dropin.table import rand, table
 
-__all__ = ["PROGRAMS"]
-
-
 _pair: Callable[..., Tensor] = TwoTensor  # its class has no types
 
 

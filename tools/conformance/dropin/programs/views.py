@@ -6,8 +6,6 @@ import torch
 
 from tools.conformance.dropin.table import rand, table
 
-__all__ = ["PROGRAMS"]
-
 
 def _cube(n: int) -> tuple[torch.Tensor]:
     return (rand(n, 2, 6),)

@@ -22,8 +22,6 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir.support.quoting import printable
 from wrapper_ir_runtime.cache import Cache
 
-__all__ = ["Launcher", "bind", "load_launcher"]
-
 _SOURCE = Path(__file__).with_name("launcher.cpp")
 _MODULE = "wrapper_ir_launcher"
 _LIBRARY = "launcher.so"

@@ -16,8 +16,6 @@ from cpp_wrapper.kernels.source import Member, groups, leading_includes, shared_
 from cpp_wrapper.kernels.toolchain import Recipe
 from wrapper_ir_runtime.cache import Entry
 
-__all__ = ["Builder", "common_header", "reads_common_header"]
-
 _COMMON_INCLUDE = "#include <torch/csrc/inductor/cpp_prefix.h>"
 
 

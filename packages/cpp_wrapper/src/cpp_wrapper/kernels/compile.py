@@ -14,16 +14,6 @@ from pathlib import Path
 from cpp_wrapper.errors import CompileError
 from cpp_wrapper.kernels.toolchain import Recipe, link_args
 
-__all__ = [
-    "PROGRAM",
-    "Unit",
-    "compile_library",
-    "compile_object",
-    "link_library",
-    "link_stub",
-    "precompile_header",
-]
-
 PROGRAM = "wir_program"
 """The symbol under which the container of a library looks for its program."""
 _SHOWN_LINES = 12

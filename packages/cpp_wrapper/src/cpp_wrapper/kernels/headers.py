@@ -9,8 +9,6 @@ from pathlib import Path
 from cpp_wrapper.errors import CompileError
 from wrapper_ir.ir.kernels import CppKernel
 
-__all__ = ["changed_headers", "header_hashes"]
-
 
 def header_hashes(kernels: Iterable[CppKernel], folders: Sequence[Path]) -> dict[str, str]:
     """Sha256 (hex) by name of each header that any of the kernels requires, as the compiler finds it in `folders`.

@@ -13,16 +13,6 @@ from pathlib import Path
 from cpp_wrapper.errors import IsaError
 from wrapper_ir.ir.kernels import CppKernel
 
-__all__ = [
-    "ISAS",
-    "Isa",
-    "choose_source",
-    "host_features",
-    "isa_build_args",
-    "require_host",
-    "required_features",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isa:

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from wrapper_ir_runtime.cache import Cache, Entry, Store
 
-__all__ = ["HEADER", "LIBRARY", "SOURCE", "BuiltKernel", "Content", "Libraries"]
-
 LIBRARY, SOURCE, HEADER = "kernels.so", "kernels.cpp", "kernel_prefix.h"
 _SYMBOL = re.compile(r"[A-Za-z_]\w*\Z")
 

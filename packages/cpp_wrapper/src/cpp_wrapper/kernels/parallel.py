@@ -15,8 +15,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["CAUGHT", "contained", "is_changed"]
-
 CAUGHT = """\
 #include <atomic>
 #include <exception>

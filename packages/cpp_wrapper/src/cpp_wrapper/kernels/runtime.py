@@ -24,8 +24,6 @@ from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime.cache import open_cache
 
-__all__ = ["KERNEL_RUNTIME", "CppKernelRuntime"]
-
 
 @dataclass(slots=True, kw_only=True)
 class CppKernelRuntime:

@@ -26,17 +26,6 @@ from wrapper_ir.ir.kernels import CppKernel, KernelParam, ParamKind
 from wrapper_ir.ir.types import DType
 from wrapper_ir.support.quoting import cpp_message
 
-__all__ = [
-    "SCALAR_DTYPES",
-    "Member",
-    "check_kernel",
-    "groups",
-    "is_shareable",
-    "leading_includes",
-    "shared_unit",
-    "single_unit",
-]
-
 SCALAR_DTYPES = frozenset(
     {
         *(DType.F64, DType.F32, DType.I64, DType.I32, DType.I16, DType.I8),

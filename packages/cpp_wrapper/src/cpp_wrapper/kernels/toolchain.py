@@ -15,16 +15,6 @@ from cpp_wrapper.errors import CompileError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.runtime_build import COMMON_FLAGS, compiler_version
 
-__all__ = [
-    "Recipe",
-    "Toolchain",
-    "find_toolchain",
-    "kernel_recipe",
-    "launcher_recipe",
-    "library_recipe",
-    "link_args",
-]
-
 _LAYOUT = "2"
 """Part of every key: raise it when generated code or the form of cache entries changes."""
 

@@ -12,8 +12,6 @@ from cpp_wrapper.sources.program import Sources, emit_sources
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 
-__all__ = ["build", "emit"]
-
 
 def emit(artifact: Artifact, analyses: Analyses | None = None, options: CppOptions | None = None) -> Sources:
     """The C++ of a library for an artifact, as text. `analyses` is the program's memo, where the caller has one.

@@ -20,8 +20,6 @@ from cpp_wrapper.sources.kernels import kernel_units
 from cpp_wrapper.sources.program import Sources
 from wrapper_ir.json.kernel_hash import content_hash
 
-__all__ = ["build_libraries"]
-
 _MAIN = "program.cpp"
 _HEADERS = ("steps.h", "helpers.h", "symbols.h", "gpu.h")
 _NAMES = ("program", PROGRAM)

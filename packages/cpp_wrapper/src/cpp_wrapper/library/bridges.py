@@ -12,8 +12,6 @@ from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.ir.schemas import overload_path
 from wrapper_ir.operators.policy import inner_operator, runs_operator
 
-__all__ = ["register_bridge"]
-
 # Any in this file: arguments and results of operators
 
 

@@ -34,8 +34,6 @@ from wrapper_ir.ir.kernels import CppKernel
 from wrapper_ir.support.files import replacing
 from wrapper_ir_runtime.cache import Entry, Store, open_cache
 
-__all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library", "needed_libraries"]
-
 _OBJECT, _CODE = "unit.o", "code.so"
 _DEBUG = ("-g", "-fno-omit-frame-pointer")
 PARTS = ("program.cpp", *RUNTIME, "driver.cpp", "gpu.cpp", "graphs.cpp", "gpu_products.cpp")

@@ -18,8 +18,6 @@ from wrapper_ir.artifact import Artifact
 if TYPE_CHECKING:
     from cpp_wrapper.library.python import LoadedProgram  # loaded, it loads torch
 
-__all__ = ["build_in_folder", "relocate"]
-
 _STEM = "program-"
 _DIGITS = 12
 

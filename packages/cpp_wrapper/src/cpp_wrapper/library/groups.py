@@ -13,8 +13,6 @@ from cpp_wrapper.errors import CppError
 from wrapper_ir.operators.symmetric import NAMESPACE
 from wrapper_ir_runtime import ProgramGroups, TorchGroups
 
-__all__ = ["group_check", "register_operators"]
-
 # Any in this file: JSON
 
 

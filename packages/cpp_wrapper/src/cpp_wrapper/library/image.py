@@ -25,8 +25,6 @@ from wrapper_ir.support.files import opened
 if TYPE_CHECKING:
     from cpp_wrapper.sources.constants import Blob  # loaded, it loads the emitter
 
-__all__ = ["PAGE", "Image", "constant_checksums", "read_code", "read_image", "write_image"]
-
 PAGE = 4096
 _CHUNK = 1 << 20
 _FOOTER = struct.Struct("<8sQQQ")

@@ -24,8 +24,6 @@ from wrapper_ir.json import signature_from_json
 if TYPE_CHECKING:
     from cpp_wrapper.library.python import LoadedProgram  # loaded, it loads torch
 
-__all__ = ["load", "load_in_place", "metadata"]
-
 _HINT = "build it with cpp_wrapper.build, for this torch and this machine"
 
 

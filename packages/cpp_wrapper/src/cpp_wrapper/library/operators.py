@@ -14,8 +14,6 @@ import torch
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.ir.schemas import ExternDef, ExternTag, parse_schema, require_effects
 
-__all__ = ["require_operators"]
-
 
 def require_operators(facts: Mapping[str, Any]) -> None:  # Any: JSON
     """Holds what a library calls against what torch has. Raises NotSupportedError WIR914 for an operator that it does not have and

@@ -16,8 +16,6 @@ from cpp_wrapper.errors import CacheError
 from cpp_wrapper.library.image import PAGE, Image, read_image
 from wrapper_ir.support.files import opened
 
-__all__ = ["SUFFIX", "find_image", "write_package"]
-
 SUFFIX = ".pt2"
 _ROOT = "package"
 _FOLDER = f"{_ROOT}/data/aotinductor/model"

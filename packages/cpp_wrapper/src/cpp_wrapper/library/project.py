@@ -13,8 +13,6 @@ from cpp_wrapper.library.build import EXPORTS, PARTS, needed_libraries
 from cpp_wrapper.library.image import constant_checksums
 from cpp_wrapper.sources.program import Sources
 
-__all__ = ["cmake_prefix_path", "write_project"]
-
 _HEAD = """\
 # A library of a program, with AOTInductor's interface: torch's runners and cpp_wrapper's C++ runner open it.
 #

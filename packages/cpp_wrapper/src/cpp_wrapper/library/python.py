@@ -50,8 +50,6 @@ from wrapper_ir_runtime import (
 )
 from wrapper_ir_runtime.trees import container_maker, flatten, tree_keys
 
-__all__ = ["LoadedProgram", "error_of"]
-
 _T = TypeVar("_T")
 # Any in this file: the caller's arguments, and records that the library reads
 _ERROR = re.compile(r"\[((?:WIR|CPP)\d+)\] (.*)", re.DOTALL)

@@ -14,8 +14,6 @@ from cpp_wrapper.sources.scope import FunctionScope, ResultPath
 from wrapper_ir.operators.policy import runs_operator
 from wrapper_ir_lowering import steps
 
-__all__ = ["bridge", "mixes_returns", "returned"]
-
 _NAMESPACE = "wrapper_ir_cpp"
 _SCALAR = re.compile(r"Scalar\b")
 

@@ -24,8 +24,6 @@ from wrapper_ir.ir.types import DType, ScalarType, TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import steps
 
-__all__ = ["launch", "unpack"]
-
 
 def launch(step: steps.Launch, scope: FunctionScope) -> None:
     """A call of the function that `program.py` or `gpu.py` writes for the kernel; of several that compute the same, sizes choose

@@ -14,17 +14,6 @@ from wrapper_ir.support.quoting import cpp_line_comment, cpp_string
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.state import op_place
 
-__all__ = [
-    "check_alignment",
-    "check_condition",
-    "check_finite",
-    "check_groups",
-    "check_inputs",
-    "check_layout",
-    "check_result",
-    "check_storages",
-]
-
 _NUMBERS = {SymKind.INT: DType.I64, SymKind.FLOAT: DType.F64, SymKind.BOOL: DType.BOOL}
 _READS = {SymKind.INT: "item_int", SymKind.FLOAT: "item_float", SymKind.BOOL: "item_bool"}
 

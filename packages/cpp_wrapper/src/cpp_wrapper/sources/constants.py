@@ -15,8 +15,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import Plan
 
-__all__ = ["Blob", "blob_table", "constant_table", "next_offset", "place_constants", "write_load"]
-
 _ALIGNMENT = 64
 
 

@@ -12,9 +12,6 @@ from wrapper_ir.ir.types import ScalarType, StorageType, TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import FunctionPlan, steps
 
-__all__ = ["call", "loop", "return_", "switch"]
-
-
 # --- calls
 
 

@@ -20,8 +20,6 @@ from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import Plan
 from wrapper_ir_runtime.trees import tree_keys
 
-__all__ = ["write_convention"]
-
 _CONTAINERS = {
     TreeKind.TUPLE: "builtins.tuple",
     TreeKind.LIST: "builtins.list",

@@ -9,8 +9,6 @@ from wrapper_ir.ir.types import TensorType
 from wrapper_ir.support.quoting import cpp_line_comment, cpp_string
 from wrapper_ir_lowering import steps
 
-__all__ = ["comment", "save_value", "show_line", "show_value"]
-
 
 def comment(step: steps.Comment, scope: FunctionScope) -> None:
     """A line for readers."""

@@ -18,8 +18,6 @@ from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import steps
 
-__all__ = ["write_exactly"]
-
 _ADDMM = "aoti_torch_{}_addmm_out"
 _ADDMM_PARAMETERS = "AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat1, AtenTensorHandle mat2, double beta, double alpha"
 _ADD = "aoti_torch_{}_add_Tensor"

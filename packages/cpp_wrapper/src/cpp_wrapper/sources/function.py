@@ -19,8 +19,6 @@ from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.steps import Step
 from wrapper_ir_lowering.writers import write_step
 
-__all__ = ["declaration", "source_text", "write_function"]
-
 _PART = 200
 """Lines after which a function ends with a step."""
 _MEMORY = (steps.Allocate, steps.Same, steps.Window, steps.ByteWindow, steps.BeginSlot, steps.ResizeBlock)

@@ -35,17 +35,6 @@ from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import Plan
 from wrapper_ir_runtime.ahead import compile_ahead
 
-__all__ = [
-    "GpuKernel",
-    "chosen_variants",
-    "gpu_kernels",
-    "gpu_program",
-    "kernel_type",
-    "place_images",
-    "with_code",
-    "write_kernels",
-]
-
 _SCRATCH = (DriverParamKind.SCRATCH, DriverParamKind.PROFILE)
 _MAP_BITS, _MAX_RANK = 64, 5
 """What `launch` and the device's copy engine take."""

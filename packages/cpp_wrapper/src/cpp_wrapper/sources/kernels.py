@@ -17,8 +17,6 @@ from wrapper_ir.ir.types import DType
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.support.quoting import cpp_string
 
-__all__ = ["KernelUnit", "Levels", "instruction_rows", "kernel_function", "kernel_units", "levels_of"]
-
 _JOBS = 4
 """Units of kernels at most for each instruction set."""
 

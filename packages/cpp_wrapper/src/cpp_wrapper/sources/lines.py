@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from wrapper_ir.plugins.emitted import LineOrigin
 
-__all__ = ["SourceLine", "line_origins"]
-
 
 class SourceLine(str):
     """A line with its origin, which stays with it until the file is put together."""

@@ -7,11 +7,6 @@ from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, MemoryKind
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import steps
 
-__all__ = [
-    "align", "allocate", "begin_slot", "byte_window", "copy", "end_names", "end_storage", "resize_block",
-    "resize_storage", "same", "set_storage", "window", "zero",
-]  # fmt: skip
-
 _DEVICE_ALIGNMENT = 512
 """What torch's caching allocator of CUDA devices aligns to."""
 

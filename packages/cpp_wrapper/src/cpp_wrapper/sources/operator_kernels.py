@@ -11,8 +11,6 @@ from wrapper_ir.ir.schemas import ExternDef, ExternInfo
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.arguments import default_value
 
-__all__ = ["operator_call"]
-
 
 def operator_call(kernel: OperatorKernel, values: Sequence[Arg], step: steps.Launch) -> steps.CallOperator:
     """The call that a launch of the kernel is. The verifier has seen that each argument without default is given."""

@@ -36,8 +36,6 @@ from wrapper_ir.operators.symmetric import uses_workspace
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import steps
 
-__all__ = ["call_operator", "start_collective", "wait"]
-
 _ALIASES = {"aten::sub.Tensor": "aten::subtract.Tensor"}
 """Other names of operators, under which the shim has them."""
 

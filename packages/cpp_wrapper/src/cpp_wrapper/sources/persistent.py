@@ -8,8 +8,6 @@ from __future__ import annotations
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope, dtype_text
 from wrapper_ir.ir.types import DType
 
-__all__ = ["write_persistent"]
-
 
 def write_persistent(module: ProgramScope) -> tuple[list[str], int]:
     """The lines of `make_persistent`, and how many handles there are. Names are in `module.persistent` then."""

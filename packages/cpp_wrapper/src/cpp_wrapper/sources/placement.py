@@ -11,18 +11,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import cpp_line_comment, cpp_string
 from wrapper_ir_lowering import steps
 
-__all__ = [
-    "barrier",
-    "enter_device",
-    "enter_pool",
-    "enter_profile",
-    "exit_scope",
-    "on_stream",
-    "record_event",
-    "sync_event",
-    "wait_event",
-]
-
 _QUEUING = (steps.Allocate, steps.Zero, steps.Copy, steps.Launch, steps.CallOperator, steps.StartCollective)
 
 

@@ -11,8 +11,6 @@ from wrapper_ir.ir.types import CPU, DType, TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import steps
 
-__all__ = ["write_product"]
-
 _FUNCTIONS = {"aten::addmm": "addmm", "aten::addmm.out": "addmm", "aten::mm.out": "mm"}
 _RECORDED = {name: name.removeprefix("aten::").removesuffix(".out") for name in sorted(PRODUCTS)}
 

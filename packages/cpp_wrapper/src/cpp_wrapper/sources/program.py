@@ -48,8 +48,6 @@ from wrapper_ir_lowering.steps import CheckGroups, CheckInputs
 from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
 from wrapper_ir_runtime import refuse_unsupported
 
-__all__ = ["Sources", "emit_sources"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:

@@ -17,8 +17,6 @@ from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import FunctionPlan, Plan
 from wrapper_ir_lowering.steps import Recording
 
-__all__ = ["RecordedFunctions", "find_recorded", "recordable_table"]
-
 _PRODUCT_TYPES = (DType.F32, DType.F16, DType.BF16)
 
 

@@ -18,15 +18,6 @@ from wrapper_ir.ir.types import DType, TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import steps
 
-__all__ = [
-    "has_whole_scalars",
-    "is_whole",
-    "keeps_meaning",
-    "number_tensor",
-    "tensor_overload",
-    "wide_number",
-]
-
 _BINARY = (
     *(
         "bitwise_and",

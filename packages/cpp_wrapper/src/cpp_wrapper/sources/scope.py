@@ -22,10 +22,6 @@ from wrapper_ir_lowering import FunctionPlan, Plan
 from wrapper_ir_lowering.state import op_place
 from wrapper_ir_lowering.steps import StepBase, Unpack
 
-__all__ = [
-    "NUMBER_TYPES", "TEXTS", "FunctionScope", "ProgramScope", "ResultPath", "dtype_text", "string_text",
-]  # fmt: skip
-
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "text").iterdir()}
 """The files that are the same in every library, and the table of shims."""
 

@@ -9,8 +9,6 @@ from functools import lru_cache
 from cpp_wrapper.sources.scope import TEXTS
 from wrapper_ir.ir.schemas import OpSchema, SchemaArg
 
-__all__ = ["C_TYPES", "c_signature", "c_types", "is_input", "parsed", "shim_table", "writes_arguments"]
-
 C_TYPES: Mapping[str, str] = {
     "Tensor": "AtenTensorHandle", "bool": "int32_t", "int": "int64_t", "SymInt": "int64_t", "Scalar": "double",
     "float": "double", "str": "const char*", "Layout": "int32_t", "MemoryFormat": "int32_t", "ScalarType": "int32_t",

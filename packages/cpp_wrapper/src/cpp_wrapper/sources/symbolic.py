@@ -5,8 +5,6 @@ from __future__ import annotations
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir_lowering import steps
 
-__all__ = ["define"]
-
 
 def define(step: steps.Define, scope: FunctionScope) -> None:
     """A variable. Arithmetic is checked, so the value has 64 bits."""

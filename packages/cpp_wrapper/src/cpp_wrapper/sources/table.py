@@ -6,8 +6,6 @@ from cpp_wrapper.sources import calls, checks, control, debug, memory, operators
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir_lowering.writers import Writers
 
-__all__ = ["WRITERS"]
-
 WRITERS: Writers[FunctionScope] = Writers(
     memory=memory,
     calls=calls,

@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-__all__ = ["METADATA_VERSION"]
-
 METADATA_VERSION = 7

@@ -18,8 +18,6 @@ from wrapper_ir.support.quoting import is_python_name
 from wrapper_ir_lowering.steps import CallOperator, Given, Launch, StartCollective, Unpack, Wait
 from wrapper_ir_torch import resolve
 
-__all__ = ["call_operator", "launch", "start_collective", "unpack", "wait"]
-
 # Any in this file: arguments and results in structure
 Nested = Any
 

@@ -10,18 +10,6 @@ from fx_converter.targets.checks import expectation
 from wrapper_ir_lowering import steps
 from wrapper_ir_torch import DTYPES
 
-__all__ = [
-    "check_alignment",
-    "check_condition",
-    "check_finite",
-    "check_groups",
-    "check_inputs",
-    "check_layout",
-    "check_result",
-    "check_storages",
-    "is_argument_check",
-]
-
 
 def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
     """One node for all inputs of the program."""

@@ -21,8 +21,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import FunctionPlan
 from wrapper_ir_lowering.steps import Call, Loop, Return, Switch
 
-__all__ = ["call", "loop", "return_", "switch"]
-
 
 def _captures(*functions: FunctionPlan) -> tuple[str, ...]:
     """The symbols that any of these captures; all of them take them all."""

@@ -8,8 +8,6 @@ from wrapper_ir.expr import Expr
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir_lowering.steps import Comment, SaveValue, ShowLine, ShowValue
 
-__all__ = ["comment", "save_value", "show_line", "show_value"]
-
 
 def comment(step: Comment, scope: FunctionScope) -> None:
     """A node that does nothing."""

@@ -25,22 +25,6 @@ from wrapper_ir_torch import (
     torch_device,
 )
 
-__all__ = [
-    "align",
-    "allocate",
-    "begin_slot",
-    "byte_window",
-    "copy",
-    "end_names",
-    "end_storage",
-    "resize_block",
-    "resize_storage",
-    "same",
-    "set_storage",
-    "window",
-    "zero",
-]
-
 _aten = torch.ops.aten
 _ONE = Int(1)
 

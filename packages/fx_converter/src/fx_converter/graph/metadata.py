@@ -27,8 +27,6 @@ from wrapper_ir.ir.program import Program, SymbolDef
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir_torch import DTYPES, torch_device
 
-__all__ = ["FakeValues"]
-
 # Any in this file: numbers, symbolic or not.
 _UNBACKED = {SymKind.INT: "u", SymKind.FLOAT: "zuf", SymKind.BOOL: "u"}
 _CONCRETE = frozenset(

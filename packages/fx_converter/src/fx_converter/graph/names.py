@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Names"]
-
 
 class Names:
     """Tells apart wishes that come again, as calls of one kernel do, by their last number. Graphs do that too, but torch 2.11

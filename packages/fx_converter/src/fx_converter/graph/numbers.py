@@ -15,8 +15,6 @@ from wrapper_ir.expr import Apply, Expr, Int, Operator, SymKind
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.partial import has_any_value, is_partial
 
-__all__ = ["CALLS", "Calculator"]
-
 # Any in this file: nodes, numbers, symbolic numbers, and the functions over them.
 _MAX_FACTORS = 8  # powers up to here are products
 

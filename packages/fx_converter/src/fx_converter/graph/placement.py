@@ -9,19 +9,6 @@ from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
 from wrapper_ir_lowering import steps
 
-__all__ = [
-    "barrier",
-    "enter_device",
-    "enter_pool",
-    "enter_profile",
-    "exit_device",
-    "exit_scope",
-    "on_stream",
-    "record_event",
-    "sync_event",
-    "wait_event",
-]
-
 
 def enter_device(step: steps.EnterDevice, scope: FunctionScope) -> None:
     """A node that makes the program's device the current one, for launches and for allocators that take no device."""

@@ -33,8 +33,6 @@ from wrapper_ir_lowering.state import op_place
 from wrapper_ir_lowering.steps import Define, Step, Unpack
 from wrapper_ir_runtime import TorchCaller
 
-__all__ = ["ORIGIN", "FunctionScope", "ProgramScope", "identifier"]
-
 ORIGIN = "origin"
 """The entry of `node.meta` with the `LineOrigin` of a node: the op of the program that it is for."""
 

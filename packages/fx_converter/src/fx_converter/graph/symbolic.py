@@ -16,8 +16,6 @@ from wrapper_ir.ir.types import DType, TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps import Define
 
-__all__ = ["define", "read_atom"]
-
 _aten = torch.ops.aten
 
 

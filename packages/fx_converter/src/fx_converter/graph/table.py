@@ -6,8 +6,6 @@ from fx_converter.graph import calls, checks, control, debug, memory, placement,
 from fx_converter.graph.scope import FunctionScope
 from wrapper_ir_lowering.writers import Writers
 
-__all__ = ["CONVERTERS"]
-
 CONVERTERS: Writers[FunctionScope] = Writers(
     memory=memory,
     calls=calls,

@@ -10,8 +10,6 @@ import torch
 from fx_converter._compat import free_name
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["LoadedTarget"]
-
 
 @dataclass(frozen=True, eq=False)
 class LoadedTarget:

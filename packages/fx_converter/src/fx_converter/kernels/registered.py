@@ -16,8 +16,6 @@ from wrapper_ir.ir.kernels import KernelDef, KernelParam, ParamKind
 from wrapper_ir.ir.program import Target
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["NAMESPACE", "operator_name", "registered_operator", "schema_text"]
-
 NAMESPACE = "wrapper_ir_kernels"
 
 

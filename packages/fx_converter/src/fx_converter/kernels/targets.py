@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from torch import fx
+from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
 
 from fx_converter._compat import has_effect, parse_schema
 from fx_converter.errors import SavedGraphError
 from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash
 from fx_converter.kernels.registered import NAMESPACE, operator_name, registered_operator, schema_text
-from fx_converter.kernels.triton_form import TritonForm, triton_form, triton_kernel_wrapper_mutation
+from fx_converter.kernels.triton_form import TritonForm, triton_form
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr
 from wrapper_ir.ir.kernels import KernelDef, needed
@@ -21,8 +22,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime import FindRuntime
 from wrapper_ir_runtime.kernels import load_kernels
-
-__all__ = ["KernelCalls", "KernelTargets", "Pending"]
 
 KernelCalls = Literal["direct", "hop"]
 """The form of kernels' calls: `fx_converter.FxOptions` says what each is."""

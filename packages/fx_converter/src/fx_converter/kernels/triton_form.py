@@ -30,8 +30,6 @@ from wrapper_ir.ir.kernels import (
 )
 from wrapper_ir.ir.types import DType
 
-__all__ = ["TRITON_IDS", "TritonForm", "triton_form", "triton_kernel_wrapper_mutation"]
-
 has_effect(
     triton_kernel_wrapper_mutation
 )  # it writes tensors among its `kwargs`, which torch's passes do not see

@@ -10,8 +10,6 @@ from wrapper_ir.ir.kernels import KernelDef
 from wrapper_ir.ir.program import Target
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["UnloadedKernels"]
-
 
 @dataclass(frozen=True, slots=True)
 class UnloadedKernels:

@@ -15,8 +15,6 @@ from fx_converter.graph.numbers import CALLS
 from fx_converter.kernels import LoadedTarget
 from wrapper_ir_torch import EMPTY_REGISTERED, EMPTY_SYMMETRIC, FAST_EMPTY, FAST_VIEW
 
-__all__ = ["CallKind", "is_number", "is_tensor", "kind_of", "mentioned", "shares_with", "written"]
-
 # Any in this file: targets and arguments of nodes
 _aten = torch.ops.aten
 _NUMBERS: frozenset[Any] = frozenset(

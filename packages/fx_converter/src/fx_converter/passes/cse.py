@@ -11,8 +11,6 @@ from torch import fx
 from fx_converter.passes.calls import CallKind, is_number, is_tensor, kind_of
 from fx_converter.passes.memory import Memory
 
-__all__ = ["cse"]
-
 # Any in this file: arguments of nodes
 _PLAIN = (bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 

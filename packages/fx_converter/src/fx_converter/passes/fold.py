@@ -10,8 +10,6 @@ from torch import Tensor, fx
 from fx_converter.passes.calls import CallKind, is_tensor, kind_of
 from fx_converter.passes.memory import Memory
 
-__all__ = ["fold_constants", "foldable"]
-
 
 def foldable(module: fx.GraphModule) -> frozenset[fx.Node]:
     """The nodes whose values are the same in every call: attributes that nothing in the graph may write, and functions of

@@ -10,8 +10,6 @@ from torch import fx
 from fx_converter import targets
 from fx_converter.passes.calls import shares_with, written
 
-__all__ = ["Memory"]
-
 _RESTLESS: frozenset[Any] = frozenset(  # Any: targets of nodes
     {targets.resize_storage, torch.ops.aten.set_.source_Tensor}
 )

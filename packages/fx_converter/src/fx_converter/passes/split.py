@@ -10,8 +10,6 @@ from torch.fx.passes.split_module import split_module
 from fx_converter import targets
 from fx_converter.origin import KEY
 
-__all__ = ["split", "with_convention"]
-
 
 def split(module: fx.GraphModule, part_of: Callable[[fx.Node], Hashable]) -> fx.GraphModule:
     """A module that calls submodules `submod_0`, `submod_1`, ... one after the other: nodes that follow each other and for

@@ -21,8 +21,6 @@ from wrapper_ir.ir.types import Device, Layout, MemoryFormat, TensorType
 from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy, refused
 from wrapper_ir_torch import DTYPE_OF, DTYPES, is_overload, torch_operators
 
-__all__ = ["GraphReader"]
-
 # Any in this file: arguments of nodes, and JSON.
 _OPS = ("placeholder", "get_attr", "call_function", "call_module", "output")
 _CONSTANTS: Mapping[str, Any] = {

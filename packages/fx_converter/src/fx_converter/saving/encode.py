@@ -8,17 +8,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
 
 from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.kernels import NAMESPACE, LoadedTarget
-from fx_converter.kernels.triton_form import TRITON_IDS, triton_kernel_wrapper_mutation
+from fx_converter.kernels.triton_form import TRITON_IDS
 from fx_converter.saving.functions import NAMES_OF_FUNCTIONS
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import print_expr
 from wrapper_ir.expr.sympy_bridge import from_sympy
-
-__all__ = ["META", "encode_graph"]
 
 # Any in this file: arguments of nodes, and JSON.
 META = (

@@ -37,8 +37,6 @@ from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.support.files import check_files
 from wrapper_ir_torch import DTYPE_OF
 
-__all__ = ["load", "save"]
-
 # Any in this file: JSON, and attributes of modules.
 _NAME = "fx_graph.json"
 _VERSION = 1

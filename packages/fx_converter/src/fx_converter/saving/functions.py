@@ -13,8 +13,6 @@ from fx_converter import targets
 from fx_converter.graph.numbers import CALLS
 from wrapper_ir_torch import FAST_EMPTY, FAST_VIEW
 
-__all__ = ["FUNCTIONS_BY_NAME", "NAMES_OF_FUNCTIONS"]
-
 # Any: whatever these take and return
 Function = Callable[..., Any]
 

@@ -11,8 +11,6 @@ from wrapper_ir.artifact import TensorData
 from wrapper_ir.ir.program import Constant, Program
 from wrapper_ir.ir.values import Value
 
-__all__ = ["moved_windows", "placed"]
-
 
 # Any: a packed constant is an object of torch's own
 def moved_windows(program: Program, held: Mapping[Value, Any]) -> set[Value]:

@@ -3,14 +3,60 @@
 They are plain Python over operators, so that tracing a graph again sees what is inside them.
 """
 
-# `__all__` below names what is public; what modules export beyond it they export to each other.
-from fx_converter.targets.checks import *
-from fx_converter.targets.collectives import *
-from fx_converter.targets.control import *
-from fx_converter.targets.debug import *
-from fx_converter.targets.memory import *
-from fx_converter.targets.placement import *
-from fx_converter.targets.symbolic import *
+from fx_converter.targets.checks import (
+    assert_alignment,
+    assert_expr,
+    assert_finite,
+    assert_layout,
+    check_agreement,
+    check_groups,
+    check_inputs,
+    check_result,
+    check_storages,
+)
+from fx_converter.targets.collectives import (
+    finished_all_gather_into_tensor,
+    finished_all_gather_into_tensor_coalesced,
+    finished_all_gather_into_tensor_out,
+    finished_all_reduce,
+    finished_all_reduce_,
+    finished_all_reduce_coalesced,
+    finished_all_reduce_coalesced_,
+    finished_all_to_all_single,
+    finished_broadcast,
+    finished_broadcast_,
+    finished_reduce_scatter_tensor,
+    finished_reduce_scatter_tensor_coalesced,
+    finished_reduce_scatter_tensor_out,
+)
+from fx_converter.targets.control import (
+    cond_effect,
+    follow,
+    invoke_effect,
+    loop_effect,
+    replay,
+    replay_effect,
+    stacked_effect,
+    stacked_loop,
+    switch,
+    switch_effect,
+)
+from fx_converter.targets.debug import comment, save_tensor, show_line, show_number, show_tensor
+from fx_converter.targets.memory import align, fill_zero, free, resize_storage, same, unshared, window
+from fx_converter.targets.placement import (
+    barrier,
+    enter_device,
+    enter_memory_pool,
+    enter_profile,
+    enter_stream,
+    exit_device,
+    exit_scope,
+    exit_stream,
+    record_event,
+    sync_event,
+    wait_event,
+)
+from fx_converter.targets.symbolic import both, choose, either, int64, partial_call, power, total_call, truth
 
 __all__ = [
     "align",

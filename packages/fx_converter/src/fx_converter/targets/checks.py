@@ -24,22 +24,6 @@ from wrapper_ir_runtime import (
 from wrapper_ir_runtime import check_result as of_result
 from wrapper_ir_torch import agreement, find_group, has_dispatch_modes, program_groups
 
-__all__ = [
-    "assert_alignment",
-    "assert_expr",
-    "assert_finite",
-    "assert_layout",
-    "check_agreement",
-    "check_groups",
-    "check_inputs",
-    "check_result",
-    "check_storages",
-    "described",
-    "expectation",
-    "input_guard",
-    "storage_guard",
-]
-
 
 @has_effect
 def assert_layout(

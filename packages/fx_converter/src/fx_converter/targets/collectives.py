@@ -10,23 +10,6 @@ from typing import Any
 from fx_converter._compat import has_effect
 from wrapper_ir_torch import finished_collective
 
-__all__ = [
-    "FINISHED_CALLS",
-    "finished_all_gather_into_tensor",
-    "finished_all_gather_into_tensor_coalesced",
-    "finished_all_gather_into_tensor_out",
-    "finished_all_reduce",
-    "finished_all_reduce_",
-    "finished_all_reduce_coalesced",
-    "finished_all_reduce_coalesced_",
-    "finished_all_to_all_single",
-    "finished_broadcast",
-    "finished_broadcast_",
-    "finished_reduce_scatter_tensor",
-    "finished_reduce_scatter_tensor_coalesced",
-    "finished_reduce_scatter_tensor_out",
-]
-
 _NAMESPACE = "_c10d_functional"
 
 

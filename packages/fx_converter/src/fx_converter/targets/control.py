@@ -18,19 +18,6 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from fx_converter._compat import has_effect
 from wrapper_ir_runtime import select_branch
 
-__all__ = [
-    "cond_effect",
-    "follow",
-    "invoke_effect",
-    "loop_effect",
-    "replay",
-    "replay_effect",
-    "stacked_effect",
-    "stacked_loop",
-    "switch",
-    "switch_effect",
-]
-
 _higher: Any = torch.ops.higher_order  # operators are found by name
 # Any in this file: submodules, tensors and numbers
 

@@ -6,8 +6,6 @@ import wrapper_ir_runtime as runtime
 from fx_converter._compat import has_effect, has_elements
 from wrapper_ir_runtime.debug import HostTensor
 
-__all__ = ["comment", "save_tensor", "show_line", "show_number", "show_tensor"]
-
 
 def comment(text: str) -> None:
     """A line for the reader of the graph."""

@@ -12,8 +12,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 from fx_converter._compat import has_effect, is_watched
 from wrapper_ir_torch import FAST_VIEW, storage_key
 
-__all__ = ["align", "fill_zero", "free", "resize_storage", "same", "unshared", "window"]
-
 
 @has_effect
 def free(*tensors: Tensor) -> None:

@@ -14,21 +14,6 @@ import torch
 from fx_converter._compat import DEVICE_GUARDS, has_effect
 from wrapper_ir_runtime import use_memory_pool
 
-__all__ = [
-    "barrier",
-    "enter_device",
-    "enter_memory_pool",
-    "enter_profile",
-    "enter_stream",
-    "exit_device",
-    "exit_scope",
-    "exit_stream",
-    "leave",
-    "record_event",
-    "sync_event",
-    "wait_event",
-]
-
 # Any: each device type has its own classes of guards, streams and events.
 
 

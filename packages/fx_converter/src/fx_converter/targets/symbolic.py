@@ -12,21 +12,6 @@ import torch
 from wrapper_ir.errors import DivisionError, ExpressionError
 from wrapper_ir.expr import arithmetic
 
-__all__ = [
-    "EXACT",
-    "FUNCTIONS",
-    "PARTIAL",
-    "NoValue",
-    "both",
-    "choose",
-    "either",
-    "int64",
-    "partial_call",
-    "power",
-    "total_call",
-    "truth",
-]
-
 
 # Any: Python's numbers and torch's symbolic ones.
 def int64(x: Any) -> Any:

@@ -20,8 +20,6 @@ from torch._dynamo.aot_compile_types import SerializableCallable
 from inductor_frontend.backend.standalone import CompiledPiece, load_piece, standalone_compile
 from inductor_frontend.errors import BackendError
 
-__all__ = ["AheadPiece", "compile_ahead"]
-
 # Any in this file: tensors and numbers of any graph, and options as the user typed them.
 
 _FILE = "piece.wir"

@@ -13,8 +13,6 @@ import torch
 
 from inductor_frontend.scope.outer_streams import OuterStreams
 
-__all__ = ["between_streams"]
-
 # Any: tensors and numbers of any graph.
 Boxed = Callable[[list[Any]], Sequence[Any]]
 

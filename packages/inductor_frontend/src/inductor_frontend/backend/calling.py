@@ -25,8 +25,6 @@ from wrapper_ir.ir.types import TensorType
 from wrapper_ir.operators.policy import ALL_OPERATORS
 from wrapper_ir.plugins.protocols import Emitter, OperatorEmitter
 
-__all__ = ["Boxed", "CallFacts", "boxed", "deferred", "marked"]
-
 # Any in this file: tensors and numbers of any graph.
 Boxed = Callable[[list[Any]], Sequence[Any]]
 

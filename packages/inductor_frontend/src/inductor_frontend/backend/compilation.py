@@ -20,8 +20,8 @@ from inductor_frontend.backend.graph import compile_graph
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.records import FunctionRecord
 from inductor_frontend.backend.request import GraphRequest
-from inductor_frontend.cache.canonical import NoCanonicalForm
 from inductor_frontend.cache.function_entry import RuntimeFacts, facts_record, store_function
+from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.sizes import Json
 from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.symbols import SymbolState
@@ -32,8 +32,6 @@ from inductor_frontend.torch_patches.pinned_options import functorch_patches, in
 from wrapper_ir.errors import StoreError
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir_runtime.cache import Store
-
-__all__ = ["Compilation", "KeptCompilation", "ToldCompilation"]
 
 # Any in this file: tensors and numbers of any graph, and torch's untyped records.
 

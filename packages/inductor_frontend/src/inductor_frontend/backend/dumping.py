@@ -26,8 +26,6 @@ from wrapper_ir.plugins.protocols import RelocatingEmitter
 from wrapper_ir.text import print_program
 from wrapper_ir_tools.explain import Explanation, explanation_json, explanation_text
 
-__all__ = ["dump_compilation", "write_graph"]
-
 _NOTES = "graph.json"
 _OUTSIDE = "outside_dynamo"
 """The folder of graphs that were compiled without Dynamo."""

@@ -13,8 +13,6 @@ from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list
 from torch._dynamo import convert_frame
 from torch._dynamo.utils import graph_break_reasons
 
-__all__ = ["CompiledCode", "GraphBreak", "compiled_codes", "graph_breaks"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCode:

@@ -29,8 +29,6 @@ from wrapper_ir_tools.explain import (
     line_share,
 )
 
-__all__ = ["ModelExplanation", "explain"]
-
 # Any in this file: models, their arguments, and torch's untyped interfaces.
 
 

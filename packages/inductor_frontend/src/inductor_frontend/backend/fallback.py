@@ -20,8 +20,6 @@ from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.errors import BackendError, FallbackWarning
 from wrapper_ir.errors import ExecutionError, PluginError, StoreError, WirError
 
-__all__ = ["COUNTERS", "Fallback", "Pristine", "counting_faults"]
-
 _LOG = logging.getLogger(__name__)
 
 Compile = Callable[[GraphRequest], tuple[Boxed, str]]

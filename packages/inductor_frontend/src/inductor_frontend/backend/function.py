@@ -15,15 +15,13 @@ from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.preparing import prepare_kernels
 from inductor_frontend.backend.records import FunctionRecord, GraphRecord, record_function
 from inductor_frontend.backend.restored import restore
-from inductor_frontend.cache.canonical import NoCanonicalForm
 from inductor_frontend.cache.function_entry import find_function
 from inductor_frontend.cache.keys import function_key
+from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.symbols import SymbolState
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir_runtime.cache import Store
-
-__all__ = ["compile_function"]
 
 # Any in this file: tensors and numbers of any graph.
 

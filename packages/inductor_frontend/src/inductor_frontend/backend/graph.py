@@ -14,9 +14,9 @@ from torch.fx.experimental.symbolic_shapes import SymExprPrinter
 
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
-from inductor_frontend.cache.canonical import NoCanonicalForm
 from inductor_frontend.cache.graph_entry import CompiledGraph, find_graph, find_new_graph, store_graph
 from inductor_frontend.cache.keys import GraphFacts, graph_key
+from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.statistics import count, count_bypass
 from inductor_frontend.cache.symbols import SymbolState
@@ -25,8 +25,6 @@ from inductor_frontend.scope.outer_streams import OuterStreams
 from inductor_frontend.session import capture_session
 from wrapper_ir.errors import StoreError
 from wrapper_ir_runtime.cache import Store
-
-__all__ = ["compile_graph"]
 
 
 def compile_graph(

@@ -8,8 +8,6 @@ from typing import Any
 
 from torch import fx
 
-__all__ = ["GraphCopy", "SymbolSnapshot"]
-
 # Any in this file: attributes of graphs, and torch's untyped ShapeEnv.
 
 _COUNTERS = ("_version_counter", "_replacements_version_counter")

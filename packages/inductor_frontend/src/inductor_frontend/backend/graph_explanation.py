@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from inductor_frontend.backend.records import GraphRecord, live_records
 from wrapper_ir_tools.explain import ExplainOptions, Explanation, Lead, explain_artifact
 
-__all__ = ["explain_graph"]
-
 
 def explain_graph(record: GraphRecord, emitters: Sequence[str] = ()) -> Explanation:
     """The explanation of one graph, with the code that runs where `emitters` names its emitter, or is empty; a backward graph's

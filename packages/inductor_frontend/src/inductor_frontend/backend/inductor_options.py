@@ -20,17 +20,6 @@ from inductor_frontend.torch_patches.ignored_options import (
 )
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
 
-__all__ = [
-    "RECORDINGS",
-    "canonical_name",
-    "followed",
-    "inductor_settings",
-    "is_inductors",
-    "mode_options",
-    "tell_ignored",
-    "with_tuning",
-]
-
 RECORDINGS = 16
 """CUDA graphs for each stretch of a program, where a mode or an option of Inductor asks for some."""
 _GRAPHS: Mapping[str, object] = MappingProxyType({"recordings": RECORDINGS})

@@ -32,8 +32,6 @@ from wrapper_ir.ir.types import CPU
 from wrapper_ir.ir.values import is_tensor
 from wrapper_ir_passes import run_pipeline
 
-__all__ = ["compile_anew"]
-
 _PLANNED = frozenset({"cuda"})
 """Types of devices for whose programs the backend plans memory by itself."""
 

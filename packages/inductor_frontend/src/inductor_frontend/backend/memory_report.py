@@ -11,8 +11,6 @@ from wrapper_ir.errors import ExpressionError
 from wrapper_ir.ir.program import Program
 from wrapper_ir_tools.report import memory_report, write_report
 
-__all__ = ["write_memory_report"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from torch.fx import Graph
 
-__all__ = ["dynamo_nodes"]
-
 
 def dynamo_nodes(graph: Graph) -> dict[str, list[str]]:
     """By the name of each call, the names of the nodes of the first graph that torch notes for it."""

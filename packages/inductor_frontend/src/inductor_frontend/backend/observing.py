@@ -8,8 +8,6 @@ from torch._logging._internal import trace_log
 from inductor_frontend.backend.records import GraphRecord
 from inductor_frontend.settings import dump_folder
 
-__all__ = ["observe"]
-
 
 def observe(record: GraphRecord) -> None:
     """Tells of one graph, whose code can run but has not yet. Raises BackendError FE404 where the folder cannot be written."""

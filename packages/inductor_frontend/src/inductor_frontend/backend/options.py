@@ -33,8 +33,6 @@ from wrapper_ir.plugins.protocols import Emitter, PersistentBufferEmitter, Recor
 from wrapper_ir.plugins.registry import emitter
 from wrapper_ir_runtime.cache import Store, open_cache
 
-__all__ = ["BackendOptions"]
-
 # Any in this file: options as the user typed them, and the results of emitters.
 _PRINTER = {
     "aot_inductor.debug_intermediate_value_printer": "debug_values",

@@ -14,8 +14,6 @@ from wrapper_ir.plugins.protocols import PreparingRuntime
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime.kernels import kernels_by_runtime
 
-__all__ = ["compile_early", "prepare_kernels"]
-
 _COMPILED_AS_A_WHOLE = frozenset({"cpu", "meta"})
 """Types of devices whose kernels are compiled by a compiler that is there."""
 

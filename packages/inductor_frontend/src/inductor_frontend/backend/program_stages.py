@@ -20,8 +20,6 @@ from wrapper_ir.text import parse_program
 from wrapper_ir_passes import parse_pipeline
 from wrapper_ir_passes.cleanup.move_arguments import MoveArguments
 
-__all__ = ["program_stages"]
-
 
 def program_stages(artifact: Artifact) -> Iterator[tuple[str, Program]]:
     """(name, program) of each stage; only the last one where the artifact does not carry the first."""

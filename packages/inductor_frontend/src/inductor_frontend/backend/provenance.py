@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from wrapper_ir_tools.explain import ExplainedFile, ExplainedOp, Explanation
 
-__all__ = ["Provenance", "provenance_of"]
-
 _VERSION = 2.0
 """The version of the form."""
 _MAIN = "program."

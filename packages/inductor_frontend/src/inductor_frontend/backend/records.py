@@ -20,8 +20,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.ir.guarded import Guarded
 from wrapper_ir.plugins.protocols import CompiledProgram, Emitter
 
-__all__ = ["FunctionRecord", "GraphRecord", "graph_text", "live_records", "record_function"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FunctionRecord:

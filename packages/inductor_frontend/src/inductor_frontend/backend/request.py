@@ -13,8 +13,6 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.guards.checks import ModelCheck
 from inductor_frontend.torch_patches._compat import shape_env_from_inputs
 
-__all__ = ["GraphRequest"]
-
 
 @dataclass(frozen=True, slots=True)
 class GraphRequest:

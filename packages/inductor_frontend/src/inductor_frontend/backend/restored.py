@@ -25,8 +25,6 @@ from inductor_frontend.cache.function_entry import CompiledFunction
 from inductor_frontend.errors import BackendError
 from wrapper_ir.plugins.protocols import Emitter
 
-__all__ = ["restore"]
-
 # Any in this file: tensors and numbers, and torch's untyped records.
 
 

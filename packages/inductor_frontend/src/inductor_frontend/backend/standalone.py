@@ -24,9 +24,9 @@ from inductor_frontend.backend.graph_copy import GraphCopy
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.backend.restored import restore
-from inductor_frontend.cache.canonical import NoCanonicalForm
 from inductor_frontend.cache.function_entry import CompiledFunction, RuntimeFacts, facts_record, read_facts
 from inductor_frontend.cache.graph_entry import CompiledGraph, described, load_graph
+from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.symbols import ForeignSymbols, SymbolState
 from inductor_frontend.errors import BackendError
 from inductor_frontend.scope.outer_streams import OuterStreams
@@ -34,8 +34,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.file import save
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir_runtime.cache import DamagedEntry
-
-__all__ = ["CompiledPiece", "load_piece", "standalone_compile"]
 
 # Any in this file: tensors and numbers of any graph, and options as the user typed them.
 

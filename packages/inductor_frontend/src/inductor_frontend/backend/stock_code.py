@@ -10,8 +10,6 @@ from torch._inductor.codecache import PyCodeCache
 
 from wrapper_ir_runtime.relocation import relocate_functions
 
-__all__ = ["write_stock_code"]
-
 
 def write_stock_code(folder: Path) -> tuple[Path, ...]:
     """Copies each wrapper that Inductor has loaded in this process, compiled now or out of its caches, into `folder`, and lets it run from

@@ -17,8 +17,6 @@ from inductor_frontend.translate.explained import CAPTURED, DYNAMO_NODES
 from wrapper_ir.text import print_program
 from wrapper_ir_tools.explain import Explanation, explanation_json, explanation_text
 
-__all__ = ["trace_graph"]
-
 
 def trace_graph(record: GraphRecord) -> None:
     """Adds a graph's code, its program, before and after passes, and its explanation to the trace, under torch's number of the

@@ -18,8 +18,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir.text import print_program
 
-__all__ = ["emitted_code", "log_code", "profiled"]
-
 # Any in this file: tensors and numbers of any graph, and code of any emitter.
 Boxed = Callable[[list[Any]], Sequence[Any]]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from wrapper_ir_runtime.cache import open_cache, read_settings
 
-__all__ = ["load_cache_artifacts", "save_cache_artifacts"]
-
 
 def save_cache_artifacts() -> bytes:
     """What this process has found in the cache or written into it: functions and graphs, kernels, emitted modules."""

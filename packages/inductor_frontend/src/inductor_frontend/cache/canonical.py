@@ -16,8 +16,6 @@ from torch import fx
 
 from inductor_frontend.cache.operators import NoCanonicalForm, is_operator, name_of, operator_text
 
-__all__ = ["NoCanonicalForm", "Writer"]
-
 Text = Callable[[object], str]
 
 

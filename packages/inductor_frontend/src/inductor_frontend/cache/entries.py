@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from wrapper_ir_runtime.cache import DamagedEntry, Store
 
-__all__ = ["read_entry"]
-
 T = TypeVar("T")
 
 

@@ -21,13 +21,11 @@ from torch._inductor import config as inductor_config
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.fx.experimental import _config as symbols_config
 
-from inductor_frontend.cache.canonical import NoCanonicalForm, Writer
-from inductor_frontend.cache.operators import is_own_library
+from inductor_frontend.cache.canonical import Writer
+from inductor_frontend.cache.operators import NoCanonicalForm, is_own_library
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches
 from wrapper_ir.plugins.registry import declared
-
-__all__ = ["emitter_version", "foreign_operators", "function_lines", "option_lines", "program_lines"]
 
 # Packages whose code decides about a program.
 _PACKAGES = (

@@ -21,16 +21,6 @@ from wrapper_ir_runtime.cache import DamagedEntry, Store
 
 _FILE = "function.json"
 
-__all__ = [
-    "Backward",
-    "CompiledFunction",
-    "RuntimeFacts",
-    "facts_record",
-    "find_function",
-    "read_facts",
-    "store_function",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeFacts:

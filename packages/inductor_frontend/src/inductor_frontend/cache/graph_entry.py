@@ -21,8 +21,6 @@ from wrapper_ir.artifact.file import load, save
 from wrapper_ir.errors import ArtifactError, WirError
 from wrapper_ir_runtime.cache import DamagedEntry, Store
 
-__all__ = ["CompiledGraph", "described", "find_graph", "find_new_graph", "load_graph", "store_graph"]
-
 _FACTS = "inductor_frontend.compiled"
 _FILE = "graph.wir"
 

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
-from inductor_frontend.cache.canonical import NoCanonicalForm, Writer
-from inductor_frontend.cache.operators import is_operator, name_of, operator_text
+from inductor_frontend.cache.canonical import Writer
+from inductor_frontend.cache.operators import NoCanonicalForm, is_operator, name_of, operator_text
 from inductor_frontend.cache.tensors import constant_text, fake_text
-
-__all__ = ["FUNCTION", "GRAPH", "GraphKind", "graph_lines"]
 
 # Facts about where a node came from; they decide nothing but the provenance that is shown.
 _PROVENANCE = frozenset(

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from inductor_frontend.cache.canonical import NoCanonicalForm, Writer
+from inductor_frontend.cache.canonical import Writer
 from inductor_frontend.cache.environment import (
     emitter_version,
     foreign_operators,
@@ -20,11 +20,10 @@ from inductor_frontend.cache.environment import (
     program_lines,
 )
 from inductor_frontend.cache.graphs import FUNCTION, GRAPH, graph_lines
+from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.cache.tensors import fake_text, input_text
 from inductor_frontend.options import CaptureOptions
-
-__all__ = ["Choices", "GraphFacts", "function_key", "graph_key"]
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, field
 from torch._dynamo.utils import counters
 from torch._inductor.metrics import CachedMetricsDeltas, CachedMetricsHelper
 
-__all__ = ["Counts", "Watch", "count_lookup"]
-
 _GROUP = "inductor"
 
 

@@ -10,8 +10,6 @@ import torch
 from torch._higher_order_ops.effects import has_effects
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 
-__all__ = ["NoCanonicalForm", "is_operator", "is_own_library", "name_of", "operator_text"]
-
 # Roots of modules whose code belongs to the versions that every key holds.
 _ROOTS = frozenset(
     {

@@ -24,8 +24,6 @@ from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.sizes import Json
 from wrapper_ir_runtime.cache import DamagedEntry
 
-__all__ = ["read_record", "write_record"]
-
 # Any in this file: fields of AOTAutograd's records.
 _MODULES = (schemas.__name__, descriptors.__name__)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, FakeTensor, FunctionalTensor)

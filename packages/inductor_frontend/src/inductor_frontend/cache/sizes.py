@@ -11,8 +11,6 @@ import torch.utils._sympy.functions as functions
 from inductor_frontend.cache.operators import NoCanonicalForm
 from wrapper_ir_runtime.cache import DamagedEntry
 
-__all__ = ["Json", "Size", "from_record", "to_record"]
-
 Size: TypeAlias = "int | sympy.Basic"
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

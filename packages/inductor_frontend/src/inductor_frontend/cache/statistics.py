@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from torch._dynamo.utils import counters
 
-__all__ = ["CacheStatistics", "count", "count_bypass", "stats"]
-
 _GROUP = "wrapper_ir_cache"
 _BYPASS = "bypass: "
 

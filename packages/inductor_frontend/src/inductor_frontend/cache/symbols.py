@@ -15,8 +15,6 @@ from inductor_frontend.cache.sizes import Json, from_record
 from inductor_frontend.torch_patches.symbol_facts import symbol_hint, symbol_range
 from wrapper_ir_runtime.cache import DamagedEntry
 
-__all__ = ["ForeignSymbols", "SymbolState"]
-
 
 class SymbolState:
     """The symbols of one compilation. `shape_env` is torch's (untyped) ShapeEnv, or None where all sizes are fixed."""

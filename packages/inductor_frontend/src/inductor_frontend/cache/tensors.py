@@ -10,8 +10,6 @@ from torch._subclasses import FakeTensor
 from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.constants import on_host, tensor_data
 
-__all__ = ["constant_text", "fake_text", "input_text"]
-
 _CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, FakeTensor)
 
 

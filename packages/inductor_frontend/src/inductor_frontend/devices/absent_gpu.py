@@ -31,8 +31,6 @@ from inductor_frontend.torch_patches.table import (
     TRITON_DRIVER,
 )
 
-__all__ = ["named_target", "stand_in"]
-
 # Any in this file: torch's devices are numbers, strings or torch.device, and its hooks take and give anything.
 
 _REMEMBERING = (

@@ -22,8 +22,6 @@ from inductor_frontend.torch_patches._compat import inverts_masks
 from inductor_frontend.torch_patches.replaced import replaced_kernels
 from inductor_frontend.torch_patches.table import ATTENTION
 
-__all__ = ["attention_on"]
-
 _LEAST = -65504.0
 """What cuDNN got instead of minus infinity, as long as torch inverted masks: the least number in half precision."""
 

@@ -20,8 +20,6 @@ from torch.nn.attention import SDPBackend
 
 from inductor_frontend.gpu_properties import GpuProperties
 
-__all__ = ["AttentionCall", "chosen", "holds"]
-
 # Any in this file: sizes are numbers or symbolic ones, truths plain or symbolic ones.
 
 _HALF = (torch.float16, torch.bfloat16)

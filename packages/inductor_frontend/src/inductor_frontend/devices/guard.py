@@ -17,8 +17,6 @@ import torch
 
 from inductor_frontend.errors import CaptureError
 
-__all__ = ["idle_guard"]
-
 # torch's C++ API: c10::impl::device_guard_impl_registry, and the constructor that registers a guard.
 _TABLE = "_ZN3c104impl26device_guard_impl_registryE"
 _REGISTER = "_ZN3c104impl24DeviceGuardImplRegistrarC1ENS_10DeviceTypeEPKNS0_24DeviceGuardImplInterfaceE"

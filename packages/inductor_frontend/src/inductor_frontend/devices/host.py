@@ -10,8 +10,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["ComputeOnHost", "folding_on_host"]
-
 # Any: arguments and results of any operator.
 
 

@@ -20,8 +20,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.ir.kernels import CppKernel, CppSource, KernelDef
 from wrapper_ir.text import print_program
 
-__all__ = ["ISA_NAMES", "capture_for_each", "joined", "written_for"]
-
 _GENERIC = "generic"
 _SETS: Mapping[str, Callable[[], VecISA]] = MappingProxyType(
     {"avx512": VecAVX512, "avx2": VecAVX2, _GENERIC: lambda: cpu_vec_isa.invalid_vec_isa}

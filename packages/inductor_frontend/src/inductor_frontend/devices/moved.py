@@ -19,8 +19,6 @@ from torch.utils import _pytree as pytree
 
 from inductor_frontend.errors import CaptureError
 
-__all__ = ["moved_program"]
-
 # Any in this file: nodes' arguments and what is known about their values.
 
 

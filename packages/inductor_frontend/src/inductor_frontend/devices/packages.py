@@ -14,8 +14,6 @@ from inductor_frontend.torch_patches.table import GPU_INTERFACES
 from wrapper_ir.errors import PluginError
 from wrapper_ir.plugins.registry import plugin, plugin_names
 
-__all__ = ["DevicePackage", "device_package", "seen_as"]
-
 Interface = type[device_interface.DeviceInterface]
 
 

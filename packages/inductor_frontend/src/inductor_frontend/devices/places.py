@@ -10,8 +10,6 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 
-__all__ = ["on_device"]
-
 T = TypeVar("T")
 
 

@@ -15,8 +15,6 @@ from wrapper_ir.ir.program import Target
 from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.registry import plugin_names
 
-__all__ = ["CaptureTarget", "capture_target"]
-
 
 @dataclass(frozen=True, slots=True)
 class CaptureTarget:

@@ -24,8 +24,6 @@ from torch._inductor.cpu_vec_isa import VecISA
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import VECTOR_BUILDS
 
-__all__ = ["quick_checks", "supports"]
-
 _FUNCTIONS = {256: "Sleef_expf8_u10", 512: "Sleef_expf16_u10"}
 """A function of torch's vector library, by the bits of its vectors: all of a width are built or none."""
 _VECTORS = "typedef float V __attribute__((vector_size({size}))); V twice(V x) {{ return x + x; }}\n"

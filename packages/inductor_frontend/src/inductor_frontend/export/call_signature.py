@@ -11,8 +11,6 @@ from inductor_frontend.errors import ConversionError
 from wrapper_ir.ir.ops import Arg
 from wrapper_ir.ir.signature import Parameter, ParameterKind
 
-__all__ = ["parameters_of"]
-
 # Any in this file: the model's own function and arguments.
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: ParameterKind.POSITIONAL,

@@ -15,8 +15,6 @@ from torch._C import DispatchKey
 from inductor_frontend.torch_patches.replaced import replaced_kernels
 from inductor_frontend.torch_patches.table import COMBINATIONS
 
-__all__ = ["traced_combinations"]
-
 _KEY = DispatchKey.CompositeImplicitAutograd
 
 

@@ -14,8 +14,6 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["TracedPredicates", "is_data_predicate"]
-
 # Any in this file: the arguments of any torch function, and bools that may be symbols.
 
 

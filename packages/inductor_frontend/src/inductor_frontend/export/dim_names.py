@@ -10,8 +10,6 @@ import torch
 from torch.export import Dim, ExportedProgram
 from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 
-__all__ = ["dim_names"]
-
 # Any in this file: models, their arguments, and the nested form of `dynamic_shapes`.
 
 

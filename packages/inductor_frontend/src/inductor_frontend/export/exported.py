@@ -26,8 +26,6 @@ from inductor_frontend.export.torch_export import export, export_by_dynamo
 from inductor_frontend.export.trees import pack, unpack
 from wrapper_ir.ir.signature import Parameter
 
-__all__ = ["EXPORT_HINT", "Exported", "export_model"]
-
 # Any in this file: models, functions and their arguments are the user's own.
 EXPORT_HINT = "make the model exportable, or compile it with torch.compile(backend='wrapper_ir')"
 

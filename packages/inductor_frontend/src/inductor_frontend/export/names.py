@@ -6,8 +6,6 @@ import sys
 
 from inductor_frontend.errors import CaptureError
 
-__all__ = ["class_name"]
-
 
 def class_name(cls: type) -> str:
     """`module:qualname`; raises CaptureError FE102 for a class that cannot be imported by it."""

@@ -28,8 +28,6 @@ from inductor_frontend.torch_patches.table import (
     WRITTEN_PARAMETERS,
 )
 
-__all__ = ["known_descriptors", "traced_kernels"]
-
 # Any in this file: kernels, grids and arguments are the user's own, and triton publishes no types.
 
 

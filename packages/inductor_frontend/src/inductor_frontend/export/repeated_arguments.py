@@ -7,8 +7,6 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-__all__ = ["repeated_leaves", "separate"]
-
 # Any in this file: arguments of any model.
 
 

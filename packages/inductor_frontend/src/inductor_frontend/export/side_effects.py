@@ -11,8 +11,6 @@ from torch.utils import _pytree as pytree
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.trees import pack
 
-__all__ = ["Watch"]
-
 # Any in this file: the model's own objects.
 _HINT = "return what changes; or make it a tensor, in a buffer (register_buffer) or an argument, and write to that"
 _TORCHS_OWN = frozenset(vars(torch.nn.Module()))

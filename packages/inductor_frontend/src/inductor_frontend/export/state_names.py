@@ -8,8 +8,6 @@ from torch.export import ExportedProgram
 
 from wrapper_ir.ir.program import Constant
 
-__all__ = ["model_state"]
-
 
 def model_state(program: ExportedProgram, constants: Iterable[Constant]) -> dict[str, list[str]]:
     """`unused`: names of tensors of the model's state dict that the program does not read. `unsaved`: names of buffers that

@@ -26,8 +26,6 @@ from inductor_frontend.torch_patches.table import (
     CUDA_STREAMS,
 )
 
-__all__ = ["traced_streams"]
-
 # Any in this file: streams and events, those of torch.cuda and those that stand in for them.
 
 

@@ -17,16 +17,6 @@ from inductor_frontend.export.names import class_name
 from wrapper_ir.ir.signature import SubclassSpec
 from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
 
-__all__ = [
-    "constant_parts",
-    "context_text",
-    "input_spec",
-    "is_wrapper",
-    "output_spec",
-    "parts_of",
-    "plain_tensors",
-]
-
 # Any in this file: tensors of the user's own classes, fake ones, and their contexts.
 
 

@@ -14,8 +14,6 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from inductor_frontend.errors import CaptureError, ConversionError
 
-__all__ = ["argument_names", "blamed_on_sparse", "lacks_type", "require_types", "untyped"]
-
 _STRIDED = (torch.strided, torch.jagged)
 """Layouts that are told apart by classes: a jagged tensor is a wrapper of plain ones."""
 

@@ -36,8 +36,6 @@ from inductor_frontend.export.data_predicates import TracedPredicates, is_data_p
 from inductor_frontend.torch_patches._compat import REPORTS_SIDE_EFFECTS
 from wrapper_ir.errors import WirError
 
-__all__ = ["any_size", "export", "export_by_dynamo"]
-
 # Any in this file: models and their arguments are the user's own, and torch's configuration is untyped.
 _PACKAGES = [os.path.dirname(os.path.abspath(str(f))) for f in (torch.__file__, sympy.__file__, __file__)]
 _LIBRARY = sysconfig.get_path("stdlib")

@@ -20,8 +20,6 @@ from inductor_frontend.export.names import class_name
 from inductor_frontend.torch_patches._compat import is_namedtuple, spec_children
 from wrapper_ir.ir.signature import TreeKind, TreeSpec
 
-__all__ = ["check_classes", "pack", "to_tree", "unpack"]
-
 # Any in this file: the user's own structures, and torch's loosely typed specs.
 _LEAF = TreeSpec(kind=TreeKind.LEAF)
 

@@ -12,8 +12,6 @@ from inductor_frontend.export.subclasses import constant_parts, input_spec, is_w
 from inductor_frontend.functionalize.overlaps import FlatInput
 from wrapper_ir.ir.signature import Unwrap
 
-__all__ = ["FlatInputs"]
-
 
 class FlatInputs:
     """Names the inputs and takes wrappers apart, in torch's order.

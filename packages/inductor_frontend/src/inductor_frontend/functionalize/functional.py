@@ -26,8 +26,6 @@ from torch.fx.traceback import preserve_node_meta
 
 from inductor_frontend.functionalize.streams import writing_to_inputs
 
-__all__ = ["FunctionalGraph", "functionalise", "graph_function", "written_inputs"]
-
 # Any in this file: fake tensors and symbolic numbers.
 Flat = Callable[..., Sequence[Any]]
 

@@ -16,8 +16,6 @@ from inductor_frontend.functionalize.packing import pack_weights
 from inductor_frontend.functionalize.pattern_registration import patterns_as_needed
 from inductor_frontend.functionalize.preparation import FunctionalModel
 
-__all__ = ["with_joint_passes"]
-
 
 def with_joint_passes(model: FunctionalModel, *, packed_weights: bool) -> FunctionalModel:
     """The same model, its graph simplified. Raises CaptureError FE104."""

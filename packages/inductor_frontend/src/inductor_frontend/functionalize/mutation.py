@@ -7,8 +7,6 @@ from torch import fx
 
 from inductor_frontend.functionalize.views import replayed
 
-__all__ = ["MutationWriter"]
-
 
 class MutationWriter:
     """Writes new values into inputs, before the graph's output, and moves outputs that are views of a new value onto

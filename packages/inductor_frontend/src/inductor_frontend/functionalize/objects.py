@@ -21,8 +21,6 @@ from torch._ops import OpOverload
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.subclasses import plain_tensors
 
-__all__ = ["Objects"]
-
 _ATEN = torch.ops.aten
 
 # Operators that change what a tensor shows of its storage, and the ones that make such a view instead.

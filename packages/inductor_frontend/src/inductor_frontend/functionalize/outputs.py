@@ -23,8 +23,6 @@ from wrapper_ir.ir.signature import (
     WrappedOutput,
 )
 
-__all__ = ["Outputs", "as_views"]
-
 _COPY = torch.ops.aten.copy_.default
 _RESIZE = torch.ops.inductor.resize_storage_bytes_.default
 

@@ -17,8 +17,6 @@ from inductor_frontend.functionalize.functional import Flat, written_inputs
 from wrapper_ir.analysis.overlap import Geometry, overlap
 from wrapper_ir.ir.signature import SharedLeaf
 
-__all__ = ["FlatInput", "Merged", "Same", "Window", "merge"]
-
 # Any in this file: fake tensors and symbolic numbers.
 
 

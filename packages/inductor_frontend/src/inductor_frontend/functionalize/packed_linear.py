@@ -12,8 +12,6 @@ from torch import fx
 
 from inductor_frontend.errors import ConversionError, at_node
 
-__all__ = ["PACKS_AND_MULTIPLIES", "join_packed_linear"]
-
 _QUANTISED = torch.ops._quantized
 _PACK = _QUANTISED._wrapped_linear_prepack.default
 _PACKED = _QUANTISED._wrapped_quantized_linear_prepacked.default

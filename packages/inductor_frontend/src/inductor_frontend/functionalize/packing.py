@@ -12,8 +12,6 @@ from torch.fx import GraphModule
 from inductor_frontend.constants import ConstantRole
 from inductor_frontend.errors import torch_step
 
-__all__ = ["pack_weights"]
-
 
 def pack_weights(gm: GraphModule, roles: Mapping[str, ConstantRole]) -> GraphModule:
     """Turns weights that nothing writes into literals of the graph, folds what is computed from them alone, and lets

@@ -26,8 +26,6 @@ from inductor_frontend.torch_patches.table import (
     PatchPoint,
 )
 
-__all__ = ["REQUIRED_OPERATORS", "patterns_as_needed"]
-
 # Any in this file: operators, and what torch passes to its own functions.
 
 REQUIRED_OPERATORS: tuple[tuple[PatchPoint, Any], ...] = (

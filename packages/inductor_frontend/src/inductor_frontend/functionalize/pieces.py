@@ -22,8 +22,6 @@ from torch._prims_common import clone_preserve_strides
 from inductor_frontend.torch_patches.replaced import replaced_kernels
 from inductor_frontend.torch_patches.table import COPIES, SECTIONS
 
-__all__ = ["sized_writes", "with_sized_pieces"]
-
 # Any in this file: sizes, which may be symbols.
 _ATEN = torch.ops.aten
 Pieces = Sequence[Tensor]

@@ -11,8 +11,6 @@ from torch._ops import HigherOrderOperator
 
 from inductor_frontend.functionalize.views import is_view, root_of
 
-__all__ = ["bake_in", "copy_returned_literals", "inline"]
-
 _CLONE = torch.ops.aten.clone.default
 _LIFT = torch.ops.aten.lift_fresh_copy.default
 

@@ -56,8 +56,6 @@ from wrapper_ir.ir.signature import (
 )
 from wrapper_ir.ir.types import Device
 
-__all__ = ["FunctionalModel", "functional_model"]
-
 # Any in this file: fake tensors, symbolic numbers, nodes among literals.
 
 

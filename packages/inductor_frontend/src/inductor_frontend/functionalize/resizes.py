@@ -18,8 +18,6 @@ from torch import fx
 
 from inductor_frontend.export.subclasses import is_wrapper
 
-__all__ = ["lend"]
-
 _ATEN = torch.ops.aten
 _RESIZE = torch.ops.inductor.resize_storage_bytes_.default
 _RESIZES = (_RESIZE, torch.ops.inductor.resize_storage_bytes_)  # Dynamo names no overload

@@ -14,8 +14,6 @@ from inductor_frontend.torch_patches._compat import ORDERS_STREAMS
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import STREAM_ORDER
 
-__all__ = ["writing_to_inputs"]
-
 # Any in this file: nodes, whose arguments are untyped.
 
 

@@ -13,8 +13,6 @@ from inductor_frontend.export.exported import Exported
 from inductor_frontend.export.subclasses import is_wrapper
 from wrapper_ir.ir.program import ConstantKind
 
-__all__ = ["KINDS", "identity", "memory", "names_by_tensor"]
-
 KINDS: Mapping[InputKind, ConstantKind] = MappingProxyType(
     {InputKind.PARAMETER: ConstantKind.PARAMETER, InputKind.BUFFER: ConstantKind.BUFFER}
 )

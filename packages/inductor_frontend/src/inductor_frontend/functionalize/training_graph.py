@@ -21,8 +21,6 @@ from torch.export.graph_signature import InputKind, InputSpec, OutputKind, Outpu
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.functionalize.mutation import MutationWriter
 
-__all__ = ["TrainingGraph", "training_graph"]
-
 _MUTATIONS = frozenset({OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION}) | {
     # torch 2.11 can write to parameters only as buffers
     kind

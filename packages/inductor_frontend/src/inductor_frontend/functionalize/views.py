@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from torch import fx
 from torch._ops import OpOverload
 
-__all__ = ["is_view", "replayed", "root_of"]
-
 
 def is_view(node: fx.Node) -> bool:
     """Whether a node is a view of its first argument, or one of several such views."""

@@ -11,8 +11,6 @@ from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Apply, Expr, Operator, Sym, SymKind, add, expand, sub, substitute, to_float
 from wrapper_ir.expr import operators as ops
 
-__all__ = ["CheckTable", "Key", "key_of"]
-
 Key = object
 """Equal for conditions that say the same about ints: `3 < u0` and `u0 >= 4`."""
 

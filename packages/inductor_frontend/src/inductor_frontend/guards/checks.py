@@ -21,8 +21,6 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import MESSAGES
 
-__all__ = ["ModelCheck", "graph_checks", "recorded_checks", "said"]
-
 _TORCHS_OWN = "Runtime assertion failed for expression"
 _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 

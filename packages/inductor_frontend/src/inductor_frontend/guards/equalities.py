@@ -13,8 +13,6 @@ from torch import fx
 from inductor_frontend.guards.checks import said
 from inductor_frontend.torch_patches._compat import detect_shape_env
 
-__all__ = ["keep_equalities"]
-
 
 def keep_equalities(gm: fx.GraphModule) -> None:
     """Adds, to a graph of Dynamo's, an assertion about the tensor itself for each number that was replaced."""

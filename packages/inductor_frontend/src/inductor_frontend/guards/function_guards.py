@@ -14,8 +14,6 @@ from wrapper_ir.expr import Bool, Expr
 from wrapper_ir.ir.ops import AssertExpr, AssertLayout, Provenance
 from wrapper_ir.ir.values import Value, is_tensor
 
-__all__ = ["FunctionGuards"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionGuards:

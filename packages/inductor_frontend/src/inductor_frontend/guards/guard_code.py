@@ -24,8 +24,6 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.torch_patches._compat import detect_shape_env, guard_texts
 from inductor_frontend.torch_patches.symbol_facts import symbol_hint
 
-__all__ = ["InputPlace", "symbol_places", "text_guards"]
-
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 _PLACE = re.compile(r"(?P<input>.+)\.(?P<what>size|stride)\(\)\[(?P<dim>\d+)\]")
 

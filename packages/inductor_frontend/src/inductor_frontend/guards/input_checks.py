@@ -37,8 +37,6 @@ from wrapper_ir.ir.structure import results
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["check_all_layouts", "check_inputs", "check_left_over", "check_no_negative"]
-
 _OUTSIDE = "the inputs are outside what the model was captured for"
 
 

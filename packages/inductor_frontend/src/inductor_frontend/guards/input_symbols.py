@@ -20,8 +20,6 @@ from wrapper_ir.ir.ops import Provenance
 from wrapper_ir.ir.program import SymbolDef
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Fact", "check_ranges", "define_from", "facts_of", "range_of", "sources_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fact:

@@ -17,8 +17,6 @@ from wrapper_ir.builder import FunctionBuilder
 from wrapper_ir.expr import Expr, Sym, SymKind
 from wrapper_ir.ir.program import SymbolDef
 
-__all__ = ["Symbols"]
-
 _FLOAT_TYPES = (SymT.FLOAT, SymT.UNBACKED_FLOAT)
 _UNBACKED_TYPES = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
 

@@ -12,8 +12,6 @@ from inductor_frontend.guards.checks import ModelCheck
 from inductor_frontend.guards.guard_code import InputPlace, symbol_places, text_guards
 from inductor_frontend.torch_patches.symbol_facts import bound
 
-__all__ = ["Bounds", "TraceGuards", "guards_of"]
-
 Bounds = Mapping[str, tuple[int | None, int | None]]
 """Inclusive ranges of symbols by name; None is open."""
 

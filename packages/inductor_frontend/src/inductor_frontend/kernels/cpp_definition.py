@@ -16,8 +16,6 @@ from inductor_frontend.requirements import required_headers
 from wrapper_ir.ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, ParamKind
 from wrapper_ir.ir.types import CPU, DType
 
-__all__ = ["CppDefinition", "cpp_definition"]
-
 _ENTRY = re.compile(
     r'extern\s+"C"\s+(?:\w+\s+)*?void\s+(?:\w+\s+)*?(?P<entry>\w+)\s*\((?P<params>.*)\)', re.DOTALL
 )

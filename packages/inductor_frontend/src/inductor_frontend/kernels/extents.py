@@ -14,8 +14,6 @@ from wrapper_ir.ir.structure import operands
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["clear_fresh", "extents_of"]
-
 
 def extents_of(scope: Scope, args: Sequence[Arg], given: Sequence[LaunchArg | None]) -> tuple[Expr, ...]:
     """Bytes that a kernel may touch through each pointer; `given` are the recorded arguments. Always stated: the

@@ -36,8 +36,6 @@ from wrapper_ir.ir.program import SymbolDef
 from wrapper_ir.ir.types import CPU, DType, StorageType, TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["KernelTable", "Launches"]
-
 Definition = CppDefinition | TritonDefinition
 """What a reader of definitions gives; the translation of a launch is the same for both."""
 

@@ -22,8 +22,6 @@ from wrapper_ir.ir.ops import Arg
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["MultiTable", "Part", "leading"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:

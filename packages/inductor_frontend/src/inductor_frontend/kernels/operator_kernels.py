@@ -17,8 +17,6 @@ from wrapper_ir.ir.kernels import Access, KernelParam, OperatorConstant, Operato
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["OperatorKernels", "OperatorTable", "reordered", "to_constant"]
-
 OperatorTable = dict[OperatorKernel, str]
 """The operators of a program as kernels, without their names; and their names."""
 

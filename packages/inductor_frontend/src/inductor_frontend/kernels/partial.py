@@ -15,8 +15,6 @@ from wrapper_ir.ir.ops import Copy
 from wrapper_ir.ir.types import DType, TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["finish_reduction"]
-
 
 def finish_reduction(scope: Scope, event: FinishReduction) -> None:
     """Reduces the rows of partial results, all of them float32, into a buffer; raises ConversionError FE301 for a

@@ -9,8 +9,6 @@ from wrapper_ir.ir.kernels import Access
 from wrapper_ir.ir.types import DType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Passed", "Use", "uses_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:

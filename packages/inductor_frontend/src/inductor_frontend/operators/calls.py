@@ -22,18 +22,6 @@ from wrapper_ir.ir.schemas import ExternDef
 from wrapper_ir.ir.types import OpaqueType, ScalarType, TensorType, TupleType
 from wrapper_ir.ir.values import Value, as_tensor
 
-__all__ = [
-    "call_alloc",
-    "call_fallback",
-    "call_mutating",
-    "call_out",
-    "call_out_many",
-    "fallback_args",
-    "index_put",
-    "inplace_copy",
-    "scatter",
-]
-
 
 def _op(scope: Scope, overload: OpOverload, args: Iterable[object], kwargs: Mapping[str, object]) -> None:
     """A call that keeps no result."""

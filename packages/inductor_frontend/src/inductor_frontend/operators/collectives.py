@@ -26,8 +26,6 @@ from wrapper_ir.ir.schemas import ExternDef, parse_schema
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value, as_tensor, is_tensor
 
-__all__ = ["start_collective", "wait_collective", "wait_for_rest"]
-
 _CODE = "FE310"
 _STARTING = "_c10d_functional"
 """The namespace whose operators return before they are done."""

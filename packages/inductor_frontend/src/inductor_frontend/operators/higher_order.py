@@ -19,8 +19,6 @@ from wrapper_ir.ir.schemas import ExternDef, ExternTag
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["print_def", "random_def", "takes_operator"]
-
 _NUMBERS = {SymKind.INT: "SymInt", SymKind.FLOAT: "float", SymKind.BOOL: "bool"}
 _NAME = re.compile(r"(?<!,) \w+(?=[,)])")
 """The name of one of several results: `(Tensor output, Tensor logsumexp)`."""

@@ -8,8 +8,6 @@ from torch._ops import OpOverload
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.operators.symmetric import needs_multicast
 
-__all__ = ["refuse_multicast"]
-
 
 def refuse_multicast(node: ir.ExternKernel) -> None:
     """Raises ConversionError FE310 for a call of such an operator."""

@@ -10,8 +10,6 @@ from torch._inductor import ir, mkldnn_ir
 from inductor_frontend.operators.calls import call_alloc, call_mutating
 from inductor_frontend.scope.scope import Scope
 
-__all__ = ["ONEDNN_HANDLERS"]
-
 ONEDNN_HANDLERS: Mapping[
     type[ir.ExternKernel], Callable[[Scope, Any], None]
 ] = {  # Any: each class takes its own

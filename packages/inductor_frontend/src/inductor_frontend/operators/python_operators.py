@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import library
 
-__all__ = ["is_python_only"]
-
 _KEYS = (
     *("CPU", "CUDA", "HPU", "MPS", "MTIA", "PrivateUse1", "XPU"),
     *("MkldnnCPU", "QuantizedCPU", "QuantizedCUDA"),

@@ -18,8 +18,6 @@ from wrapper_ir.ir.ops import AssertLayout
 from wrapper_ir.ir.types import DType, OpaqueKind, OpaqueType, ScalarType, TensorType
 from wrapper_ir.ir.values import Value, is_results, is_tensor
 
-__all__ = ["allocated_output", "check_result", "multi_output", "output_type", "unpack_all", "unpack_number"]
-
 _ALIGNMENT = 16
 # Inductor names a pattern's replacement by its function object, whose place in memory is not a fact about the program.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")

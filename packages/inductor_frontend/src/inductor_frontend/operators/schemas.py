@@ -20,8 +20,6 @@ from wrapper_ir.operators import symmetric as symmetric_operators
 from wrapper_ir.operators.symmetric import needed_symmetric
 from wrapper_ir_torch import registered_symmetric
 
-__all__ = ["extern_def", "out_overload", "overload_of", "scalar_result"]
-
 # Operators that return either a view or a copy, depending on strides or dtypes known only at run time.
 _MAYBE_VIEW = frozenset(
     {

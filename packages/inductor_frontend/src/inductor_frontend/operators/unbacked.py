@@ -41,8 +41,6 @@ from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.ir.program import SymbolDef
 from wrapper_ir.ir.values import Value
 
-__all__ = ["assert_scalar", "define_unbacked", "dynamic_scalar", "select_offset", "slice_size"]
-
 # Any in this file: Inductor nests result nodes in lists, and key paths hold keys of many classes.
 _ZERO = Int(0)
 _ONE = Int(1)

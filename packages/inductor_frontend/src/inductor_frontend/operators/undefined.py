@@ -13,8 +13,6 @@ from typing import Any
 from torch._inductor import ir
 from torch._ops import OpOverload
 
-__all__ = ["is_undefined"]
-
 
 # Any in this file: arguments of operators, by name
 def _has_no_weights(args: Mapping[str, Any]) -> bool:

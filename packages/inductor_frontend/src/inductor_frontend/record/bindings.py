@@ -11,8 +11,6 @@ from torch.fx.experimental.symbolic_shapes import (
     free_unbacked_symbols,
 )
 
-__all__ = ["bind_unbacked"]
-
 _SYMBOLIC = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, list, tuple)
 
 

@@ -6,8 +6,6 @@ from torch._inductor import ir
 
 from inductor_frontend.errors import HookError
 
-__all__ = ["check_communication_buffer"]
-
 
 def check_communication_buffer(name: str, layout: ir.CommBufferLayout) -> None:
     """Raises HookError FE202 for a buffer that is not in symmetric memory, or on a device that has none."""

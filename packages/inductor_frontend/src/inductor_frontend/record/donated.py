@@ -10,8 +10,6 @@ from torch import Tensor
 
 from wrapper_ir.analysis.overlap import Geometry, overlap
 
-__all__ = ["donated_alone"]
-
 
 # Any: tensors, symbolic and plain numbers
 def donated_alone(inputs: Sequence[Any], donated: Sequence[int]) -> list[int]:

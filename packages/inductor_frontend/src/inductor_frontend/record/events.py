@@ -16,28 +16,6 @@ from torch._inductor import ir
 from torch._inductor.codegen.common import WorkspaceArg
 from torch._ops import OpOverload
 
-__all__ = [
-    "Alias",
-    "AlignInput",
-    "Allocate",
-    "AllocateWorkspace",
-    "BufferArg",
-    "CallKernel",
-    "CallNode",
-    "CheckInput",
-    "DefineKernel",
-    "DefineMulti",
-    "DefineSize",
-    "DefineTriton",
-    "Event",
-    "FinishReduction",
-    "LaunchArg",
-    "OnStream",
-    "OperatorChoice",
-    "Reuse",
-    "written_arguments",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Allocate:

@@ -30,8 +30,6 @@ from inductor_frontend.torch_patches._compat import (
     takes_offsets_off,
 )
 
-__all__ = ["RecordingGraph", "RecordingSubgraph"]
-
 
 class RecordingGraph(GraphLowering):
     """Lowers an FX graph and records its wrapper in `recording`."""

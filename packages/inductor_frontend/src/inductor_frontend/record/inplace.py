@@ -14,8 +14,6 @@ from torch._inductor.dependencies import MemoryDep, WeakDep
 from torch._inductor.scheduler import SchedulerNode
 from torch._inductor.virtualized import V
 
-__all__ = ["inplace_pairs"]
-
 # Any in this file: scheduler nodes and dependencies, whose classes differ between versions.
 
 _Storage = Callable[[str], str]

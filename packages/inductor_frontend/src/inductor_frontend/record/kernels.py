@@ -11,8 +11,6 @@ from torch._inductor.virtualized import V
 
 from inductor_frontend.errors import HookError
 
-__all__ = ["kernel_nodes", "translation_unit", "triton_module"]
-
 _BODY = re.compile(r"async_compile\.cpp_pybinding\(\[.*?\], r'''\n(?P<source>.*?)'''\)\s*\Z", re.DOTALL)
 
 

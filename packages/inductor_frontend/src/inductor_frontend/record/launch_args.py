@@ -11,8 +11,6 @@ from torch._inductor.virtualized import V
 from inductor_frontend.errors import HookError
 from inductor_frontend.record.events import BufferArg, LaunchArg
 
-__all__ = ["cpp_args", "triton_args"]
-
 
 def cpp_args(texts: Iterable[object], types: Iterable[str]) -> tuple[LaunchArg, ...]:
     """The arguments of a C++ kernel, which all are text; `types` are C++'s."""

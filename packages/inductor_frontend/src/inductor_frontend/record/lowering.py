@@ -39,8 +39,6 @@ from inductor_frontend.torch_patches._compat import decomposition_argument, shap
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import DESCRIPTORS
 
-__all__ = ["LoweringRequest", "recorded"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringRequest:

@@ -13,8 +13,6 @@ from torch._inductor import config as inductor_config
 from inductor_frontend.torch_patches._compat import LOWERS_ANY_SLICE
 from inductor_frontend.torch_patches.symbol_facts import symbol_range
 
-__all__ = ["lowering_hint"]
-
 _LOOPS = (torch.ops.higher_order.while_loop, torch.ops.higher_order.while_loop_stack_output)
 _SUMS = ("_c10d_functional.all_reduce.default", "_c10d_functional.all_reduce_.default")
 _ROLLED = (torch.ops.higher_order.scan, torch.ops.higher_order.map_impl)

@@ -10,8 +10,6 @@ from torch._inductor.codegen.multi_kernel import MultiKernelState
 
 from inductor_frontend.record.events import DefineMulti, OperatorChoice
 
-__all__ = ["RecordingMultiKernels"]
-
 # Any in this file: Inductor's kernels, whose classes differ.
 
 

@@ -18,8 +18,6 @@ from inductor_frontend.record.wrapper import RecordingWrapper, expect_partials
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import KERNEL_CALLS
 
-__all__ = ["partials_of", "told_partials"]
-
 # Any in this file: Inductor's kernels, whose members differ between versions.
 
 

@@ -20,8 +20,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import REPLACEMENT_TRACES
 
-__all__ = ["equal_replacements_traced_once"]
-
 # Any in this file: what a function of torch's is traced with, and what a node knows.
 Trace = Callable[..., fx.GraphModule]
 

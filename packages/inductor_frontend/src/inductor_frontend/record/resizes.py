@@ -9,8 +9,6 @@ from torch import fx
 
 from inductor_frontend.errors import CaptureError
 
-__all__ = ["check_resizes"]
-
 _COPY = torch.ops.aten.copy_.default
 _RESIZE = torch.ops.inductor.resize_storage_bytes_.default
 

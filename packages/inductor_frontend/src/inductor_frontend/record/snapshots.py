@@ -21,8 +21,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from inductor_frontend.functionalize.views import is_view
 from inductor_frontend.torch_patches._compat import removed_copy_of
 
-__all__ = ["keep_old_values"]
-
 _ATEN = torch.ops.aten
 
 # Inductor writes their results over their first argument where it can.

@@ -24,8 +24,6 @@ from torch.fx.node import map_arg
 
 from inductor_frontend.record.split_rule import LEAST_ROWS, MOST_ROWS, ProductDecision, ProductSizes, parts_of
 
-__all__ = ["multiprocessors_of", "split_products"]
-
 _LOG = logging.getLogger(__name__)
 _ATEN = torch.ops.aten
 _PRODUCTS = (_ATEN.mm.default, _ATEN.addmm.default)

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LEAST_ROWS", "MOST_ROWS", "ProductDecision", "ProductSizes", "parts_of"]
-
 LEAST_ROWS = 8
 """The fewest that were measured to gain: one row is a product of a matrix and a vector, for which cuBLAS has kernels of another kind,
 and a call of GPT-2 small takes 1.06 of what it takes with whole products."""

@@ -38,8 +38,6 @@ from inductor_frontend.torch_patches.table import (
     TEMPLATE_SELECTOR,
 )
 
-__all__ = ["TemplateChoices", "call_choices", "keeping_choices", "operator_choice"]
-
 # Any in this file: Inductor's choices, kernels and nodes, which differ between versions.
 
 

@@ -30,8 +30,6 @@ from inductor_frontend.torch_patches._compat import (
     written_parameters,
 )
 
-__all__ = ["RecordingWrapper", "buffer_under", "expect_partials", "record_own_kernel"]
-
 
 def _list(values: Any) -> list[Any]:  # Any: Inductor's arguments
     return list(values)

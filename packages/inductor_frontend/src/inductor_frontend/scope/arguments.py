@@ -18,8 +18,6 @@ from inductor_frontend.scope.scope import Scope
 from inductor_frontend.torch_patches._compat import OPAQUE_INPUT
 from wrapper_ir.ir.ops import Arg
 
-__all__ = ["own_arguments", "to_arg"]
-
 # Any in this file: Inductor keeps nodes, numbers and nested lists of both in one list.
 
 

@@ -18,8 +18,6 @@ from wrapper_ir.ir.program import Constant, Program
 from wrapper_ir.ir.types import OpaqueKind, OpaqueType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["ConstantTable", "literals"]
-
 
 def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
     """What two names of the same tensor have in common."""

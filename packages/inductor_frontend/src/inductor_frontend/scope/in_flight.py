@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Flight", "InFlightCollectives"]
-
 
 @dataclass(frozen=True, slots=True)
 class Flight:

@@ -13,8 +13,6 @@ from wrapper_ir.ir.layout import extent_bytes
 from wrapper_ir.ir.ops import ViewMode, ZeroMode
 from wrapper_ir.ir.types import MemoryKind, MemorySpace, TensorType
 
-__all__ = ["alias", "allocate", "own_storage", "reuse"]
-
 
 def _type(scope: Scope, buffer: ir.Buffer) -> TensorType:
     return scope.tensor_type(buffer.get_dtype(), buffer.get_size(), buffer.get_stride(), buffer.get_device())

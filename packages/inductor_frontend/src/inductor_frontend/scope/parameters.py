@@ -11,8 +11,6 @@ from inductor_frontend.torch_patches._compat import OPAQUE_INPUT
 from wrapper_ir.expr import SymKind
 from wrapper_ir.ir.types import OpaqueKind, OpaqueType, ScalarType, TensorType
 
-__all__ = ["class_name", "param_type"]
-
 
 def class_name(held: object) -> str:
     """The class of an opaque object; Inductor's stand-ins name the one that they stand for."""

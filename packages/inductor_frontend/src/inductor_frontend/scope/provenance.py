@@ -11,8 +11,6 @@ from torch import fx
 
 from wrapper_ir.ir.ops import UNKNOWN, Provenance
 
-__all__ = ["ProvenanceReader"]
-
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in [^\n]*\n +(?P<text>\S[^\n]*))?')
 _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 

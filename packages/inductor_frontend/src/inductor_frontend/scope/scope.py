@@ -28,8 +28,6 @@ from wrapper_ir.ir.ops import ViewMode
 from wrapper_ir.ir.types import TensorType, Type
 from wrapper_ir.ir.values import Value, as_tensor, is_storage
 
-__all__ = ["Callee", "Scope", "Shared"]
-
 TypeT = TypeVar("TypeT", bound=Type)
 
 _ZERO = Int(0)

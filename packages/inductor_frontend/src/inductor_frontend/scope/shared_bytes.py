@@ -10,8 +10,6 @@ import torch
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["SharedBytes", "overlapping"]
-
 _ALIGNMENT = 64
 """Windows keep the alignment that they have in memory: shared bytes begin at a multiple of this in their storage."""
 

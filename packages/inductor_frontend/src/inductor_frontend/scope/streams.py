@@ -22,8 +22,6 @@ from wrapper_ir.ir.structure import operands, results
 from wrapper_ir.ir.types import Device, OpaqueKind, OpaqueType, StorageType, TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Streams", "is_order"]
-
 _NAMESPACE = "streams::"
 
 

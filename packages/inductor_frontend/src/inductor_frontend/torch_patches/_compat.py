@@ -17,39 +17,6 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._sympy.numbers import int_oo
 
-__all__ = [
-    "ALLOCATING_MULTI_OUTPUT",
-    "EXTERN_MULTI_OUT",
-    "LOWERS_ANY_SLICE",
-    "OPAQUE_INPUT",
-    "OPAQUE_MULTI_OUTPUT",
-    "ORDERS_STREAMS",
-    "REPORTS_SIDE_EFFECTS",
-    "SHALLOW_COPY",
-    "SWITCH",
-    "Switched",
-    "complete_ranges",
-    "decomposition_argument",
-    "defers_input_checks",
-    "detect_shape_env",
-    "entered_stream",
-    "guard_texts",
-    "inverts_masks",
-    "is_effectful",
-    "is_namedtuple",
-    "launched_by_name",
-    "own_options",
-    "removed_copy_of",
-    "shape_env_from_inputs",
-    "spec_children",
-    "subgraphs_of",
-    "switch_of",
-    "takes_offsets_off",
-    "without_options",
-    "written_parameters",
-]
-
-
 # Any in this file: torch publishes no types for these objects, or their classes differ between versions.
 
 

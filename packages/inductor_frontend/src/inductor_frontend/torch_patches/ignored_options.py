@@ -14,15 +14,6 @@ from inductor_frontend.errors import SettingWarning
 from inductor_frontend.options import CaptureOptions, PaddingOptions
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches
 
-__all__ = [
-    "FOLLOWED",
-    "FOLLOWED_BY_BACKEND",
-    "FUNCTORCH_IGNORED",
-    "IGNORED",
-    "set_in_process",
-    "warn_ignored",
-]
-
 _WEIGHTS = (
     "weights are folded and packed by `capture(..., options=CaptureOptions(packed_weights=True))` alone"
 )

@@ -8,8 +8,6 @@ from typing import Any
 
 from inductor_frontend.options import CaptureOptions
 
-__all__ = ["functorch_patches", "inductor_patches", "known_options"]
-
 # Torch's options that a capture does not follow. What torch schedules and how it writes kernels stays as the
 # process is configured; these would put text, timings or machine-specific data where a program has none.
 _PINNED: Mapping[str, object] = {

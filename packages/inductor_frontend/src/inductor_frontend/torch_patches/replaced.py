@@ -10,8 +10,6 @@ from torch._C import DispatchKey
 
 from inductor_frontend.torch_patches.table import Change, PatchPoint
 
-__all__ = ["replaced", "replaced_kernels"]
-
 _NOTHING = object()
 _Before = tuple[Any, str, object]  # Any: an object of torch
 """An object, a name, and what the object itself has there; `_NOTHING`: it inherits it, or has none."""

@@ -8,8 +8,6 @@ from typing import Any
 
 import sympy
 
-__all__ = ["bound", "symbol_hint", "symbol_range"]
-
 # Any in this file: torch's ShapeEnv is untyped.
 
 # Torch writes "no bound" as a huge integer or as an infinity.

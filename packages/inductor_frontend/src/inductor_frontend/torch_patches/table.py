@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-__all__ = ["PATCH_POINTS", "Change", "PatchPoint"]
-
 # Any in this file: attributes of torch, of any type.
 
 

@@ -11,8 +11,6 @@ from wrapper_ir.ir.structure import map_function
 from wrapper_ir.ir.types import MemorySpace, StorageType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["with_allocation_ids"]
-
 
 def with_allocation_ids(program: Program) -> Program:
     """The program with an id in place of each number of a communication buffer. Ids follow from the program with the numbers: they are

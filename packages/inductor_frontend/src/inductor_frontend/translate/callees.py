@@ -22,8 +22,6 @@ from wrapper_ir.ir.ops import UNKNOWN, Arg, Copy
 from wrapper_ir.ir.types import StorageType, TensorType, Type
 from wrapper_ir.ir.values import Value, as_tensor
 
-__all__ = ["Operands", "conform", "copy", "make_callee"]
-
 
 @dataclass(frozen=True, slots=True)
 class Operands:

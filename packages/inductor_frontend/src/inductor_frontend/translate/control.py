@@ -23,8 +23,6 @@ from wrapper_ir.ir.ops import Arg, CallSubgraph, Copy, Switch, WhileLoop
 from wrapper_ir.ir.types import DType, TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 
-__all__ = ["invoke_subgraph", "switch", "while_loop"]
-
 # Any in this file: Inductor declares the fields of its node classes as optional sequences of any node.
 
 

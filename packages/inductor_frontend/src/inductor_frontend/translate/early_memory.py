@@ -17,8 +17,6 @@ from wrapper_ir.ir.program import Function, Program
 from wrapper_ir.ir.types import StorageType, TensorType, Type
 from wrapper_ir.ir.values import Value
 
-__all__ = ["early_memory"]
-
 
 def early_memory(analyses: Analyses) -> Program:
     """The program with such memory allocated where its streams begin, as far as sizes are known there."""

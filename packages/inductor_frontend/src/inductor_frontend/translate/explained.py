@@ -13,15 +13,6 @@ from wrapper_ir.artifact.sources import SOURCES
 from wrapper_ir.ir.program import Program
 from wrapper_ir.text import print_program
 
-__all__ = [
-    "AOT_GRAPH",
-    "CAPTURED",
-    "DYNAMO_NODES",
-    "PIPELINE",
-    "explaining_extensions",
-    "stage_extensions",
-]
-
 AOT_GRAPH = "aot_graph.py"
 """The extension with the graph that autograd gave to the compiler, as Python."""
 CAPTURED = "captured.txt"

@@ -12,8 +12,6 @@ from wrapper_ir.verifier import verify
 from wrapper_ir_passes.cleanup.move_arguments import MoveArguments
 from wrapper_ir_passes.collectives.sink_waits import SinkWaits
 
-__all__ = ["finish"]
-
 
 def finish(program: Program, options: CaptureOptions) -> Analyses:
     """Ends every storage at its last use, in callees where it can be moved there; verifies the result, as the

@@ -26,8 +26,6 @@ from inductor_frontend.translate.control import invoke_subgraph, switch, while_l
 from wrapper_ir.ir.ops import ResizeStorage, SetStorage
 from wrapper_ir.ir.values import as_tensor
 
-__all__ = ["HANDLERS", "call_node", "handler_of"]
-
 Handler = Callable[[Scope, Any], None]  # Any: each handler takes its own node class
 
 

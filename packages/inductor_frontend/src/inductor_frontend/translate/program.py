@@ -38,8 +38,6 @@ from wrapper_ir.ir.program import Ownership, Program, Target
 from wrapper_ir.ir.types import Device
 from wrapper_ir.ir.values import Value
 
-__all__ = ["GraphProgram", "build_program"]
-
 
 @dataclass(frozen=True, slots=True)
 class GraphProgram:

@@ -14,8 +14,6 @@ from inductor_frontend.translate.nodes import call_node
 from wrapper_ir.ir.ops import EnsureAligned, Provenance
 from wrapper_ir.ir.values import as_tensor
 
-__all__ = ["translate"]
-
 _ALIGNMENT = 16
 
 

@@ -17,8 +17,6 @@ from inductor_frontend.torch_patches.table import TUNER
 from inductor_frontend.triton.source import KernelSource, kernel_constant
 from wrapper_ir.ir.kernels import TritonConfig
 
-__all__ = ["Candidates", "candidates_of", "to_config"]
-
 # Any in this file: Inductor's configs and meta data are untyped.
 
 

@@ -17,8 +17,6 @@ from wrapper_ir.expr import Int
 from wrapper_ir.ir.kernels import Access, ConstantValue, Derivation, KernelParam, ParamKind, TritonKernel
 from wrapper_ir.ir.types import DType
 
-__all__ = ["TritonDefinition", "definition_of", "element_type"]
-
 # Any in this file: Inductor's meta data.
 
 _TYPES = {

@@ -15,8 +15,6 @@ from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import Expr, Int, Sym, add, ceildiv, floordiv, max_, min_, mul, neg, sub
 from wrapper_ir.ir.kernels import TritonConfig
 
-__all__ = ["GRIDS", "MAX_Y_GRID", "grid_of", "own_grids", "parse_size"]
-
 # Any in this file: Inductor's meta data.
 Meta = Mapping[str, Any]
 

@@ -14,8 +14,6 @@ from inductor_frontend.errors import ConversionError
 from wrapper_ir.ir.kernels import ConstantValue, constant_fault
 from wrapper_ir.ir.types import DType
 
-__all__ = ["KernelSource", "constant_value", "kernel_constant", "read_source"]
-
 # Any in this file: a heuristic's arguments are numbers, texts, enumerations, and nested dictionaries of them.
 
 _SETUP = ("set_driver_to_cpu", "set_driver_to_gpu")

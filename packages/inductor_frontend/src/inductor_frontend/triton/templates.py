@@ -13,8 +13,6 @@ from inductor_frontend.triton.source import constant_value, kernel_constant
 from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.ir.kernels import ConstantValue, TritonConfig
 
-__all__ = ["TEMPLATE", "merged_instances", "with_grid"]
-
 TEMPLATE = "template"
 """Inductor's name of the heuristic of templates, each of which has one config."""
 

@@ -13,8 +13,6 @@ from wrapper_ir.ir.signature import Parameter, ParameterKind, Signature, TreeKin
 from wrapper_ir.support.quoting import Namer, is_python_name
 from wrapper_ir_runtime.trees import tree_keys
 
-__all__ = ["Argument", "arguments_of", "head_of", "in_order"]
-
 _USED = frozenset(
     {"boxed", "complex", "float", "getattr", "torch", Helper.ANY_GRADIENT.value, *runtime.__all__}
 )

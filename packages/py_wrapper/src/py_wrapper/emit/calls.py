@@ -13,8 +13,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import python_keyword, python_string
 from wrapper_ir_lowering import steps
 
-__all__ = ["call_operator", "launch", "start_collective", "unpack", "wait"]
-
 
 def launch(step: steps.Launch, scope: FunctionScope) -> None:
     """A loaded kernel is a callable over its ordered arguments, and the numbers of its grid."""

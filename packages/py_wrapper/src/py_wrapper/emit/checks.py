@@ -15,17 +15,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import python_string
 from wrapper_ir_lowering import steps
 
-__all__ = [
-    "check_alignment",
-    "check_condition",
-    "check_finite",
-    "check_groups",
-    "check_inputs",
-    "check_layout",
-    "check_result",
-    "check_storages",
-]
-
 
 def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
     """One call of a compiled check for all tensors, and a comparison of classes for numbers; what they do not pass is looked

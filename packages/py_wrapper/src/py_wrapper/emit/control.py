@@ -11,8 +11,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import FunctionPlan
 from wrapper_ir_lowering.steps import Call, Loop, Return, Switch
 
-__all__ = ["call", "loop", "return_", "switch"]
-
 
 def _boxed_args(args: tuple[Arg, ...], moved: tuple[Value, ...], scope: FunctionScope) -> str:
     """The list of arguments. Where some are moved, it gets a variable, so that nothing here keeps them alive."""

@@ -11,8 +11,6 @@ from wrapper_ir.ir.program import SymbolDef
 from wrapper_ir.ir.types import ScalarType, TensorType, Type
 from wrapper_ir.support.quoting import python_string
 
-__all__ = ["write_examples"]
-
 _SCALARS = {SymKind.INT: "2", SymKind.FLOAT: "0.5", SymKind.BOOL: "True"}
 
 

@@ -17,8 +17,6 @@ from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.steps import Step
 from wrapper_ir_lowering.writers import write_step
 
-__all__ = ["source_comment", "write_function"]
-
 _SILENT = (Free, Drop, Return, Comment)
 _LOOK_AHEAD = 20
 _WINDOWS = (steps.Window, steps.ByteWindow)

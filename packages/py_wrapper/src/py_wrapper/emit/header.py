@@ -15,8 +15,6 @@ from wrapper_ir.support.quoting import python_docstring
 from wrapper_ir.support.versions import TEXT
 from wrapper_ir_runtime.kernel_files import kernel_file_names
 
-__all__ = ["write_header"]
-
 
 def write_header(artifact: Artifact, scope: ModuleScope, kernels: Sequence[KernelDef], out: Writer) -> None:
     """The docstring."""

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from py_wrapper._compat import FAST_IMPORTS
 
-__all__ = ["HELPERS", "Helper"]
-
 
 class Helper(enum.Enum):
     """What a module may need; the value is its name there."""

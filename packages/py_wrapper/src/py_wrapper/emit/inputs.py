@@ -10,8 +10,6 @@ from wrapper_ir.analysis.input_facts import Input, NumberInput
 from wrapper_ir.support.quoting import python_string
 from wrapper_ir_lowering.steps import CheckInputs, CheckStorages
 
-__all__ = ["write_inputs", "write_storages"]
-
 
 def write_inputs(scope: ModuleScope, out: Writer) -> None:
     """`inputs = InputGuard(...)`, where anything is checked."""

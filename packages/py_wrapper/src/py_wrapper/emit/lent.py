@@ -10,8 +10,6 @@ from wrapper_ir.ir.types import Type
 from wrapper_ir.ir.values import Value, is_storage
 from wrapper_ir_lowering import steps
 
-__all__ = ["write_lent_windows"]
-
 _Window = steps.Window | steps.ByteWindow
 
 

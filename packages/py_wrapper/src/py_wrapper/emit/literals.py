@@ -10,8 +10,6 @@ from wrapper_ir.ir.ops import Arg, Complex
 from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
 from wrapper_ir.support.quoting import python_string
 
-__all__ = ["key_text", "literal_text"]
-
 
 def key_text(key: object) -> str:
     """A dict's key."""

@@ -10,24 +10,6 @@ from wrapper_ir.ir.types import CPU, DType, MemoryKind, StorageType, TensorType
 from wrapper_ir.support.quoting import python_string
 from wrapper_ir_lowering import ConstantWindow, steps
 
-__all__ = [
-    "align",
-    "allocate",
-    "begin_slot",
-    "byte_window",
-    "constant_window",
-    "copy",
-    "end_names",
-    "end_storage",
-    "resize_block",
-    "resize_storage",
-    "same",
-    "set_storage",
-    "window",
-    "window_text",
-    "zero",
-]
-
 
 def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     """One call of torch's fastest allocator for the device."""

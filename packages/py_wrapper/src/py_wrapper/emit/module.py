@@ -18,8 +18,6 @@ from wrapper_ir.plugins.emitted import OpOrigins
 from wrapper_ir_lowering import FunctionPlan, Plan
 from wrapper_ir_runtime.kernel_files import short_name
 
-__all__ = ["ModuleScope"]
-
 _OWN = (
     "boxed",
     "forward",

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from wrapper_ir.support.quoting import Namer, python_names
 
-__all__ = ["namer"]
-
 _USED = ("args", "math", "self", "torch")
 
 

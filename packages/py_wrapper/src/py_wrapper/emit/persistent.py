@@ -10,8 +10,6 @@ from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
 from wrapper_ir.ir.types import CPU
 
-__all__ = ["name_persistent", "write_new_buffers", "write_take"]
-
 
 def name_persistent(scope: FunctionScope) -> None:
     """Names for the tensors over persistent memory, which they have throughout a call."""

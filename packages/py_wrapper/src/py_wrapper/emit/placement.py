@@ -9,18 +9,6 @@ from py_wrapper.emit.scope import FunctionScope
 from wrapper_ir.support.quoting import python_attribute, python_string
 from wrapper_ir_lowering import steps
 
-__all__ = [
-    "barrier",
-    "enter_device",
-    "enter_pool",
-    "enter_profile",
-    "exit_scope",
-    "on_stream",
-    "record_event",
-    "sync_event",
-    "wait_event",
-]
-
 
 def on_stream(step: steps.Step, scope: FunctionScope) -> AbstractContextManager[None]:
     """A `with` block for what a step queues, unless that goes to the stream that is current when the program is called."""

@@ -24,8 +24,6 @@ from wrapper_ir_lowering import FunctionPlan, LoweringOptions, lower
 from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
 from wrapper_ir_runtime.kernel_files import TABLE, kernel_file_names, kernel_table
 
-__all__ = ["EmittedModule", "emit_module"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmittedModule:

@@ -18,8 +18,6 @@ from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir.support.quoting import python_attribute, python_string
 from wrapper_ir_lowering import ConstantBytes, ConstantWindow
 
-__all__ = ["write_prologue"]
-
 
 def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: bool, out: Writer) -> None:
     """Everything that is done once, when the module is loaded."""

@@ -9,8 +9,6 @@ from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir.support.quoting import python_string
 from wrapper_ir_lowering import FunctionPlan
 
-__all__ = ["write_recorded"]
-
 
 def write_recorded(plan: FunctionPlan, scope: ModuleScope, out: Writer) -> None:
     """What callers call in place of a recordable function; nothing for others."""

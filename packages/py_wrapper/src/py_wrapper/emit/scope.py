@@ -21,8 +21,6 @@ from wrapper_ir_lowering.state import op_place
 if TYPE_CHECKING:
     from py_wrapper.emit.module import ModuleScope
 
-__all__ = ["FunctionScope"]
-
 
 class FunctionScope:
     """The state of writing one function.

@@ -35,8 +35,6 @@ from wrapper_ir.support.quoting import python_attribute, python_docstring, pytho
 from wrapper_ir_runtime import apart_leaves, gradient_leaves, refuse_unsupported
 from wrapper_ir_runtime.trees import tree_keys
 
-__all__ = ["write_forward"]
-
 _CHANGES = {
     WriteBackKind.COPY: "copy",
     WriteBackKind.METADATA: "reshape",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from py_wrapper.emit.scope import FunctionScope
 from wrapper_ir_lowering.steps import Define
 
-__all__ = ["define"]
-
 
 def define(step: Define, scope: FunctionScope) -> None:
     """A symbol is a Python number, computed once."""

@@ -6,8 +6,6 @@ from py_wrapper.emit import calls, checks, control, debug, memory, placement, sy
 from py_wrapper.emit.scope import FunctionScope
 from wrapper_ir_lowering.writers import Writers
 
-__all__ = ["WRITERS"]
-
 WRITERS: Writers[FunctionScope] = Writers(
     memory=memory,
     calls=calls,

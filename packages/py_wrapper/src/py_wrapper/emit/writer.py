@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir.support.quoting import python_comment
 
-__all__ = ["WIDTH", "Writer", "targets", "tuple_text"]
-
 WIDTH = 110
 
 

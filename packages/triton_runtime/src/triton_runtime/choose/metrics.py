@@ -10,8 +10,6 @@ from pathlib import Path
 
 from triton_runtime.choose.options import Pick
 
-__all__ = ["COLUMNS", "MetricsTable"]
-
 COLUMNS = ("multi_kernel", "kernel", "path", "latency_us", "chosen", "why")
 
 

@@ -21,8 +21,6 @@ from wrapper_ir.ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, 
 from wrapper_ir.json.kernel_hash import multi_hash
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["MultiLaunch", "nearest", "variant_keys"]
-
 _LOG = logging.getLogger(__name__)
 # Any in this file: arguments of launches, tensors and numbers.
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from triton_runtime.tune.decide import NOISE
 from triton_runtime.tune.measure import MeasureOptions
 
-__all__ = ["ChoiceOptions", "Pick", "Picked"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:

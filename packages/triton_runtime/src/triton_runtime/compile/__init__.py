@@ -14,10 +14,10 @@ from wrapper_ir.support.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from triton_runtime.compile.compiler import compile_job
-    from triton_runtime.compile.forking import Forker
+    from triton_runtime.compile.forking import Forker, WorkerDied
     from triton_runtime.compile.job import CompileJob, make_job
     from triton_runtime.compile.local import LocalCompiler
-    from triton_runtime.compile.pool import WorkerDied, WorkerPool
+    from triton_runtime.compile.pool import WorkerPool
     from triton_runtime.compile.service import CompileStats, MemoryStore, Workers, compile_all, compile_each
 
 __all__ = [

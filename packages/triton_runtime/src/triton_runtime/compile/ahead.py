@@ -12,8 +12,6 @@ from triton_runtime.protocols import Binary, Launchable
 from wrapper_ir.ir.kernels import ImageKind, KernelBinary, TritonKernel
 from wrapper_ir.json.kernel_hash import content_hash
 
-__all__ = ["compiled_ahead", "count_passed_over", "kernel_binary"]
-
 
 def count_passed_over(
     jobs: Sequence[tuple[TritonKernel, CompileJob]], carried: Sequence[KernelBinary], stats: CompileStats

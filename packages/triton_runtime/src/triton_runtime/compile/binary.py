@@ -12,8 +12,6 @@ from wrapper_ir.json.decode import dump, each, field, load, string
 from wrapper_ir.json.records import decode, encode
 from wrapper_ir.support.json_value import Json
 
-__all__ = ["binary_from_bytes", "binary_to_bytes"]
-
 _MAGIC = b"triton-binary-2\n"
 _DIGEST = 32
 

@@ -19,8 +19,6 @@ from wrapper_ir.ir.types import DType
 if TYPE_CHECKING:
     from triton.runtime.jit import JITFunction
 
-__all__ = ["compile_job", "run_job", "tensor_map"]
-
 _SHOWN_LINES = 25
 _WARP = 32
 _ELEMENT_TYPES = {8: 10, 9: 8, 10: 9}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-__all__ = ["resources"]
-
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # Elf64_Shdr
 _REGISTERS, _FRAME = 0x2F, 0x11  # attributes of .nv.info: pairs of a symbol's index and a number
 _VALUE_IN_PLACE = (1, 2, 3)  # formats of attributes that no data follows

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from triton_runtime.compile.job import CompileJob
 from triton_runtime.protocols import Binary
 
-__all__ = ["EarlyCompilations"]
-
 Results = Mapping[str, Binary | Exception]
 """By the key of a job."""
 

@@ -16,8 +16,6 @@ from contextlib import suppress
 
 from triton_runtime.compile.worker import LENGTH
 
-__all__ = ["Forker", "WorkerDied"]
-
 _POLL_SECONDS = 0.002
 
 

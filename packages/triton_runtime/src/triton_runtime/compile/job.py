@@ -19,8 +19,6 @@ from wrapper_ir.ir.program import Target
 from wrapper_ir.ir.types import DType
 from wrapper_ir_runtime.modules import module_hash
 
-__all__ = ["CompileJob", "config_text", "imports", "make_job"]
-
 _VARIABLES = (
     "DISABLE_PTXAS_OPT",
     "PTXAS_OPTIONS",

@@ -17,8 +17,6 @@ from triton_runtime._compat import LANGUAGE
 from triton_runtime.compile.compiler import compile_job
 from triton_runtime.compile.job import CompileJob
 
-__all__ = ["LocalCompilation", "LocalCompiler"]
-
 _SERVER_SECONDS = 1.2
 """Until the server can fork, and a process that it forked has begun to compile."""
 _IMPORT_SECONDS = 0.6

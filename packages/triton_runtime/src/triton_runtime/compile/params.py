@@ -11,8 +11,6 @@ from triton_runtime.protocols import Binary
 from wrapper_ir.ir.kernels import DriverParam, DriverParamKind, ParamKind, TensorMap
 from wrapper_ir.ir.types import DType
 
-__all__ = ["driver_params"]
-
 _DIVISIBLE = 16
 _SCRATCH: Final = (
     DriverParam(kind=DriverParamKind.SCRATCH, dtype=DType.U8),

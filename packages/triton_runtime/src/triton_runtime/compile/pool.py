@@ -21,8 +21,6 @@ from triton_runtime import errors
 from triton_runtime.compile.forking import Forker, WorkerDied
 from triton_runtime.compile.worker import read_message, write_message
 
-__all__ = ["WorkerDied", "WorkerPool"]
-
 _LAST_WORDS = 2000  # characters of what a dead process printed
 _LEAVING = 5.0  # seconds between the end of a process's socket and its own
 

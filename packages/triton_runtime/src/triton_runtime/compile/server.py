@@ -28,8 +28,6 @@ from triton_runtime._compat import skip_compiler_hash
 from triton_runtime.compile.torch_stub import HELPERS, TorchStub
 from triton_runtime.compile.worker import LENGTH, serve
 
-__all__ = ["main"]
-
 _IDLE_SECONDS = 600.0
 _FILES = 2
 

@@ -17,8 +17,6 @@ from triton_runtime.compile.pool import WorkerPool
 from triton_runtime.errors import CompileError
 from triton_runtime.protocols import Binary, ByteStore
 
-__all__ = ["INDUCTORS_MODULES", "CompileStats", "MemoryStore", "Workers", "compile_all", "compile_each"]
-
 _LIBRARIES = ("torch", "triton")
 _POLL_SECONDS = 0.005
 

@@ -7,8 +7,6 @@ import re
 from triton_runtime.errors import CompileError
 from wrapper_ir.ir.program import Target
 
-__all__ = ["capability"]
-
 _ARCH = re.compile(r"sm_(\d{2,3})[af]?")
 _OLDEST = 75
 

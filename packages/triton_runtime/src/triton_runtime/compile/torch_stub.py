@@ -15,8 +15,6 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 
-__all__ = ["HELPERS", "TorchStub"]
-
 _HELPERS = "torch._inductor.runtime.triton_helpers"
 HELPERS = frozenset({"torch._inductor.runtime", _HELPERS})
 """What Inductor's kernels import of torch."""

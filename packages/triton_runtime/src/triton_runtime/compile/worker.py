@@ -18,8 +18,6 @@ from typing import BinaryIO
 from triton_runtime.compile.torch_stub import TorchStub
 from triton_runtime.errors import TritonRuntimeError
 
-__all__ = ["LENGTH", "read_message", "serve", "write_message"]
-
 LENGTH = 8
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from triton_runtime.cuda.extension import Extension
 
-__all__ = ["address_check"]
-
 
 def address_check(
     extension: Extension, positions: Sequence[int], wanted: Sequence[int]

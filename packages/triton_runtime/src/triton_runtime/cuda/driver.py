@@ -24,8 +24,6 @@ from wrapper_ir.ir.kernels import KernelBinary
 from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["CudaDriver", "CudaOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaOptions:

@@ -10,8 +10,6 @@ from triton_runtime.errors import DriverError, LaunchError
 from wrapper_ir.ir.kernels import KernelParam, TritonKernel
 from wrapper_ir.ir.types import Device
 
-__all__ = ["OUT_OF_MEMORY", "STICKY_HINT", "STICKY_STATUSES", "Explainer"]
-
 STICKY_STATUSES = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
 """Driver errors after which the process can use the device no more: an earlier kernel has failed."""
 OUT_OF_MEMORY = 2

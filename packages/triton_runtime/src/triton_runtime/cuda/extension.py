@@ -26,8 +26,6 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir.plugins.repeating import RepeatedOperator
 from wrapper_ir_runtime.cache import open_cache
 
-__all__ = ["Extension", "Hooks", "load_extension"]
-
 _MODULE = "wrapper_ir_cuda_launcher"
 _LIBRARY = "launcher.so"
 _FULL = os.strerror(errno.ENOSPC)

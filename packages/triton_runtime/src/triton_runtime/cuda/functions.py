@@ -6,8 +6,6 @@ import ctypes
 import struct
 from collections.abc import Sequence
 
-__all__ = ["DRIVER_FUNCTIONS", "GRAPH_FUNCTIONS", "STREAM_FUNCTION", "TENSOR_FUNCTIONS", "addresses"]
-
 DRIVER_FUNCTIONS = (
     "cuInit",
     "cuGetErrorName",

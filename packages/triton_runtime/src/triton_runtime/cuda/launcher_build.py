@@ -6,8 +6,6 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-__all__ = ["FLAGS", "INCLUDED", "PREBUILT", "SOURCE", "compile_command"]
-
 SOURCE = Path(__file__).with_name("launcher.cpp")
 INCLUDED = tuple(Path(__file__).with_name(f"{part}.h") for part in ("queued", "moved", "repeated"))
 PREBUILT = Path(__file__).with_name("launcher.abi3.so")

@@ -6,8 +6,6 @@ import torch
 
 from triton_runtime.errors import TritonRuntimeError
 
-__all__ = ["DeviceMemoryError"]
-
 
 class DeviceMemoryError(TritonRuntimeError, torch.OutOfMemoryError):
     """The device has too little memory for a launch (TR308), or to load a kernel (TR505)."""

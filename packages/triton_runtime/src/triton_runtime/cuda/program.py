@@ -10,8 +10,6 @@ from triton_runtime.grids import Grid
 from wrapper_ir.expr import Apply, Bool, Expr, Int, Operator, Sym, SymKind
 from wrapper_ir.expr import operators as ops
 
-__all__ = ["numbers_of", "steps_of"]
-
 _STACK = 32
 _INT64 = range(-(1 << 63), 1 << 63)
 

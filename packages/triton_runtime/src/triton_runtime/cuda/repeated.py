@@ -16,8 +16,6 @@ from triton_runtime.cuda.extension import Extension
 from triton_runtime.errors import LaunchError
 from wrapper_ir.plugins.repeating import Repeatable, RepeatedOperator
 
-__all__ = ["OperatorRepeater"]
-
 
 @dataclass(frozen=True, slots=True)
 class OperatorRepeater:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from triton_runtime.cuda.driver import CudaDriver
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["Step", "make_sequence"]
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

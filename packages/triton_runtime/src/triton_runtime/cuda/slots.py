@@ -11,8 +11,6 @@ from triton_runtime.errors import KernelError
 from wrapper_ir.ir.kernels import DriverParam, DriverParamKind, TensorMap
 from wrapper_ir.ir.types import DType
 
-__all__ = ["Descriptor", "Slot", "SlotKind", "make_slots"]
-
 _SCRATCH = (DriverParamKind.SCRATCH, DriverParamKind.PROFILE)
 """The launcher appends these to the slots."""
 _MAX_RANK = 5

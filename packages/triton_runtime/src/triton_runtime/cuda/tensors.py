@@ -11,15 +11,6 @@ from triton_runtime.cuda.extension import Extension
 from triton_runtime.cuda.functions import STREAM_FUNCTION, TENSOR_FUNCTIONS, addresses
 from wrapper_ir.ir.types import Device, DType
 
-__all__ = [
-    "current_device",
-    "device_number",
-    "dtype_number",
-    "make_allocator",
-    "set_up_tensors",
-    "stream_source",
-]
-
 _DEVICE_TYPES = {"cpu": 0, "cuda": 1}
 """Of torch's numbers of device types, those whose tensors kernels of this driver can take."""
 

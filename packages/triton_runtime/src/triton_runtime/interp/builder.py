@@ -8,8 +8,6 @@ import numpy as np
 
 from triton_runtime.interp import floats, libdevice
 
-__all__ = ["Completed"]
-
 # Any: Triton's interpreter has no types
 
 

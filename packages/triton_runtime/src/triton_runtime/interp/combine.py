@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["reduce", "scan"]
-
 # Any: Triton's tensors and functions, which have no types
 Tensors = tuple[Any, ...]
 

@@ -22,8 +22,6 @@ from wrapper_ir.ir.kernels import ParamKind, TritonKernel
 from wrapper_ir.ir.types import Device, DType
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["InterpreterDriver"]
-
 # Any: Triton's interpreter has no types, and tensors are whatever has an address
 
 

@@ -12,8 +12,6 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FORMATS", "decode", "encode"]
-
 Floats = npt.NDArray[np.float32]
 Bits = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 

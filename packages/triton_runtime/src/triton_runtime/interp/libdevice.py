@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from triton_runtime.interp import special
 
-__all__ = ["find", "names"]
-
 # Any: arrays of any element type; what goes in is what Triton's tables of these functions say
 Anys = npt.NDArray[Any]
 Function = Callable[..., Any]

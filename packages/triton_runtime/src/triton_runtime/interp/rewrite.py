@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from triton.runtime.jit import JITFunction
 
-__all__ = ["Rewriter"]
-
 # Any: what such a function takes and returns is Triton's, which has no types
 Interpreted = Callable[..., Any]
 

@@ -8,22 +8,6 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Array",
-    "bessel_i1",
-    "bessel_j",
-    "bessel_y",
-    "erf",
-    "erfc",
-    "erfcinv",
-    "erfcx",
-    "erfinv",
-    "gamma",
-    "lgamma",
-    "normcdf",
-    "normcdfinv",
-]
-
 Array = npt.NDArray[np.float64]
 _SQRT_PI = math.sqrt(math.pi)
 _NODES = 160  # of the trapezoidal rule: more than enough for arguments up to _FAR

@@ -18,8 +18,6 @@ from triton_runtime.interp import combine
 from triton_runtime.interp.builder import Completed
 from triton_runtime.interp.rewrite import Rewriter
 
-__all__ = ["interpreting"]
-
 # Any: Triton's interpreter has no types
 
 

@@ -1,12 +1,47 @@
 """Tunes kernels: measures candidates honestly, records every time, and chooses from the record alone."""
 
-# Every module's own `__all__` says what is public; naming it here again would be a second list.
-from triton_runtime.tune.candidates import *
-from triton_runtime.tune.decide import *
-from triton_runtime.tune.launch import *
-from triton_runtime.tune.measure import *
-from triton_runtime.tune.ranks import *
-from triton_runtime.tune.record import *
-from triton_runtime.tune.timers import *
-from triton_runtime.tune.timing_cache import *
-from triton_runtime.tune.tuner import *
+from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
+from triton_runtime.tune.decide import NOISE, Decision, decide, error_of_mean, middle_mean
+from triton_runtime.tune.launch import TunedLaunch
+from triton_runtime.tune.measure import MeasureOptions, Timer, attempt, measure, reason
+from triton_runtime.tune.ranks import gather_over
+from triton_runtime.tune.record import Entry, TuningKey, TuningRecord, record_of, with_record
+from triton_runtime.tune.timers import TIMERS, HostTimer, StreamTimer, timer_for
+from triton_runtime.tune.timing_cache import DeviceKey, Gather, Source, TimingCache
+from triton_runtime.tune.tuner import Derive, LoadEach, TuneOptions, Tuner
+
+__all__ = [
+    "NOISE",
+    "TIMERS",
+    "Decision",
+    "Derive",
+    "DeviceKey",
+    "Entry",
+    "Gather",
+    "HostTimer",
+    "LoadEach",
+    "MeasureOptions",
+    "Source",
+    "StreamTimer",
+    "Timer",
+    "TimingCache",
+    "TuneOptions",
+    "TunedLaunch",
+    "Tuner",
+    "TuningKey",
+    "TuningRecord",
+    "attempt",
+    "config_key",
+    "config_of",
+    "decide",
+    "error_of_mean",
+    "gather_over",
+    "measure",
+    "middle_mean",
+    "neighbours",
+    "reason",
+    "record_of",
+    "timer_for",
+    "with_config",
+    "with_record",
+]

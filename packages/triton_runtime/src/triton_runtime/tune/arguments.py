@@ -11,8 +11,6 @@ from wrapper_ir.ir.kernels import KernelParam
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Preserved"]
-
 # Any in this file: the arguments of a launch, tensors and numbers.
 
 

@@ -9,8 +9,6 @@ from wrapper_ir.expr import print_expr
 from wrapper_ir.ir.kernels import ConstantValue, TritonConfig, TritonKernel
 from wrapper_ir.ir.types import DType
 
-__all__ = ["config_key", "config_of", "neighbours", "with_config"]
-
 _MAX_WARPS = 32
 _MAX_STAGES = 8
 

@@ -7,8 +7,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["NOISE", "Decision", "decide", "error_of_mean", "middle_mean"]
-
 NOISE = 0.015
 """Relative differences that decide nothing, unless told otherwise: times of one kernel in two runs differ by as much."""
 _SURE = 2.0

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from wrapper_ir.ir.kernels import LaunchFacts, TritonConfig, TritonKernel
 
-__all__ = ["MULTIPROCESSORS", "Multiprocessors", "scaled"]
-
 _BLOCK = re.compile(r"R\d*_?BLOCK")
 _SMALLEST = 64
 """Elements of a reduction's block that are not halved any more."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-__all__ = ["distance"]
-
 
 def distance(pairs: Iterable[tuple[float, float]]) -> float:
     """The sum of the distances of logarithms to base 2; those of numbers below 1 count as -1."""

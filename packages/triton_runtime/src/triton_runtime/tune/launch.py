@@ -10,8 +10,6 @@ from triton_runtime.tune.tuner import Tuner
 from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["TunedLaunch"]
-
 LoadConfig = Callable[[TritonKernel, TritonConfig], LoadedKernel]
 
 

@@ -14,9 +14,6 @@ from triton_runtime.errors import TritonRuntimeError
 from triton_runtime.tune.decide import NOISE
 from triton_runtime.tune.racing import contenders
 
-__all__ = ["MeasureOptions", "Timer", "attempt", "measure", "reason"]
-
-
 _CHECK = 1.2
 """With so many times the rounds, it is looked again who may still win."""
 

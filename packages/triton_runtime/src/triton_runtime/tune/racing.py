@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from triton_runtime.tune.decide import error_of_mean, middle_mean
 
-__all__ = ["contenders"]
-
 _STANDARD_ERRORS = 3.0
 """A difference of more standard errors than these is real."""
 _DRIFT = 0.0125

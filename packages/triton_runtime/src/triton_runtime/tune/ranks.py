@@ -7,8 +7,6 @@ from typing import Any
 
 from triton_runtime.tune.timing_cache import Gather
 
-__all__ = ["gather_over"]
-
 
 def gather_over(group: Any = None) -> Gather:  # Any: a process group of torch's, or None for all processes
     """Exchanges texts over a process group of `torch.distributed`, in the order of its ranks."""

@@ -15,8 +15,6 @@ from triton_runtime.tune.decide import NOISE, Decision, decide
 from triton_runtime.tune.distance import distance
 from wrapper_ir.artifact import Artifact
 
-__all__ = ["Entry", "TuningKey", "TuningRecord", "record_of", "with_record"]
-
 _FORMAT = "triton-tuning"
 _VERSION = 1
 _ARTIFACT_KEY = "triton"

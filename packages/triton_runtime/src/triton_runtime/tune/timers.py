@@ -10,8 +10,6 @@ from typing import Any
 from triton_runtime.tune.measure import Timer
 from wrapper_ir.ir.types import Device
 
-__all__ = ["TIMERS", "HostTimer", "StreamTimer", "timer_for"]
-
 _MIN_FLUSH = 1 << 20
 _FLUSHES = 2
 """Caches replace lines in no strict order: what was in one may outlive as many bytes as it holds, hardly twice as many."""

@@ -13,8 +13,6 @@ from triton_runtime.errors import TuningError
 from triton_runtime.protocols import ByteStore
 from triton_runtime.tune.record import Entry, TuningKey, TuningRecord
 
-__all__ = ["DeviceKey", "Gather", "Source", "TimingCache"]
-
 _LOG = logging.getLogger(__name__)
 
 Gather = Callable[[str], Sequence[str]]

@@ -19,8 +19,6 @@ from wrapper_ir.ir.kernels import Derivation, TritonConfig, TritonKernel
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-__all__ = ["Derive", "LoadEach", "TuneOptions", "Tuner"]
-
 _LOG = logging.getLogger(__name__)
 # Any in this file: arguments of launches, tensors and numbers.
 

@@ -9,8 +9,6 @@ from wrapper_ir.ir.structure import operands
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 
-__all__ = ["accumulated"]
-
 _ACCUMULATING = frozenset({"aten::addmm.out", "aten::baddbmm.out"})
 """Products whose result is their first argument's elements and what is added to them: torch's `addmm_` is this with both the same."""
 

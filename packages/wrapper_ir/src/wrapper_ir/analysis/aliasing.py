@@ -17,8 +17,6 @@ from wrapper_ir.ir.schemas import ExternTag
 from wrapper_ir.ir.types import StorageType, TensorType, TupleType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Aliasing", "AliasingContext", "analyse_aliasing", "summarise"]
-
 Roots = tuple[Value, ...]
 Path = tuple[int | str, ...]
 NO_ROOTS: Roots = ()

@@ -21,16 +21,6 @@ from wrapper_ir.ir.structure import call_args, callees
 from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, StorageType, TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 
-__all__ = [
-    "Alignment",
-    "Congruence",
-    "Pointer",
-    "analyse_alignment",
-    "constant_alignment",
-    "moves_storage",
-    "relied_pointers",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Congruence:

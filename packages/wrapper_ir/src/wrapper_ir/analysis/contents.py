@@ -19,8 +19,6 @@ from wrapper_ir.ir.structure import operands
 from wrapper_ir.ir.types import Device, StorageType, TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Contents", "contents_of", "in_place_pairs"]
-
 Span = tuple[int, int]
 """The first and the last op of a time; or the first byte, and the byte after the last one."""
 _OVERWRITERS = (CallExtern, Copy, Launch)

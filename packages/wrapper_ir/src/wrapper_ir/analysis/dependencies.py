@@ -27,9 +27,6 @@ from wrapper_ir.ir.program import Function
 from wrapper_ir.ir.structure import operands, results
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Dependencies", "Step", "dependencies_of"]
-
-
 _FENCES = CollectiveStart | Define | Return | Wait
 _MOVABLE = frozenset({EffectClass.RANDOM})
 """Effects whose ops keep their order, and let others pass."""

@@ -10,8 +10,6 @@ from wrapper_ir.ir.program import Function, Program
 from wrapper_ir.ir.schemas import ExternTag
 from wrapper_ir.operators.symmetric import uses_workspace
 
-__all__ = ["groups_of", "sharing_groups", "sharing_ops"]
-
 _ARGUMENT = "group_name"
 
 

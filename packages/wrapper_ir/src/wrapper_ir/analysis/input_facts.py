@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Input", "NumberInput", "StorageInput", "TensorFacts", "TensorInput", "extent"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorInput:

@@ -19,8 +19,6 @@ from wrapper_ir.ir.structure import is_used, operands
 from wrapper_ir.ir.types import ScalarType, TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 
-__all__ = ["InputChecks", "input_checks", "type_text"]
-
 _PROLOGUE = (ops.Define, ops.AssertExpr, ops.AssertLayout, ops.Comment, ops.Drop)
 """Ops before which nothing can have changed an input."""
 _Layout = tuple[Value, tuple[Expr, ...], tuple[Expr, ...]]

@@ -13,8 +13,6 @@ from wrapper_ir.ir.structure import operands, results
 from wrapper_ir.ir.types import OpaqueType, TensorType, TupleType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Liveness", "analyse_liveness", "moved_roots"]
-
 
 @dataclass(frozen=True, slots=True)
 class Liveness:

@@ -19,8 +19,6 @@ from wrapper_ir.ir.program import Constant, Function, Program, SymbolDef
 from wrapper_ir.ir.schemas import ExternDef, ExternInfo
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Analyses"]
-
 T = TypeVar("T")
 
 

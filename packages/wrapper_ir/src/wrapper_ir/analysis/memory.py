@@ -16,8 +16,6 @@ from wrapper_ir.ir.program import Function
 from wrapper_ir.ir.structure import callees
 from wrapper_ir.ir.values import Value
 
-__all__ = ["MemoryUse", "callee_use", "freed_at", "held_outside", "live_over", "memory_use", "temporaries"]
-
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:

@@ -16,8 +16,6 @@ from wrapper_ir.ir.ops import CallExtern, Op
 from wrapper_ir.ir.types import CPU, DType, TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["OPERATOR_TEMPORARIES", "temporary_bytes"]
-
 _ITEM = 4
 _BLOCK, _NARROW = 16, 8
 """Channels of a block in oneDNN's layouts of convolutions, and of a narrow one."""

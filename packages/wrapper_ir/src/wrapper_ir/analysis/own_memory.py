@@ -13,8 +13,6 @@ from wrapper_ir.ir import ops
 from wrapper_ir.ir.kernels import KernelDef, MultiKernel, OperatorKernel
 from wrapper_ir.ir.structure import callees
 
-__all__ = ["PRODUCTS", "foreign_memory", "function_foreign_memory"]
-
 PRODUCTS = frozenset({"aten::mm.out", "aten::addmm.out", "aten::bmm.out", "aten::baddbmm.out"})
 """Operators that write to a tensor of their caller, and need nothing more than a workspace that the caller can bring."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from wrapper_ir.ir import ops
 from wrapper_ir.ir.program import Function
 
-__all__ = ["may_persist"]
-
 
 def may_persist(function: Function) -> bool:
     """False if work goes to several streams, memory moves under tensors, or memory comes from pools of the caller's."""

@@ -11,8 +11,6 @@ from wrapper_ir.ir.program import Function
 from wrapper_ir.ir.types import StorageType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["RootOffset", "slot_places", "tensor_places"]
-
 _ZERO = Int(0)
 
 RootOffset = tuple[Value, Expr]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["PLAIN_FUNCTIONS"]
-
 PLAIN_FUNCTIONS: Mapping[str, str] = {
     "aten::_scaled_dot_product_efficient_attention": "_scaled_dot_product_efficient_attention",
     "aten::_scaled_dot_product_flash_attention_for_cpu": "_scaled_dot_product_flash_attention_for_cpu",

@@ -9,8 +9,6 @@ from wrapper_ir.ir.structure import operands, results
 from wrapper_ir.ir.types import Device
 from wrapper_ir.ir.values import device_of
 
-__all__ = ["random_devices"]
-
 
 def random_devices(analyses: Analyses) -> tuple[Device, ...]:
     """The devices whose random state the program's operators draw from, in the order of their first draw: an operator

@@ -18,8 +18,6 @@ from wrapper_ir.ir.types import CPU, ScalarType
 from wrapper_ir.ir.values import Value, device_of, is_tensor
 from wrapper_ir.operators.symmetric import uses_workspace
 
-__all__ = ["Refusal", "communicates", "refusals"]
-
 Refusal = tuple[str, str]
 """The verifier's code, and why."""
 

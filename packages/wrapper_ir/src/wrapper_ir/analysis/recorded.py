@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.ir.structure import callees
 
-__all__ = ["recorded_functions"]
-
 
 def recorded_functions(analyses: Analyses) -> Mapping[str, str]:
     """For each function that is recorded, the recordable one that it is part of: itself, or one that calls it."""

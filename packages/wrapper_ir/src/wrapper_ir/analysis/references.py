@@ -7,8 +7,6 @@ from collections.abc import Set
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Launch, WhileLoop
 
-__all__ = ["called_operators", "launched_kernels", "loop_bodies"]
-
 
 def launched_kernels(analyses: Analyses) -> Set[str]:
     """Names of the kernels that are launched, multi-kernels by their own name; in order of the first launch."""

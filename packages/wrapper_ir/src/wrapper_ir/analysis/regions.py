@@ -23,8 +23,6 @@ from wrapper_ir.ir.structure import callees, exprs, operands, results
 from wrapper_ir.ir.types import Device, OpaqueType, StorageType, TensorType, TupleType, Type
 from wrapper_ir.ir.values import Value, device_of
 
-__all__ = ["Region", "RegionOptions", "Regions", "Split", "find_regions", "region_symbols"]
-
 _ENDS = (ops.Free, ops.Drop)
 _HOST = (ops.Comment, ops.Define, ops.AssertExpr, ops.AssertLayout, ops.Barrier, *_ENDS)
 """The device does nothing for these."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from wrapper_ir.expr import Float, Int
 from wrapper_ir.ir.types import Device
 
-__all__ = ["DROPOUT", "is_repeatable", "makes_results", "repeats_on"]
-
 _PRODUCTS = frozenset({"aten::addmm.out", "aten::baddbmm.out", "aten::bmm.out", "aten::mm.out"})
 _ATTENTION = frozenset(
     {

@@ -14,8 +14,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir.ir.types import StorageType, TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Sizes", "declared_size"]
-
 
 def declared_size(atom: Expr) -> Expr:
     """The size or stride that the value's type tells, for atoms that ask for one; other atoms as they are."""

@@ -16,8 +16,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir.ir.types import CPU
 from wrapper_ir.support.collection import paused_collection
 
-__all__ = ["ProgramStats", "program_stats", "shown_bytes"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProgramStats:

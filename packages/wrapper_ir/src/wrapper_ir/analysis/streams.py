@@ -25,8 +25,6 @@ from wrapper_ir.ir.program import Function
 from wrapper_ir.ir.structure import callees, operands, results
 from wrapper_ir.ir.values import Value, device_of
 
-__all__ = ["NO_STREAM_ENDS", "StreamEnds", "Timeline", "crossing_streams", "stream_ends"]
-
 _Queued = AllocStorage | CallExtern | CollectiveStart | Copy | Launch | Slot
 
 

@@ -10,8 +10,6 @@ from wrapper_ir.ir.schemas import ExternInfo
 from wrapper_ir.ir.values import Value
 from wrapper_ir.operators.symmetric import waits_for_all
 
-__all__ = ["lasting_arguments", "named_arguments", "named_arguments_as_given"]
-
 
 def named_arguments_as_given(op: CallExtern | CollectiveStart, info: ExternInfo) -> Iterator[tuple[str, Arg]]:
     """Each argument that a call gives, by its name."""

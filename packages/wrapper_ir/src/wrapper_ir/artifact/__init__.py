@@ -1,3 +1,5 @@
 """A program with its constants, calling convention, kernels and texts; its file is in `file/`."""
 
-from wrapper_ir.artifact.model import *
+from wrapper_ir.artifact.model import Artifact, TensorData, bare_artifact, memory_of, window_of
+
+__all__ = ["Artifact", "TensorData", "bare_artifact", "memory_of", "window_of"]

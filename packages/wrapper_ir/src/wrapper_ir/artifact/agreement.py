@@ -19,8 +19,6 @@ from wrapper_ir.ir.schemas import ExternTag
 from wrapper_ir.json import signature_to_json
 from wrapper_ir.text import print_function, print_op
 
-__all__ = ["allocation_ids", "artifact_manifest", "manifest", "program_digest"]
-
 _ID_BITS, _SITE_BITS = 63, 16
 
 _INDEX = re.compile(r"(?<=index=)\d+")

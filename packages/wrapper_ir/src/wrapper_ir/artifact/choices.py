@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-__all__ = ["CHOICES", "Candidate", "Choice", "RecordedChoice", "choices_json", "read_choices"]
-
 CHOICES = "choices.json"
 """The extension of an artifact that has the choices which were made before: a list of objects, each with `subject`, `kernels`,
 `why` and `candidates` (`name`, `microseconds` or null, `chosen`, `detail`)."""

@@ -17,8 +17,6 @@ from wrapper_ir.errors import ArtifactError
 if TYPE_CHECKING:
     from wrapper_ir.artifact import Artifact
 
-__all__ = ["GroupRanks", "group_ranks", "with_group_ranks"]
-
 _EXTENSION = "group_ranks.json"
 
 

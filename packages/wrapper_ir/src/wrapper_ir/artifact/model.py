@@ -25,8 +25,6 @@ from wrapper_ir.support.files import MappedFile
 if TYPE_CHECKING:
     from wrapper_ir.analysis.memo import Analyses
 
-__all__ = ["Artifact", "TensorData", "bare_artifact", "memory_of", "window_of"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorData:

@@ -15,16 +15,6 @@ from pathlib import Path
 
 from wrapper_ir.artifact import Artifact
 
-__all__ = [
-    "SOURCES",
-    "SourceText",
-    "line_at",
-    "read_source",
-    "source_folders",
-    "source_texts",
-    "split_place",
-]
-
 SOURCES = "sources.json"
 """The extension of an artifact that has the text of source lines: an object from `file:line` to text."""
 

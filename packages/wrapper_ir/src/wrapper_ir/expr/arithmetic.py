@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from wrapper_ir.errors import DivisionError, ExpressionError
 
-__all__ = ["MAX_BITS", "add", "fits", "fits_int64", "int64", "mul", "power", "shown"]
-
 MAX_BITS = 4096
 """Bits of an int constant or intermediate result at most; results are int64."""
 

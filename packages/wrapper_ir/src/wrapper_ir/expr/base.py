@@ -18,20 +18,6 @@ from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.interval import EVERYTHING, Interval
 from wrapper_ir.expr.spelling import Spelling
 
-__all__ = [
-    "MANY",
-    "Apply",
-    "Atom",
-    "Expr",
-    "ExprLike",
-    "Floats",
-    "Number",
-    "Operator",
-    "Operators",
-    "SymKind",
-    "intern",
-]
-
 Number = int | float | bool
 
 MANY = 0

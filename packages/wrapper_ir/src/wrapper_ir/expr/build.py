@@ -20,24 +20,6 @@ from wrapper_ir.expr.leaves import Bool, Float, Int
 from wrapper_ir.expr.operators import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, POW, TRUEDIV, WHERE
 from wrapper_ir.expr.order import factor_key, term_key
 
-__all__ = [
-    "add",
-    "as_expr",
-    "as_int",
-    "ceildiv",
-    "floordiv",
-    "max_",
-    "min_",
-    "mod",
-    "mul",
-    "neg",
-    "pow_",
-    "sub",
-    "sum_of",
-    "truediv",
-    "where",
-]
-
 _MAX_FACTORS = 4
 _MAX_DEGREE = 256
 _CACHED = 4096

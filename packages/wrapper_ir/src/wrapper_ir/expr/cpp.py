@@ -22,8 +22,6 @@ from wrapper_ir.expr.printer import LeafName, Printer, own_name
 from wrapper_ir.expr.spelling import Coercion, Level, Slot, Spelling
 from wrapper_ir.support.quoting import is_cpp_name
 
-__all__ = ["CPP_HELPERS", "to_cpp"]
-
 CPP_HELPERS = Path(__file__).with_name("helpers.h").read_text(encoding="utf-8")
 """Definitions that the printed expressions need, once a translation unit."""
 

@@ -10,8 +10,6 @@ from wrapper_ir.expr.base import Expr, Number, SymKind
 from wrapper_ir.expr.leaves import Int, Sym
 from wrapper_ir.expr.operators import POW
 
-__all__ = ["evaluate"]
-
 
 def evaluate(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] | None = None) -> Number:
     """The value of `e` where `env` gives the symbols by name and `atom` the atoms (sizes, items ...).

@@ -11,8 +11,6 @@ from itertools import product
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import power
 
-__all__ = ["EVERYTHING", "FALSE", "TRUE", "TRUTH", "Bound", "Interval"]
-
 Bound = int | float | None
 """An end of an interval; None is unbounded."""
 _MAX_BITS = 256

@@ -8,19 +8,6 @@ from functools import reduce
 
 from wrapper_ir.expr.interval import EVERYTHING, FALSE, TRUE, TRUTH, Interval
 
-__all__ = [
-    "bit_and",
-    "bit_or",
-    "conjunction",
-    "disjunction",
-    "eq",
-    "folded",
-    "lt",
-    "negation",
-    "truediv",
-    "where",
-]
-
 
 def folded(pair: Callable[[Interval, Interval], Interval]) -> Callable[..., Interval]:
     """The function of many intervals that takes them two at a time, from the left."""

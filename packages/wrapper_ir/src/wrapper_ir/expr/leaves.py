@@ -12,8 +12,6 @@ from wrapper_ir.expr.arithmetic import MAX_BITS
 from wrapper_ir.expr.base import Expr, SymKind, intern
 from wrapper_ir.expr.operators import OPERATORS
 
-__all__ = ["ATOM_WORDS", "CONSTANTS", "RESERVED_NAMES", "Bool", "Float", "Int", "Sym"]
-
 _SMALL_LIMIT = 4096
 _SMALL_INTS: dict[int, Int] = {}  # keeps the few common constants alive; bounded, so it cannot leak
 

@@ -11,22 +11,6 @@ from wrapper_ir.expr.build import as_expr
 from wrapper_ir.expr.leaves import Bool, Float, Int
 from wrapper_ir.expr.operators import AND, EQ, GE, GT, LE, LT, NE, NOT, OR
 
-__all__ = [
-    "and_",
-    "apply",
-    "eq",
-    "ge",
-    "gt",
-    "le",
-    "lt",
-    "ne",
-    "not_",
-    "or_",
-    "to_bool",
-    "to_float",
-    "to_int",
-]
-
 _OPPOSITE: Mapping[Operator, Operator] = {EQ: NE, NE: EQ, LT: GE, GE: LT, GT: LE, LE: GT}
 _FOLDED = frozenset({ops.ABS, ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR})
 """Operators that are computed where all operands are int constants."""

@@ -21,8 +21,6 @@ from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MUL
 from wrapper_ir.expr.order import factor_key
 from wrapper_ir.expr.rewrite import rebuild
 
-__all__ = ["Monomial", "Poly", "accumulate", "expand", "times"]
-
 Monomial = tuple[Expr, ...]
 """Factors in order, repeated by their power; () is the constant."""
 

@@ -17,13 +17,6 @@ from wrapper_ir.expr.interval import Interval
 from wrapper_ir.expr.interval_ops import eq, folded, lt, negation
 from wrapper_ir.expr.spelling import Level, Spelling
 
-__all__ = [
-    "ABS", "ADD", "AND", "BIT_AND", "BIT_OR", "BIT_XOR", "CEIL", "CEILDIV", "COMPARISONS", "CONVERSIONS", "EQ", "FLOOR",
-    "FLOORDIV", "FUNCTIONS", "GE", "GT", "LE", "LOG", "LT", "MAX", "MIN", "MOD", "MUL", "NE", "NOT", "OPERATORS", "OR",
-    "POW", "ROUND", "ROUND_TO", "SQRT", "TO_BOOL", "TO_FLOAT", "TO_INT", "TRUEDIV", "UNARY_FUNCTIONS",
-    "WHERE",
-]  # fmt: skip
-
 _Kinds = tuple[SymKind, ...]
 _Bounds = Callable[..., Interval]
 

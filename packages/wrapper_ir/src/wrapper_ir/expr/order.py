@@ -10,8 +10,6 @@ from wrapper_ir.expr.base import Expr
 from wrapper_ir.expr.leaves import Sym
 from wrapper_ir.expr.operators import MUL
 
-__all__ = ["factor_key", "term_key"]
-
 _TEXT_LIMIT = 48
 _DIGITS = re.compile(r"\d+")
 _set = object.__setattr__

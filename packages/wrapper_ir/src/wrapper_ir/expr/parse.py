@@ -24,8 +24,6 @@ from wrapper_ir.expr.operators import ADD, MUL, NOT, OPERATORS, POW
 from wrapper_ir.expr.spelling import Level
 from wrapper_ir.support.tokens import MAX_DEPTH, Cursor, Source, kind_of
 
-__all__ = ["ExprParser"]
-
 E = TypeVar("E", bound=Expr)
 
 

@@ -13,8 +13,6 @@ from wrapper_ir.expr.leaves import Int
 from wrapper_ir.expr.ranges import bounds
 from wrapper_ir.expr.width import int64_symbols, width
 
-__all__ = ["has_any_value", "is_partial", "without_value"]
-
 _DIVISIONS = (ops.FLOORDIV, ops.CEILDIV, ops.MOD, ops.TRUEDIV)
 _ROUNDING = (ops.TO_INT, ops.FLOOR, ops.CEIL, ops.ROUND)
 _TOTAL_FUNCTIONS = tuple(ops.OPERATORS.by_name[name] for name in ("tanh", "atan", "asinh"))

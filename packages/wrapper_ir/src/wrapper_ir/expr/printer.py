@@ -15,8 +15,6 @@ from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
 from wrapper_ir.expr.operators import ADD, MUL
 from wrapper_ir.expr.spelling import Coercion, Level, Slot, Spelling
 
-__all__ = ["LeafName", "Printer", "own_name"]
-
 LeafName = Callable[[Expr], str]
 """Writes a symbol or an atom in the target language, as a text that needs no parentheses."""
 _Rendered = tuple[str, Level]

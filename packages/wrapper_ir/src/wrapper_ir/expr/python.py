@@ -17,8 +17,6 @@ from wrapper_ir.expr.spelling import Level, Spelling
 from wrapper_ir.expr.width import is_open_power
 from wrapper_ir.support.quoting import is_python_name
 
-__all__ = ["to_python"]
-
 _OWN_NAME = own_name(is_python_name)
 
 

@@ -20,8 +20,6 @@ from wrapper_ir.expr.leaves import Int, Sym
 from wrapper_ir.expr.normal import Monomial, accumulate, expand, product, times
 from wrapper_ir.expr.operators import FLOORDIV, MAX, MIN, MOD, WHERE
 
-__all__ = ["bounds", "prove_eq", "prove_le", "prove_nonneg"]
-
 _Ranges = tuple[tuple[str, Interval], ...]
 _Terms = dict[Monomial, int]
 _Spend = Callable[[int], None]

@@ -8,8 +8,6 @@ from wrapper_ir.expr.base import Apply, Atom, Expr
 from wrapper_ir.expr.leaves import Sym
 from wrapper_ir.expr.logic import apply
 
-__all__ = ["map_atoms", "rebuild", "substitute"]
-
 
 def substitute(e: Expr, mapping: Mapping[str | Expr, Expr], *, simplify: bool = True) -> Expr:
     """`e` with symbols (by name, of any kind) and whole sub-expressions replaced, all at once.

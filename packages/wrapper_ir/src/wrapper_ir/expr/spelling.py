@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Coercion", "Level", "Slot", "Spelling"]
-
 
 class Level(enum.IntEnum):
     """How tightly a text holds together."""

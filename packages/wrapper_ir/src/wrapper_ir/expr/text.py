@@ -7,8 +7,6 @@ from wrapper_ir.expr.leaves import Int, Sym
 from wrapper_ir.expr.printer import Printer
 from wrapper_ir.expr.spelling import Spelling
 
-__all__ = ["print_expr"]
-
 
 def print_expr(e: Expr) -> str:
     """The IR text of `e`, with as few parentheses as keep its structure."""

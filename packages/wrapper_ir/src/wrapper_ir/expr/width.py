@@ -11,8 +11,6 @@ from wrapper_ir.expr.leaves import Int, Sym
 from wrapper_ir.expr.operators import ADD, MUL, POW
 from wrapper_ir.expr.ranges import bounds
 
-__all__ = ["int64_symbols", "is_open_power", "stays_int64", "width"]
-
 _INT64 = 64
 _ANY_INT64 = Interval(-(2**63), 2**63 - 1)
 _FLOAT = 1025

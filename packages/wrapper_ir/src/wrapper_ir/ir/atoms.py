@@ -30,11 +30,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import value_name
 from wrapper_ir.support.tokens import Source, kind_of
 
-__all__ = [
-    "DIM_ATOMS", "NODE_TYPES", "VALUE_ATOMS", "AtomParser", "DimAtom", "Item", "Node", "OffsetOf", "SizeOf", "StrideOf",
-    "ValueAtom", "free_values", "item_values", "map_expr_values", "parse_expr", "values_in",
-]  # fmt: skip
-
 _NONNEGATIVE = Interval(0, None)
 _REMAINDER = re.compile(r"(?<=[\w)])(\s+)%(?=\w)")
 """Where a value cannot stand, `a %b` is a remainder."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from wrapper_ir.ir.program import Program
 
-__all__ = ["NOT_GUARDED", "Guarded"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:

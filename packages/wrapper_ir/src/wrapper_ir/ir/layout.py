@@ -9,20 +9,6 @@ from wrapper_ir.expr import Expr, Int, add, expand, floordiv, mul, sub
 from wrapper_ir.expr.operators import MUL
 from wrapper_ir.ir.types import StorageType, TensorType, Type
 
-__all__ = [
-    "contiguous_strides",
-    "exact_quotient",
-    "extent_bytes",
-    "extent_elements",
-    "is_contiguous",
-    "is_layout_extent",
-    "may_have_item",
-    "numel",
-    "remainder",
-    "slot_alignment",
-    "type_symbols",
-]
-
 _ZERO = Int(0)
 _ONE = Int(1)
 

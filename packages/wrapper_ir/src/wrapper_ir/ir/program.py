@@ -16,17 +16,6 @@ from wrapper_ir.ir.ops import Def, Op, Return, SymbolNames
 from wrapper_ir.ir.schemas import ExternDef
 from wrapper_ir.ir.types import CPU, Device, Type
 
-__all__ = [
-    "Constant",
-    "ConstantKind",
-    "Function",
-    "Ownership",
-    "Param",
-    "Program",
-    "SymbolDef",
-    "Target",
-]
-
 
 def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
     """Whether two tuples hold the very same objects."""

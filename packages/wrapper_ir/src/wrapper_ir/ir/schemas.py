@@ -16,18 +16,6 @@ from typing import ClassVar
 
 from wrapper_ir.errors import NotSupportedError, SchemaError
 
-__all__ = [
-    "ExternDef",
-    "ExternInfo",
-    "ExternTag",
-    "OpSchema",
-    "SchemaArg",
-    "SchemaReturn",
-    "overload_path",
-    "parse_schema",
-    "require_effects",
-]
-
 
 class ExternTag(enum.Enum):
     """What a schema string does not show: effects, and requirements of a call."""

@@ -16,31 +16,6 @@ from dataclasses import dataclass
 from wrapper_ir.ir.ops import Arg
 from wrapper_ir.ir.types import Device
 
-__all__ = [
-    "ConstantOutput",
-    "InputOutput",
-    "InputView",
-    "OutputBinding",
-    "Parameter",
-    "ParameterKind",
-    "RandomSource",
-    "RandomState",
-    "ResultOutput",
-    "ResultView",
-    "SameTensor",
-    "SharedLeaf",
-    "SharedStorage",
-    "Signature",
-    "StaticInput",
-    "SubclassSpec",
-    "TreeKind",
-    "TreeSpec",
-    "Unwrap",
-    "WrappedOutput",
-    "WriteBack",
-    "WriteBackKind",
-]
-
 
 class TreeKind(enum.Enum):
     """Containers of input and output structures."""

@@ -15,19 +15,6 @@ from wrapper_ir.ir.ops import Arg, CallSubgraph, Op, OpBase, Switch, WhileLoop, 
 from wrapper_ir.ir.program import Function
 from wrapper_ir.ir.values import Value
 
-__all__ = [
-    "call_args",
-    "callees",
-    "calling_ops",
-    "definitions",
-    "exprs",
-    "is_used",
-    "map_function",
-    "map_values",
-    "operands",
-    "results",
-]
-
 OpT = TypeVar("OpT", bound=OpBase)
 
 

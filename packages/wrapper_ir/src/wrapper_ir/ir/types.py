@@ -22,26 +22,6 @@ from typing import ClassVar
 
 from wrapper_ir.expr import Expr, SymKind
 
-__all__ = [
-    "CPU",
-    "DEFAULT_ALIGNMENT",
-    "MAX_RANK",
-    "DType",
-    "Device",
-    "Layout",
-    "MemoryFormat",
-    "MemoryKind",
-    "MemorySpace",
-    "OpaqueKind",
-    "OpaqueType",
-    "ScalarType",
-    "StorageType",
-    "TensorType",
-    "TupleType",
-    "Type",
-    "allocator_alignment",
-]
-
 
 class DType(enum.Enum):
     """Element types; the value is the name in text form. `itemsize` is in bytes."""

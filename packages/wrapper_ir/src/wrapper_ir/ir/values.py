@@ -16,8 +16,6 @@ else:
 
     T_co = TypeVar("T_co", covariant=True)
 
-__all__ = ["Value", "as_tensor", "device_of", "is_results", "is_storage", "is_tensor"]
-
 
 class Value(Generic[T_co]):
     """An immutable SSA value: a name, unique in its function (constants: in the program), and a type.

@@ -38,19 +38,6 @@ from wrapper_ir.json.decode import (
 )
 from wrapper_ir.support.json_value import Json
 
-__all__ = [
-    "Codec",
-    "Codecs",
-    "Decode",
-    "Schema",
-    "array_of",
-    "fixed_array",
-    "keyed",
-    "object_schema",
-    "ref",
-    "union_of",
-]
-
 Schema = dict[str, Json]
 Encode = Callable[[Any, Any], Json]  # Any: see Codec
 Decode = Callable[[Any, Json], Any]  # Any: see Codec

@@ -10,25 +10,6 @@ from typing import NoReturn, ParamSpec, TypeVar
 from wrapper_ir.errors import ParseError
 from wrapper_ir.support.json_value import Json
 
-__all__ = [
-    "MAX_DEPTH",
-    "Fault",
-    "array",
-    "dump",
-    "each",
-    "fault",
-    "field",
-    "integer",
-    "load",
-    "member",
-    "members_of",
-    "obj",
-    "only",
-    "string",
-    "truth",
-    "within",
-]
-
 T = TypeVar("T")
 P = ParamSpec("P")
 E = TypeVar("E", bound=enum.Enum)

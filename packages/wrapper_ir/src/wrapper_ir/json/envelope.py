@@ -9,8 +9,6 @@ from wrapper_ir.json.decode import array, fault, field, obj, string
 from wrapper_ir.support.json_value import Json
 from wrapper_ir.support.versions import Form
 
-__all__ = ["Envelope"]
-
 
 @dataclass(frozen=True, slots=True)
 class Envelope:

@@ -18,8 +18,6 @@ from wrapper_ir.json.codec import Schema, fixed_array, object_schema, ref
 from wrapper_ir.json.decode import MAX_DEPTH, array, fault, integer, obj, string, truth
 from wrapper_ir.support.json_value import Json
 
-__all__ = ["ExprDecoder", "encode_expr", "encode_number", "expr_schemas"]
-
 _Node = TypeVar("_Node", bound=Expr)
 
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

@@ -10,8 +10,6 @@ from wrapper_ir.ir.kernels import KernelBinary, KernelDef, MultiKernel, TritonCo
 from wrapper_ir.json.decode import dump
 from wrapper_ir.json.records import encode_kernel
 
-__all__ = ["content_hash", "find_binary", "multi_hash"]
-
 
 def content_hash(kernel: KernelDef) -> str:
     """Sha256 (hex) over the JSON of everything but the kernel's name. Of a MultiKernel, over the names of its kernels:

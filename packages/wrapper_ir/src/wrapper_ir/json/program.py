@@ -15,8 +15,6 @@ from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.support.json_value import Json
 from wrapper_ir.support.versions import PROGRAM_JSON
 
-__all__ = ["PROGRAM_ENVELOPE", "decode_program", "from_json", "program_schema", "to_json"]
-
 PROGRAM_ENVELOPE = Envelope("wrapper-ir-program", PROGRAM_JSON)
 
 _SYMBOLS = CODECS.of(tuple[SymbolDef, ...])

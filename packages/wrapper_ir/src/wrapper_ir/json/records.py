@@ -21,8 +21,6 @@ from wrapper_ir.json.decode import fault, field, integer, obj, string, within
 from wrapper_ir.json.exprs import ExprDecoder, encode_expr, encode_number, expr_schemas
 from wrapper_ir.support.json_value import Json
 
-__all__ = ["CODECS", "Decoder", "Encoder", "codecs_of", "decode", "decode_kernel", "encode", "encode_kernel"]
-
 T = TypeVar("T")
 _STRING: Schema = {"type": "string"}
 _INDEX: Schema = {"type": "integer", "minimum": 0}

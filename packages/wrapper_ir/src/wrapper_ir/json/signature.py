@@ -9,8 +9,6 @@ from wrapper_ir.json.records import CODECS, Decoder, Encoder
 from wrapper_ir.support.json_value import Json
 from wrapper_ir.support.versions import SIGNATURE_JSON
 
-__all__ = ["SIGNATURE_ENVELOPE", "signature_from_json", "signature_schema", "signature_to_json"]
-
 SIGNATURE_ENVELOPE = Envelope("wrapper-ir-signature", SIGNATURE_JSON)
 
 _SIGNATURE = CODECS.of(Signature)

@@ -7,8 +7,6 @@ what is in flight between them. Where nothing else is queued between the two, on
 
 from __future__ import annotations
 
-__all__ = ["FINISHABLE"]
-
 _NAMES = """
     all_gather_into_tensor all_gather_into_tensor_coalesced all_gather_into_tensor_out all_reduce all_reduce_
     all_reduce_coalesced all_reduce_coalesced_ all_to_all_single broadcast broadcast_ reduce_scatter_tensor

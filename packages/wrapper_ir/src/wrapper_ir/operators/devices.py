@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["LAYOUT_BY_DEVICE", "ONE_DEVICE", "PORTABLE", "only_device"]
-
 _CPU = """
     _add_relu _add_relu_ _convert_weight_to_int4pack_for_cpu _dyn_quant_matmul_4bit _dyn_quant_pack_4bit_weight
     _empty_affine_quantized _empty_per_channel_affine_quantized _functional_assert_async _histogramdd_bin_edges

@@ -13,8 +13,6 @@ from wrapper_ir.ir.schemas import ExternInfo, ExternTag
 from wrapper_ir.ir.types import CPU, Device, TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 
-__all__ = ["LIBRARIES", "REBINDING", "OpenFacts", "open_facts", "rebinds"]
-
 _REBINDING = """
     aten::set_ aten::set aten::set_data aten::as_strided_ aten::_reshape_alias aten::_reshape_alias_copy
     inductor::_reinterpret_tensor inductor::_alloc_from_pool inductor::resize_storage_bytes_

@@ -11,8 +11,6 @@ from types import MappingProxyType
 
 from wrapper_ir.ir.schemas import ExternDef
 
-__all__ = ["OUT_VARIANTS", "out_variant"]
-
 _ROWS = """
     _chunk_cat _log_softmax _softmax _upsample_nearest_exact1d abs add.Tensor addbmm addcdiv addcmul addmm
     addmv addr all:all_out all.dim any:all_out any.dim atan2 avg_pool2d avg_pool3d baddbmm

@@ -12,17 +12,6 @@ from dataclasses import dataclass
 
 from wrapper_ir.errors import NotSupportedError
 
-__all__ = [
-    "ALL_OPERATORS",
-    "DEFAULT_OPERATORS",
-    "REACH",
-    "OperatorPolicy",
-    "called_names",
-    "inner_operator",
-    "refused",
-    "runs_operator",
-]
-
 _FILES = "reads or writes files"
 _CODE = "calls code of the process that it finds by name or number"
 REACH: Mapping[str, str] = {

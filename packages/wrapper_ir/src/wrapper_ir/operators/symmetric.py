@@ -12,20 +12,6 @@ from types import MappingProxyType
 from wrapper_ir.ir.schemas import OpSchema
 from wrapper_ir.operators.policy import called_names
 
-__all__ = [
-    "GIVE_UP_STORAGE",
-    "NAMESPACE",
-    "SYMMETRIC_ARGUMENTS",
-    "WAITING",
-    "WORKSPACE",
-    "gives_up",
-    "missing_symmetric",
-    "needed_symmetric",
-    "needs_multicast",
-    "uses_workspace",
-    "waits_for_all",
-]
-
 NAMESPACE = "symm_mem"
 """The namespace of torch's operators over symmetric memory."""
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["EagerFrontend", "EagerRun", "EagerValue"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EagerValue:

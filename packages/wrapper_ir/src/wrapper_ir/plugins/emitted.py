@@ -10,8 +10,6 @@ from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.ir.ops import AssertLayout
 from wrapper_ir.ir.program import Function, Program
 
-__all__ = ["EmittedText", "LineEmitter", "LineOrigin", "OpOrigins"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineOrigin:

@@ -12,8 +12,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.ir.program import Program
 from wrapper_ir.support.collection import paused_collection
 
-__all__ = ["Pass", "option_name"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Pass(ABC):

@@ -22,25 +22,6 @@ from wrapper_ir.ir.signature import TreeSpec
 from wrapper_ir.ir.types import CPU, Device, StorageType, TensorType
 from wrapper_ir.operators.policy import OperatorPolicy
 
-__all__ = [
-    "AheadCompiler",
-    "CallerTensors",
-    "Containers",
-    "Emitter",
-    "Frontend",
-    "KernelRuntime",
-    "KernelTuner",
-    "LoadedKernel",
-    "Machine",
-    "OperatorEmitter",
-    "PersistentBufferEmitter",
-    "PreparingRuntime",
-    "RecordingEmitter",
-    "RelocatingEmitter",
-    "TuningEmitter",
-    "TuningRuntime",
-]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

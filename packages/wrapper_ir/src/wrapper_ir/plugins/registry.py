@@ -11,18 +11,6 @@ from typing import Any, Protocol, cast
 from wrapper_ir.errors import PluginError
 from wrapper_ir.plugins.protocols import Emitter, Frontend, KernelRuntime, Machine, TuningRuntime
 
-__all__ = [
-    "declared",
-    "emitter",
-    "emitter_names",
-    "frontend",
-    "kernel_runtime",
-    "machine",
-    "plugin",
-    "plugin_names",
-    "tuning_runtime",
-]
-
 _PACKAGES = {
     ("emitters", "fx"): "fx-converter",
     ("emitters", "python"): "py-wrapper",

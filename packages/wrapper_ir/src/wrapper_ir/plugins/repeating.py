@@ -8,8 +8,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from wrapper_ir.ir.types import Device
 
-__all__ = ["OperatorRepeater", "Repeatable", "RepeatedOperator", "RepeatingRuntime"]
-
 
 class OperatorRepeater(Protocol):
     """Launches again, on one device, what operators of a tensor library have launched before."""

@@ -22,18 +22,6 @@ from typing import BinaryIO, cast
 
 from wrapper_ir.errors import ArtifactError
 
-__all__ = [
-    "MAP_FROM",
-    "MAX_TEXT",
-    "FileBytes",
-    "MappedFile",
-    "check_files",
-    "opened",
-    "read_bytes",
-    "read_text",
-    "replacing",
-]
-
 MAP_FROM = 1 << 26
 """Files of at least this many bytes are mapped, smaller ones are copied."""
 MAX_TEXT = 1 << 30

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-__all__ = ["loaded_on_use"]
-
 
 def loaded_on_use(
     package: str, home: Mapping[str, str]

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wrapper_ir.support.json_value import Json
 
-__all__ = ["ARTIFACT", "PROGRAM_JSON", "SIGNATURE_JSON", "TEXT", "Form", "Upgrader"]
-
 
 @dataclass(frozen=True, slots=True)
 class Upgrader:

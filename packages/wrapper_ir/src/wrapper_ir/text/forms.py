@@ -18,21 +18,6 @@ from wrapper_ir.support.tokens import BLOCK
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.printer_types import TypePrinter, device_text
 
-__all__ = [
-    "BY_NAME",
-    "BY_ROLE",
-    "BY_TYPE",
-    "FieldForm",
-    "Form",
-    "choice_of",
-    "enum_of",
-    "items_of",
-    "lines_of",
-    "list_of",
-    "or_none",
-    "pair_of",
-]
-
 T = TypeVar("T")
 E = TypeVar("E", bound=enum.Enum)
 W = TypeVar("W", contravariant=True)

@@ -27,8 +27,6 @@ from wrapper_ir.ir.types import (
 from wrapper_ir.ir.values import Value
 from wrapper_ir.support.tokens import MAX_DEPTH, Source, kind_of
 
-__all__ = ["OpParser"]
-
 _DTYPES = {d.value: d for d in DType}
 _ARGUMENTS: Mapping[str, DType | None] = {**_DTYPES, "none": None}
 _FORMATS = {f.value: f for f in MemoryFormat}

@@ -6,8 +6,6 @@ from wrapper_ir.ir.program import Function
 from wrapper_ir.support.quoting import printable
 from wrapper_ir.text import print_excerpt
 
-__all__ = ["op_place"]
-
 
 def op_place(function: Function, position: int) -> str:
     """The op with its neighbours, marked, and where it comes from."""

@@ -27,11 +27,9 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import value_name
 from wrapper_ir.support.tokens import kind_of
 from wrapper_ir.text.op_parser import OpParser
-from wrapper_ir.text.parts import Writer
+from wrapper_ir.text.parts import Fields, Writer
 from wrapper_ir.text.printer_types import TypePrinter
-from wrapper_ir.text.syntax import Fields, Syntax, compile_syntax, syntax_of
-
-__all__ = ["ALLOC", "COND", "alloc_text", "line_writer", "op_text", "op_words", "read_op"]
+from wrapper_ir.text.syntax import Syntax, compile_syntax, syntax_of
 
 ALLOC = "alloc"
 """The word of the one-line form of an allocation and the view of all of it."""

@@ -17,9 +17,8 @@ from wrapper_ir.support.tokens import Source
 from wrapper_ir.support.versions import TEXT
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.ops import op_words, read_op
-from wrapper_ir.text.syntax import Fields, record_form, syntax_of
-
-__all__ = ["parse_program"]
+from wrapper_ir.text.parts import Fields
+from wrapper_ir.text.syntax import record_form, syntax_of
 
 _TABLE = "provenance"
 _TARGET, _SYMBOL, _CONSTANT = record_form(Target), record_form(SymbolDef), record_form(Constant)

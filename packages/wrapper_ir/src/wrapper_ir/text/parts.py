@@ -13,8 +13,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.printer_types import TypePrinter
 
-__all__ = ["BREAK", "Fields", "Part", "Reader", "Writer", "first_starts", "literal", "optional", "sequence"]
-
 Fields = dict[str, object]
 Writer = Callable[[object, TypePrinter], str]
 """Writes a record of the class whose syntax it is of."""

@@ -15,16 +15,6 @@ from wrapper_ir.text.ops import alloc_text, line_writer, op_text
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.syntax import compile_syntax, syntax_of
 
-__all__ = [
-    "PrintedLine",
-    "print_excerpt",
-    "print_function",
-    "print_lines",
-    "print_op",
-    "print_program",
-    "type_printer",
-]
-
 _WIDTH = 110
 _Marks = dict[Provenance, int]
 """Provenances, numbered by first use."""

@@ -13,8 +13,6 @@ from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, TensorType,
 from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import plain_name, quote, value_name
 
-__all__ = ["ARGUMENT_WORDS", "TypePrinter", "device_text"]
-
 ARGUMENT_WORDS = frozenset({d.value for d in DType} | {"none"})
 """Words that mean something of their own where an argument starts; symbols of these names get parentheses there."""
 

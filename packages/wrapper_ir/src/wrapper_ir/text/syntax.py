@@ -33,8 +33,6 @@ from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.parts import BREAK, Fields, Part, Reader, first_starts, literal, optional, sequence
 from wrapper_ir.text.printer_types import TypePrinter
 
-__all__ = ["Fields", "Syntax", "compile_syntax", "form_of", "record_form", "syntax_of"]
-
 T = TypeVar("T")
 _PART = re.compile(
     r"""(?P<open>[\[(]|\{\{)\{(?P<items>\w+)(?::(?P<style>\w+))?\}(?:,\ \{(?P<named>\w+)\})?(?:[\])]|\}\})

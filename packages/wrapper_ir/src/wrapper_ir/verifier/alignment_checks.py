@@ -13,8 +13,6 @@ from wrapper_ir.ir.structure import results
 from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.verifier.facts import sizes_of
 
-__all__ = ["alignment_checks"]
-
 
 def alignment_checks(function: Function, analyses: Analyses) -> Iterator[tuple[int, AssertLayout]]:
     """Assertions, each with the position of the op that it is put before: where the tensor is made, once for all of its

@@ -11,8 +11,6 @@ from wrapper_ir.ir.schemas import parse_schema
 from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy, called_names, refused
 from wrapper_ir.text.op_place import op_place
 
-__all__ = ["check_operators"]
-
 
 def check_operators(program: Program, policy: OperatorPolicy = DEFAULT_OPERATORS) -> None:
     """Raises NotSupportedError WIR917 for the first operator that a program calls and may not."""

@@ -8,8 +8,6 @@ from wrapper_ir.expr import Expr, Int, Interval, Operator, Sym, SymKind, add, ex
 from wrapper_ir.expr.operators import AND, COMPARISONS, EQ, GE, GT, LE, LT, NE, OR
 from wrapper_ir.verifier.inequalities import meet
 
-__all__ = ["Assumptions"]
-
 _MAX_FACTS = 24
 _ANY = Interval()
 

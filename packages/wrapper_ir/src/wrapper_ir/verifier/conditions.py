@@ -7,8 +7,6 @@ from math import gcd
 from wrapper_ir.expr import Expr, Int, floordiv, le
 from wrapper_ir.expr.operators import ADD, MUL
 
-__all__ = ["at_most"]
-
 
 def at_most(a: Expr, b: Expr) -> Expr:
     """`a <= b`, where bytes that both sides count in groups are counted as groups."""

@@ -19,8 +19,6 @@ from wrapper_ir.verifier.proofs import Proofs
 from wrapper_ir.verifier.scan import Scanned
 from wrapper_ir.verifier.typeinfo import TypeInfo, TypeTable
 
-__all__ = ["Check", "FunctionFacts", "Handler", "Handlers", "RootOffset", "Shared", "sizes_of"]
-
 Handler = Callable[..., None]
 """Called with the op's position and the op, whose class is the handler's key."""
 Handlers = Mapping[type[OpBase], Handler]

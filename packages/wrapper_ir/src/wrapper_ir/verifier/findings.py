@@ -8,8 +8,6 @@ from wrapper_ir.errors import Diagnostic
 from wrapper_ir.ir.program import Function, Program
 from wrapper_ir.verifier.rules import RULES
 
-__all__ = ["Finding", "Findings"]
-
 _LIMIT = 200
 
 

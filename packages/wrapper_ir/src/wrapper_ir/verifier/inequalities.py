@@ -10,8 +10,6 @@ from wrapper_ir.expr import Expr, Int, Interval, Monomial, Poly, bounds, expand,
 from wrapper_ir.expr.operators import MUL
 from wrapper_ir.expr.order import factor_key
 
-__all__ = ["Terms", "follows", "meet", "nonneg", "terms_of"]
-
 Terms = Mapping[Monomial, int]
 Ranges = Mapping[str, Interval]
 _Places = Mapping[tuple[Expr, bool], Sequence[int]]

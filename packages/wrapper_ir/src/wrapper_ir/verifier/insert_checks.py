@@ -16,8 +16,6 @@ from wrapper_ir.verifier.layout_checks import layout_checks, output_checks
 from wrapper_ir.verifier.obligations import Obligation, Obligations, Side
 from wrapper_ir.verifier.walk import check_all
 
-__all__ = ["insert_checks", "missing_checks"]
-
 _SILENT = (AssertExpr, AssertLayout)
 _Check = AssertExpr | AssertLayout
 _Checks = Mapping[int, list[_Check]]

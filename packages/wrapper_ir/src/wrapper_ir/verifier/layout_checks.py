@@ -17,8 +17,6 @@ from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.verifier.checks.shapes import CHECKED_OUTPUTS
 
-__all__ = ["layout_checks", "output_checks"]
-
 _LOOK_AHEAD = 16
 """Ops after a position that are searched for an assertion of an earlier run."""
 

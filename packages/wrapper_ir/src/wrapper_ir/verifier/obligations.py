@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from wrapper_ir.expr import Expr, Int
 
-__all__ = ["Claim", "Obligation", "Obligations", "Side", "Size", "Verdict", "as_size"]
-
 Size = int | Expr
 
 

@@ -36,8 +36,6 @@ from wrapper_ir.verifier.conditions import at_most
 from wrapper_ir.verifier.inequalities import Terms, follows, meet, nonneg, terms_of
 from wrapper_ir.verifier.obligations import Claim, Obligations, Side, Size, Verdict
 
-__all__ = ["Proofs", "shown"]
-
 _DEPTH = 8
 _FALSE = or_()
 _ANY = Interval()

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["RULES", "Rule"]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Rule:

@@ -10,8 +10,6 @@ from wrapper_ir.ir.atoms import values_in
 from wrapper_ir.ir.ops import FieldSpec, Op, OpBase, op_spec, per_class
 from wrapper_ir.ir.values import Value
 
-__all__ = ["Scanned", "scan"]
-
 Scanned = tuple[list[Value], list[Expr], list[Value]]
 """Operands with repetitions (values under atoms included), the expressions that are not constants, and results."""
 

@@ -37,8 +37,6 @@ from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, TensorType
 from wrapper_ir.verifier.signature_rules import SIGNATURE_RULES
 from wrapper_ir.verifier.signature_types import misfits
 
-__all__ = ["check_signature", "require_signature"]
-
 T = TypeVar("T")
 
 Found = tuple[str, str]

@@ -7,8 +7,6 @@ from types import MappingProxyType
 
 from wrapper_ir.verifier.rules import Rule
 
-__all__ = ["SIGNATURE_RULES"]
-
 _RULES = {
     "WIR101": "the inputs are not a tuple of (arguments tuple, keywords dict)",
     "WIR102": "the signature binds another number of parameters than main takes",

@@ -11,8 +11,6 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from wrapper_ir.ir.signature import Signature
 
-__all__ = ["misfits"]
-
 # Any in this file: annotations, and what a field may hold
 _ANY = object
 """Replaces `Arg`: arguments have their own check (WIR116)."""

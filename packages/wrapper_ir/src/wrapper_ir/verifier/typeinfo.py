@@ -10,8 +10,6 @@ from wrapper_ir.ir.layout import extent_bytes
 from wrapper_ir.ir.types import StorageType, TensorType, Type
 from wrapper_ir.verifier.obligations import Size, as_size
 
-__all__ = ["TypeInfo", "TypeTable"]
-
 
 class TypeInfo(NamedTuple):
     """Facts about one type. `extent` is in bytes: a storage's size, a tensor's span from its first element; 0 for

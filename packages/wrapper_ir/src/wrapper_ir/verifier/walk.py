@@ -24,8 +24,6 @@ from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.obligations import Obligations
 from wrapper_ir.verifier.scan import scan
 
-__all__ = ["check_all"]
-
 
 def check_all(
     analyses: Analyses, ops: OpSet = OPS, trusted: frozenset[str] = frozenset()

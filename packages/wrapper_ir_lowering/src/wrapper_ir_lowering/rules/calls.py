@@ -15,8 +15,6 @@ from wrapper_ir_lowering.rules.checks import check_result
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import Argument, Step
 
-__all__ = ["call_extern", "collective", "launch", "unpack", "wait"]
-
 
 def launch(op: Launch, state: FunctionState) -> Iterator[Step]:
     """Each argument with its parameter."""

@@ -15,15 +15,6 @@ from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import CheckReason, Step
 
-__all__ = [
-    "assert_expr",
-    "assert_finite",
-    "assert_layout",
-    "check_arguments",
-    "check_result",
-    "prologue",
-]
-
 _NEAR = 20
 """Ops after a definition among which its check is looked for."""
 

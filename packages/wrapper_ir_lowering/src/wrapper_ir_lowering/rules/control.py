@@ -13,8 +13,6 @@ from wrapper_ir_lowering.constants import used_constants
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import FunctionPlan, Step
 
-__all__ = ["call_subgraph", "return_", "switch", "while_loop"]
-
 
 def _plan(name: str, state: FunctionState) -> FunctionPlan:
     found = state.program.plan_of(name)

@@ -15,8 +15,6 @@ from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import BEFORE, Origin, Step
 
-__all__ = ["comment", "debug_steps", "debug_value"]
-
 _PREFIXES = {
     DebugPhase.BEFORE: "before_launch",
     DebugPhase.AFTER: "after_launch",

@@ -15,18 +15,6 @@ from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import SlotPlace, Step
 from wrapper_ir_lowering.storages import NO_GROUP_MEMORY, element_type, is_whole, lacks_group_memory
 
-__all__ = [
-    "alloc",
-    "copy",
-    "drop",
-    "ensure_aligned",
-    "free",
-    "resize_storage",
-    "set_storage",
-    "slot",
-    "view",
-]
-
 _ZERO = Int(0)
 _ONE = Int(1)
 

@@ -11,16 +11,6 @@ from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import Step, Stream
 
-__all__ = [
-    "barrier",
-    "enter_memory_pool",
-    "enter_profile",
-    "exit_scope",
-    "record_event",
-    "sync_event",
-    "wait_event",
-]
-
 
 def _is_on_host(op: ops.RecordEvent | ops.WaitEvent, state: FunctionState) -> bool:
     """Raises NotSupportedError WIR911 for a stream of the host besides its one."""

@@ -10,8 +10,6 @@ from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import Step
 
-__all__ = ["define"]
-
 
 def define(op: Define, state: FunctionState) -> Iterator[Step]:
     """A symbol has a value from here on."""

@@ -10,8 +10,6 @@ from wrapper_ir_lowering.rules import calls, checks, control, debug, memory, pla
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import Step
 
-__all__ = ["steps_of"]
-
 
 def steps_of(op: ops.Op, state: FunctionState) -> Iterator[Step]:
     """The steps that an op becomes. mypy names an op class that has no rule here."""

@@ -8,15 +8,126 @@ from __future__ import annotations
 
 from typing import get_args
 
-# Every family's own `__all__` says what is public; naming it here again would be a second list.
-from wrapper_ir_lowering.steps.base import *
-from wrapper_ir_lowering.steps.calls import *
-from wrapper_ir_lowering.steps.checks import *
-from wrapper_ir_lowering.steps.control import *
-from wrapper_ir_lowering.steps.debug import *
-from wrapper_ir_lowering.steps.memory import *
-from wrapper_ir_lowering.steps.placement import *
-from wrapper_ir_lowering.steps.symbolic import *
+from wrapper_ir_lowering.steps.base import BEFORE, Origin, StepBase, Stream
+from wrapper_ir_lowering.steps.calls import (
+    Argument,
+    CallOperator,
+    CallStep,
+    Given,
+    Launch,
+    StartCollective,
+    Unpack,
+    Wait,
+)
+from wrapper_ir_lowering.steps.checks import (
+    CheckAlignment,
+    CheckCondition,
+    CheckFinite,
+    CheckGroups,
+    CheckInputs,
+    CheckLayout,
+    CheckReason,
+    CheckResult,
+    CheckStep,
+    CheckStorages,
+)
+from wrapper_ir_lowering.steps.control import Call, FunctionPlan, Loop, Recording, Return, Step, Switch
+from wrapper_ir_lowering.steps.debug import Comment, DebugStep, SaveValue, ShowLine, ShowValue
+from wrapper_ir_lowering.steps.memory import (
+    Align,
+    Allocate,
+    BeginSlot,
+    ByteWindow,
+    Copy,
+    EndNames,
+    EndStorage,
+    MemoryStep,
+    ResizeBlock,
+    ResizeStorage,
+    Same,
+    SetStorage,
+    SlotPlace,
+    ViewStep,
+    Window,
+    Zero,
+)
+from wrapper_ir_lowering.steps.placement import (
+    Barrier,
+    EnterDevice,
+    EnterPool,
+    EnterProfile,
+    ExitScope,
+    PlacementStep,
+    RecordEvent,
+    SyncEvent,
+    WaitEvent,
+)
+from wrapper_ir_lowering.steps.symbolic import Define
+
+__all__ = [
+    "BEFORE",
+    "STEPS",
+    "Align",
+    "Allocate",
+    "Argument",
+    "Barrier",
+    "BeginSlot",
+    "ByteWindow",
+    "Call",
+    "CallOperator",
+    "CallStep",
+    "CheckAlignment",
+    "CheckCondition",
+    "CheckFinite",
+    "CheckGroups",
+    "CheckInputs",
+    "CheckLayout",
+    "CheckReason",
+    "CheckResult",
+    "CheckStep",
+    "CheckStorages",
+    "Comment",
+    "Copy",
+    "DebugStep",
+    "Define",
+    "EndNames",
+    "EndStorage",
+    "EnterDevice",
+    "EnterPool",
+    "EnterProfile",
+    "ExitScope",
+    "FunctionPlan",
+    "Given",
+    "Launch",
+    "Loop",
+    "MemoryStep",
+    "Origin",
+    "PlacementStep",
+    "RecordEvent",
+    "Recording",
+    "ResizeBlock",
+    "ResizeStorage",
+    "Return",
+    "Same",
+    "SaveValue",
+    "SetStorage",
+    "ShowLine",
+    "ShowValue",
+    "SlotPlace",
+    "StartCollective",
+    "Step",
+    "StepBase",
+    "Stream",
+    "Switch",
+    "SyncEvent",
+    "Unpack",
+    "ViewStep",
+    "Wait",
+    "WaitEvent",
+    "Window",
+    "Zero",
+]
+
 
 STEPS: tuple[type[StepBase], ...] = get_args(Step)
 """The classes of all steps, in the order of the union."""

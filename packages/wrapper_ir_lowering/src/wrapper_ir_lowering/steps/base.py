@@ -8,8 +8,6 @@ from typing import ClassVar
 from wrapper_ir.ir.ops import UNKNOWN, OpBase, Provenance
 from wrapper_ir.ir.types import Device
 
-__all__ = ["BEFORE", "Origin", "StepBase", "Stream"]
-
 
 @dataclass(frozen=True, slots=True)
 class Origin:

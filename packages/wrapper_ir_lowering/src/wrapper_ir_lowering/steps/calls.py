@@ -14,17 +14,6 @@ from wrapper_ir.ir.types import TensorType, Type
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps.base import StepBase, Stream
 
-__all__ = [
-    "Argument",
-    "CallOperator",
-    "CallStep",
-    "Given",
-    "Launch",
-    "StartCollective",
-    "Unpack",
-    "Wait",
-]
-
 
 class Given(enum.Enum):
     """How a call gives an argument: by position, by keyword, or not at all."""

@@ -13,19 +13,6 @@ from wrapper_ir.ir.types import CPU, Device, TensorType, Type
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps.base import StepBase
 
-__all__ = [
-    "CheckAlignment",
-    "CheckCondition",
-    "CheckFinite",
-    "CheckGroups",
-    "CheckInputs",
-    "CheckLayout",
-    "CheckReason",
-    "CheckResult",
-    "CheckStep",
-    "CheckStorages",
-]
-
 
 class CheckReason(enum.Enum):
     """Why a layout is checked: the program asserts it, it is an argument's, or that of what an operator returned."""

@@ -19,8 +19,6 @@ from wrapper_ir_lowering.steps.memory import MemoryStep
 from wrapper_ir_lowering.steps.placement import PlacementStep
 from wrapper_ir_lowering.steps.symbolic import Define
 
-__all__ = ["Call", "FunctionPlan", "Loop", "Recording", "Return", "Step", "Switch"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(StepBase):

@@ -10,8 +10,6 @@ from wrapper_ir.ir.types import ScalarType, TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps.base import StepBase
 
-__all__ = ["Comment", "DebugStep", "SaveValue", "ShowLine", "ShowValue"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowLine(StepBase):

@@ -11,25 +11,6 @@ from wrapper_ir.ir.types import DType, StorageType, TensorType, Type
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps.base import StepBase, Stream
 
-__all__ = [
-    "Align",
-    "Allocate",
-    "BeginSlot",
-    "ByteWindow",
-    "Copy",
-    "EndNames",
-    "EndStorage",
-    "MemoryStep",
-    "ResizeBlock",
-    "ResizeStorage",
-    "Same",
-    "SetStorage",
-    "SlotPlace",
-    "ViewStep",
-    "Window",
-    "Zero",
-]
-
 _ZERO = Int(0)
 
 

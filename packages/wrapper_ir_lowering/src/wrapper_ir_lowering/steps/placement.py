@@ -9,18 +9,6 @@ from wrapper_ir.ir.types import Device, OpaqueType
 from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps.base import StepBase, Stream
 
-__all__ = [
-    "Barrier",
-    "EnterDevice",
-    "EnterPool",
-    "EnterProfile",
-    "ExitScope",
-    "PlacementStep",
-    "RecordEvent",
-    "SyncEvent",
-    "WaitEvent",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnterDevice(StepBase):

@@ -8,8 +8,6 @@ from typing import ClassVar
 from wrapper_ir.expr import Expr
 from wrapper_ir_lowering.steps.base import StepBase
 
-__all__ = ["Define"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Define(StepBase):

@@ -17,8 +17,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees, strip_frees
 
-__all__ = ["EliminateDeadOps", "without_unused_definitions"]
-
 
 @dataclasses.dataclass(frozen=True)
 class EliminateDeadOps(Pass):

@@ -15,8 +15,6 @@ from wrapper_ir.ir.program import Function, Program
 from wrapper_ir.ir.values import Value, is_storage, is_tensor
 from wrapper_ir.plugins.passes import Pass
 
-__all__ = ["DeriveFrees", "derive_frees", "strip_frees"]
-
 
 @dataclasses.dataclass(frozen=True)
 class DeriveFrees(Pass):

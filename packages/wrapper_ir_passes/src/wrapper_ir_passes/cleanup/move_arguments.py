@@ -17,8 +17,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 
-__all__ = ["MoveArguments", "move_arguments"]
-
 ParamKey = tuple[str, int]
 """A parameter: its function's name, and its position."""
 

@@ -13,8 +13,6 @@ from wrapper_ir.ir.structure import definitions, operands, results
 from wrapper_ir.ir.types import StorageType, TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 
-__all__ = ["NewNames"]
-
 
 class NewNames:
     """New names for one function."""

@@ -14,8 +14,6 @@ from wrapper_ir.ir.structure import map_function
 from wrapper_ir.ir.types import StorageType, TensorType, Type
 from wrapper_ir.ir.values import Value
 
-__all__ = ["rename_symbols"]
-
 
 def rename_symbols(program: Program, names: Mapping[str, str]) -> Program:
     """The program with the symbols in `names` (old name to new) under their new names, all at once, so that names can be

@@ -10,8 +10,6 @@ from wrapper_ir.ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, D
 from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.passes import Pass
 
-__all__ = ["StripAsserts", "StripDebug"]
-
 
 def _without(program: Program, classes: tuple[type[OpBase], ...]) -> Program:
     return program.with_functions(

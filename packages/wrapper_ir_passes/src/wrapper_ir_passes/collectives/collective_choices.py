@@ -29,8 +29,6 @@ from wrapper_ir_passes.collectives.collective_operands import (
 )
 from wrapper_ir_passes.collectives.escapes import EscapeKind, escapes
 
-__all__ = ["CollectiveChoice", "Form", "collective_choices"]
-
 _ALL_REDUCE = ("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_")
 _REDUCE_SCATTER = "_c10d_functional::reduce_scatter_tensor"
 _ALL_GATHER = "_c10d_functional::all_gather_into_tensor"

@@ -10,8 +10,6 @@ from wrapper_ir.ir.ops import CallExtern, CollectiveStart
 from wrapper_ir.ir.program import Program
 from wrapper_ir.ir.schemas import ExternDef, ExternTag
 
-__all__ = ["Form", "with_forms_declared"]
-
 
 class Form(enum.Enum):
     """What a collective becomes."""

@@ -23,16 +23,6 @@ from wrapper_ir.ir.program import Function
 from wrapper_ir.ir.types import MemoryKind, TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 
-__all__ = [
-    "Limits",
-    "arguments_of",
-    "operand_of",
-    "origin_of",
-    "why_no_group_memory",
-    "why_not_shared",
-    "why_storage_stays",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:

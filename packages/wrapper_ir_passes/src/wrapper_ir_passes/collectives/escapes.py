@@ -24,8 +24,6 @@ from wrapper_ir.ir.structure import operands
 from wrapper_ir.ir.values import Value, is_storage
 from wrapper_ir.operators.symmetric import gives_up
 
-__all__ = ["Escape", "EscapeKind", "escapes"]
-
 
 class EscapeKind(enum.Enum):
     """Who gets the memory."""

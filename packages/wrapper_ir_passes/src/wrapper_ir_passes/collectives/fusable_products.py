@@ -29,8 +29,6 @@ from wrapper_ir.ir.values import Value, as_tensor
 from wrapper_ir_passes.collectives.collective_operands import Limits, arguments_of, operand_of, why_not_shared
 from wrapper_ir_passes.collectives.passable_ops import may_pass
 
-__all__ = ["GATHER", "SCATTER", "Fusion", "GatherFusion", "Product", "ScatterFusion", "fusion_of", "root_set"]
-
 GATHER = "_c10d_functional::all_gather_into_tensor"
 SCATTER = "_c10d_functional::reduce_scatter_tensor"
 _DTYPES = (DType.F64, DType.F32, DType.F16, DType.BF16)

@@ -41,8 +41,6 @@ from wrapper_ir_passes.collectives.fusable_products import (
     root_set,
 )
 
-__all__ = ["Site", "fuse_products"]
-
 Site = tuple[str, str]
 """A function, and the first result of one of its collectives, by name."""
 _NAMES = AssertLayout | View | Wait

@@ -25,8 +25,6 @@ from wrapper_ir_passes.collectives.collective_operands import Limits, operand_of
 from wrapper_ir_passes.collectives.fusable_products import Fusion, GatherFusion
 from wrapper_ir_passes.collectives.fuse_products import Site, fuse_products
 
-__all__ = ["LowerCollectives"]
-
 _LOG = logging.getLogger(__name__)
 
 

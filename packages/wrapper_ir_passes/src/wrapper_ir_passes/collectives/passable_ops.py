@@ -18,8 +18,6 @@ from wrapper_ir.ir.ops import (
     ViewMode,
 )
 
-__all__ = ["may_pass"]
-
 _WORK = CallExtern | Copy | Launch
 _PASSABLE = AllocStorage | AssertLayout | Comment | Define | Slot | View | _WORK
 _FENCES = frozenset({EffectClass.COLLECTIVE, EffectClass.EFFECT, EffectClass.HOST_IO, EffectClass.RANDOM})

@@ -25,8 +25,6 @@ from wrapper_ir_passes.collectives.registered_buffers import (
     collective_buffers,
 )
 
-__all__ = ["RegisterBuffers"]
-
 _LOG = logging.getLogger(__name__)
 _SCHEMAS = (
     "_c10d_functional::all_gather_into_tensor_out(Tensor input, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)",

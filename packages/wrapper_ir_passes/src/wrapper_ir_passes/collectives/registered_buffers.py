@@ -25,15 +25,6 @@ from wrapper_ir_passes.collectives.collective_operands import (
 )
 from wrapper_ir_passes.collectives.escapes import EscapeKind, escapes
 
-__all__ = [
-    "OUT_VARIANTS",
-    "BufferChoice",
-    "CollectiveBuffers",
-    "RegistrationLimits",
-    "collective_buffers",
-    "registration_totals",
-]
-
 _LIBRARY = "_c10d_functional::"
 OUT_VARIANTS = {
     f"{_LIBRARY}all_gather_into_tensor": f"{_LIBRARY}all_gather_into_tensor_out",

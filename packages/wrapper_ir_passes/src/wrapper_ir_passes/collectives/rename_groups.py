@@ -13,8 +13,6 @@ from wrapper_ir.ir.structure import map_function
 from wrapper_ir.ir.types import StorageType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["rename_groups"]
-
 _ARGUMENT = "group_name"
 
 

@@ -16,8 +16,6 @@ from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.collectives.passable_ops import may_pass
 
-__all__ = ["SinkWaits"]
-
 _WORK = CallExtern | Copy | Launch
 
 

@@ -26,8 +26,6 @@ from wrapper_ir.ir.structure import results
 from wrapper_ir.ir.types import Device, ScalarType, TensorType
 from wrapper_ir.ir.values import Value, device_of
 
-__all__ = ["CallView", "calls_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallView:

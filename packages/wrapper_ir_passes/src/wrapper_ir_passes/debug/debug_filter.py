@@ -13,8 +13,6 @@ from wrapper_ir.ir.kernels import MultiKernel
 from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Launch
 from wrapper_ir.ir.program import Program
 
-__all__ = ["NameFilter"]
-
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:

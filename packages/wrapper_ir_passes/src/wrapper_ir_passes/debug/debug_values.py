@@ -31,8 +31,6 @@ from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.debug.debug_calls import CallView, calls_of
 from wrapper_ir_passes.debug.debug_filter import NameFilter
 
-__all__ = ["DebugLevel", "DebugValues"]
-
 _EVENT = "debug_event_"
 
 

@@ -15,8 +15,6 @@ from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 
-__all__ = ["InsertFiniteChecks"]
-
 
 @dataclasses.dataclass(frozen=True)
 class InsertFiniteChecks(Pass):

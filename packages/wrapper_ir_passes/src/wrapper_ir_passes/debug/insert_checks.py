@@ -10,8 +10,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir.verifier.insert_checks import insert_checks
 
-__all__ = ["InsertChecks"]
-
 
 @dataclasses.dataclass(frozen=True)
 class InsertChecks(Pass):

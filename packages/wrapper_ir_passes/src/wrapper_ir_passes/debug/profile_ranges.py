@@ -12,8 +12,6 @@ from wrapper_ir.ir.ops import CallExtern, CollectiveStart, EnterProfile, ExitSco
 from wrapper_ir.ir.program import Function, Program
 from wrapper_ir.plugins.passes import Pass
 
-__all__ = ["ProfileRanges"]
-
 _MARK = "wir "
 
 

@@ -19,8 +19,6 @@ from wrapper_ir.ir.values import Value, is_storage, is_tensor
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 
-__all__ = ["CudaGraphs", "inline_regions"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -19,8 +19,6 @@ from wrapper_ir.ir.schemas import ExternTag, parse_schema
 from wrapper_ir.ir.types import Device, MemoryKind
 from wrapper_ir.operators.devices import LAYOUT_BY_DEVICE, PORTABLE, only_device
 
-__all__ = ["Move", "Reason", "reasons_against"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:

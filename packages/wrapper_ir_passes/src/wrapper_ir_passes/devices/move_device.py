@@ -26,8 +26,6 @@ from wrapper_ir.ir.values import Value, device_of
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.devices.device_reasons import Move, Reason, reasons_against
 
-__all__ = ["MoveDevice", "devices_of"]
-
 _DEVICE = re.compile(r"([a-z_][a-z0-9_]*)(?::(\d+))?")
 
 

@@ -39,8 +39,6 @@ from wrapper_ir_passes.memory.reusable import (
 )
 from wrapper_ir_passes.planner.buffers import aligned
 
-__all__ = ["place_in_arguments"]
-
 _BY_BYTES = AllocStorage | AssertFinite | AssertLayout | CallExtern | Copy | Drop | Free | Launch | View
 """What tells tensors of one storage apart by their bytes; others take all of it."""
 

@@ -13,8 +13,6 @@ from wrapper_ir.ir.program import Function
 from wrapper_ir.ir.structure import operands
 from wrapper_ir.ir.values import Value, is_storage
 
-__all__ = ["shareable_group_memory"]
-
 
 def shareable_group_memory(function: Function, analyses: Analyses) -> Set[Value]:
     """Storages in symmetric or registered memory of which no other process uses bytes when the ops that are given them are over, that callees

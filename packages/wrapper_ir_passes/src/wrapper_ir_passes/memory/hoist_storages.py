@@ -33,8 +33,6 @@ from wrapper_ir_passes.memory.plannable import (
 from wrapper_ir_passes.planner import Buffer, Packer, held_bytes, plan_pools
 from wrapper_ir_passes.planner.buffers import height
 
-__all__ = ["Hoister"]
-
 _Calling = CallSubgraph | Switch | WhileLoop
 _Kind = tuple[Device, MemorySpace, Expr]
 """Storages of one kind lie in one parameter: device, memory space, and the factor of their bytes."""

@@ -20,8 +20,6 @@ from wrapper_ir_passes.memory.plannable import fresh_pool_name
 from wrapper_ir_passes.memory.reusable import reusable_storages
 from wrapper_ir_passes.planner.buffers import aligned
 
-__all__ = ["join_results"]
-
 
 def join_results(function: Function, analyses: Analyses, sizes: Sizes) -> Function:
     """The function with one storage for those of fixed sizes that it returns, of one device and stream, begun with the first of

@@ -7,8 +7,6 @@ from wrapper_ir.analysis.persistence import may_persist
 from wrapper_ir.ir.program import Program
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 
-__all__ = ["with_persistent_pools"]
-
 
 def with_persistent_pools(program: Program, analyses: Analyses) -> Program:
     """The program with pools for what may persist of `main`; storages that are not alive at the same time share memory, which

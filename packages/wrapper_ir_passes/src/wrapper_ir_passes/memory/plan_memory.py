@@ -42,8 +42,6 @@ from wrapper_ir_passes.planner import (
     plan_pools,
 )
 
-__all__ = ["PlanMemory"]
-
 _FEW_STORAGES = 256
 """Of more storages, one plan is made: to hold the last percent less may take seconds then."""
 

@@ -19,8 +19,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.memory.group_storages import shareable_group_memory
 from wrapper_ir_passes.planner import Buffer
 
-__all__ = ["PlannableStorage", "fresh_pool_name", "plannable_storages", "symbol_ranges"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlannableStorage:

@@ -36,8 +36,6 @@ from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.planner import OrderProblem, SharedBuffer, Task, lower_peak
 
-__all__ = ["ReorderForMemory"]
-
 
 @dataclasses.dataclass(frozen=True)
 class ReorderForMemory(Pass):

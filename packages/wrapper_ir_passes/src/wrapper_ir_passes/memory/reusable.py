@@ -37,16 +37,6 @@ from wrapper_ir.ir.structure import operands
 from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, MemorySpace, TensorType
 from wrapper_ir.ir.values import Value, is_storage, is_tensor
 
-__all__ = [
-    "OperatorResult",
-    "first_uses",
-    "may_take_over",
-    "may_take_over_result",
-    "operator_results",
-    "relied_alignment",
-    "reusable_storages",
-]
-
 
 def reusable_storages(function: Function, analyses: Analyses) -> dict[Value, AllocStorage]:
     """The storages that hold nothing at first, are used as tensors alone, and on one stream, with the ops that make them; none

@@ -31,8 +31,6 @@ from wrapper_ir_passes.memory.reusable import (
     reusable_storages,
 )
 
-__all__ = ["ReuseForResults"]
-
 
 @dataclasses.dataclass(frozen=True)
 class ReuseForResults(Pass):

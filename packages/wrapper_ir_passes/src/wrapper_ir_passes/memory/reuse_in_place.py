@@ -30,8 +30,6 @@ from wrapper_ir_passes.memory.reusable import (
     reusable_storages,
 )
 
-__all__ = ["ReuseInPlace"]
-
 
 @dataclasses.dataclass(frozen=True)
 class ReuseInPlace(Pass):

@@ -10,8 +10,6 @@ from wrapper_ir.expr.ranges import prove_le
 from wrapper_ir_passes.memory.plannable import PlannableStorage
 from wrapper_ir_passes.planner import Pool, held_bytes
 
-__all__ = ["share_pools"]
-
 _MOST_POOLS = 64
 """Of more pools, none shares: each is compared with all, and its slots with the other's size."""
 

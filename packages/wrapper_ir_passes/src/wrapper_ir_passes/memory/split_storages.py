@@ -25,8 +25,6 @@ from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.memory.reusable import reusable_storages
 
-__all__ = ["SplitStorages"]
-
 
 @dataclasses.dataclass(frozen=True)
 class SplitStorages(Pass):

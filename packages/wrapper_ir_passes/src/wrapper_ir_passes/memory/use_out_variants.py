@@ -19,8 +19,6 @@ from wrapper_ir.operators.out_variants import out_variant
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
 
-__all__ = ["UseOutVariants"]
-
 
 @dataclasses.dataclass(frozen=True)
 class UseOutVariants(Pass):

@@ -11,18 +11,6 @@ from typing import TypeAlias
 
 from wrapper_ir.errors import PassError
 
-__all__ = [
-    "Buffer",
-    "Placement",
-    "check_placement",
-    "height",
-    "least_height",
-    "live_bytes",
-    "peak_bytes",
-    "read_csv",
-    "write_csv",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Buffer:

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from wrapper_ir_passes.planner.buffers import Buffer, Placement, aligned, height, least_height, live_bytes
 
-__all__ = ["Found", "exact"]
-
 
 class Found(NamedTuple):
     """The best placement that a search found, whether none is lower, and how many steps it took."""

@@ -8,8 +8,6 @@ from itertools import chain
 
 from wrapper_ir_passes.planner.buffers import Buffer, Placement, aligned
 
-__all__ = ["best_fit", "by_area", "by_size"]
-
 
 def by_size(buffers: Sequence[Buffer]) -> Placement:
     """The largest first, each at the lowest gap among those of its time; those of one size in order of time, as intervals are

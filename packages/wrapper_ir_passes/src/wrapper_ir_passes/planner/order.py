@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["OrderProblem", "SharedBuffer", "Task", "lower_peak", "peaks"]
-
 _WINDOW = 256
 """So many tasks are put in order at once."""
 _WIDTHS = 2, 32

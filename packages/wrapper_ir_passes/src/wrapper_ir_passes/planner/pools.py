@@ -10,8 +10,6 @@ from itertools import accumulate, pairwise
 from wrapper_ir_passes.planner.buffers import Buffer, Placement, height, least_height
 from wrapper_ir_passes.planner.search import SearchBudget, pack
 
-__all__ = ["Pool", "held_bytes", "plan_pools"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pool:

@@ -12,8 +12,6 @@ from wrapper_ir_passes.planner.buffers import Buffer, Placement, height, least_h
 from wrapper_ir_passes.planner.exact import exact
 from wrapper_ir_passes.planner.greedy import best_fit, by_area, by_size
 
-__all__ = ["PACKERS", "Algorithm", "Packer", "SearchBudget", "pack"]
-
 
 class Algorithm(enum.Enum):
     """How buffers are placed; `best` takes the lowest of all."""

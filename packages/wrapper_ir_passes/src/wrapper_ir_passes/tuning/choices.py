@@ -10,8 +10,6 @@ from wrapper_ir.ir.ops import Launch, Op
 from wrapper_ir.ir.program import Program
 from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
 
-__all__ = ["with_choices"]
-
 
 def with_choices(
     program: Program, configs: Mapping[str, TritonConfig], variants: Mapping[str, int]

@@ -20,8 +20,6 @@ from wrapper_ir.ir.types import DType, ScalarType, StorageType, TensorType, Type
 from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
-__all__ = ["TuningProgram", "tuning_programs"]
-
 TypeT = TypeVar("TypeT", bound=Type)
 Held = Value[StorageType] | Value[TensorType]
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from wrapper_ir.errors import StoreError
 from wrapper_ir_runtime.cache.manifest import MANIFEST, DamagedEntry, check_bytes, parse_manifest
 
-__all__ = ["pack", "unpack", "write_files"]
-
 _PATH = re.compile(r"([a-z][a-z0-9-]*)/([0-9a-f]{64})/(.+)", re.DOTALL)
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from wrapper_ir_runtime.cache.level import Level, StoredEntry
 
-__all__ = ["Trimmed", "trim"]
-
 LOW_WATER = 0.8
 """A root over its limit is brought down to this part of it, so that not every write has to look."""
 

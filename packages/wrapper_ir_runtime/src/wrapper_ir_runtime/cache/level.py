@@ -36,8 +36,6 @@ from pathlib import Path
 from wrapper_ir_runtime.cache.locks import hold_file, lock, open_folder
 from wrapper_ir_runtime.cache.ownership import check_own, make_own_folder
 
-__all__ = ["Draft", "Entry", "Level", "StoredEntry"]
-
 _LAYOUT = "1"
 _INTERNAL = frozenset({"work", "removed", "damaged", "locks", "counts"})
 _SHARDS = 64

@@ -17,8 +17,6 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["hold_file", "lock", "open_folder"]
-
 _POLL_SECONDS = 0.02
 
 

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from wrapper_ir_runtime.cache.ownership import check_own, keep_own
 
-__all__ = ["MANIFEST", "DamagedEntry", "check_bytes", "check_files", "entry_name", "parse_manifest", "seal"]
-
 MANIFEST = "manifest.json"
 _FORMAT = 1
 

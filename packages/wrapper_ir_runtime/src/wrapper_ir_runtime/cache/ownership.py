@@ -7,8 +7,6 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["ForeignOwnerError", "check_own", "keep_own", "make_own_folder"]
-
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 

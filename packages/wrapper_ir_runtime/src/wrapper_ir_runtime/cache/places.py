@@ -20,8 +20,6 @@ from wrapper_ir_runtime.cache.level import Level
 from wrapper_ir_runtime.cache.ownership import ForeignOwnerError
 from wrapper_ir_runtime.cache.settings import CacheSettings
 
-__all__ = ["Places"]
-
 T = TypeVar("T")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -19,8 +19,6 @@ from pathlib import Path
 
 from wrapper_ir.errors import StoreError
 
-__all__ = ["CacheSettings", "parse_size", "read_settings"]
-
 _DEFAULT_BYTES = 8 << 30
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 

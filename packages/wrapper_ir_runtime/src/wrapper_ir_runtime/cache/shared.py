@@ -11,8 +11,6 @@ from wrapper_ir.errors import StoreWarning
 from wrapper_ir_runtime.cache.level import relative_folder
 from wrapper_ir_runtime.cache.manifest import MANIFEST, check_bytes, parse_manifest
 
-__all__ = ["SharedLevel"]
-
 
 @dataclass(slots=True)
 class SharedLevel:

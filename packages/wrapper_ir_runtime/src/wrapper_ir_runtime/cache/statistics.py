@@ -13,8 +13,6 @@ from pathlib import Path
 
 from wrapper_ir_runtime.cache.locks import hold_file
 
-__all__ = ["Counters", "StoreStatistics", "add_counts", "read_counts"]
-
 _COMPACT_BYTES = 64 << 10
 
 

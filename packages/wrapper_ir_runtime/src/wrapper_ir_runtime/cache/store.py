@@ -29,8 +29,6 @@ from wrapper_ir_runtime.cache.settings import CacheSettings
 from wrapper_ir_runtime.cache.shared import SharedLevel
 from wrapper_ir_runtime.cache.statistics import Counters, StoreStatistics, add_counts, read_counts
 
-__all__ = ["Cache", "Store", "open_cache"]
-
 _DATA = "data"
 """The file of an entry that is nothing but bytes."""
 _LOOK_AFTER = 64

@@ -14,8 +14,6 @@ from wrapper_ir_runtime.debug import save_view, show_line, show_number, show_vie
 from wrapper_ir_runtime.interp.frame import Frame
 from wrapper_ir_runtime.tensor_text import TensorView
 
-__all__ = ["show_values"]
-
 
 # Any: the machine's tensors
 def show_values(op: DebugValue, frame: Frame[Any]) -> None:

@@ -17,8 +17,6 @@ from wrapper_ir_runtime.interp.frame import Frame, Session
 from wrapper_ir_runtime.interp.handlers import check_layout, run_op
 from wrapper_ir_runtime.interp.places import add_context
 
-__all__ = ["Step", "activate", "execute"]
-
 T = TypeVar("T")
 MAX_DEPTH = 100
 

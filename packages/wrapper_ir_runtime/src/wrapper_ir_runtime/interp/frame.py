@@ -23,8 +23,6 @@ from wrapper_ir.plugins.protocols import LoadedKernel, Machine
 from wrapper_ir_runtime.interp.memory import MemoryMeter
 from wrapper_ir_runtime.interp.options import InterpOptions
 
-__all__ = ["Frame", "FunctionInfo", "Session"]
-
 T = TypeVar("T")
 
 

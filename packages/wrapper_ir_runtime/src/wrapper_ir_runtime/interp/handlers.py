@@ -17,8 +17,6 @@ from wrapper_ir_runtime.failures import fail_finite
 from wrapper_ir_runtime.interp.debug import show_values
 from wrapper_ir_runtime.interp.frame import Frame
 
-__all__ = ["PlainOp", "check_layout", "run_op"]
-
 PlainOp: TypeAlias = (
     ops.AllocStorage
     | ops.Slot

@@ -13,8 +13,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir.ir.types import ScalarType, TensorType, Type
 from wrapper_ir.plugins.protocols import Machine
 
-__all__ = ["example_inputs", "symbol_values"]
-
 
 def symbol_values(program: Program, given: Mapping[str, Number]) -> dict[str, Number]:
     """A value for every symbol: the given one, its hint, its lower bound, or 2; raises ExecutionError WIR925 for a

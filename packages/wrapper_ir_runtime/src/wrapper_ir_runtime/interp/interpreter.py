@@ -37,8 +37,6 @@ from wrapper_ir_runtime.interp.options import InterpOptions, MemoryReport
 from wrapper_ir_runtime.interp.states import KeptState, restore_frame
 from wrapper_ir_runtime.kernels import load_kernels
 
-__all__ = ["Interpreter", "call", "run", "steps"]
-
 T = TypeVar("T")
 Results = tuple[Any, ...]  # Any: the machine's tensors, numbers, handles
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from wrapper_ir_runtime.interp.options import MemoryReport
 
-__all__ = ["MemoryMeter"]
-
 
 class MemoryMeter:
     """Live bytes by storage key. A key may come again once its storage has ended."""

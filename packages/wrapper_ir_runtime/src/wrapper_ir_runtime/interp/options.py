@@ -13,8 +13,6 @@ from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime.kernels import FindRuntime
 
-__all__ = ["CallHook", "DebugHook", "Handler", "InterpOptions", "LaunchHook", "MemoryReport", "ProfileHook"]
-
 # Any: the machine's tensors and numbers, by value name
 DebugHook = Callable[[DebugValue, dict[str, Any]], None]
 ProfileHook = Callable[[EnterProfile, bool], None]

@@ -7,8 +7,6 @@ from wrapper_ir.ir.program import Function
 from wrapper_ir.text.op_place import op_place
 from wrapper_ir_runtime.failures import add_place
 
-__all__ = ["add_context"]
-
 
 def add_context(error: Exception, function: Function, position: int) -> None:
     """Adds the op to an error that does not name one yet: to the message of ours, as a note to others, whose class callers

@@ -14,8 +14,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir_runtime.interp.frame import Frame, Session
 
-__all__ = ["KeptState", "StorageCopies", "keep_state", "restore_frame"]
-
 T = TypeVar("T")
 
 

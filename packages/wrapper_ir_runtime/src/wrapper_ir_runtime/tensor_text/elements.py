@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from wrapper_ir.ir.types import DType
 
-__all__ = ["BLOCK", "Number", "blocks", "decode"]
-
 Number = bool | int | float | complex
 
 BLOCK = 4096

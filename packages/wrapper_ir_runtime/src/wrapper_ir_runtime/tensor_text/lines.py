@@ -11,8 +11,6 @@ from wrapper_ir_runtime.tensor_text.elements import Number, decode
 from wrapper_ir_runtime.tensor_text.numbers import number_text, statistic_text
 from wrapper_ir_runtime.tensor_text.summary import TensorSummary, summarize
 
-__all__ = ["WHOLE", "TensorView", "layout_text", "scalar_text", "summary_text", "tensor_lines"]
-
 WHOLE = 64
 """Tensors of up to this many elements are shown whole, larger ones as statistics."""
 

@@ -7,8 +7,6 @@ import math
 
 from wrapper_ir_runtime.tensor_text.elements import Number
 
-__all__ = ["number_text", "statistic_text"]
-
 _SINGLE = (6, 7, 8, 9)
 _DOUBLE = (15, 16, 17)
 

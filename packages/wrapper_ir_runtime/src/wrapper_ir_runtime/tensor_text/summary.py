@@ -15,8 +15,6 @@ from operator import add, mul
 from wrapper_ir.ir.types import DType
 from wrapper_ir_runtime.tensor_text.elements import BLOCK, Number, blocks
 
-__all__ = ["TensorSummary", "summarize"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorSummary:

@@ -13,8 +13,6 @@ from wrapper_ir.plugins.registry import machine as find_machine
 from wrapper_ir_runtime.ahead import compile_ahead
 from wrapper_ir_runtime.kernels import kernels_by_runtime
 
-__all__ = ["compiled_artifact", "tuned_artifact"]
-
 
 def compiled_artifact(artifact: Artifact, candidates: bool, archs: Sequence[str]) -> Artifact:
     """The artifact with its kernels, compiled for each of `archs` (see `compile_ahead`); what a kernel runtime raises becomes PluginError WIR905."""

@@ -14,8 +14,6 @@ from wrapper_ir_runtime.cache import Cache, StoreStatistics, Trimmed, open_cache
 from wrapper_ir_tools.cli.options import as_json
 from wrapper_ir_tools.cli.output import echo
 
-__all__ = ["COMMANDS"]
-
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
 
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-__all__ = ["call_factory"]
-
 
 # Any: models and their arguments are the frontend's own world.
 def call_factory(spec: str) -> tuple[Any, tuple[Any, ...], Mapping[str, Any], Mapping[str, Any]]:

@@ -25,8 +25,6 @@ from wrapper_ir_tools.debugger.streams import StreamOrder, other_stream_order
 from wrapper_ir_tools.debugger.subject import InputChoice, Subject
 from wrapper_ir_tools.debugger.tolerances import Tolerance, compare_contents
 
-__all__ = ["CompareChoices", "compared", "eager_subject", "with_model_inputs"]
-
 _INPUTS, _OF_MODEL = "inputs", "model"
 """An entry of an artifact's metadata."""
 

@@ -15,8 +15,6 @@ from wrapper_ir_tools.cli.files import read_artifact
 from wrapper_ir_tools.cli.output import echo
 from wrapper_ir_tools.cli.subjects import SubjectChoices, make_subject, subject_options
 
-__all__ = ["COMMANDS"]
-
 
 @click.command()
 @click.argument("file")

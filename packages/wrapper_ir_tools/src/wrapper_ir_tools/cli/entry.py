@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["run"]
-
 
 def run() -> None:
     """Runs the command line of the process."""

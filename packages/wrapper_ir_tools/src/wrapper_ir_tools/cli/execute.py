@@ -16,8 +16,6 @@ from wrapper_ir_tools.cli.output import echo
 if TYPE_CHECKING:
     from wrapper_ir_tools.cli.run import RunChoices
 
-__all__ = ["COMMANDS"]
-
 
 @click.command()
 @click.argument("model", metavar="MODULE:FUNCTION")

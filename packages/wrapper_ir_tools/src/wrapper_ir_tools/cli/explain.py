@@ -11,8 +11,6 @@ from wrapper_ir_tools.cli.files import read_any
 from wrapper_ir_tools.cli.options import as_json, public_key
 from wrapper_ir_tools.cli.output import echo
 
-__all__ = ["COMMANDS"]
-
 
 @click.command()
 @click.argument("file")

@@ -10,8 +10,6 @@ from wrapper_ir.errors import ArtifactError
 from wrapper_ir.ir.program import Program
 from wrapper_ir.support.files import opened
 
-__all__ = ["read_any", "read_artifact", "read_program"]
-
 _ZIP = b"PK"
 
 

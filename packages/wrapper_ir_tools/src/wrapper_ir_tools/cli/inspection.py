@@ -15,8 +15,6 @@ from wrapper_ir_tools.cli.files import read_any, read_program
 from wrapper_ir_tools.cli.options import as_json, hint, hints_of, public_key
 from wrapper_ir_tools.cli.output import echo
 
-__all__ = ["COMMANDS"]
-
 
 @click.command("print")
 @click.argument("file")

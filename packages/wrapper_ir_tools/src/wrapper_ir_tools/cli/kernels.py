@@ -8,8 +8,6 @@ from wrapper_ir_tools.cli.files import read_artifact
 from wrapper_ir_tools.cli.options import hint, hints_of, public_key
 from wrapper_ir_tools.cli.output import echo
 
-__all__ = ["COMMANDS"]
-
 
 @click.command("compile")
 @click.argument("file")

@@ -29,8 +29,6 @@ from wrapper_ir_tools.cli import (
 )
 from wrapper_ir_tools.cli.output import echo
 
-__all__ = ["main"]
-
 _SHELLS = ("bash", "zsh", "fish")
 
 

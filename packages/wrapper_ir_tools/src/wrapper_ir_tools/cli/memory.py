@@ -12,8 +12,6 @@ from wrapper_ir_tools.cli.files import read_program
 from wrapper_ir_tools.cli.options import as_json, hint, hints_of, public_key
 from wrapper_ir_tools.cli.output import echo
 
-__all__ = ["COMMANDS"]
-
 
 @click.command()
 @click.argument("file")

@@ -27,8 +27,6 @@ from wrapper_ir_tools.debugger.minify import (
 )
 from wrapper_ir_tools.debugger.subject import Subject
 
-__all__ = ["MinifyChoices", "minified"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinifyChoices:

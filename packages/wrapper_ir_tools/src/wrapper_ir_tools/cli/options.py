@@ -10,8 +10,6 @@ import click
 
 from wrapper_ir.ir.program import Program
 
-__all__ = ["allow_operator", "as_json", "hint", "hints_of", "public_key"]
-
 allow_operator = click.option(
     "--allow-operator",
     "operators",

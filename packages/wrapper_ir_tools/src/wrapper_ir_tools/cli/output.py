@@ -6,8 +6,6 @@ import click
 
 from wrapper_ir.support.quoting import terminal_text
 
-__all__ = ["echo"]
-
 
 def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
     """Prints text in which only line breaks and tabs move the cursor."""

@@ -11,8 +11,6 @@ from wrapper_ir_tools.cli.files import read_artifact
 from wrapper_ir_tools.cli.options import allow_operator, as_json, hint, hints_of, public_key
 from wrapper_ir_tools.cli.output import echo
 
-__all__ = ["COMMANDS"]
-
 
 class _Choices(TypedDict):
     machine: str

@@ -16,8 +16,6 @@ from wrapper_ir.plugins.registry import machine as find_machine
 from wrapper_ir.verifier.allowed_operators import check_operators
 from wrapper_ir_runtime.interp import example_inputs
 
-__all__ = ["RunChoices", "RunReport", "checked_emitter", "run_artifact"]
-
 
 class RunChoices(TypedDict):
     """The options of `wir run`: an engine, a machine, how many calls, the seed of the inputs, and operators with reach

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from wrapper_ir_tools.debugger.console import Console
 
-__all__ = ["run_console"]
-
 _HISTORY = Path("~/.wir_history")
 _LENGTH = 1000
 

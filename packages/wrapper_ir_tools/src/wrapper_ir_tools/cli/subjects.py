@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from wrapper_ir_tools.debugger.random_calls import Draw
     from wrapper_ir_tools.debugger.subject import InputChoice, Subject
 
-__all__ = ["SubjectChoices", "input_choice", "make_subject", "subject_options"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -10,8 +10,6 @@ from wrapper_ir_tools.cli.files import read_artifact, read_program
 from wrapper_ir_tools.cli.options import allow_operator, public_key
 from wrapper_ir_tools.cli.output import echo
 
-__all__ = ["COMMANDS"]
-
 
 def _list_passes(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:

@@ -19,8 +19,6 @@ from wrapper_ir_tools.cli.output import echo
 if TYPE_CHECKING:
     from wrapper_ir_tools.view import ViewOptions
 
-__all__ = ["COMMANDS"]
-
 
 class ViewChoices(TypedDict):
     """Options of `wir view` that say what the page shows, as the command line has them."""

@@ -17,8 +17,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.debugger.conditions import Condition, parse_condition
 from wrapper_ir_tools.debugger.products import products
 
-__all__ = ["FORMS", "Breakpoint", "condition_of", "parse_breakpoint"]
-
 FORMS = "`12`, `@function:12`, `@kernel`, `%value`, `file.py:30`, the name of an operator, node or module, or `if CONDITION`"
 
 _NUMBER = re.compile(r"(?:@(?P<function>.+):)?(?P<position>\d+)")

@@ -14,8 +14,6 @@ from wrapper_ir_runtime.interp import Step
 from wrapper_ir_tools.debugger.controller import Change
 from wrapper_ir_tools.debugger.elements import element, write
 
-__all__ = ["make_change"]
-
 
 def make_change(value: Value, index: Sequence[int] | None, number: Number, machine: Machine[Any]) -> Change:
     """Sets a scalar value, all elements of a tensor, or those at an index. Raises DebugError WIR959 for another kind of value."""

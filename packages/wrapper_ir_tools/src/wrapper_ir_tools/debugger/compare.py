@@ -9,8 +9,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir_tools.debugger.samples import Key, Sample
 from wrapper_ir_tools.debugger.tolerances import Difference, Tolerance, compare_contents
 
-__all__ = ["Comparison", "Mismatch", "compare_constants", "compare_runs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:

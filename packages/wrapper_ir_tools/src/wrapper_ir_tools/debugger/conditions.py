@@ -22,8 +22,6 @@ from wrapper_ir_runtime.tensor_text import TensorSummary, TensorView, summarize
 from wrapper_ir_tools.debugger.contents import content_of
 from wrapper_ir_tools.debugger.elements import element
 
-__all__ = ["STATISTICS", "Condition", "evaluate_condition", "parse_condition"]
-
 STATISTICS: Mapping[str, Callable[[TensorSummary], float | None]] = {
     "mean": lambda s: None if isinstance(s.mean, complex) else s.mean,
     "min": lambda s: s.minimum,

@@ -23,8 +23,6 @@ from wrapper_ir_tools.debugger.controller import Controller, Watch
 from wrapper_ir_tools.debugger.elements import element
 from wrapper_ir_tools.debugger.places import source_line
 
-__all__ = ["Console"]
-
 _VALUE = re.compile(r"%(?P<name>[^\[\]\s]+)\s*(?:\[(?P<index>[-\d,\s]*)\])?")
 
 

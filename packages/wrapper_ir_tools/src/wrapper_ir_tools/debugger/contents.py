@@ -10,8 +10,6 @@ from wrapper_ir.ir.values import Value, device_of
 from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir_runtime.tensor_text import TensorView, scalar_text, summarize, summary_text, tensor_lines
 
-__all__ = ["Content", "content_of", "is_bad"]
-
 T = TypeVar("T")
 Number = bool | int | float
 

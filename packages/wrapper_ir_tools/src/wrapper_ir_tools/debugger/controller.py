@@ -15,8 +15,6 @@ from wrapper_ir_tools.debugger.contents import Content, content_of
 from wrapper_ir_tools.debugger.kept_states import KeptStates, StateLimits
 from wrapper_ir_tools.debugger.subject import Run, Subject
 
-__all__ = ["Controller", "Watch"]
-
 # Any in this file: the machine's tensors and numbers
 Change = Callable[[Step[Any]], None]
 Until = Callable[[Step[Any]], bool]

@@ -22,8 +22,6 @@ from wrapper_ir_tools.debugger.subject import Subject
 from wrapper_ir_tools.debugger.suspects import AGREES, Suspects, Verdict
 from wrapper_ir_tools.debugger.tolerances import Tolerance, compare_contents
 
-__all__ = ["compare_with_eager", "constants_against_eager", "flat_arguments"]
-
 # Any in this file: the machine's tensors, and the model's arguments
 
 

@@ -12,8 +12,6 @@ from wrapper_ir.ir.types import DType, TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.protocols import Machine
 
-__all__ = ["element", "write"]
-
 # Any in this file: the machine's tensors
 
 

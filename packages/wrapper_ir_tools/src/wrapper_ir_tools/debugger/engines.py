@@ -13,8 +13,6 @@ from wrapper_ir_tools.debugger.samples import Sample
 from wrapper_ir_tools.debugger.subject import InputChoice, chosen_inputs
 from wrapper_ir_tools.debugger.taps import tap_windows, tapped
 
-__all__ = ["engine_samples"]
-
 TAP_BYTES = 2**30
 
 

@@ -13,8 +13,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir_runtime.interp import Step
 from wrapper_ir_tools.debugger.products import products
 
-__all__ = ["Event", "events"]
-
 T = TypeVar("T")
 
 

@@ -22,8 +22,6 @@ from wrapper_ir_tools.debugger.kept_states import KeptStates, StateLimits, can_k
 from wrapper_ir_tools.debugger.products import computed_at, computing_position
 from wrapper_ir_tools.debugger.subject import Kept, Subject
 
-__all__ = ["Bad", "HuntOptions", "hunt"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HuntOptions:

@@ -17,8 +17,6 @@ from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir.support.files import opened
 from wrapper_ir_runtime.interp import example_inputs
 
-__all__ = ["read_inputs"]
-
 Shapes = Mapping[str, tuple[int, ...]]
 
 

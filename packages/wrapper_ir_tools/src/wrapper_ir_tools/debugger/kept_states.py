@@ -9,8 +9,6 @@ from wrapper_ir.ir.types import TupleType
 from wrapper_ir_runtime.interp import Step
 from wrapper_ir_tools.debugger.subject import Kept, Subject
 
-__all__ = ["KeptStates", "StateLimits", "can_keep"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateLimits:

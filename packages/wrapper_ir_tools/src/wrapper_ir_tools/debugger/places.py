@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from wrapper_ir.ir.program import Function
 from wrapper_ir.text import print_excerpt
 
-__all__ = ["place_lines", "source_line"]
-
 _SHOWN = 3
 
 

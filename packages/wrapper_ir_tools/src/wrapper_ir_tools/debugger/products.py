@@ -12,8 +12,6 @@ from wrapper_ir.ir.structure import results
 from wrapper_ir.ir.types import ScalarType, TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 
-__all__ = ["computed_at", "computing_position", "products"]
-
 _NO_CONTENT = (ops.AllocStorage, ops.Slot, ops.View, ops.RecordEvent, ops.Free, ops.Drop, ops.Return)
 """Ops that compute nothing: memory without content, other names for content, ends."""
 

@@ -9,8 +9,6 @@ from typing import Any
 from wrapper_ir.ir.schemas import ExternDef, ExternInfo, ExternTag
 from wrapper_ir.plugins.protocols import Machine
 
-__all__ = ["Draw", "RandomCalls"]
-
 # Any in this file: the machine's tensors, and nested results of operators
 
 

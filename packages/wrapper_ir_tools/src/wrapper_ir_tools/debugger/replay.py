@@ -30,8 +30,6 @@ from wrapper_ir_tools.debugger.snapshot import Snapshot
 from wrapper_ir_tools.debugger.subject import Subject
 from wrapper_ir_tools.debugger.taps import dense_copy
 
-__all__ = ["OpRange", "parse_range", "replay_piece"]
-
 _RANGE = re.compile(r"(?:@(?P<function>.+):)?(?P<first>\d+)(?:\.\.(?P<last>\d+))?(?:#(?P<call>\d+))?")
 
 

@@ -8,8 +8,6 @@ from wrapper_ir_tools.debugger.compare import Comparison
 from wrapper_ir_tools.debugger.hunt import Bad
 from wrapper_ir_tools.debugger.places import place_lines
 
-__all__ = ["bad_lines", "comparison_lines"]
-
 
 def bad_lines(bad: Bad) -> Iterator[str]:
     """The first bad values, the op, and what it was given."""

@@ -17,8 +17,6 @@ from wrapper_ir_tools.debugger.events import Event, events
 from wrapper_ir_tools.debugger.products import computing_position
 from wrapper_ir_tools.debugger.subject import Subject
 
-__all__ = ["Sample", "samples"]
-
 Key = tuple[str, str, int]
 """A function, the name of a value or symbol, and how often it was computed before in this run."""
 

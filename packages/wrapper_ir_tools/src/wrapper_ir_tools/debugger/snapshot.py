@@ -17,8 +17,6 @@ from wrapper_ir.ir.values import Value, as_tensor, device_of, is_storage
 from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir_runtime.interp import Step
 
-__all__ = ["Snapshot"]
-
 # Any in this file: the machine's tensors
 
 

@@ -18,8 +18,6 @@ from wrapper_ir.ir.structure import operands, results
 from wrapper_ir.ir.types import CPU, Device
 from wrapper_ir.ir.values import Value, device_of
 
-__all__ = ["StreamOrder", "other_stream_order"]
-
 _Timeline = tuple[Device, int]
 _Queued = (ops.Launch, ops.CallExtern, ops.Copy, ops.CollectiveStart)
 

@@ -21,8 +21,6 @@ from wrapper_ir_runtime.interp import InterpOptions, Interpreter, KeptState, Ste
 from wrapper_ir_tools.debugger.input_files import read_inputs
 from wrapper_ir_tools.debugger.random_calls import Draw, RandomCalls
 
-__all__ = ["InputChoice", "Kept", "Run", "Subject", "chosen_inputs"]
-
 # Any in this file: the machine's tensors, numbers and handles
 Run = Generator[Step[Any], None, tuple[Any, ...]]
 

@@ -15,8 +15,6 @@ from wrapper_ir_tools.debugger.products import products
 from wrapper_ir_tools.debugger.samples import Sample
 from wrapper_ir_tools.debugger.subject import Subject
 
-__all__ = ["AGREES", "Suspects", "Verdict"]
-
 
 class _Agreement(enum.Enum):
     """A value that agrees."""

@@ -18,8 +18,6 @@ from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir_runtime.interp.inputs import symbol_values
 from wrapper_ir_tools.debugger.products import products
 
-__all__ = ["Tap", "dense_copy", "tap_windows", "tapped"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tap:

@@ -9,8 +9,6 @@ from wrapper_ir.ir.types import DType
 from wrapper_ir_runtime.tensor_text import TensorView, decode
 from wrapper_ir_tools.debugger.contents import Content
 
-__all__ = ["TOLERANCES", "Difference", "Tolerance", "compare_contents"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:

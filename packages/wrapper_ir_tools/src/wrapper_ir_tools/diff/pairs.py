@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 
 from wrapper_ir_tools.diff.parts import NAME, VALUE, ProgramPart
 
-__all__ = ["LinePair", "pair_lines"]
-
 _PARAM = re.compile(rf"({NAME}): ")
 _RESULTS = re.compile(rf"(?:^  |; )({NAME}(?:, {NAME})*) = ")
 """The results of each op in a line."""

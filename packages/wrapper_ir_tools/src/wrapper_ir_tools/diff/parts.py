@@ -20,8 +20,6 @@ from wrapper_ir.text import print_lines, print_program
 from wrapper_ir.text.ops import op_text
 from wrapper_ir.text.printer import type_printer
 
-__all__ = ["NAME", "VALUE", "ProgramPart", "program_parts"]
-
 NAME = r'%(?:"(?:[^"\\]|\\.)*"|[\w.]+)'
 VALUE = re.compile(NAME)
 """A value in the text form."""

@@ -11,8 +11,6 @@ from wrapper_ir.text import print_lines
 from wrapper_ir_tools.diff.pairs import LinePair, pair_lines
 from wrapper_ir_tools.diff.parts import ProgramPart, program_parts
 
-__all__ = ["diff_programs"]
-
 
 def diff_programs(old: Program, new: Program, *, context: int = 3, names: bool = False) -> str:
     """A unified diff, empty where the programs are alike; provenance is left out. Values have the names of their own program,

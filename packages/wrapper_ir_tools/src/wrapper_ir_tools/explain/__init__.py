@@ -10,14 +10,56 @@ from typing import TYPE_CHECKING
 from wrapper_ir.support.lazy import loaded_on_use
 
 if TYPE_CHECKING:
-    from wrapper_ir_tools.explain.choices import *
-    from wrapper_ir_tools.explain.emitters import *
-    from wrapper_ir_tools.explain.forms import *
-    from wrapper_ir_tools.explain.lookup import *
-    from wrapper_ir_tools.explain.model import *
-    from wrapper_ir_tools.explain.program import *
-    from wrapper_ir_tools.explain.share import *
-    from wrapper_ir_tools.explain.text import *
+    from wrapper_ir_tools.explain.choices import choices_of
+    from wrapper_ir_tools.explain.emitters import emitted_texts, explain_artifact
+    from wrapper_ir_tools.explain.forms import explanation_data, explanation_json
+    from wrapper_ir_tools.explain.lookup import QUERY_FORMS, find_ops, ops_by_source
+    from wrapper_ir_tools.explain.model import (
+        ExplainedFile,
+        ExplainedKernel,
+        ExplainedLine,
+        ExplainedOp,
+        Explanation,
+        InPlace,
+        Lead,
+        Split,
+    )
+    from wrapper_ir_tools.explain.program import (
+        ExplainOptions,
+        explain_program,
+        explained_file,
+        program_sources,
+    )
+    from wrapper_ir_tools.explain.share import LineShare, line_share, share_text
+    from wrapper_ir_tools.explain.text import explanation_text
+
+__all__ = [
+    "QUERY_FORMS",
+    "ExplainOptions",
+    "ExplainedFile",
+    "ExplainedKernel",
+    "ExplainedLine",
+    "ExplainedOp",
+    "Explanation",
+    "InPlace",
+    "Lead",
+    "LineShare",
+    "Split",
+    "choices_of",
+    "emitted_texts",
+    "explain_artifact",
+    "explain_program",
+    "explained_file",
+    "explanation_data",
+    "explanation_json",
+    "explanation_text",
+    "find_ops",
+    "line_share",
+    "ops_by_source",
+    "program_sources",
+    "share_text",
+]
+
 
 _HOME = {
     "ExplainOptions": "program",

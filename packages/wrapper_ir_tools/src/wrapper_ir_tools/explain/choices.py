@@ -9,8 +9,6 @@ from wrapper_ir.artifact.choices import CHOICES, Candidate, Choice, read_choices
 from wrapper_ir.ir.kernels import KernelDef, MultiKernel, OperatorKernel, TritonConfig, TritonKernel
 from wrapper_ir_tools.explain.model import ExplainedKernel, ExplainedOp
 
-__all__ = ["choices_of"]
-
 
 def choices_of(
     artifact: Artifact, explained: Sequence[ExplainedOp], kernels: Sequence[ExplainedKernel]

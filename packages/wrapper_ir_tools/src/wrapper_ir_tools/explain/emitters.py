@@ -14,8 +14,6 @@ from wrapper_ir.plugins.registry import emitter
 from wrapper_ir_tools.explain.model import Explanation
 from wrapper_ir_tools.explain.program import ExplainOptions, explain_program
 
-__all__ = ["emitted_texts", "explain_artifact"]
-
 
 def emitted_texts(
     artifact: Artifact, emitters: Iterable[str | Emitter[object]], guarded: Guarded = NOT_GUARDED

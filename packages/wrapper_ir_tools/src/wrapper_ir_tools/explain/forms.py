@@ -8,8 +8,6 @@ import json
 
 from wrapper_ir_tools.explain.model import Explanation
 
-__all__ = ["explanation_data", "explanation_json"]
-
 
 def explanation_json(explanation: Explanation) -> str:
     """The explanation as JSON; its schema is `schema/explain.schema.json`."""

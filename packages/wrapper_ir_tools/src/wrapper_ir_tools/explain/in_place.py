@@ -16,8 +16,6 @@ from wrapper_ir.ir.types import StorageType
 from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir_tools.explain.model import InPlace
 
-__all__ = ["in_place_of_function"]
-
 _NAMING = (ops.AllocStorage, ops.Slot, ops.View, ops.Free, ops.Drop)
 """Ops that do no more with a tensor than name or end it."""
 _SHOWN = 3

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from wrapper_ir.errors import ReportError
 from wrapper_ir_tools.explain.model import ExplainedOp, Explanation
 
-__all__ = ["QUERY_FORMS", "find_ops", "ops_by_source"]
-
 QUERY_FORMS = "`linear.py:134` (a source line or an emitted one), `op:12`, `@kernel`, `%value`, or the name of an FX node, operator or module"
 
 _PLACE = re.compile(r"(?P<file>.+):(?P<first>\d+)(?:-(?P<last>\d+))?")

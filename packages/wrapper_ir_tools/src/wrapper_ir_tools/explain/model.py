@@ -8,17 +8,6 @@ from dataclasses import dataclass, field
 
 from wrapper_ir.artifact.choices import Choice
 
-__all__ = [
-    "ExplainedFile",
-    "ExplainedKernel",
-    "ExplainedLine",
-    "ExplainedOp",
-    "Explanation",
-    "InPlace",
-    "Lead",
-    "Split",
-]
-
 
 class Lead(enum.Enum):
     """How an op leads to source lines."""

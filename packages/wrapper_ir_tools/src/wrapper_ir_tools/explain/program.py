@@ -30,13 +30,6 @@ from wrapper_ir_tools.explain.model import (
 from wrapper_ir_tools.explain.sources import SourceOf, sources_of_function
 from wrapper_ir_tools.explain.splits import graph_splits
 
-__all__ = [
-    "ExplainOptions",
-    "explain_program",
-    "explained_file",
-    "program_sources",
-]
-
 _NOTHING: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 

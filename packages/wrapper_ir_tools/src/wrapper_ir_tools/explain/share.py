@@ -15,8 +15,6 @@ _LEADS: Mapping[Lead, str] = {
     Lead.NONE: "not at all",
 }
 
-__all__ = ["LineShare", "line_share", "share_text"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineShare:

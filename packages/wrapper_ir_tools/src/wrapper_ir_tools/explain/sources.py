@@ -18,8 +18,6 @@ from wrapper_ir.ir.structure import callees, exprs, operands, results
 from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.explain.model import Lead
 
-__all__ = ["SourceOf", "sources_of_function"]
-
 _Name = str | Value
 """A symbol's name, or a value."""
 

@@ -13,8 +13,6 @@ from wrapper_ir.ir.types import CPU
 from wrapper_ir_passes.cleanup.derive_frees import strip_frees
 from wrapper_ir_tools.explain.model import ExplainedOp, Split
 
-__all__ = ["graph_splits"]
-
 _NAME = re.compile(r"[%@][^\s:]+")
 
 

@@ -9,8 +9,6 @@ from wrapper_ir.support.quoting import printable
 from wrapper_ir_tools.explain.lookup import ops_by_source
 from wrapper_ir_tools.explain.model import ExplainedFile, ExplainedOp, Explanation, Lead
 
-__all__ = ["explanation_text"]
-
 _WIDTH = 100
 """How much of an op or a line is shown."""
 

@@ -1,9 +1,22 @@
 """Where the time of a program goes: measured op by op, as data, a table, a flame chart and tables of metrics."""
 
-# Every module's own `__all__` says what is public; naming it here again would be a second list.
-from wrapper_ir_tools.profile.files import *
-from wrapper_ir_tools.profile.measure import *
-from wrapper_ir_tools.profile.metrics import *
-from wrapper_ir_tools.profile.result import *
-from wrapper_ir_tools.profile.text import *
-from wrapper_ir_tools.profile.timing import *
+from wrapper_ir_tools.profile.files import profile_json, profile_trace
+from wrapper_ir_tools.profile.measure import ProfileOptions, bandwidth, profile_artifact
+from wrapper_ir_tools.profile.metrics import write_metric_tables
+from wrapper_ir_tools.profile.result import OpTime, Profile, Span
+from wrapper_ir_tools.profile.text import profile_text
+from wrapper_ir_tools.profile.timing import TimingMachine
+
+__all__ = [
+    "OpTime",
+    "Profile",
+    "ProfileOptions",
+    "Span",
+    "TimingMachine",
+    "bandwidth",
+    "profile_artifact",
+    "profile_json",
+    "profile_text",
+    "profile_trace",
+    "write_metric_tables",
+]

@@ -8,8 +8,6 @@ from itertools import groupby
 
 from wrapper_ir_tools.profile.result import OpTime, Profile, Span
 
-__all__ = ["profile_json", "profile_trace"]
-
 _MICRO = 1e6
 
 

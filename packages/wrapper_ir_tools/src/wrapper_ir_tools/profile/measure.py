@@ -21,8 +21,6 @@ from wrapper_ir_runtime.interp import InterpOptions, Interpreter, Step, example_
 from wrapper_ir_tools.profile.result import OpTime, Profile, Span
 from wrapper_ir_tools.profile.timing import TimingMachine
 
-__all__ = ["ProfileOptions", "bandwidth", "profile_artifact"]
-
 _TIMED = Launch | CallExtern | CollectiveStart | Copy
 _COPIED = 128 << 20
 """Bytes of the copy that a device's limit is measured by: more than caches hold."""

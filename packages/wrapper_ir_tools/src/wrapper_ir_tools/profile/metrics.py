@@ -17,8 +17,6 @@ from wrapper_ir.ir.ops import CallExtern, Launch
 from wrapper_ir.ir.program import Program
 from wrapper_ir_tools.profile.result import Profile
 
-__all__ = ["write_metric_tables"]
-
 _METADATA = (
     "kernel_name", "kernel_path", "kernel_category", "size_hints", "reduction_hint", "line_of_code", "num_load", "num_store",
     "num_for_loop", "num_atomic_add", "num_args", "xnumel", "ynumel", "rnumel", "kernel_args_num_gb",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["OpTime", "Profile", "Span"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTime:

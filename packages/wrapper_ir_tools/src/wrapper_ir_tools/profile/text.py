@@ -5,8 +5,6 @@ from __future__ import annotations
 from wrapper_ir.support.quoting import printable
 from wrapper_ir_tools.profile.result import OpTime, Profile
 
-__all__ = ["profile_text"]
-
 
 def profile_text(profile: Profile, head: int | None = None) -> str:
     """The ops, longest first, `head` of them; then the sum, a call, and the limits that were measured."""

@@ -6,8 +6,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from wrapper_ir.ir.types import Device
 
-__all__ = ["TimingMachine"]
-
 
 @runtime_checkable
 class TimingMachine(Protocol):

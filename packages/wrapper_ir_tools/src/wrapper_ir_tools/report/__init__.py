@@ -1,7 +1,22 @@
 """What a program holds, and when: as data, text, a page, a picture and a table."""
 
-# Every module's own `__all__` says what is public; naming it here again would be a second list.
-from wrapper_ir_tools.report.files import *
-from wrapper_ir_tools.report.memory import *
-from wrapper_ir_tools.report.savings import *
-from wrapper_ir_tools.report.text import *
+from wrapper_ir_tools.report.files import REPORT_FORMS, report_csv, report_html, report_json, write_report
+from wrapper_ir_tools.report.memory import FunctionMemory, HeldStorage, MemoryReport, Moment, memory_report
+from wrapper_ir_tools.report.savings import Saving, savings_of
+from wrapper_ir_tools.report.text import report_text
+
+__all__ = [
+    "REPORT_FORMS",
+    "FunctionMemory",
+    "HeldStorage",
+    "MemoryReport",
+    "Moment",
+    "Saving",
+    "memory_report",
+    "report_csv",
+    "report_html",
+    "report_json",
+    "report_text",
+    "savings_of",
+    "write_report",
+]

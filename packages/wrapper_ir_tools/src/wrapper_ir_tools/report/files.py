@@ -13,8 +13,6 @@ from wrapper_ir.errors import ReportError
 from wrapper_ir_passes.planner import Buffer, write_csv
 from wrapper_ir_tools.report.memory import MemoryReport
 
-__all__ = ["REPORT_FORMS", "report_csv", "report_html", "report_json", "write_report"]
-
 _UNPLANNED = ("call", "trip", "temporary")
 
 

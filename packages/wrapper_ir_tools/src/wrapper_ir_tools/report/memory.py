@@ -20,9 +20,6 @@ from wrapper_ir.text import print_op
 from wrapper_ir_passes.planner import Buffer, pack
 from wrapper_ir_tools.report.savings import Saving, savings_of
 
-__all__ = ["FunctionMemory", "HeldStorage", "MemoryReport", "Moment", "memory_report"]
-
-
 _INSIDE = ("call", "slot")
 """Kinds whose bytes are told by what is inside them, or what they are inside of."""
 _Call = CallSubgraph | Switch | WhileLoop

@@ -18,8 +18,6 @@ except ImportError as error:
         "WIR271", "a picture needs the package Pillow", hint="pip install 'wrapper-ir-tools[report]'"
     ) from error
 
-__all__ = ["report_png"]
-
 _WIDTH, _HEIGHT = 1400, 900
 _LEFT, _RIGHT = 110, 1380
 _CURVE = (90, 290)

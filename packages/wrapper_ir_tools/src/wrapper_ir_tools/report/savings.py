@@ -18,8 +18,6 @@ from wrapper_ir.ir.structure import callees
 from wrapper_ir.ir.values import Value
 from wrapper_ir.text import print_op
 
-__all__ = ["Saving", "savings_of"]
-
 _Call = CallSubgraph | Switch | WhileLoop
 _PLAIN = frozenset({EffectClass.CHECK})
 

@@ -8,8 +8,6 @@ from wrapper_ir.analysis.stats import shown_bytes
 from wrapper_ir.support.quoting import printable
 from wrapper_ir_tools.report.memory import MemoryReport
 
-__all__ = ["report_text"]
-
 _MOST = 20
 """How many rows of a table the text shows."""
 _WIDTH = 90

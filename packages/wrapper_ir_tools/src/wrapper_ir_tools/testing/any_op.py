@@ -12,8 +12,6 @@ from wrapper_ir.ir.values import as_tensor
 from wrapper_ir_tools.testing.numbers import random_int
 from wrapper_ir_tools.testing.world import World
 
-__all__ = ["any_op"]
-
 
 def any_op(spec: OpSpec) -> Callable[[World], None]:
     """A step that appends an op of this class. Its operands are tensors that hold data, and its results have the type of

@@ -16,8 +16,6 @@ from wrapper_ir_tools.testing.numbers import random_bool, random_int
 from wrapper_ir_tools.testing.steps import CALLED_STEPS
 from wrapper_ir_tools.testing.world import Held, World, on_dense
 
-__all__ = ["CALL_STEPS"]
-
 _INT = ScalarType(SymKind.INT)
 _MAX_DEPTH = 2
 _TRIPS = 3

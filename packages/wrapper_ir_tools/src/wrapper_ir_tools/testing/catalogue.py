@@ -19,8 +19,6 @@ from wrapper_ir.ir.kernels import (
 from wrapper_ir.ir.schemas import ExternDef, ExternTag
 from wrapper_ir.ir.types import DType
 
-__all__ = ["ADD", "EXTERNS", "FILL", "FOREIGN", "PROBE", "RELU", "SCALE", "TRITON"]
-
 
 def _pointer(name: str, access: Access, *may_alias: str) -> KernelParam:
     return KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access, may_alias=may_alias)

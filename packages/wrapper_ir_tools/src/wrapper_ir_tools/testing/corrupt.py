@@ -16,8 +16,6 @@ from wrapper_ir.ir.structure import definitions, map_function, map_values, opera
 from wrapper_ir.ir.types import StorageType, TensorType
 from wrapper_ir.ir.values import Value, is_storage, is_tensor
 
-__all__ = ["CORRUPTIONS", "corrupt"]
-
 _TRIES = 200
 
 

@@ -21,11 +21,10 @@ from wrapper_ir_tools.testing.any_op import any_op
 from wrapper_ir_tools.testing.calls import CALL_STEPS
 from wrapper_ir_tools.testing.hostile import hostile_source
 from wrapper_ir_tools.testing.numbers import random_float, random_int
-from wrapper_ir_tools.testing.steps import ACCELERATOR_STEPS, STEPS
+from wrapper_ir_tools.testing.steps import STEPS
+from wrapper_ir_tools.testing.steps_devices import ACCELERATOR_STEPS
 from wrapper_ir_tools.testing.steps_memory import fill
 from wrapper_ir_tools.testing.world import RandomOptions, World
-
-__all__ = ["RandomOptions", "random_artifact", "random_program"]
 
 _WEIGHT = struct.pack("<16f", *(0.25 * k - 2 for k in range(16)))
 _STATE = bytes(64)

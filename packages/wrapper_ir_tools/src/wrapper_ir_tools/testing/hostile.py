@@ -8,8 +8,6 @@ import random
 from wrapper_ir.ir.kernels import CppKernel
 from wrapper_ir.ir.ops import UNKNOWN, Provenance
 
-__all__ = ["hostile_name", "hostile_source", "hostile_string", "random_provenance"]
-
 _CHARACTERS = "ab_.0 \"'\\\n\r\t{}[]()#%@,:=-é漢\u2028\x00\U0001f600\u0301"
 _LINES = (
     "// }}}",

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from wrapper_ir.expr import Bool, Expr, Float, Int
 from wrapper_ir.expr import operators as ops
 
-__all__ = ["random_bool", "random_float", "random_int"]
-
 _DEPTH = 3
 _SAFE_MATH = tuple(ops.OPERATORS.by_name[name] for name in ("sin", "cos", "tanh", "atan", "asinh", "abs"))
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from wrapper_ir_tools.testing.steps_checks import CHECK_STEPS, ONCE_STEPS
-from wrapper_ir_tools.testing.steps_devices import ACCELERATOR_STEPS
 from wrapper_ir_tools.testing.steps_kernels import KERNEL_STEPS
 from wrapper_ir_tools.testing.steps_memory import MEMORY_STEPS
 from wrapper_ir_tools.testing.world import Step
-
-__all__ = ["ACCELERATOR_STEPS", "CALLED_STEPS", "STEPS"]
 
 STEPS: tuple[Step, ...] = (*MEMORY_STEPS, *KERNEL_STEPS, *CHECK_STEPS)
 """Steps that a CPU can run."""

@@ -10,8 +10,6 @@ from wrapper_ir_tools.testing.numbers import random_bool, random_int
 from wrapper_ir_tools.testing.steps_memory import fill
 from wrapper_ir_tools.testing.world import Step, World
 
-__all__ = ["CHECK_STEPS", "ONCE_STEPS"]
-
 
 def define(w: World) -> None:
     """define from sizes, parameters and other symbols."""

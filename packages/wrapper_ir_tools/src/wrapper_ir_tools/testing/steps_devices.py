@@ -11,8 +11,6 @@ from wrapper_ir_tools.testing.catalogue import EXTERNS, FOREIGN, RELU, TRITON
 from wrapper_ir_tools.testing.numbers import random_int
 from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
 
-__all__ = ["ACCELERATOR_STEPS"]
-
 _ALL_REDUCE = EXTERNS["_c10d_functional::all_reduce"]
 _ALL_REDUCE_ = EXTERNS["_c10d_functional::all_reduce_"]
 _ALL_GATHER = EXTERNS["_c10d_functional::all_gather_into_tensor_coalesced"]

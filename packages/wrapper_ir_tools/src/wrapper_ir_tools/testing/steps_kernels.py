@@ -11,8 +11,6 @@ from wrapper_ir_tools.testing.catalogue import ADD, PROBE, RELU, SCALE
 from wrapper_ir_tools.testing.numbers import random_float, random_int
 from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
 
-__all__ = ["KERNEL_STEPS"]
-
 
 @on_dense
 def relu(w: World, source: Held) -> None:

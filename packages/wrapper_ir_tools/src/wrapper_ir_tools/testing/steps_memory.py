@@ -10,8 +10,6 @@ from wrapper_ir.ir.types import CPU, DType, MemoryKind, MemorySpace, StorageType
 from wrapper_ir_tools.testing.catalogue import FILL, PROBE
 from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
 
-__all__ = ["MEMORY_STEPS", "fill"]
-
 
 def fill(w: World) -> None:
     """alloc, launch that writes all."""

@@ -17,8 +17,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.testing.catalogue import EXTERNS
 from wrapper_ir_tools.testing.hostile import hostile_name, hostile_string, random_provenance
 
-__all__ = ["Held", "RandomOptions", "Step", "World", "on_dense"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomOptions:

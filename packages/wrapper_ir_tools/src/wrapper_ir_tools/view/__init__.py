@@ -1,8 +1,48 @@
 """A program as a page for a browser: its text beside the model's source, kernels, data flow, memory, and what a run left."""
 
-# Every module's own `__all__` says what is public; naming it here again would be a second list.
-from wrapper_ir_tools.view.model import *
-from wrapper_ir_tools.view.page import *
-from wrapper_ir_tools.view.program import *
-from wrapper_ir_tools.view.run import *
-from wrapper_ir_tools.view.sources import *
+from wrapper_ir_tools.view.model import (
+    Edge,
+    FunctionView,
+    Group,
+    KernelView,
+    MemoryView,
+    OpTime,
+    ProgramView,
+    Role,
+    Row,
+    SavedValue,
+    SourceFile,
+    SourceSegment,
+    StorageView,
+    ValueUse,
+)
+from wrapper_ir_tools.view.page import diff_html, view_html, view_json
+from wrapper_ir_tools.view.program import ViewOptions, view_program
+from wrapper_ir_tools.view.run import read_profile, read_saved_values
+from wrapper_ir_tools.view.sources import SourceOptions, read_sources
+
+__all__ = [
+    "Edge",
+    "FunctionView",
+    "Group",
+    "KernelView",
+    "MemoryView",
+    "OpTime",
+    "ProgramView",
+    "Role",
+    "Row",
+    "SavedValue",
+    "SourceFile",
+    "SourceOptions",
+    "SourceSegment",
+    "StorageView",
+    "ValueUse",
+    "ViewOptions",
+    "diff_html",
+    "read_profile",
+    "read_saved_values",
+    "read_sources",
+    "view_html",
+    "view_json",
+    "view_program",
+]

@@ -13,8 +13,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import value_name
 from wrapper_ir_tools.view.model import Edge, Role, ValueUse
 
-__all__ = ["CONSTANT", "data_flow", "value_uses"]
-
 CONSTANT = -1
 """The source of what flows from a constant."""
 

@@ -5,23 +5,6 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-__all__ = [
-    "Edge",
-    "FunctionView",
-    "Group",
-    "KernelView",
-    "MemoryView",
-    "OpTime",
-    "ProgramView",
-    "Role",
-    "Row",
-    "SavedValue",
-    "SourceFile",
-    "SourceSegment",
-    "StorageView",
-    "ValueUse",
-]
-
 
 class Role(enum.Enum):
     """What an op does with a value."""

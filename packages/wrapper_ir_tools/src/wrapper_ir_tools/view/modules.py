@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from wrapper_ir_tools.view.model import Group
 
-__all__ = ["module_groups", "module_path"]
-
 Path = tuple[str, ...]
 
 

@@ -15,8 +15,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir_tools.diff import ProgramPart, pair_lines, program_parts
 from wrapper_ir_tools.view.model import Edge, Group, ProgramView, SourceSegment, ValueUse
 
-__all__ = ["diff_html", "view_html", "view_json"]
-
 _LIBRARIES: Final = ("preact.min.umd.js", "preact-hooks.umd.js", "htm.umd.js")
 _SCRIPTS: Final = (
     "index.js",

@@ -39,8 +39,6 @@ from wrapper_ir_tools.view.model import (
 from wrapper_ir_tools.view.modules import module_groups, module_path
 from wrapper_ir_tools.view.sources import SourceOptions, read_sources
 
-__all__ = ["ViewOptions", "view_program"]
-
 _MOST_NAMES = 10
 """How many symbols a note names."""
 

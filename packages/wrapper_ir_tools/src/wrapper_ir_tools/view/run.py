@@ -17,8 +17,6 @@ from wrapper_ir_runtime.tensor_text import TensorView, summarize, summary_text, 
 from wrapper_ir_runtime.tensor_text.lines import WHOLE
 from wrapper_ir_tools.view.model import OpTime, SavedValue
 
-__all__ = ["read_profile", "read_saved_values"]
-
 # Any in this file: what JSON holds, before it is looked at.
 
 _MOST_ELEMENTS = 4_000_000

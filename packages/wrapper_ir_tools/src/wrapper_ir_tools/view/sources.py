@@ -10,8 +10,6 @@ from types import MappingProxyType
 from wrapper_ir.artifact.sources import read_source, source_folders, split_place
 from wrapper_ir_tools.view.model import SourceFile, SourceSegment
 
-__all__ = ["SourceOptions", "read_sources"]
-
 _AROUND = 200
 """Lines that are shown before and after each place."""
 

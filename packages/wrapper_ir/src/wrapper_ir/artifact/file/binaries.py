@@ -14,8 +14,6 @@ from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.json.records import decode, encode
 from wrapper_ir.support.json_value import Json
 
-__all__ = ["BINARIES_TABLE", "binaries_from_json", "binaries_to_json", "binary_files"]
-
 BINARIES_TABLE = "binaries.json"
 BINARIES_VERSION = 2
 _HASH = re.compile(r"[0-9a-f]{16,128}")

@@ -23,17 +23,6 @@ from dataclasses import dataclass
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.support.files import MAP_FROM, FileBytes, MappedFile, check_files, read_bytes, replacing
 
-__all__ = [
-    "ALIGNMENT",
-    "MANIFEST",
-    "Authenticate",
-    "Container",
-    "Entry",
-    "open_container",
-    "sign_container",
-    "write_container",
-]
-
 ALIGNMENT = 64
 """Every payload starts at a multiple of this many bytes."""
 MANIFEST = "manifest.json"

@@ -40,8 +40,6 @@ from wrapper_ir.json import from_json, signature_from_json, signature_to_json, t
 from wrapper_ir.support.files import MAP_FROM, check_files
 from wrapper_ir.support.versions import ARTIFACT
 
-__all__ = ["LoadOptions", "load", "save"]
-
 FORMAT = "wir-artifact"
 _MAX_JSON = 1 << 30
 _EXTENSIONS = "extensions/"

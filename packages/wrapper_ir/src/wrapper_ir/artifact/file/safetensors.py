@@ -17,8 +17,6 @@ from wrapper_ir.errors import ArtifactError
 from wrapper_ir.ir.types import DType
 from wrapper_ir.support.files import MappedFile
 
-__all__ = ["format_name", "read_names", "read_safetensors", "read_shapes", "write_safetensors"]
-
 _TO_NAME: dict[DType, str] = {
     DType.F64: "F64", DType.F32: "F32", DType.F16: "F16", DType.BF16: "BF16",
     DType.F8E4M3FN: "F8_E4M3", DType.F8E5M2: "F8_E5M2",

@@ -19,8 +19,6 @@ from wrapper_ir.support.files import opened
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-__all__ = ["Key", "authentication", "sign"]
-
 Key = str | os.PathLike[str] | bytes
 """A key: the path of a PEM file, or the PEM text as bytes."""
 

@@ -13,8 +13,6 @@ from wrapper_ir.expr.build import add, as_expr, ceildiv, floordiv, mod, mul, pow
 from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
 from wrapper_ir.expr.logic import apply, to_float, to_int
 
-__all__ = ["CLASSES", "from_sympy", "replace_floor"]
-
 if TYPE_CHECKING:
     import sympy
 

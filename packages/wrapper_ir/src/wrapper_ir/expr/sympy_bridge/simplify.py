@@ -13,8 +13,6 @@ from wrapper_ir.expr.rewrite import rebuild
 from wrapper_ir.expr.sympy_bridge.reader import from_sympy
 from wrapper_ir.expr.sympy_bridge.writer import ToSympy
 
-__all__ = ["simplify"]
-
 _SAMPLES = 12
 _OPAQUE = frozenset((WHERE, *CONVERSIONS, *FUNCTIONS))
 

@@ -14,8 +14,6 @@ from wrapper_ir.expr.sympy_bridge.reader import from_sympy
 from wrapper_ir.expr.sympy_bridge.writer import to_sympy
 from wrapper_ir.expr.text import print_expr
 
-__all__ = ["solve"]
-
 
 def solve(lhs: ExprLike, rhs: ExprLike, unknown: str | Collection[str]) -> Expr:
     """The value of the only unknown for which `lhs == rhs`, rounded down.

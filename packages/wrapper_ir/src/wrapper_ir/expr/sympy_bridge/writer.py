@@ -11,8 +11,6 @@ from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
 from wrapper_ir.expr.sympy_bridge.reader import SympyExpr
 from wrapper_ir.expr.text import print_expr
 
-__all__ = ["ToSympy", "to_sympy"]
-
 _LOGIC = (ops.AND, ops.OR, ops.NOT)
 
 

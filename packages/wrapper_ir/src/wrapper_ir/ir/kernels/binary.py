@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from wrapper_ir.ir.kernels.compiled import DriverParam, ImageKind, LaunchFacts
 from wrapper_ir.ir.kernels.triton import TritonConfig
 
-__all__ = ["KernelBinary"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelBinary:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from wrapper_ir.ir.types import DType
 
-__all__ = ["DriverParam", "DriverParamKind", "ImageKind", "LaunchFacts", "Scratch", "TensorMap"]
-
 
 class ImageKind(enum.Enum):
     """What the bytes of a compiled kernel are; the value is the suffix of its file."""

@@ -7,8 +7,6 @@ from collections.abc import Hashable
 
 from wrapper_ir.ir.types import DType
 
-__all__ = ["ConstantValue", "ExactConstants", "ScalarConstant", "constant_fault"]
-
 ScalarConstant = int | float | bool | str | DType | None
 """A number, a string, an element type (`tl.float32`), or None."""
 

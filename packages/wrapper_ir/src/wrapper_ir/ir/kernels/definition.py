@@ -8,8 +8,6 @@ from wrapper_ir.ir.kernels.host import CppKernel, ForeignKernel
 from wrapper_ir.ir.kernels.multi import MultiKernel, OperatorKernel
 from wrapper_ir.ir.kernels.triton import TritonKernel
 
-__all__ = ["KernelDef", "needed", "runtime_kind"]
-
 KernelDef = CppKernel | TritonKernel | MultiKernel | OperatorKernel | ForeignKernel
 
 

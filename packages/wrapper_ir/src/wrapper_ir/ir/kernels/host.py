@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from wrapper_ir.ir.kernels.params import KernelParam, Requirement
 
-__all__ = ["CppKernel", "CppSource", "ForeignKernel"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CppSource:

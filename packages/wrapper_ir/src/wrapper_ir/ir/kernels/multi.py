@@ -11,8 +11,6 @@ from typing import ClassVar
 from wrapper_ir.ir.kernels.constants import ExactConstants, ScalarConstant
 from wrapper_ir.ir.kernels.params import Access, KernelParam
 
-__all__ = ["Choice", "MultiKernel", "OperatorConstant", "OperatorKernel", "Variant", "merged_access"]
-
 
 class Choice(enum.Enum):
     """How one of the kernels is chosen."""

@@ -10,8 +10,6 @@ from typing import ClassVar
 from wrapper_ir.expr import Expr
 from wrapper_ir.ir.types import DType
 
-__all__ = ["Access", "KernelAccess", "KernelParam", "ParamKind", "Requirement"]
-
 
 class ParamKind(enum.Enum):
     """How an argument is passed: the address of a tensor's first element, a number by value, or a descriptor of a tensor

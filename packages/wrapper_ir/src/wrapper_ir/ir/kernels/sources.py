@@ -9,8 +9,6 @@ from wrapper_ir.ir.kernels.host import CppKernel, ForeignKernel
 from wrapper_ir.ir.kernels.multi import MultiKernel, OperatorKernel
 from wrapper_ir.ir.kernels.triton import TritonKernel
 
-__all__ = ["source_of", "source_suffix", "with_source"]
-
 _SUFFIXES = {CppKernel.kind: ".cpp", TritonKernel.kind: ".py", ForeignKernel.kind: ".txt"}
 
 

@@ -11,16 +11,6 @@ from wrapper_ir.expr import Expr, Int, SymKind, substitute
 from wrapper_ir.ir.kernels.constants import ConstantValue, ExactConstants
 from wrapper_ir.ir.kernels.params import KernelParam, ParamKind, Requirement
 
-__all__ = [
-    "MAX_GRID",
-    "Derivation",
-    "KernelNames",
-    "TritonConfig",
-    "TritonKernel",
-    "bound_grid",
-    "kernel_symbols",
-]
-
 MAX_GRID = 3
 """Sizes that a grid has at most."""
 

@@ -16,31 +16,6 @@ from wrapper_ir.ir.ops.effects import EffectContext, Effects, EffectSpec
 from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, Type
 from wrapper_ir.ir.values import Value
 
-__all__ = [
-    "UNKNOWN",
-    "Arg",
-    "Args",
-    "Callee",
-    "Callees",
-    "Complex",
-    "Def",
-    "Defs",
-    "KernelName",
-    "Kwargs",
-    "OpBase",
-    "OperatorName",
-    "OptionalDef",
-    "Provenance",
-    "Role",
-    "Shapes",
-    "SingleArg",
-    "Stream",
-    "SymbolName",
-    "SymbolNames",
-    "Use",
-    "Uses",
-]
-
 
 class Role(enum.Enum):
     """What a field of an op holds."""

@@ -18,15 +18,6 @@ from wrapper_ir.ir.ops.effects import (
 from wrapper_ir.ir.schemas import ExternInfo, ExternTag, SchemaArg, SchemaReturn
 from wrapper_ir.ir.values import Value, is_results, is_tensor
 
-__all__ = [
-    "call_effects",
-    "collective_effects",
-    "operator_effects",
-    "tensors_in",
-    "unknown_effects",
-    "values_at",
-]
-
 Args = tuple[Arg, ...]
 Kwargs = tuple[tuple[str, Arg], ...]
 Values = tuple[Value, ...]

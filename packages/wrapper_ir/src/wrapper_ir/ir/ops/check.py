@@ -11,9 +11,6 @@ from wrapper_ir.ir.ops.effects import EffectClass, EffectSpec, has, reads
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["AssertExpr", "AssertFinite", "AssertLayout", "AssertedLayout", "CheckOp", "asserted_layouts"]
-
-
 AssertedLayout = tuple[Value[TensorType], tuple[Expr, ...], tuple[Expr, ...]]
 """A tensor, its sizes and its strides."""
 

@@ -19,8 +19,6 @@ from wrapper_ir.ir.ops.effects import (
 )
 from wrapper_ir.ir.types import TensorType
 
-__all__ = ["CollectiveOp", "CollectiveStart", "Wait"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveStart(OpBase):

@@ -14,8 +14,6 @@ from wrapper_ir.ir.ops.effects import EffectContext, Effects
 from wrapper_ir.ir.types import DType, OpaqueType, ScalarType, TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 
-__all__ = ["CallSubgraph", "ControlOp", "Return", "Switch", "WhileLoop", "is_two_way"]
-
 Result = TensorType | ScalarType | OpaqueType
 """What calls of functions give."""
 

@@ -11,8 +11,6 @@ from wrapper_ir.ir.ops.base import OpBase, Uses
 from wrapper_ir.ir.ops.effects import EffectClass, EffectContext, Effects
 from wrapper_ir.ir.types import ScalarType, TensorType
 
-__all__ = ["Comment", "DebugMode", "DebugOp", "DebugPhase", "DebugValue"]
-
 
 class DebugMode(enum.Enum):
     """What to do with the values: print them, save tensors to files, or print the name of the kernel only."""

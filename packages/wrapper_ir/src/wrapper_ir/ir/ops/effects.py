@@ -16,24 +16,6 @@ from wrapper_ir.ir.kernels import KernelAccess
 from wrapper_ir.ir.schemas import ExternInfo
 from wrapper_ir.ir.values import Value
 
-__all__ = [
-    "NO_EFFECTS",
-    "EffectClass",
-    "EffectContext",
-    "EffectSpec",
-    "Effects",
-    "FunctionSummary",
-    "ResultOrigin",
-    "aliases",
-    "ends",
-    "fresh",
-    "has",
-    "may_alias",
-    "reads",
-    "within",
-    "writes",
-]
-
 
 class EffectClass(enum.Enum):
     """Effects beyond memory. An op with one is never removed; ops that share one keep their order."""

@@ -21,8 +21,6 @@ from wrapper_ir.ir.ops.call_effects import operator_effects, tensors_in, unknown
 from wrapper_ir.ir.ops.effects import EffectContext, Effects, EffectSpec, aliases
 from wrapper_ir.ir.types import OpaqueType, ScalarType, TensorType, TupleType
 
-__all__ = ["CallExtern", "KernelOp", "Launch", "Unpack"]
-
 Result = TensorType | ScalarType | TupleType | OpaqueType
 """What library operators give."""
 

@@ -21,20 +21,6 @@ from wrapper_ir.ir.ops.effects import (
 )
 from wrapper_ir.ir.types import StorageType, TensorType, Type
 
-__all__ = [
-    "AllocPurpose",
-    "AllocStorage",
-    "Copy",
-    "Drop",
-    "EnsureAligned",
-    "Free",
-    "MemoryOp",
-    "ResizeStorage",
-    "SetStorage",
-    "Slot",
-    "ZeroMode",
-]
-
 _ZERO = Int(0)
 
 

@@ -9,8 +9,6 @@ from wrapper_ir.ir.ops.base import Def, OpBase, Stream, Use
 from wrapper_ir.ir.ops.effects import EffectClass, EffectSpec, fresh, has
 from wrapper_ir.ir.types import Device, OpaqueKind, OpaqueType
 
-__all__ = ["Barrier", "PlacementOp", "RecordEvent", "SyncEvent", "WaitEvent"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordEvent(OpBase):

@@ -12,8 +12,6 @@ from wrapper_ir.ir.ops.base import OpBase
 from wrapper_ir.ir.ops.effects import EffectClass, EffectSpec, has
 from wrapper_ir.ir.types import Device
 
-__all__ = ["MAX_SCOPES", "EnterMemoryPool", "EnterProfile", "ExitScope", "ScopeOp"]
-
 MAX_SCOPES = 16
 """Scopes in one another at most: Python takes 20 blocks in one another."""
 

@@ -21,20 +21,6 @@ from wrapper_ir.ir.ops.base import OpBase, Role
 from wrapper_ir.ir.types import OpaqueType, ScalarType, StorageType, TensorType, TupleType, Type
 from wrapper_ir.ir.values import Value
 
-__all__ = [
-    "FieldSpec",
-    "OpSet",
-    "OpSpec",
-    "Shape",
-    "describe",
-    "fields_of",
-    "is_enum",
-    "misfit",
-    "op_spec",
-    "per_class",
-    "tag_of",
-]
-
 MakeT = TypeVar("MakeT", bound=Callable[..., object])
 _ANY_TYPES: tuple[type, ...] = get_args(Type)
 _KINDS: dict[type, str] = {

@@ -11,8 +11,6 @@ from wrapper_ir.ir.ops.base import OpBase, SymbolName
 from wrapper_ir.ir.ops.effects import NO_EFFECTS, EffectContext, Effects
 from wrapper_ir.ir.values import is_tensor
 
-__all__ = ["Define"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Define(OpBase):

@@ -11,8 +11,6 @@ from wrapper_ir.ir.ops.base import Def, OpBase, Use
 from wrapper_ir.ir.ops.effects import EffectContext, Effects
 from wrapper_ir.ir.types import StorageType, TensorType
 
-__all__ = ["View", "ViewMode"]
-
 _ZERO = Int(0)
 
 

@@ -12,16 +12,6 @@ from collections.abc import Iterable
 from wrapper_ir.escapes import printable
 from wrapper_ir.support.quoting.names import Namer, ascii_identifier
 
-__all__ = [
-    "cpp_block_comment",
-    "cpp_identifier",
-    "cpp_line_comment",
-    "cpp_message",
-    "cpp_names",
-    "cpp_string",
-    "is_cpp_name",
-]
-
 _WORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await
 co_return co_yield compl concept const const_cast consteval constexpr constinit continue contract_assert decltype

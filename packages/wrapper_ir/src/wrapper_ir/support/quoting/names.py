@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-__all__ = ["Namer", "ascii_identifier"]
-
 _ODD = re.compile(r"\W", re.ASCII)
 
 

@@ -11,17 +11,6 @@ from collections.abc import Iterable
 from wrapper_ir.escapes import printable
 from wrapper_ir.support.quoting.names import Namer, ascii_identifier
 
-__all__ = [
-    "is_python_name",
-    "python_attribute",
-    "python_comment",
-    "python_docstring",
-    "python_identifier",
-    "python_keyword",
-    "python_names",
-    "python_string",
-]
-
 _RESERVED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 _SPACE = re.compile(r"[ \t\n\r\f\v]+")
 _UNASSIGNABLE = "__debug__"

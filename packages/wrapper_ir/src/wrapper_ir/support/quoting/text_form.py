@@ -8,15 +8,6 @@ from functools import lru_cache
 from wrapper_ir.errors import ParseError
 from wrapper_ir.escapes import escape
 
-__all__ = [
-    "plain_name",
-    "quote",
-    "symbol_name",
-    "target_name",
-    "unquote",
-    "value_name",
-]
-
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DOTTED = re.compile(r"[A-Za-z0-9_.]+")
 _TARGET = re.compile(r"[A-Za-z_]\w*(?:::[\w.]+)+", re.ASCII)

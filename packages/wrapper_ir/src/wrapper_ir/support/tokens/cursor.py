@@ -10,8 +10,6 @@ from wrapper_ir.errors import ParseError
 from wrapper_ir.support.quoting import unquote
 from wrapper_ir.support.tokens.lexer import Source, kind_of
 
-__all__ = ["MAX_DEPTH", "Cursor"]
-
 T = TypeVar("T")
 
 MAX_DEPTH = 100

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from wrapper_ir.errors import ParseError
 
-__all__ = ["BLOCK", "Source", "kind_of"]
-
 BLOCK = "{{{"
 """First characters of a block token; no operator starts so."""
 

@@ -14,8 +14,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Claim, Verdict
 
-__all__ = ["Calls"]
-
 
 class Calls(Check):
     """WIR092 to WIR099, and WIR029."""

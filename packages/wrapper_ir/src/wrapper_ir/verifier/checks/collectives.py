@@ -12,8 +12,6 @@ from wrapper_ir.ir.types import StorageType
 from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
-__all__ = ["Collectives"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Held:

@@ -8,8 +8,6 @@ from wrapper_ir.ir.types import OpaqueType, ScalarType, StorageType, TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler
 
-__all__ = ["Definitions"]
-
 
 class Definitions(Check):
     """WIR010 to WIR014."""

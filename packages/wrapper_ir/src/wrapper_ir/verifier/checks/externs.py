@@ -18,8 +18,6 @@ from wrapper_ir.verifier.checks.fitting import fits, result_kinds
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.findings import Findings
 
-__all__ = ["Externs", "check_externs"]
-
 Path = tuple[int | str, ...]
 
 

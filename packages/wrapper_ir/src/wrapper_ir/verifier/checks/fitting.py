@@ -25,8 +25,6 @@ from wrapper_ir.ir.types import (
 )
 from wrapper_ir.ir.values import Value
 
-__all__ = ["fits", "result_kinds"]
-
 _LIST = re.compile(r"(.*)\[\d*\]")
 
 

@@ -15,8 +15,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, sizes_of
 from wrapper_ir.verifier.obligations import Claim
 
-__all__ = ["Initialised"]
-
 _Window = tuple[int, int]
 _RANDOM = ops.EffectClass.RANDOM
 _CALLS = (ops.Switch, ops.WhileLoop, ops.CallSubgraph, ops.CallExtern, ops.CollectiveStart)

@@ -28,8 +28,6 @@ from wrapper_ir.verifier.checks.multi_kernels import multi_faults
 from wrapper_ir.verifier.checks.operator_kernels import operator_faults
 from wrapper_ir.verifier.findings import Findings
 
-__all__ = ["check_kernels"]
-
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 

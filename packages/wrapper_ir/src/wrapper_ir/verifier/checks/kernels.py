@@ -26,8 +26,6 @@ from wrapper_ir.verifier.inequalities import terms_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
-__all__ = ["Kernels"]
-
 
 class Kernels(Check):
     """WIR039, WIR082 to WIR090, WIR202."""

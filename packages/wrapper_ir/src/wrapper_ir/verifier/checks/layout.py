@@ -11,8 +11,6 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
-__all__ = ["LayoutCheck"]
-
 _ZERO, _ONE = Int(0), Int(1)
 
 

@@ -8,8 +8,6 @@ from wrapper_ir.ir.types import OpaqueType, StorageType, TensorType, TupleType
 from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
-__all__ = ["Lifetimes"]
-
 _VERBS = {"WIR060": "freed", "WIR062": "moved"}
 
 

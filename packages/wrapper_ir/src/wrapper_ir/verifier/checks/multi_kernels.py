@@ -15,9 +15,6 @@ from wrapper_ir.ir.kernels import (
     merged_access,
 )
 
-__all__ = ["multi_faults"]
-
-
 _Chosen = TritonKernel | OperatorKernel
 
 

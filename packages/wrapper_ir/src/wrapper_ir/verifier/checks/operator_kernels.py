@@ -11,8 +11,6 @@ from wrapper_ir.operators.library import rebinds
 from wrapper_ir.operators.policy import called_names
 from wrapper_ir.operators.symmetric import needed_symmetric
 
-__all__ = ["operator_faults"]
-
 
 def operator_faults(kernel: OperatorKernel) -> Iterator[str]:
     """What is wrong with an operator as a kernel."""

@@ -22,9 +22,6 @@ from wrapper_ir.verifier.inequalities import terms_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
-__all__ = ["Pools", "Tenant", "Tenants"]
-
-
 _Factor = frozenset[tuple[Monomial, int]]
 """A polynomial without a common divisor."""
 _Before = Callable[[Size, Size], bool]

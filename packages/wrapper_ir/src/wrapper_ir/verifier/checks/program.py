@@ -11,8 +11,6 @@ from wrapper_ir.ir.types import OpaqueKind, OpaqueType, TensorType
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.typeinfo import TypeTable
 
-__all__ = ["check_program"]
-
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 

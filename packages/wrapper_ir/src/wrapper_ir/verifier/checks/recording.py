@@ -10,8 +10,6 @@ from wrapper_ir.ir.types import CPU, Device
 from wrapper_ir.ir.values import Value, device_of, is_tensor
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
-__all__ = ["Recording"]
-
 
 class Recording(Check):
     """WIR225 to WIR228, WIR280, WIR281."""

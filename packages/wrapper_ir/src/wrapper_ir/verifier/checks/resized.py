@@ -13,8 +13,6 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, s
 from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
-__all__ = ["Resized"]
-
 
 class Resized(Check):
     """WIR026."""

@@ -6,8 +6,6 @@ from wrapper_ir.ir.ops import MAX_SCOPES, EnterMemoryPool, EnterProfile, ExitSco
 from wrapper_ir.ir.types import CPU
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
-__all__ = ["Scopes"]
-
 
 class Scopes(Check):
     """WIR221 to WIR223."""

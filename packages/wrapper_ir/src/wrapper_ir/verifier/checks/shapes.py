@@ -16,8 +16,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, Handlers
 from wrapper_ir.verifier.obligations import Claim
 
-__all__ = ["CHECKED_OUTPUTS", "Shapes"]
-
 Sizes = tuple[Expr, ...]
 Pairs = list[tuple[Expr, Expr]] | None
 """Sizes that have to be equal; None where the ranks do not fit."""

@@ -10,8 +10,6 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Claim
 from wrapper_ir.verifier.proofs import shown
 
-__all__ = ["Sizes"]
-
 
 class Sizes(Check):
     """WIR041 to WIR043, of symbolic sizes. Runs before the checks that rely on them."""

@@ -19,8 +19,6 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
-__all__ = ["SlotItems"]
-
 _Needs = Mapping[str, tuple[int, ...]]
 
 

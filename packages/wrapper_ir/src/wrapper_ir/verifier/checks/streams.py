@@ -24,8 +24,6 @@ from wrapper_ir.ir.types import Device, OpaqueType, TensorType
 from wrapper_ir.ir.values import Value, device_of
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
-__all__ = ["Streams"]
-
 Clock = dict[Timeline, int]
 Values = tuple[Value, ...]
 Uses = dict[tuple[Value, Timeline], int]

@@ -11,8 +11,6 @@ from wrapper_ir.ir.values import Value, is_storage
 from wrapper_ir.verifier.facts import Check, Handlers
 from wrapper_ir.verifier.findings import Findings
 
-__all__ = ["Structure", "check_calls"]
-
 
 class Structure(Check):
     """WIR020, WIR021, WIR025."""

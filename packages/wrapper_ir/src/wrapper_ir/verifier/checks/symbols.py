@@ -15,8 +15,6 @@ from wrapper_ir.ir.types import ScalarType, TensorType
 from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
-__all__ = ["Symbols"]
-
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _INT64, _MAX_WIDTH = 64, 1 << 16
 _EVALUATED = (ops.AllocStorage, ops.Slot, ops.View)

@@ -12,8 +12,6 @@ from wrapper_ir.ir.types import MemorySpace, StorageType
 from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
-__all__ = ["Symmetric"]
-
 
 def _allocated(analyses: Analyses) -> Mapping[str, frozenset[MemorySpace]]:
     """The ids that each function allocates, itself or in those that it calls."""

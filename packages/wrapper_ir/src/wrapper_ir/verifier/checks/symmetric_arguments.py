@@ -21,8 +21,6 @@ from wrapper_ir.operators.symmetric import gives_up
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Size, as_size
 
-__all__ = ["SymmetricArguments"]
-
 _ORDINARY = ("aten::", "prims::")
 """Namespaces whose operators make their results in ordinary memory; a library's own may take them from anywhere."""
 

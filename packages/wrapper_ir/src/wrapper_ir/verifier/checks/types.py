@@ -17,8 +17,6 @@ from wrapper_ir.ir.ops import (
 from wrapper_ir.ir.types import Type
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
-__all__ = ["Types"]
-
 
 class Types(Check):
     """WIR040 to WIR044, and WIR034 for sizes that are not ints."""

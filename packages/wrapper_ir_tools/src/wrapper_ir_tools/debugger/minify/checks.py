@@ -24,8 +24,6 @@ from wrapper_ir_tools.debugger.samples import samples
 from wrapper_ir_tools.debugger.subject import InputChoice, Subject
 from wrapper_ir_tools.debugger.tolerances import Tolerance
 
-__all__ = ["Check", "command_check", "eager_check", "engine_check", "finite_check", "program_check"]
-
 # Any in this file: the machine's tensors, the emitter's code
 _CODE = re.compile(r"\[([A-Z]+\d{3})\]")
 

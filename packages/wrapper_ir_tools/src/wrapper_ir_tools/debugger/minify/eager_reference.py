@@ -12,8 +12,6 @@ from wrapper_ir_tools.debugger.eager import compare_with_eager
 from wrapper_ir_tools.debugger.subject import Subject
 from wrapper_ir_tools.debugger.tolerances import Tolerance
 
-__all__ = ["EagerReference"]
-
 
 class _Recorded:
     """A run whose values are computed once, and held."""

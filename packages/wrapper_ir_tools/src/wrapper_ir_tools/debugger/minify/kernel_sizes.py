@@ -13,8 +13,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir.ir.types import TensorType
 from wrapper_ir.ir.values import Value
 
-__all__ = ["kernels_with_sizes"]
-
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\.)")
 
 

@@ -16,8 +16,6 @@ from wrapper_ir_tools.debugger.minify.search import smallest, smallest_set
 from wrapper_ir_tools.debugger.minify.sizes import Resizing, number_sizes, smaller_sizes
 from wrapper_ir_tools.debugger.subject import InputChoice, Subject
 
-__all__ = ["Minified", "minify"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minified:

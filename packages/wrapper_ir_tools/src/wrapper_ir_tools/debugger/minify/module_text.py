@@ -11,8 +11,6 @@ from wrapper_ir.text import print_program
 from wrapper_ir_runtime.tensor_text import TensorView
 from wrapper_ir_tools.debugger.compare import Mismatch
 
-__all__ = ["ModuleOptions", "module_text"]
-
 _HEADER = '''"""Shrunk by `wir minify`: {text}."""
 
 from __future__ import annotations

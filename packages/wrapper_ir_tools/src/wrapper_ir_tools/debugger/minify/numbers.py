@@ -12,8 +12,6 @@ from wrapper_ir.ir.program import Program
 from wrapper_ir.ir.structure import definitions
 from wrapper_ir.ir.types import TensorType
 
-__all__ = ["changed_numbers", "changed_type", "number_of", "tensor_types", "with_numbers"]
-
 
 def tensor_types(program: Program) -> list[TensorType]:
     """The types of all tensors of a program, each once."""

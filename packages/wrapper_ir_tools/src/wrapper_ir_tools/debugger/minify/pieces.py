@@ -15,8 +15,6 @@ from wrapper_ir_tools.debugger.minify.stubs import replaceable, stubbed
 from wrapper_ir_tools.debugger.replay import OpRange, replay_piece
 from wrapper_ir_tools.debugger.subject import Subject
 
-__all__ = ["Pieces", "Programs"]
-
 Programs = tuple[Artifact, ...]
 """One program, or the two that a check compares."""
 _CONTENT = ".content"

@@ -11,8 +11,6 @@ from wrapper_ir.ir.ops import Arg
 from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.debugger.minify.stubs import rebuilt
 
-__all__ = ["label", "returning", "zeroed_content"]
-
 
 def label(arg: Arg) -> str:
     """The name of a result, or its text: two programs that shrink alike have the same ones."""

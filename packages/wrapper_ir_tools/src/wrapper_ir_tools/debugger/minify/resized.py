@@ -16,8 +16,6 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.debugger.minify.numbers import changed_type, number_of, with_numbers
 from wrapper_ir_tools.debugger.minify.stubs import rebuilt
 
-__all__ = ["resized"]
-
 
 @dataclass
 class _Rewriter:

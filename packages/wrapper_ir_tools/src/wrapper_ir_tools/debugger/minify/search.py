@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-__all__ = ["smallest", "smallest_set"]
-
 T = TypeVar("T")
 
 

@@ -14,8 +14,6 @@ from wrapper_ir_tools.debugger.minify.kernel_sizes import kernels_with_sizes
 from wrapper_ir_tools.debugger.minify.numbers import changed_numbers, tensor_types
 from wrapper_ir_tools.debugger.minify.resized import resized
 
-__all__ = ["Resizing", "number_sizes", "smaller_sizes"]
-
 _SMALLEST = 2
 
 

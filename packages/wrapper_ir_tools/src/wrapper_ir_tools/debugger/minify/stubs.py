@@ -21,8 +21,6 @@ from wrapper_ir_tools.debugger.products import products
 from wrapper_ir_tools.debugger.samples import samples
 from wrapper_ir_tools.debugger.subject import Subject
 
-__all__ = ["is_stub", "rebuilt", "replaceable", "stubbed"]
-
 _WORK = (ops.Launch, ops.CallExtern, ops.Copy, ops.CallSubgraph, ops.Switch, ops.WhileLoop)
 
 
