@@ -30,15 +30,23 @@ from tests.cpp.cpp_gpu import KEPT, artifact_for_gpu
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "tests" / "data" / "sample.wir"
-PACKAGES = (
-    "wrapper_ir",
-    "wrapper_ir_torch",
-    "inductor_frontend",
-    "py_wrapper",
-    "cpp_wrapper",
-    "triton_runtime",
-    "fx_converter",
-)
+_KIT = ("wrapper_ir", "wrapper_ir_lowering", "wrapper_ir_passes", "wrapper_ir_runtime")
+_TOOLS = (*_KIT, "wrapper_ir_tools")
+NEEDS = {
+    "wrapper_ir": (),
+    "wrapper_ir_passes": ("wrapper_ir",),
+    "wrapper_ir_lowering": ("wrapper_ir",),
+    "wrapper_ir_runtime": ("wrapper_ir", "wrapper_ir_lowering"),
+    "wrapper_ir_tools": _KIT,
+    "wrapper_ir_torch": ("wrapper_ir", "wrapper_ir_lowering", "wrapper_ir_runtime"),
+    "inductor_frontend": (*_TOOLS, "wrapper_ir_torch"),
+    "py_wrapper": (*_KIT, "wrapper_ir_torch"),
+    "cpp_wrapper": _KIT,
+    "triton_runtime": _KIT,
+    "fx_converter": (*_KIT, "wrapper_ir_torch"),
+}
+"""The packages of this repository that each one brings."""
+PACKAGES = tuple(NEEDS)
 DISTRIBUTIONS = {package.replace("_", "-"): package for package in PACKAGES}
 
 # Run inside the isolated environment: what is visible there, and whether every entry point of the package loads.
@@ -46,7 +54,7 @@ PROBE = f"""
 import importlib.util, json, sys
 from importlib.metadata import distribution
 package = sys.argv[1]
-siblings = [name for name in {PACKAGES[2:]!r} if name != package and importlib.util.find_spec(name)]
+siblings = [name for name in {PACKAGES!r} if name != package and importlib.util.find_spec(name)]
 loaded = [point.load() for point in distribution(package).entry_points]
 print(json.dumps({{"siblings": siblings, "entry points": len(loaded)}}))
 """
@@ -115,12 +123,11 @@ def install(package: str, wheels: dict[str, Path], folder: Path, extra: str = ""
     run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
     python = folder / "bin" / "python"
     declared = requirements(wheels[package], extra)
-    for found in closure(
-        declared + [one for name in declared_siblings(declared) for one in requirements(wheels[name])]
-    ):
+    siblings = sibling_closure(declared, wheels)
+    for found in closure(declared + [one for name in siblings for one in requirements(wheels[name])]):
         [site] = folder.glob("lib/python*/site-packages")
         link(found, site)
-    chosen = [wheels[name] for name in (package, *declared_siblings(declared))]
+    chosen = [wheels[name] for name in (package, *siblings)]
     pip = [sys.executable, "-m", "pip", "--python", str(python)]
     run([*pip, "install", "--quiet", "--no-index", "--no-deps", *map(str, chosen)])
     run([*pip, "check"])
@@ -130,6 +137,18 @@ def install(package: str, wheels: dict[str, Path], folder: Path, extra: str = ""
 def declared_siblings(declared: list[Requirement]) -> list[str]:
     """The packages of this repository among `declared`, by import name."""
     return [DISTRIBUTIONS[one.name] for one in declared if one.name in DISTRIBUTIONS]
+
+
+def sibling_closure(declared: list[Requirement], wheels: dict[str, Path]) -> list[str]:
+    """The packages of this repository that `declared` needs, and those that they need."""
+    found: list[str] = []
+    waiting = declared_siblings(declared)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.append(name)
+            waiting += declared_siblings(requirements(wheels[name]))
+    return sorted(found)
 
 
 def declared_entry_points(wheel: Path) -> int:
@@ -159,12 +178,11 @@ def test_a_wheel_holds_the_package_and_its_papers(package: str, wheels: dict[str
 def test_a_wheel_imports_with_its_declared_dependencies(
     package: str, wheels: dict[str, Path], tmp_path: Path
 ) -> None:
-    of_torch = ("inductor_frontend", "py_wrapper", "fx_converter")
-    shared = ["wrapper_ir", "wrapper_ir_torch"] if package in of_torch else ["wrapper_ir"]
-    assert sorted(declared_siblings(requirements(wheels[package]))) == shared
+    shared = sorted(NEEDS[package])
+    assert sibling_closure(requirements(wheels[package]), wheels) == shared
     python = install(package, wheels, tmp_path / "env")
     assert json.loads(run([str(python), "-c", PROBE, package], tmp_path)) == {
-        "siblings": [],
+        "siblings": [name for name in PACKAGES if name in shared],
         "entry points": declared_entry_points(wheels[package]),
     }
 
@@ -201,7 +219,11 @@ def test_packages_are_built_without_torch(wheels: dict[str, Path], tmp_path: Pat
     wheel brings the runtime compiled."""
     assert not wheels["cpp_wrapper"].name.endswith("-any.whl")
     with_torch = {one.name for one in requirements(wheels["cpp_wrapper"], "torch")}
-    assert with_torch == {"torch", "wrapper-ir", "wrapper-ir-torch"}
+    assert with_torch == {
+        "torch",
+        "wrapper-ir-torch",
+        *(name.replace("_", "-") for name in NEEDS["cpp_wrapper"]),
+    }
     python = install("cpp_wrapper", wheels, tmp_path / "env")
     assert run([str(python), "-c", "import importlib.util as i; print(i.find_spec('torch'))"]) == "None\n"
     of_gpu = artifact_for_gpu(KEPT)
@@ -215,23 +237,58 @@ def test_packages_are_built_without_torch(wheels: dict[str, Path], tmp_path: Pat
     assert (tmp_path / "project" / "CMakeLists.txt").exists()
 
 
+CORE_ALONE = """
+import sys, wrapper_ir
+program = wrapper_ir.load(sys.argv[1]).program
+wrapper_ir.verify(program)
+again = wrapper_ir.parse_program(wrapper_ir.print_program(program))
+print(again == program, wrapper_ir.from_json(wrapper_ir.to_json(program)) == program, "torch" in sys.modules)
+"""
+
+
 def test_the_core_needs_nothing(wheels: dict[str, Path], tmp_path: Path) -> None:
-    """Not even what its own command line needs, which says so."""
+    """It parses, verifies, prints and compares by value; sympy is its one extra besides the one for models."""
     assert requirements(wheels["wrapper_ir"]) == []
     python = install("wrapper_ir", wheels, tmp_path / "env")
-    code = "import sys, wrapper_ir; wrapper_ir.verify(wrapper_ir.load(sys.argv[1])); print('torch' in sys.modules)"
-    assert run([str(python), "-c", code, str(SAMPLE)]).split() == ["False"]
-    done = subprocess.run([python.with_name("wir"), "--version"], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr == "wir: the command line needs click: pip install 'wrapper-ir[cli]'\n"
+    assert run([str(python), "-c", CORE_ALONE, str(SAMPLE)]).split() == ["True", "True", "False"]
     code = "import wrapper_ir.expr.sympy_bridge"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True)
     assert done.stderr.endswith("ModuleNotFoundError: sympy is missing: pip install 'wrapper-ir[sympy]'\n")
 
 
+SMALL_EMITTER = """
+import sys, wrapper_ir
+from wrapper_ir_lowering import LoweringOptions, lower, steps
+
+def write(step):
+    match step:
+        case steps.Allocate():
+            return f"{step.result.name} = allocate({step.type})"
+        case steps.Launch():
+            return f"{step.kernel.name}(...)"
+        case steps.CallOperator():
+            return f"{step.operator}(...)"
+        case steps.Return():
+            return "return"
+        case _:
+            return f"# {type(step).__name__}"
+
+plan = lower(wrapper_ir.load(sys.argv[1]), LoweringOptions())
+for function in plan.functions:
+    print(f"def {function.name}():")
+    print(*("    " + write(step) for step in function.steps), sep="\\n")
+"""
+
+
+def test_an_emitter_needs_the_core_and_plans(wheels: dict[str, Path], tmp_path: Path) -> None:
+    python = install("wrapper_ir_lowering", wheels, tmp_path / "env")
+    text = run([str(python), "-c", SMALL_EMITTER, str(SAMPLE)])
+    assert text.startswith("def main():\n")
+    assert text.endswith("    return\n")
+
+
 def test_the_command_line_in_an_empty_environment(wheels: dict[str, Path], tmp_path: Path) -> None:
-    assert {one.name for one in requirements(wheels["wrapper_ir"], "cli")} == {"click"}
-    python = install("wrapper_ir", wheels, tmp_path / "env", extra="cli")
+    python = install("wrapper_ir_tools", wheels, tmp_path / "env")
     wir = str(python.with_name("wir"))
     text = run([wir, "print", str(SAMPLE)], tmp_path)
     assert "func" in text

@@ -29,11 +29,9 @@ extern "aten::relu_(Tensor(a!) self) -> Tensor(a!)"
 
 """
 GATHER = """  %h = collective _c10d_functional::all_gather_into_tensor(%x, 2, "0") group("0") : f32[16, 8]
-  %g = wait %h : f32[16, 8]
-"""
+  %g = wait %h : f32[16, 8]\n"""
 SCATTER = """  %r = collective _c10d_functional::reduce_scatter_tensor(%p, "sum", 2, "0") group("0") : f32[4, 8]
-  %s = wait %r : f32[4, 8]
-"""
+  %s = wait %r : f32[4, 8]\n"""
 PRODUCT = "  %p = alloc f32[8, 8]\n  call aten::mm.out(%x, %w, out=%p)\n"
 
 

@@ -1,5 +1,5 @@
 """`python -m wrapper_ir_tools.cli` is the `wir` command."""
 
-from wrapper_ir_tools.cli.entry import run
+from wrapper_ir_tools.cli.main import main
 
-run()
+main(prog_name="wir")
