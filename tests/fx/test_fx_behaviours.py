@@ -29,7 +29,13 @@ def test_elements_are_read_by_operators(form: KernelCalls) -> None:
     text = "symbol u2 : int unbacked\n\nfunc @main(%i: i64[], %f: f32[], %b: bool[]) {\n"
     text += "  define u0 = item(%i)\n  define u1 = item(%f)\n  define u2 = to_int(item(%b))\n  return u0, u1, u2\n}\n"
     module = graph(text, form)
-    assert called(module) == ["item.default", "item.default", "where.Scalar", "item.default"]
+    assert called(module) == [
+        "check_storages",
+        "item.default",
+        "item.default",
+        "where.Scalar",
+        "item.default",
+    ]
     assert module(torch.tensor(7), torch.tensor(0.5), torch.tensor(True)) == (7, 0.5, 1)
     by_name = {n.name: str(n.meta["val"]) for n in module.graph.nodes}
     assert by_name["u0"] == "u0"
@@ -127,6 +133,7 @@ def test_allocation_reuse_and_free_are_nodes(form: KernelCalls) -> None:
     calls = [line for line in kinds(module) if "double" not in line and "increment" not in line]
     calls = [line for line in calls if "wrapper_ir" not in line and "foreign" not in line]
     assert calls == [
+        "check_storages: check_storages",
         f"a: {empty}",
         f"b: {view}",
         f"c: {empty}",
@@ -239,12 +246,12 @@ def test_alignment_is_checked_by_a_node(form: KernelCalls) -> None:
 
 @both_forms
 def test_every_check_is_left_out(form: KernelCalls) -> None:
-    """Layouts, alignment, conditions, finiteness: nothing of them is computed."""
+    """Layouts, alignment, conditions, finiteness: nothing of them is computed. Storages of inputs are checked all the same."""
     text = 'func @main(%x: f32[s0]) {\n  define s0 = size(%x, 0)\n  assert_layout %x [s0] [1] align(16) "input"\n'
     text += '  assert s0 * 3 <= 30 "small"\n  assert_finite %x "input"\n  %y = alloc f32[s0]\n  copy %y, %x\n  return %y\n}\n'
     artifact = bare_artifact(wrapper_ir.parse_program(HEADER + text))
     lean = fx_converter.convert(artifact, FxOptions(kernel_calls=form, assertions=False))
-    assert len(called(lean)) == 3
+    assert len(called(lean)) == 4
     x = torch.full((17,), math.inf)[1:]
     assert_same(lean(x), (x,))
     for error, bad in (("WIR921", x[:4]), ("WIR920", x.repeat(2)), ("WIR922", x.clone()[:4])):

@@ -45,8 +45,8 @@ CALLS = [
 def test_a_start_and_a_wait_are_nodes_in_the_programs_order(form: KernelCalls) -> None:
     module = graph(form)
     module.graph.lint()
-    checked, *calls = (n for n in module.graph.nodes if n.op == "call_function")
-    assert checked.name == "check_inputs"
+    checked, storages, *calls = (n for n in module.graph.nodes if n.op == "call_function")
+    assert (checked.name, storages.name) == ("check_inputs", "check_storages")
     assert [f"{getattr(n.target, '__name__', '')}{n.args}" for n in calls] == CALLS
     vals = {n.name: n.meta["val"] for n in calls}
     assert {str(vals[name].shape) for name in ("r_h", "g", "a_h", "c_h", "d")} == {"torch.Size([s0])"}

@@ -72,6 +72,7 @@ def test_launches_become_one(installed: Any) -> None:
     assert names == [
         "placeholder",
         "check_inputs",
+        "check_storages",
         *["_empty_strided_cpu"] * 3,
         "submit_4",
         *["free"] * 2,

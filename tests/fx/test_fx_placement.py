@@ -47,6 +47,7 @@ func @main(%x: f32[s0], %y: f32[s0], %z: f32[s0]) {
 INPUTS = ", ".join(f"('{name}', 'f32[s0]', 'f32', 'cuda:1', (None,), (1,))" for name in "xyz")
 CALLS = [
     f"check_inputs([x, y, z], ({INPUTS}))",
+    "check_storages([x, y, z], (('x', None, 4), ('y', None, 4), ('z', None, 4)))",
     "enter_device('cuda:1',)",
     "sym_size.int(x, 0)",
     "assert_layout(y, [s0], [1], 0, 'argument y')",

@@ -40,6 +40,7 @@ def test_the_grid_is_floor_divisions_of_nodes() -> None:
         "assert_alignment",
         "assert_layout",
         "check_inputs",
+        "check_storages",
         "sym_size.int",
         "empty_strided.default",
         "add",

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import inductor_frontend
 import py_wrapper
+import tests.signature.signature_cases  # noqa: F401  # adds its cases to the list
 import wrapper_ir
 from tests.common.torch_versions import since
 from tests.signature.call_effects import Seen, differences, observe

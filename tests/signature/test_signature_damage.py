@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import fx_converter
 import inductor_frontend
 import py_wrapper
+import tests.signature.signature_cases  # noqa: F401  # adds its cases to the list
 from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.signature.signature_case import CASES
 from wrapper_ir import check, load, save

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import inductor_frontend
+import tests.signature.signature_cases  # noqa: F401  # adds its cases to the list
 import wrapper_ir
 from tests.signature.signature_case import CASES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-FIRST_LINE, BREAK_LINE = 23, 24
+FIRST_LINE, BREAK_LINE = 21, 22
 
 
 class TwoParts(nn.Module):

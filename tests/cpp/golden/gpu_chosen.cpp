@@ -47,6 +47,7 @@ struct Main {
   void part_0() {
     t[x_2] = take(inputs[0]);
     expect_tensor(t[x_2], "x", "f32[s0]", f32(), {any}, {1}, run.gpu);
+    expect_storage(t[x_2], "x");
     check_alignment(t[x_2], 16, "x", "read or written by a kernel");
     s0 = size(t[x_2], 0);
     allocate(t[y_2], {s0}, {1}, f32(), run.gpu);

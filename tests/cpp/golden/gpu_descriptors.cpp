@@ -43,6 +43,7 @@ struct Main {
   void part_0() {
     t[x] = take(inputs[0]);
     expect_tensor(t[x], "x", "f32[100, 400]", f32(), {100, 400}, {400, 1}, run.gpu);
+    expect_storage(t[x], "x");
     window(t[part], t[x], {100, 200}, {400, 1}, 40);
     allocate(t[y], {100}, {1}, f32(), run.gpu);
     tile(run, t[part], data(t[y]), 100);

@@ -37,6 +37,7 @@ struct Main {
   void part_0() {
     t[x] = take(inputs[0]);
     expect_tensor(t[x], "x", "f32[s0, 4]", f32(), {any, 4}, {4, 1}, run.gpu);
+    expect_storage(t[x], "x");
     // process groups: 0
     require_agreement("processes share memory of group '0', which Python allocates, and nobody has compared their programs:\nfunc @main:\n  define s0 = size(%x, 0)\n  %b.s = alloc_storage s0*16 symmetric(\"0\", 18446744073709551614)\n  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n  %b = view %b.s : f32[s0, 4]\n  copy %b, %x\n  ...\n  hint: load the library in a process of Python with cpp_wrapper.load, or build it of a program without the passes lower-collectives and register-buffers, and without operators over symmetric memory");
     s0 = size(t[x], 0);

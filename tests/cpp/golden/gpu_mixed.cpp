@@ -61,6 +61,9 @@ struct Main {
     expect_tensor(t[x_1], "x", "f32[s0]", f32(), {any}, {1}, run.gpu);
     expect_tensor(t[i_1], "i", "i64[]", i64(), {}, {}, run.gpu);
     expect_tensor(t[h], "h", "f32[4]", f32(), {4}, {1});
+    expect_storage(t[x_1], "x");
+    expect_storage(t[i_1], "i");
+    expect_storage(t[h], "h");
     check_alignment(t[x_1], 16, "x", "read or written by a kernel");
     s0 = size(t[x_1], 0);
     allocate(t[y_1], {s0}, {1}, f32(), run.gpu);

@@ -85,6 +85,8 @@ struct Main {
     t[w_1] = take(inputs[1]);
     expect_tensor(t[x_2], "x", "f32[s0]", f32(), {any}, {1}, run.gpu);
     expect_tensor(t[w_1], "w", "f32[s0]", f32(), {any}, {1}, run.gpu);
+    expect_storage(t[x_2], "x");
+    expect_storage(t[w_1], "w");
     s0_1 = size(t[x_2], 0);
     check_layout(t[w_1], {s0_1}, {1}, "w", "");
     t[lent] = same(t[x_2]);

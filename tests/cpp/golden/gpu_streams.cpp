@@ -42,6 +42,8 @@ struct Main {
     t[w] = take(inputs[1]);
     expect_tensor(t[x], "x", "f32[512, 512]", f32(), {512, 512}, {512, 1}, run.gpu);
     expect_tensor(t[w], "w", "f32[512, 512]", f32(), {512, 512}, {512, 1}, run.gpu);
+    expect_storage(t[x], "x");
+    expect_storage(t[w], "w");
     begun.record(run, 0);
     begun.wait(run, 1);
     {

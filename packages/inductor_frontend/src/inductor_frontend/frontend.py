@@ -19,7 +19,7 @@ from inductor_frontend.eager import eager_run
 from inductor_frontend.errors import CaptureError, HookError
 from inductor_frontend.export.combinations import traced_combinations
 from inductor_frontend.export.exported import export_model
-from inductor_frontend.export.state_names import model_state
+from inductor_frontend.export.state_names import StateNames, state_names
 from inductor_frontend.export.tensor_kinds import blamed_on_sparse, require_types
 from inductor_frontend.export.torch_export import any_size
 from inductor_frontend.functionalize.joint_passes import with_joint_passes
@@ -95,6 +95,7 @@ def _capture(
             stack.enter_context(tracing)
         with blamed_on_sparse(args, kwargs):
             exported = export_model(model, args, kwargs, dynamic_shapes, device.device)
+        state = state_names(exported.program)
         with any_size():
             functional = functional_model(exported)
             simplified = with_joint_passes(functional, packed_weights=options.packed_weights)
@@ -110,8 +111,7 @@ def _capture(
             with recorded(_request(simplified, options)) as recording:
                 built = build_program(recording, context)
     _check_events(built)
-    inputs = simplified.inputs
-    names = tuple(inputs[p].name for p in built.positions)
+    names = tuple(simplified.inputs[p].name for p in built.positions)
     analyses = finish(rename_symbols(built.program, _free_names(built.program, exported.symbols)), options)
     shown = options.debug_pass
     if shown is not None:
@@ -126,7 +126,7 @@ def _capture(
         ),
         constants={name: tensor_data(name, t) for name, t in built.constants.items() if not is_packed(t)},
         handles={name: tensor for name, tensor in built.constants.items() if is_packed(tensor)},
-        metadata=_metadata(exported.program, program),
+        metadata=_metadata(state, program),
         extensions=MappingProxyType(explaining_extensions(program, built.sources, options, built.products)),
     )
     artifact = with_group_ranks(artifact, own_ranks(groups_of(program, analyses)))
@@ -136,11 +136,12 @@ def _capture(
     return artifact
 
 
-def _metadata(exported: ExportedProgram, program: Program) -> Mapping[str, str]:
+def _metadata(state: StateNames, program: Program) -> Mapping[str, str]:
     """Facts for readers, and for emitters that make modules."""
-    state = model_state(exported, program.constants)
     producer = {"torch": torch.__version__}
-    return MappingProxyType({"producer": json.dumps(producer), "model_state": json.dumps(state)})
+    return MappingProxyType(
+        {"producer": json.dumps(producer), "model_state": json.dumps(state.beside(program.constants))}
+    )
 
 
 def _free_names(program: Program, names: Mapping[str, str]) -> dict[str, str]:

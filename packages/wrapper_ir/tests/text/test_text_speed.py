@@ -82,5 +82,6 @@ def test_import_is_light() -> None:
     bare, used = json.loads(done.stdout)
     assert not {"sympy", "torch", "numpy"} & set(used)
     assert {m for m in bare if m.startswith("wrapper_ir.")} == {
-        "wrapper_ir.support.lazy"
+        "wrapper_ir.support",
+        "wrapper_ir.support.lazy",
     }  # which loads the others

@@ -122,6 +122,8 @@ class Calculator:
         """An operator on these values; `optional`: which may have none of their own."""
         if optional:
             return self._call(targets.partial_call, op.name, *values)
+        if op in (ops.FLOORDIV, ops.MOD) and type(values[-1]) is int and values[-1]:
+            partial = False  # a divisor that the graph knows
         return self._call(targets.total_call, op.name, *values) if partial else self._call(CALLS[op], *values)
 
     def _logic(self, op: Operator, args: tuple[Expr, ...], optional: bool) -> Any:
@@ -138,8 +140,8 @@ class Calculator:
     def _fold(self, op: Operator, values: Sequence[Any], optional: bool, partial: bool) -> Any:
         """An operator on one value, on two, or on many from the left."""
         total, *rest = values
-        if not rest:
-            return self._apply(op, optional, partial, total)
+        if not rest:  # the one factor of a first power
+            return total if op is ops.MUL else self._apply(op, optional, partial, total)
         for value in rest:
             total = self._apply(op, optional, partial, total, value)
         return total

@@ -57,16 +57,6 @@ def inline(gm: fx.GraphModule, literals: Mapping[str, torch.Tensor]) -> None:
         gm.graph.erase_node(node)
 
 
-def copy_returned_literals(gm: fx.GraphModule) -> None:
-    """Copies the attributes that are returned, or views of them: Inductor's passes drop operators that change nothing."""
-    for root in {root_of(n): None for n in gm.graph.output_node().all_input_nodes}:
-        if root.op == "get_attr" and isinstance(root.meta.get("val"), torch.Tensor):
-            with gm.graph.inserting_after(root):
-                copy = gm.graph.call_function(_LIFT, (root,))
-            copy.meta = dict(root.meta)
-            root.replace_all_uses_with(copy, lambda n, copy=copy: n is not copy)  # type: ignore[misc]
-
-
 def _is_operand(node: fx.Node) -> bool:
     """Whether a tensor, or a view of it, is an operand of a higher-order operator."""
     return any(

@@ -27,12 +27,12 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.errors import ConversionError, at_node, torch_step
 from inductor_frontend.export.tensor_kinds import lacks_type
-from inductor_frontend.functionalize.placeholders import copy_returned_literals
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.lowering_hints import lowering_hint
 from inductor_frontend.record.partials import told_partials
 from inductor_frontend.record.replacement_traces import equal_replacements_traced_once
 from inductor_frontend.record.resizes import check_resizes
+from inductor_frontend.record.returned_literals import copy_returned_literals
 from inductor_frontend.record.snapshots import keep_old_values
 from inductor_frontend.record.split_products import split_products
 from inductor_frontend.torch_patches._compat import decomposition_argument, shape_env_from_inputs

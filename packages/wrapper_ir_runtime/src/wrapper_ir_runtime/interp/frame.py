@@ -159,16 +159,17 @@ class Frame(Generic[T]):
         """The storages that a value may live in."""
         return self.info.aliasing.roots.get(value, (value,))
 
-    def bind_checked(self, value: Value, held: object) -> None:
-        """Binds the result of a library call after holding it against its declared type.
+    def bind_checked(self, value: Value, held: object, *, may_move: bool = True) -> None:
+        """Binds the result of a library call after comparing it with its declared type; unless it `may_move`, it is where the
+        operands are.
 
         Layouts that mention symbols without a value (unbacked ones, defined from this very result) are not checked.
         """
         if isinstance(value.type, TensorType):
-            self._check_result(value, value.type, held)
+            self._check_result(value, value.type, held, may_move)
         self.bind(value, held)
 
-    def _check_result(self, value: Value, type: TensorType, held: Any) -> None:
+    def _check_result(self, value: Value, type: TensorType, held: Any, may_move: bool) -> None:
         if not self.machine.is_tensor(held):
             raise ExecutionError("WIR927", f"%{value.name} is declared as a tensor but is {held!r}")
         facts = self.machine.caller.facts(held)
@@ -180,7 +181,7 @@ class Frame(Generic[T]):
                 "something else",
                 hint="correct the op's arguments (such as `dtype`), or the type of its result",
             )
-        self._check_memory(value, type, facts)
+        self._check_memory(value, type, facts, may_move)
         if not type_symbols(type) <= self.symbols.keys():
             return
         sizes, strides = self.ints(type.sizes), self.ints(type.strides)
@@ -191,14 +192,14 @@ class Frame(Generic[T]):
                 f"{list(self.machine.sizes(held))} and {list(self.machine.strides(held))}",
             )
 
-    def _check_memory(self, value: Value, type: TensorType, facts: TensorFacts) -> None:
+    def _check_memory(self, value: Value, type: TensorType, facts: TensorFacts, may_move: bool) -> None:
         """What a result lies in: a number may be on the CPU, where operators leave seeds and offsets."""
         device = str(type.device)
         on_device = facts.device == device or (":" not in device and facts.device.partition(":")[0] == device)
         declared, got = "", ""
         if facts.layout != "strided":
             declared, got = "strided", facts.layout
-        elif not on_device and (facts.sizes or facts.device != "cpu"):
+        elif may_move and not on_device and (facts.sizes or facts.device != "cpu"):
             declared, got = f"on {device}", f"on {facts.device}"
         elif facts.room is not None and facts.room < extent(facts.sizes, facts.strides) * type.dtype.itemsize:
             needed = extent(facts.sizes, facts.strides) * type.dtype.itemsize

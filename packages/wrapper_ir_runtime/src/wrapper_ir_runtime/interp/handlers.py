@@ -283,7 +283,7 @@ def _collective(op: ops.CollectiveStart, frame: AnyFrame) -> None:
             "WIR927", f"{op.target} returned {len(found)} tensors for {len(op.results)} results"
         )
     for result, tensor in zip(op.results, found, strict=True):
-        frame.bind_checked(result, tensor)
+        frame.bind_checked(result, tensor, may_move=False)
 
 
 def _wait(op: ops.Wait, frame: AnyFrame) -> None:

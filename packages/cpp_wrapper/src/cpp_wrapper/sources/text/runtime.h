@@ -66,7 +66,7 @@ int32_t aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t* ret_device_
 int32_t aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t* ret_device_index);
 int32_t aoti_torch_get_layout(AtenTensorHandle tensor, int32_t* ret_layout);
 int32_t aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t* ret_storage_offset);
-int32_t aoti_torch_get_storage_size(AtenTensorHandle tensor, int64_t* ret_storage_size);
+int32_t aoti_torch_get_storage_size(AtenTensorHandle tensor, int64_t* ret_size);
 int32_t aoti_torch_is_defined(AtenTensorHandle tensor, bool* ret_is_defined);
 int32_t aoti_torch__alloc_from_pool(AtenTensorHandle self, int64_t offset_bytes, int32_t dtype, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, AtenTensorHandle* ret_new_tensor);
 int32_t aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int64_t storage_offset, AtenTensorHandle* ret_new_tensor);

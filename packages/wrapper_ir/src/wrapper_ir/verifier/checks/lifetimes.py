@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.expr import Int
 from wrapper_ir.ir import ops
-from wrapper_ir.ir.types import OpaqueType, StorageType, TensorType, TupleType
+from wrapper_ir.ir.types import OpaqueType, StorageType, TensorType, TupleType, Type
 from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
@@ -27,7 +28,9 @@ class Lifetimes(Check):
         program = facts.analyses.program
         self.constants = {c.value for c in program.constants}
         is_main = facts.function is program.main
-        self.fixed = {c.value for c in program.constants if is_main and not c.mutable}
+        self.fixed = {
+            c.value for c in program.constants if is_main and not c.mutable and not _is_empty(c.value.type)
+        }
         """Constants that the function must not return: all others may write what a caller gets."""
         self.dead: dict[Value, tuple[str, int]] = {}
         """Roots that ended: by which rule a use is refused, and where they did."""
@@ -209,3 +212,8 @@ class Lifetimes(Check):
             may_own = value in self.uncertain and value in self.roots.get(value, NO_ROOTS)
             if may_own or isinstance(value.type, TupleType | OpaqueType):
                 self.held[value.name] = position
+
+
+def _is_empty(type: Type) -> bool:
+    """Whether a tensor has no element that a caller could write."""
+    return isinstance(type, TensorType) and Int(0) in type.sizes
