@@ -222,7 +222,7 @@ BY_LOADER = (
     (lambda f: f(_X, _w(), _I, 6), ExecutionError, "n reaches over the columns"),
     (lambda f: f(_X.double(), _w(), _I, 2), ArgumentError, "expected f32[s0, 4] on cpu, got f64[3, 4]"),
     (lambda f: f(_X[0], _w(), _I, 2), TensorCheckError, "expected f32[s0, 4] on cpu, got f32[4]"),
-    (lambda f: f.boxed([_X]), ArgumentError, "expected 4 arguments, got 1"),
+    (lambda f: f.boxed([_X]), ArgumentError, "expected 4 arguments ['x', 'w', 'i', 'n'], got 1"),
 )
 
 

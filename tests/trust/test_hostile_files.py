@@ -163,8 +163,7 @@ LOOKS = [
 
 def extension_names() -> list[str]:
     """What our packages look for."""
-    from wrapper_ir import group_ranks, sources
-    from wrapper_ir_tools.explain import choices
+    from wrapper_ir.artifact import choices, group_ranks, sources
 
     found = [held for module in (choices, group_ranks, sources) for held in vars(module).values()]
     names = [x for x in found if isinstance(x, str) and x.endswith(".json")]

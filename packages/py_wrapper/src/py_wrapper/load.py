@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.machinery
+import inspect
 import os
 import tempfile
 from collections.abc import Mapping
@@ -83,6 +84,7 @@ def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) 
     exec(compile(emitted.source, str(path), "exec"), module.__dict__)
     # Dynamo would import the module by its name to trace into it: it calls the function instead, between two graphs.
     module.forward._torchdynamo_disable = True
+    inspect.unwrap(module.forward)._torchdynamo_disable = True
     return module
 
 

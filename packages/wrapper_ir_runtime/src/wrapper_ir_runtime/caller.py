@@ -65,7 +65,11 @@ class TorchCaller:
         if kind.__torch_dispatch__ is not plain.__torch_dispatch__:
             return f"{kind.__name__}", "pass the tensor that it wraps, or capture with one of its class"
         function = getattr(kind.__torch_function__, "__func__", kind.__torch_function__)
-        if function not in (plain.__torch_function__.__func__, self._torch._C._disabled_torch_function_impl):
+        usual = (
+            getattr(plain.__torch_function__, "__func__", None),
+            self._torch._C._disabled_torch_function_impl,
+        )
+        if kind is not plain and function not in usual:
             return f"{kind.__name__}", "pass x.as_subclass(torch.Tensor)"
         if tensor.is_nested:
             return "nested", "pass its parts, or a padded tensor"
