@@ -64,12 +64,7 @@ class TorchCaller:
         plain, kind = self._torch.Tensor, type(tensor)
         if kind.__torch_dispatch__ is not plain.__torch_dispatch__:
             return f"{kind.__name__}", "pass the tensor that it wraps, or capture with one of its class"
-        function = getattr(kind.__torch_function__, "__func__", kind.__torch_function__)
-        usual = (
-            getattr(plain.__torch_function__, "__func__", None),
-            self._torch._C._disabled_torch_function_impl,
-        )
-        if kind is not plain and function not in usual:
+        if kind is not plain and not self._uses_usual_function(kind):
             return f"{kind.__name__}", "pass x.as_subclass(torch.Tensor)"
         if tensor.is_nested:
             return "nested", "pass its parts, or a padded tensor"
@@ -82,6 +77,12 @@ class TorchCaller:
         if tensor.is_neg():
             return "negated", "pass x.resolve_neg()"
         return "", ""
+
+    def _uses_usual_function(self, kind: Any) -> bool:
+        """Whether a subclass leaves torch's functions as they are."""
+        function = getattr(kind.__torch_function__, "__func__", kind.__torch_function__)
+        plain = getattr(self._torch.Tensor.__torch_function__, "__func__", None)
+        return function in (plain, self._torch._C._disabled_torch_function_impl)
 
     def native(self, arg: Arg) -> Any:
         """See `CallerTensors`."""

@@ -36,7 +36,7 @@ class Caught {
 };
 }  // namespace wrapper_ir_launch
 """
-"""What rewritten kernels use."""
+"""C++ helpers of rewritten kernels."""
 
 _BEGIN = "{ ::wrapper_ir_launch::Caught wir_caught; "
 _TRY = " try {"

@@ -90,7 +90,7 @@ def write_image(file: BinaryIO, code: bytes, constants: Sequence[Blob], metadata
 
 
 def read_image(path: Path, begin: int = 0, nbytes: int | None = None) -> Image:
-    """What a library says of itself; nothing of it is run. Raises CacheError CPP304 for another file, and a damaged one."""
+    """Reads the metadata of a library without running its code. Raises CacheError CPP304 for another kind of file and for a damaged one."""
     try:
         with opened(path) as file:
             size = file.seek(0, os.SEEK_END) - begin if nbytes is None else nbytes

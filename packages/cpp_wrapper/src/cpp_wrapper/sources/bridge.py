@@ -42,7 +42,7 @@ def mixes_returns(step: steps.CallOperator | steps.StartCollective) -> bool:
 
 
 def returned(step: steps.CallOperator | steps.StartCollective) -> list[tuple[ResultPath, str]]:
-    """What the dispatcher returns: the type of each value, and its path among the operator's results. A bridge returns results
+    """The values that the dispatcher returns: the type of each, and its path among the operator's results. A bridge returns results
     within results (`(Tensor, (Tensor, Tensor))`) one after another."""
     types = [r.type for r in step.operator.schema.returns]
     found: list[tuple[ResultPath, str]] = []
