@@ -1,7 +1,7 @@
 """The closed set of steps, one file a family.
 
-`Step` is the union that every emitter handles completely: with `match` ending in `assert_never`, or with a table that a test
-compares with `STEPS`.
+`Step` is the union that every emitter handles completely: by a `match` that ends in `assert_never`, or by a module for each family
+(`wrapper_ir_lowering.writers`).
 """
 
 from __future__ import annotations

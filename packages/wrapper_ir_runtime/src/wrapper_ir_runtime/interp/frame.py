@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -256,7 +256,3 @@ class Frame(Generic[T]):
         """Makes all values of a storage unusable."""
         for tenant in tuple(self.tenants.get(root, ())):
             self.unbind(tenant)
-
-
-Handler = Callable[[Any, "Frame[Any]"], None]
-"""Executes one op without control flow; Any: each handler takes its own op class, on any machine."""
