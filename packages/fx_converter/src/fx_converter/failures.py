@@ -14,6 +14,7 @@ from wrapper_ir.errors import WirError
 from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir_runtime.argument_failures import binding_failure, boxed_failure
 from wrapper_ir_runtime.failures import add_place
+from wrapper_ir_runtime.traces import file_of, traces_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -71,12 +72,7 @@ def explained_boxed(error: Exception, file: str, text: Lines) -> Exception:
 
 def _innermost(error: Exception, file: str) -> TracebackType | None:
     """Of the frames that run text of a file, or of files of such names, the innermost."""
-    found, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename.startswith(file):
-            found = trace
-        trace = trace.tb_next
-    return found
+    return next((trace for trace in reversed(traces_of(error)) if file_of(trace).startswith(file)), None)
 
 
 def _line(trace: TracebackType) -> str:

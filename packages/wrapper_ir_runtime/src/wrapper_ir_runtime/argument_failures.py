@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 from wrapper_ir.errors import ArgumentError
 from wrapper_ir.ir.signature import ParameterKind, Signature, TreeKind
+from wrapper_ir_runtime.traces import file_of, traces_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _BOUND = (AttributeError, TypeError, ValueError)
@@ -56,11 +57,10 @@ def binding_failure(error: Exception) -> ArgumentError | None:
 def boxed_failure(error: Exception, file: str, names: Sequence[str] = ()) -> ArgumentError | None:
     """The coded form of an error that came of another number of flat arguments, or of no list of
     them, in a function of `file`; None for any other. `names` are those of the arguments; without them, the names of the function's variables."""
-    trace = error.__traceback__ if isinstance(error, _BOUND) else None
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or trace.tb_frame.f_code.co_filename != file:
+    traces = traces_of(error) if isinstance(error, _BOUND) else []
+    if not traces or file_of(traces[-1]) != file:
         return None
+    trace = traces[-1]
     code, args = trace.tb_frame.f_code, trace.tb_frame.f_code.co_varnames[:1]
     line = _line(trace)
     if not args or (not line.endswith(f"= {args[0]}") and line != f"{args[0]}.clear()"):

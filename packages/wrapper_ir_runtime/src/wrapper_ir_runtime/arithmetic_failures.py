@@ -14,6 +14,7 @@ from types import FrameType, TracebackType
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import fits_int64, shown
+from wrapper_ir_runtime.traces import file_of, traces_of
 
 _FUNCTIONS = ("abs", "bool", "float", "int", "max", "min", "round")
 """Python's own functions in printed expressions."""
@@ -27,15 +28,12 @@ _NODES = (
 def arithmetic_failure(error: Exception, file: str) -> ExpressionError | None:
     """What an error says of the numbers in the line of `file` that raised it: ExpressionError WIR402 where a function or an
     operator has no value, WIR408 where an int that the line hands on is not an int64; None for all other errors."""
-    trace, own, last = error.__traceback__, None, None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            own = trace
-        last, trace = trace, trace.tb_next
+    traces = traces_of(error)
+    own = next((trace for trace in reversed(traces) if file_of(trace) == file), None)
     if own is None:
         return None
     if (
-        own is last
+        own is traces[-1]
         and isinstance(error, OverflowError | ValueError)
         and _is_arithmetic(_failing_text(own, file))
     ):

@@ -14,6 +14,7 @@ from wrapper_ir.errors import (
     TensorCheckError,
     WirError,
 )
+from wrapper_ir_runtime.traces import file_of, traces_of
 
 T = TypeVar("T")
 _LOOK_BACK = 200
@@ -155,12 +156,8 @@ def _without_advice(text: str) -> str:
 
 def _of_program(error: Exception, file: str) -> WirError | None:
     """What a plain error is that a line of `file` raises by itself, not an operator or a kernel."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if (
-        trace is not None and trace.tb_frame.f_code.co_filename == file
-    ):  # in C, and not in an operator's Python
+    traces = traces_of(error)
+    if traces and file_of(traces[-1]) == file:  # in C, and not in an operator's Python
         if isinstance(error, AssertionError):
             return TensorCheckError("WIR921", _without_advice(str(error)))
         if isinstance(error, ZeroDivisionError):
@@ -172,14 +169,11 @@ def _of_program(error: Exception, file: str) -> WirError | None:
 
 def _line_in(error: Exception, file: str) -> int:
     """The innermost line of `file` in the traceback, 0 where there is none."""
-    line, trace = 0, error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        # Functions of the program take `args`; small helpers of the module do not, and say nothing about the op.
-        if code.co_filename == file and code.co_varnames[:1] == ("args",):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    # Functions of the program take `args`; small helpers of the module do not, and say nothing about the op.
+    own = [
+        t for t in traces_of(error) if file_of(t) == file and t.tb_frame.f_code.co_varnames[:1] == ("args",)
+    ]
+    return own[-1].tb_lineno if own else 0
 
 
 def _place(file: str, line: int) -> str:
