@@ -140,7 +140,7 @@ def test_the_page_says_what_becomes_of_each_pinned_option() -> None:
     assert pinned <= FOLLOWED | told
     assert not FOLLOWED & told
     page = _page()
-    telling = {name for name, here in page.items() if here.startswith("not followed, and told by a warning")}
+    telling = {name for name, here in page.items() if here.startswith("warns")}
     assert telling == told
     assert {name for name, here in page.items() if here.startswith("followed")} >= FOLLOWED
     silent = {name for name, here in page.items() if not here.startswith("followed")} - telling
