@@ -116,7 +116,7 @@ def _renamed(artifact: Artifact, old: Value[TensorType], new: Value[TensorType])
 
 
 def race(artifact: Artifact) -> Artifact:
-    """The second product runs on another stream, which nothing waits for."""
+    """The second matmul runs on another stream without synchronisation."""
     position = _where(artifact, lambda op: isinstance(op, CallExtern))[1]
     op = artifact.program.main.body[position]
     assert isinstance(op, CallExtern)
