@@ -1,1 +1,2 @@
-"""The command `wir`, debugger, explanations, pages, reports, profiles, comparison, and random programs for tests."""
+"""The command `wir`, the debugger, explanations, pages, reports, profiles, diffs, and random test
+programs."""

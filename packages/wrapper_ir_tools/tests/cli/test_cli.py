@@ -1,4 +1,4 @@
-"""The `wir` command: output, exit status, and errors for the person at the keyboard."""
+"""The `wir` command: output, exit status, and error messages."""
 
 from __future__ import annotations
 
@@ -88,18 +88,19 @@ def test_verify(text: Path, tmp_path: Path) -> None:
     assert wir("verify", text).output == "ok: 10 ops, 2 check(s) at run time\n"
     bad = tmp_path / "bad.txt"
     bad.write_text(TEXT.replace("  free %y.s\n", "  free %y.s\n  free %y.s\n"))
-    done = wir("verify", bad)
-    assert done.exit_code == 1
-    assert "[WIR0" in done.output
-    assert "finding(s)" in done.output
+    process = wir("verify", bad)
+    assert process.exit_code == 1
+    assert "[WIR0" in process.output
+    assert "finding(s)" in process.output
 
 
 def test_stats(text: Path) -> None:
-    done = wir("stats", text, "--hint", "s0=16")
-    assert done.exit_code == 0, done.output
-    rows = dict(line.rsplit(maxsplit=1) for line in done.output.splitlines() if line.strip())
+    process = wir("stats", text, "--hint", "s0=16")
+    assert process.exit_code == 0, process.output
+    rows = dict(line.rsplit(maxsplit=1) for line in process.output.splitlines() if line.strip())
     joined = " ".join(f"{k}={v}" for k, v in rows.items())
-    assert "512" in joined, joined  # two buffers of 16 x 4 floats
+    # two buffers of 16 x 4 floats
+    assert "512" in joined, joined
 
 
 def test_stats_wants_numbers(text: Path) -> None:
@@ -114,17 +115,17 @@ def test_diff(text: Path, tmp_path: Path) -> None:
     assert wir("diff", "--names", text, renamed).exit_code == 1
     changed = tmp_path / "changed.txt"
     changed.write_text(TEXT.replace("  free %y.s\n", ""))
-    done = wir("diff", text, changed)
-    assert done.exit_code == 1
-    assert [x for x in done.output.splitlines() if x.startswith("-  free")]
+    process = wir("diff", text, changed)
+    assert process.exit_code == 1
+    assert [x for x in process.output.splitlines() if x.startswith("-  free")]
 
 
 def test_opt(text: Path, artifact: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare.txt"
     bare.write_text(TEXT.replace("  free %y.s\n", "").replace("  drop %x\n", ""))
-    done = wir("opt", text, "--pass", "derive-frees")
-    assert done.exit_code == 0, done.output
-    assert "free %y.s" in done.output
+    process = wir("opt", text, "--pass", "derive-frees")
+    assert process.exit_code == 0, process.output
+    assert "free %y.s" in process.output
     out = tmp_path / "out.wir"
     assert wir("opt", artifact, "--pass", "insert-finite-checks", "-o", out).exit_code == 0
     assert load(out).program.main.name == "main"
@@ -132,81 +133,81 @@ def test_opt(text: Path, artifact: Path, tmp_path: Path) -> None:
 
 
 def test_unknown_pass(text: Path) -> None:
-    done = wir("opt", text, "--pass", "nonsense")
-    assert done.exit_code == 2
-    assert "WIR8" in done.output
+    process = wir("opt", text, "--pass", "nonsense")
+    assert process.exit_code == 2
+    assert "WIR8" in process.output
 
 
 def test_emit_needs_an_installed_emitter(artifact: Path, tmp_path: Path) -> None:
-    done = wir("emit", artifact, "--to", "nonsense", "-o", tmp_path / "out")
-    assert done.exit_code == 2
-    assert "WIR901" in done.output
+    process = wir("emit", artifact, "--to", "nonsense", "-o", tmp_path / "out")
+    assert process.exit_code == 2
+    assert "WIR901" in process.output
 
 
 @pytest.mark.parametrize("command", ["print", "verify", "stats"])
 def test_unreadable_files(command: str, tmp_path: Path) -> None:
-    done = wir(command, tmp_path / "absent")
-    assert done.exit_code == 2
-    assert "WIR702" in done.output
+    process = wir(command, tmp_path / "absent")
+    assert process.exit_code == 2
+    assert "WIR702" in process.output
     broken = tmp_path / "broken"
     broken.write_text("wir 0.3\nfunc @main(%x: f99[8]) {\n}\n")
-    done = wir(command, broken)
-    assert done.exit_code == 2
-    assert "WIR5" in done.output
-    assert "line 2" in done.output
+    process = wir(command, broken)
+    assert process.exit_code == 2
+    assert "WIR5" in process.output
+    assert "line 2" in process.output
 
 
 def test_capture_wants_a_function() -> None:
-    done = wir("capture", "json", "-o", "x.wir")
-    assert done.exit_code == 2
-    assert "MODULE:FUNCTION" in done.output
+    process = wir("capture", "json", "-o", "x.wir")
+    assert process.exit_code == 2
+    assert "MODULE:FUNCTION" in process.output
 
 
 def test_passes_are_listed_without_a_file() -> None:
-    done = wir("opt", "--list")
-    assert done.exit_code == 0, done.output
-    assert "derive-frees" in done.output
+    process = wir("opt", "--list")
+    assert process.exit_code == 0, process.output
+    assert "derive-frees" in process.output
 
 
 @pytest.mark.parametrize("command", ["stats", "run"])
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("hint", "message"),
     [
         ("s9=4", "the program has no symbol 's9' (it has: s0)"),
-        ("s0=-5", "s0=-5 lies outside the range [2, 1024] of s0"),
-        ("s0=99999999999999999999", "lies outside the range"),
+        ("s0=-5", "s0=-5 is outside the range [2, 1024] of s0"),
+        ("s0=99999999999999999999", "is outside the range"),
         ("s0", "expected SYMBOL=N, got 's0'"),
         ("=4", "expected SYMBOL=N, got '=4'"),
     ],
 )
 def test_hints_are_values_of_the_programs_symbols(
-    command: str, given: str, said: str, artifact: Path
+    command: str, hint: str, message: str, artifact: Path
 ) -> None:
-    done = wir(command, artifact, "--hint", given)
-    assert done.exit_code == 2
-    assert said in done.output
-    assert "Traceback" not in done.output
+    process = wir(command, artifact, "--hint", hint)
+    assert process.exit_code == 2
+    assert message in process.output
+    assert "Traceback" not in process.output
 
 
 def test_a_run_has_at_least_one_call(artifact: Path) -> None:
-    done = wir("run", artifact, "--repeat", "0")
-    assert done.exit_code == 2
-    assert "--repeat" in done.output
+    process = wir("run", artifact, "--repeat", "0")
+    assert process.exit_code == 2
+    assert "--repeat" in process.output
 
 
 def test_errors_name_a_file_once(tmp_path: Path) -> None:
     for command, name in (("print", "gone.txt"), ("run", "gone.wir")):
-        done = wir(command, tmp_path / name)
-        assert done.output.count(name) == 1, done.output
-        assert "No such file or directory" in done.output
+        process = wir(command, tmp_path / name)
+        assert process.output.count(name) == 1, process.output
+        assert "No such file or directory" in process.output
 
 
 def test_binary_files_are_refused_by_what_they_are(tmp_path: Path) -> None:
     path = tmp_path / "library.so"
     path.write_bytes(b"\x7fELF\xff\xfe")
-    done = wir("print", path)
-    assert done.exit_code == 2
-    assert done.output == f"wir: [WIR702] cannot read {str(path)!r}: neither a .wir artifact nor text\n"
+    process = wir("print", path)
+    assert process.exit_code == 2
+    assert process.output == f"wir: [WIR702] cannot read {str(path)!r}: neither a .wir artifact nor text\n"
 
 
 def test_a_missing_package_is_named() -> None:
@@ -219,10 +220,13 @@ def test_a_missing_package_is_named() -> None:
 
 
 def test_messages_of_torch_are_without_its_frames(artifact: Path) -> None:
-    said = "randn(): too large\nException raised from unpack at numbers.h:79 (most recent call first):\nframe #0: 1"
-    with patch("wrapper_ir_tools.cli.files.load", side_effect=TypeError(said)):
-        done = wir("run", artifact)
-    assert (done.exit_code, done.stderr) == (2, "wir: TypeError: randn(): too large\n")
+    message = (
+        "randn(): too large\nException raised from unpack at numbers.h:79 (most recent call "
+        "first):\nframe #0: 1"
+    )
+    with patch("wrapper_ir_tools.cli.files.load", side_effect=TypeError(message)):
+        process = wir("run", artifact)
+    assert (process.exit_code, process.stderr) == (2, "wir: TypeError: randn(): too large\n")
 
 
 FACTORIES = """
@@ -239,13 +243,13 @@ def test_a_factorys_error_shows_its_own_frames(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "wrapper_ir_tools.cli", "capture", "-o", "x.wir"]
 
     def capture(spec: str) -> str:
-        done = subprocess.run([*command, spec], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 2
-        return done.stderr
+        process = subprocess.run([*command, spec], cwd=tmp_path, capture_output=True, text=True)
+        assert process.returncode == 2
+        return process.stderr
 
-    said = capture("factories:broken")
-    assert "KeyError: 'weights'" in said
-    assert said.count('File "') == 1, said
+    message = capture("factories:broken")
+    assert "KeyError: 'weights'" in message
+    assert message.count('File "') == 1, message
     assert "must return (model, args" in capture("factories:nothing")
     assert "has no function 'absent'" in capture("factories:absent")
     assert "No module named 'gone'" in capture("gone:make")
@@ -260,19 +264,19 @@ def test_output_that_cannot_be_written(args: tuple[str, ...], text: Path) -> Non
             "wrapper_ir_tools.cli",
             *(str(text) if a == "FILE" else a for a in args),
         ]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (2, "wir: No space left on device\n")
+        process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (process.returncode, process.stderr) == (2, "wir: No space left on device\n")
 
 
 def test_a_traceback_is_there_for_those_who_ask(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["--traceback", "print", str(tmp_path / "gone")])
-    assert type(done.exception).__name__ == "ArtifactError"
+    process = CliRunner().invoke(main, ["--traceback", "print", str(tmp_path / "gone")])
+    assert type(process.exception).__name__ == "ArtifactError"
 
 
 def test_json_for_other_programs(text: Path, artifact: Path, tmp_path: Path) -> None:
-    found = json.loads(wir("stats", "--json", text, "--hint", "s0=16").output)
-    assert found["ops"]["AllocStorage"] == 2
-    assert found["memory"]["allocated"] == 512
+    result = json.loads(wir("stats", "--json", text, "--hint", "s0=16").output)
+    assert result["ops"]["AllocStorage"] == 2
+    assert result["memory"]["allocated"] == 512
     assert json.loads(wir("verify", "--json", artifact).output) == {
         "valid": True,
         "ops": 10,
@@ -281,9 +285,9 @@ def test_json_for_other_programs(text: Path, artifact: Path, tmp_path: Path) -> 
     }
     bad = tmp_path / "bad.txt"
     bad.write_text(TEXT.replace("  free %y.s\n", "  free %y.s\n  free %y.s\n"))
-    done = wir("verify", "--json", bad)
-    assert done.exit_code == 1
-    [finding, *_] = json.loads(done.output)["findings"]
+    process = wir("verify", "--json", bad)
+    assert process.exit_code == 1
+    [finding, *_] = json.loads(process.output)["findings"]
     assert finding["code"].startswith("WIR0")
     assert finding["function"] == "main"
 

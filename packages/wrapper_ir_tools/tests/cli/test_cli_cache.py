@@ -1,4 +1,4 @@
-"""`wir cache`: what it shows, trims and clears."""
+"""`wir cache`: show, trim and clear."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from wrapper_ir_tools.cli.main import main
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
-    """A cache with five entries in two namespaces, one of them found three times; the oldest is five days old."""
+    """A cache with five entries in two namespaces; one entry has three hits, and the oldest is five days
+    old."""
     monkeypatch.setenv("WRAPPER_IR_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("WRAPPER_IR_CACHE_BYTES", "1M")
     cache = Cache(read_settings())
@@ -49,9 +50,9 @@ def test_show(cache: Cache) -> None:
 
 
 def test_show_as_json(cache: Cache) -> None:
-    found = json.loads(wir("show", "--json").output)
-    assert (found["folder"], found["limit_bytes"]) == (str(cache.settings.folder), 1 << 20)
-    python = found["namespaces"]["python"]
+    result = json.loads(wir("show", "--json").output)
+    assert (result["folder"], result["limit_bytes"]) == (str(cache.settings.folder), 1 << 20)
+    python = result["namespaces"]["python"]
     assert (python["entries"], python["hits"], python["stored"]) == (2, 3, 2)
     assert 4000 < python["bytes"] == python["stored_bytes"] < 5000
 
@@ -101,7 +102,7 @@ def test_clear_removes_what_was_set_aside(cache: Cache) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("trim",), "--to SIZE, --older-than AGE"),
         (("trim", "--to", "much"), "'much' is not a size"),
@@ -109,8 +110,8 @@ def test_clear_removes_what_was_set_aside(cache: Cache) -> None:
         (("clear", "pyhton"), "no namespace 'pyhton' (it has: python, triton)"),
     ],
 )
-def test_what_cannot_be_done(cache: Cache, args: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_done(cache: Cache, args: tuple[str, ...], message: str) -> None:
     result = wir(*args)
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
     assert sum(count for count, _ in cache.usage().values()) == 5

@@ -1,4 +1,4 @@
-"""Programs in IR text, run under control on a machine in plain Python."""
+"""Runs programs in IR text on a machine in plain Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wrapper_ir_tools.debugger.subject import InputChoice, Subject
 
 
 def subject(text: str, *args: Any, draws: list[Draw] | None = None) -> Subject:
-    """The program with these flat arguments."""
+    """Builds a subject from a program and its flat arguments."""
     return Subject(artifact(text), ListMachine(), InputChoice(given=args), OPTIONS, draws)
 
 

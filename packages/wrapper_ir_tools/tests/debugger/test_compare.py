@@ -1,4 +1,4 @@
-"""Comparing two runs: the first op that differs is named."""
+"""Compares two runs and names the first op that differs."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def compare(first: Subject, second: Subject) -> Comparison:
 
 def test_equal_runs() -> None:
     x = tensor([-1.0, -2.0])
-    found = compare(subject(LOOP, x), subject(LOOP, x))
-    assert found.agree
-    assert list(comparison_lines(found)) == [f"no difference: {found.matched} values agree"]
-    assert found.matched > 10
+    result = compare(subject(LOOP, x), subject(LOOP, x))
+    assert result.agree
+    assert list(comparison_lines(result)) == [f"no difference: {result.matched} values agree"]
+    assert result.matched > 10
 
 
 def test_the_first_op_that_differs() -> None:
     other = ADDS.replace("list::neg(%a)", "list::add(%a, %x)")
-    found = compare(subject(ADDS, tensor([1.0, 2.0])), subject(other, tensor([1.0, 2.0])))
-    assert list(comparison_lines(found)) == [
+    result = compare(subject(ADDS, tensor([1.0, 2.0])), subject(other, tensor([1.0, 2.0])))
+    assert list(comparison_lines(result)) == [
         "op 1 of @main is the first that differs, after 1 equal values",
         "%b: 2 of 2 elements, the first at [0]: -2 against 3, at most 10 apart (allowed: 1e-05 + 0.0001*|b|)",
         "  first:  f32[2] mean -3, min -4, max -2, std 1.41421, nan 0, inf 0",
@@ -82,8 +82,8 @@ def test_the_first_op_that_differs() -> None:
 
 def test_an_op_that_only_one_has() -> None:
     other = ADDS.replace("  copy %c, %b\n", "")
-    found = compare(subject(ADDS, tensor([1.0, 2.0])), subject(other, tensor([1.0, 2.0])))
-    lines = list(comparison_lines(found))
+    result = compare(subject(ADDS, tensor([1.0, 2.0])), subject(other, tensor([1.0, 2.0])))
+    lines = list(comparison_lines(result))
     assert lines[1].startswith("%d: 2 of 2 elements")
     assert "only the first computed %c, by op 5" in lines
 
@@ -105,17 +105,17 @@ func @main(%x: f32[2]) {
 
 def test_a_run_that_fails() -> None:
     failing = ADDS.replace("copy %c, %b", "%f = call list::fail(%b) : f32[2]")
-    found = compare(subject(ADDS, tensor([1.0, 2.0])), subject(failing, tensor([1.0, 2.0])))
-    assert (found.failed, found.matched) == (2, 2)
-    assert isinstance(found.failure, ZeroDivisionError)
-    assert next(iter(comparison_lines(found))).startswith("the second run failed after 2 equal values:")
+    result = compare(subject(ADDS, tensor([1.0, 2.0])), subject(failing, tensor([1.0, 2.0])))
+    assert (result.failed, result.matched) == (2, 2)
+    assert isinstance(result.failure, ZeroDivisionError)
+    assert next(iter(comparison_lines(result))).startswith("the second run failed after 2 equal values:")
 
 
 def test_trips_are_told_apart() -> None:
     other = LOOP.replace("%s = call list::add(%b, %l)", "%s = call list::add(%b, %b)")
-    found = compare(subject(LOOP, tensor([-1.0, -2.0])), subject(other, tensor([-1.0, -2.0])))
-    assert found.mismatch is not None
-    assert found.mismatch.first.key == ("step", "%s", 0)
+    result = compare(subject(LOOP, tensor([-1.0, -2.0])), subject(other, tensor([-1.0, -2.0])))
+    assert result.mismatch is not None
+    assert result.mismatch.first.key == ("step", "%s", 0)
 
 
 DRAWS = """
@@ -138,7 +138,7 @@ def test_random_numbers_are_drawn_once() -> None:
 def test_constants() -> None:
     one = artifact(ADDS)
     changed = replace(one, constants={"state": TensorData(DType.F32, memoryview(bytes(7) + b"\1"))})
-    assert compare_constants(one, changed) == ("constant %state holds other bytes",)
+    assert compare_constants(one, changed) == ("constant %state has other contents",)
     assert compare_constants(one, one) == ()
 
 
@@ -170,10 +170,10 @@ def content(dtype: DType, code: str, *numbers: complex) -> Content:
     ],
 )
 def test_tolerances(dtype: DType, code: str, a: float, b: float, same: bool) -> None:
-    found = compare_contents(content(dtype, code, 0, a), content(dtype, code, 0, b))
-    assert (found is None) is same
-    if found is not None:
-        assert (found.count, found.total, found.index) == (1, 2, (1,))
+    result = compare_contents(content(dtype, code, 0, a), content(dtype, code, 0, b))
+    assert (result is None) is same
+    if result is not None:
+        assert (result.count, result.total, result.index) == (1, 2, (1,))
 
 
 def test_a_given_tolerance() -> None:
@@ -184,23 +184,23 @@ def test_a_given_tolerance() -> None:
 
 
 def test_other_kinds() -> None:
-    found = compare_contents(content(DType.F32, "f", 1.0), Content(1.0))
-    assert found is not None
-    assert found.text == "f32[1] against float"
+    result = compare_contents(content(DType.F32, "f", 1.0), Content(1.0))
+    assert result is not None
+    assert result.text == "f32[1] against float"
     assert compare_contents(Content(3), Content(3)) is None
     assert compare_contents(Content(3), Content(4)) is not None
 
 
-# --- other engines, through programs that return what they compute
+# --- other engines, through programs that return their intermediate values
 
 
 def test_taps_keep_the_program_valid() -> None:
     program = artifact(LOOP)
     taps = [tap for window in tap_windows(program.program, 2**30, {}) for tap in window]
     assert [(t.position, t.value.name) for t in taps] == [(0, "n"), (1, "r"), (2, "y")]
-    shown = tapped(program, taps)
-    verify(shown)
-    results = Interpreter(shown, ListMachine(), OPTIONS).boxed([tensor([-1.0, -2.0])])
+    visible = tapped(program, taps)
+    verify(visible)
+    results = Interpreter(visible, ListMachine(), OPTIONS).boxed([tensor([-1.0, -2.0])])
     assert [r.tolist() for r in results][1] == [1.0, 2.0]
     assert len(results) == 4
 
@@ -223,7 +223,8 @@ def test_an_engine_that_is_wrong(tap_bytes: int) -> None:
     x = tensor([1.0, 2.0])
     emitter = Wrong()
     second = engine_samples(artifact(ADDS), emitter, ListMachine(), InputChoice(given=[x]), tap_bytes)
-    found = compare_runs(samples(subject(ADDS, x)), second)
-    assert found.mismatch is not None
-    assert found.mismatch.first.name == "%b"
-    assert emitter.compiled == (2 if tap_bytes == 8 else 1)  # the first difference ends it
+    result = compare_runs(samples(subject(ADDS, x)), second)
+    assert result.mismatch is not None
+    assert result.mismatch.first.name == "%b"
+    # the first difference ends the comparison
+    assert emitter.compiled == (2 if tap_bytes == 8 else 1)

@@ -1,4 +1,4 @@
-"""The hunt for the first bad value."""
+"""Hunts the first bad value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wrapper_ir_tools.debugger.reports import bad_lines
 
 
 def chain(length: int, wrong: int, op: str = "list::log") -> str:
-    """`length` ops, of which `wrong` takes the logarithm of what is negative then."""
+    """A program of `length` ops, of which `wrong` takes the logarithm of a negative number."""
     lines = ["func @main(%v0: f32[2]) {"]
     for i in range(length):
         target = op if i == wrong else "list::neg"
@@ -30,22 +30,23 @@ def chain(length: int, wrong: int, op: str = "list::log") -> str:
 @pytest.mark.parametrize("every_op", [False, True])
 def test_chain(wrong: int, states: int, every_op: bool) -> None:
     case = subject(chain(60, wrong), tensor([1.0, 2.0]))
-    found = hunt(case, HuntOptions(every_op=every_op, limits=StateLimits(count=states)))
-    assert found is not None
-    assert found.names == (f"v{wrong + 1}",)
-    assert found.function is case.program.main
-    assert found.runs <= 2 + math.ceil(math.log2(len(case.program.main.body)))
+    result = hunt(case, HuntOptions(every_op=every_op, limits=StateLimits(count=states)))
+    assert result is not None
+    assert result.names == (f"v{wrong + 1}",)
+    assert result.function is case.program.main
+    assert result.runs <= 2 + math.ceil(math.log2(len(case.program.main.body)))
 
 
 def test_nothing_is_bad() -> None:
-    assert hunt(subject(chain(20, 4), tensor([1.0, 2.0]))) is None  # of what is positive
+    # the logarithm of a positive number
+    assert hunt(subject(chain(20, 4), tensor([1.0, 2.0]))) is None
 
 
 def test_inputs_come_first() -> None:
-    found = hunt(subject(chain(5, 1), tensor([math.nan, math.inf])))
-    assert found is not None
-    assert found.function is None
-    assert list(bad_lines(found)) == [
+    result = hunt(subject(chain(5, 1), tensor([math.nan, math.inf])))
+    assert result is not None
+    assert result.function is None
+    assert list(bad_lines(result)) == [
         "an input or a constant is bad:",
         "  %v0: f32[2] nan 1, inf 1",
     ]
@@ -61,15 +62,15 @@ def test_inputs_come_first() -> None:
     ],
 )
 def test_what_is_looked_for(options: HuntOptions, want: str | None) -> None:
-    found = hunt(subject(chain(8, 1), tensor([math.inf, 2.0])), options)
-    assert (found and found.names[0]) == want
+    result = hunt(subject(chain(8, 1), tensor([math.inf, 2.0])), options)
+    assert (result and result.names[0]) == want
 
 
 def test_inside_a_loop() -> None:
     # -(-1) = 1, 2 + log 2, ...; the second element becomes negative and has no logarithm
-    found = hunt(subject(LOOP, tensor([-1.0, 0.25])))
-    assert found is not None
-    assert list(bad_lines(found)) == [
+    result = hunt(subject(LOOP, tensor([-1.0, 0.25])))
+    assert result is not None
+    assert list(bad_lines(result)) == [
         "op 1 of @step is the first with a bad output (2 runs):",
         "  %l: f32[2] mean 0.693147, min 0.693147, max 0.693147, std nan, nan 1, inf 0",
         "func @step:",
@@ -98,7 +99,7 @@ func @main(%x: f32[2]) {
 
 
 def test_what_nothing_has_written_is_not_bad() -> None:
-    # 0xEEEEEEEE is what the machine's memory holds at first; as f64, it may be anything
+    # 0xEEEEEEEE is the initial content of the machine's memory; as f64, it may be any value
     assert hunt(subject(UNWRITTEN, tensor([math.ldexp(1, 100), 2.0])), HuntOptions(every_op=True)) is None
 
 
@@ -115,9 +116,9 @@ func @main(%x: f32[2]) {
 @pytest.mark.parametrize("raises", ["assert_finite %b", "%f = call list::fail(%b) : f32[2]"])
 def test_a_run_that_fails(raises: str) -> None:
     text = FAILS.replace("RAISES", raises)
-    found = hunt(subject(text, tensor([1.0, -1.0])))
-    assert found is not None
-    assert found.names == ("a",)
+    result = hunt(subject(text, tensor([1.0, -1.0])))
+    assert result is not None
+    assert result.names == ("a",)
 
 
 def test_a_run_that_fails_without_a_bad_value() -> None:
@@ -139,6 +140,7 @@ func @main(%x: f32[2]) {
 """
     case = subject(text, tensor([-1.0, -1.0]))
     results: list[Bad | None] = [hunt(case) for _ in range(3)]
-    assert results == [None] * 3  # the state grows once a run, from zero
+    # the state grows by one in each run, from zero
+    assert results == [None] * 3
     values: Any = case.interpreter.constants
     assert [v.tolist() for v in values.values()] == [[-1.0, -1.0]]

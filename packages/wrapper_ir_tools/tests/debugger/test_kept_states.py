@@ -1,4 +1,4 @@
-"""States that are kept of a run: every rest of a run from a kept state gives the results of the whole."""
+"""Kept states of a run: resuming from any of them yields the results of the whole run."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ def states_of(case: Subject) -> list[Kept]:
 def test_the_rest_of_a_run(text: str) -> None:
     case = subject(text, tensor([-1.0, -2.0]))
     whole = finish(case.run())
-    kept = states_of(case)
-    assert len(kept) == len(case.program.main.body)
-    for state in (*kept, *reversed(kept)):  # a run from a state leaves it as it was
+    states = states_of(case)
+    assert len(states) == len(case.program.main.body)
+    # a run does not change the state that it resumes from
+    for state in (*states, *reversed(states)):
         assert finish(case.run(state)) == whole
     assert finish(case.run()) == whole
 
@@ -81,6 +82,6 @@ def test_states_are_bounded_in_bytes() -> None:
     states = KeptStates(case, StateLimits(count=100, nbytes=300))
     for step in case.run():
         states.offer(step)
-    found = [states.before(p) for p in states.positions]
-    assert sum(k.state.nbytes for k in found if k is not None) <= 300
-    assert 1 < len(found) < len(case.program.main.body)
+    result = [states.before(p) for p in states.positions]
+    assert sum(k.state.nbytes for k in result if k is not None) <= 300
+    assert 1 < len(result) < len(case.program.main.body)

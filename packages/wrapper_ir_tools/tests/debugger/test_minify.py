@@ -1,4 +1,4 @@
-"""Failing programs shrink to the few ops that it takes, and come out as tests that fail."""
+"""Shrinks failing programs to the few ops that matter, and prints them as failing tests."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ NAN = finite_check(ListMachine(), HuntOptions(nan_only=True), OPTIONS)
 def test_smallest_set(wrong: set[int]) -> None:
     tries: list[Sequence[int]] = []
 
-    def fails(kept: Sequence[int]) -> bool:
-        tries.append(kept)
-        return wrong <= set(kept)
+    def fails(items: Sequence[int]) -> bool:
+        tries.append(items)
+        return wrong <= set(items)
 
     assert smallest_set(range(10), fails) == sorted(wrong)
     assert len(tries) < 60
@@ -56,7 +56,7 @@ def test_smallest() -> None:
 
 
 def long_program(length: int) -> str:
-    """Sums and negations of which one makes a NaN of the parameter."""
+    """A program of sums and negations, one of which turns the parameter into a NaN."""
     lines = ["func @main(%x: f32[2], %y: f32[2]) {"]
     for i in range(length):
         before = "%x" if i == 0 else f"%v{i - 1}"
@@ -69,10 +69,10 @@ def long_program(length: int) -> str:
 
 
 def test_a_nan() -> None:
-    found = minify(subject(long_program(30), tensor([1.0, 2.0]), tensor([-100.0, 0.0])), NAN)
-    verify(found.artifact)
+    result = minify(subject(long_program(30), tensor([1.0, 2.0]), tensor([-100.0, 0.0])), NAN)
+    verify(result.artifact)
     assert (
-        print_function(found.artifact.program.main, found.artifact.program)
+        print_function(result.artifact.program.main, result.artifact.program)
         == """\
 func @main() {
   %w.s = alloc_storage 8
@@ -84,17 +84,17 @@ func @main() {
   return %l
 }"""
     )
-    assert found.before > 60
-    assert found.tries < 30
+    assert result.before > 60
+    assert result.tries < 30
 
 
 def test_an_engine() -> None:
     check = engine_check(Wrong(), ListMachine(), OPTIONS)
-    found = minify(subject(LOOP, tensor([-1.0, -2.0])), check)
-    calls = [op for op in found.artifact.program.ops if type(op).__name__ == "CallExtern"]
+    result = minify(subject(LOOP, tensor([-1.0, -2.0])), check)
+    calls = [op for op in result.artifact.program.ops if type(op).__name__ == "CallExtern"]
     assert len(calls) == 1
-    assert [f.name for f in found.artifact.program.functions] == ["main"]
-    assert check.fails(found.artifact)
+    assert [f.name for f in result.artifact.program.functions] == ["main"]
+    assert check.fails(result.artifact)
 
 
 SIZES = """
@@ -115,21 +115,23 @@ def test_smaller_sizes() -> None:
     def fails(artifact: Artifact) -> bool:
         return "list::log" in print_function(artifact.program.main, artifact.program)
 
-    found = minify(Subject(negative, ListMachine(), options=OPTIONS), Check(fails, "there is a logarithm"))
-    assert "f32[s0]" in print_function(found.artifact.program.main, found.artifact.program)
-    assert "define s0 = 2" in print_function(found.artifact.program.main, found.artifact.program)
+    result = minify(Subject(negative, ListMachine(), options=OPTIONS), Check(fails, "there is a logarithm"))
+    assert "f32[s0]" in print_function(result.artifact.program.main, result.artifact.program)
+    assert "define s0 = 2" in print_function(result.artifact.program.main, result.artifact.program)
 
 
 def test_a_command() -> None:
     case = subject(long_program(3), tensor([1.0, 2.0]), tensor([-100.0, 0.0]))
     whole = minify(case, NAN).artifact
     check = command_check(
-        "if grep -q list::log {}; then echo '[WIR999] a logarithm'; exit 3; fi", whole
-    )  # entries of a .wir file are not compressed
+        "if grep -q list::log {}; then echo '[WIR999] a logarithm'; exit 3; fi",
+        whole,
+        # entries of a .wir file are not compressed
+    )
     assert check.fails(whole)
-    found = minify(case, check)
-    assert "list::log" in print_function(found.artifact.program.main, found.artifact.program)
-    assert found.after == 7
+    result = minify(case, check)
+    assert "list::log" in print_function(result.artifact.program.main, result.artifact.program)
+    assert result.after == 7
 
 
 def test_a_program_that_does_not_fail() -> None:
@@ -149,7 +151,7 @@ def test_an_invalid_program() -> None:
 
 
 def sums(length: int, wrong: int = -1, *, extra: bool = False) -> str:
-    """Sums, one of which is a negation, or needs another op before it."""
+    """A program of sums, one of which is replaced by a negation or preceded by another op."""
     lines, ends = ["func @main(%x: f32[2]) {"], []
     for i in range(length):
         before = "%x" if i == 0 else f"%v{i - 1}"
@@ -166,27 +168,27 @@ def sums(length: int, wrong: int = -1, *, extra: bool = False) -> str:
 
 @pytest.mark.parametrize(("first_extra", "second_extra"), [(False, False), (True, False), (False, True)])
 def test_two_programs(first_extra: bool, second_extra: bool) -> None:
-    """Each keeps the op that differs, and what only one of the two computes for it."""
+    """Each program keeps the op that differs, and the ops that only one of them needs for it."""
     x = tensor([1.0, 2.0])
     plain = not first_extra and not second_extra
     one = subject(sums(20, 9 if first_extra else -1, extra=first_extra), x)
     two = subject(sums(20, -1 if first_extra else 9, extra=not plain), x, draws=one.draws)
     check = program_check(ListMachine(), OPTIONS)
-    found = minify(one, check, two)
-    assert found.second is not None
-    assert check.fails(found.artifact, found.second)
+    result = minify(one, check, two)
+    assert result.second is not None
+    assert check.fails(result.artifact, result.second)
     calls = [
         [op.target for op in artifact.program.main.body if isinstance(op, CallExtern)]
-        for artifact in (found.artifact, found.second)
+        for artifact in (result.artifact, result.second)
     ]
     extra = ["list::neg", "list::add"]
     assert calls == [
         extra if first_extra else ["list::add"],
         extra if second_extra else ["list::neg"] if plain else ["list::add"],
     ]
-    shared = found.artifact.constants.keys() & found.second.constants.keys()
+    shared = result.artifact.constants.keys() & result.second.constants.keys()
     assert shared
-    assert all(found.artifact.constants[n].buffer == found.second.constants[n].buffer for n in shared)
+    assert all(result.artifact.constants[n].buffer == result.second.constants[n].buffer for n in shared)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_invalid_pairs(other: str, why: str) -> None:
 
 
 class Model:
-    """Runs what a program of sums should compute, with the nodes that its ops name."""
+    """An eager model of a program of sums, with the nodes that its ops name."""
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -239,18 +241,19 @@ def wrong_sums() -> Subject:
 
 
 def test_against_the_model() -> None:
-    """The op that is wrong, with the inputs that it had; later ops, which are wrong because of it, are not shown."""
+    """Keeps the wrong op with its inputs; later ops, which are wrong because of it, are removed."""
     model, case = Model(12), wrong_sums()
     reference = EagerReference(case, model)
     check = eager_check(reference, ListMachine(), OPTIONS)
-    found = minify(case, check)
-    assert [op.target for op in found.artifact.program.ops if isinstance(op, CallExtern)] == ["list::neg"]
-    assert any(any(d.buffer) for d in found.artifact.constants.values())  # contents stay
-    assert found.notes == ("sizes and contents stay as they are: the model's values belong to them",)
+    result = minify(case, check)
+    assert [op.target for op in result.artifact.program.ops if isinstance(op, CallExtern)] == ["list::neg"]
+    # contents are kept
+    assert any(any(d.buffer) for d in result.artifact.constants.values())
+    assert result.notes == ("sizes and contents stay as they are: the model's values belong to them",)
     assert model.runs == 1
-    small = Subject(found.artifact, ListMachine(), options=OPTIONS)
+    small = Subject(result.artifact, ListMachine(), options=OPTIONS)
     options = ModuleOptions(machine="list", model=reference.mismatch(small))
-    test = run_module(module_text(found.artifact, check.text, options))["test_the_value_is_the_models"]
+    test = run_module(module_text(result.artifact, check.text, options))["test_the_value_is_the_models"]
     with pytest.raises(AssertionError):
         test()
 
@@ -262,13 +265,14 @@ def test_a_program_that_agrees_with_the_model() -> None:
         EagerReference(Subject(artifact, ListMachine(), case.inputs, OPTIONS), Model(12))
 
 
-# --- the module that comes out
+# --- the generated module
 
 
 def run_module(text: str) -> dict[str, Any]:
-    """What a module that the tool wrote defines, with the machine of these tests."""
+    """Executes a generated module with the machine of these tests; returns its definitions."""
     namespace: dict[str, Any] = {}
-    exec(compile(text, "small", "exec"), namespace)  # what the tool wrote
+    # the generated source
+    exec(compile(text, "small", "exec"), namespace)
     namespace["machine"] = lambda name: {"list": ListMachine()}[name]
     return namespace
 

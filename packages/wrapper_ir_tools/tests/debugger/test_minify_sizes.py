@@ -1,4 +1,4 @@
-"""Sizes that are numbers shrink where no kernel has them in its source."""
+"""Constant sizes shrink unless a kernel has them in its source."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NAN = finite_check(ListMachine(), HuntOptions(nan_only=True), OPTIONS)
 
 
 def row(count: int, bad: int = 0) -> Tensor:
-    """Positive numbers, and a negative one."""
+    """Positive numbers and a negative one."""
     return tensor([-1.0 if i == bad else 1.0 for i in range(count)])
 
 
-def printed(found: Artifact) -> str:
-    return print_function(found.program.main, found.program)
+def printed(result: Artifact) -> str:
+    return print_function(result.program.main, result.program)
 
 
 OPERATORS = """
@@ -41,9 +41,9 @@ func @main(%x: f32[64]) {
 
 
 def test_operators_alone() -> None:
-    found = minify(subject(OPERATORS, row(64)), NAN)
+    result = minify(subject(OPERATORS, row(64)), NAN)
     assert (
-        printed(found.artifact)
+        printed(result.artifact)
         == """\
 func @main() {
   %n.s = alloc_storage 8
@@ -55,14 +55,14 @@ func @main() {
   return %y
 }"""
     )
-    assert found.notes == ()
+    assert result.notes == ()
 
 
-@pytest.mark.parametrize(("bad", "left"), [(0, 2), (2, 3), (7, 8), (12, 16), (63, 64)])
-def test_the_failure_has_to_stay(bad: int, left: int) -> None:
-    """As few elements as have the one that makes it fail among them."""
-    found = minify(subject(OPERATORS, row(64, bad)), NAN)
-    assert f"%y = call list::log(%n) : f32[{left}]" in printed(found.artifact)
+@pytest.mark.parametrize(("bad", "size"), [(0, 2), (2, 3), (7, 8), (12, 16), (63, 64)])
+def test_the_failure_has_to_stay(bad: int, size: int) -> None:
+    """Keeps the smallest size that includes the failing element."""
+    result = minify(subject(OPERATORS, row(64, bad)), NAN)
+    assert f"%y = call list::log(%n) : f32[{size}]" in printed(result.artifact)
 
 
 def kernel(name: str, arguments: str, extents: str = "") -> str:
@@ -77,10 +77,10 @@ func @main(%x: f32[64]) {{
 
 
 def resized(program: Artifact, old: int, new: int) -> tuple[list[str], list[str]]:
-    """The candidates, as text, and what they say about kernels."""
+    """The candidates as text, and the notes about kernels."""
     resizing = Resizing()
-    found = [printed(made) for (made,) in resizing.candidates((program,), old, new)]
-    return found, resizing.notes((program,))
+    result = [printed(candidate) for (candidate,) in resizing.candidates((program,), old, new)]
+    return result, resizing.notes((program,))
 
 
 def test_a_kernel_that_is_given_the_size() -> None:
@@ -102,8 +102,8 @@ def test_invalid_for_a_kernel(old: str, text: str) -> None:
         program = replace(program, program=replace(program.program, kernels=changed))
     name = "double" if old else "count_grid"
     assert kernels_with_sizes(program.program, {64: 2, 256: 8}) == [name]
-    found, notes = resized(program, 64, 2)
-    assert found == []
+    result, notes = resized(program, 64, 2)
+    assert result == []
     assert notes == [f"sizes that are numbers stay where @{name} may have them in the source"]
 
 
@@ -118,20 +118,20 @@ func @main(%x: f32[64]) {
 
 def test_the_kernel_is_named() -> None:
     one, two = (subject(text, row(64)) for text in (GRID, GRID.replace("(3)", "(4)")))
-    found = minify(one, program_check(ListMachine(), OPTIONS), two)
-    assert "launch @count_grid(%n) grid(3)" in printed(found.artifact)
-    assert "%n = alloc f32[64]" in printed(found.artifact)
-    assert found.notes == ("sizes that are numbers stay where @count_grid may have them in the source",)
+    result = minify(one, program_check(ListMachine(), OPTIONS), two)
+    assert "launch @count_grid(%n) grid(3)" in printed(result.artifact)
+    assert "%n = alloc f32[64]" in printed(result.artifact)
+    assert result.notes == ("sizes that are numbers stay where @count_grid may have them in the source",)
 
 
 def test_two_programs_get_the_same_sizes() -> None:
     changed = OPERATORS.replace("list::log", "list::neg")
-    found = minify(
+    result = minify(
         subject(OPERATORS, row(64)), program_check(ListMachine(), OPTIONS), subject(changed, row(64))
     )
-    assert found.second is not None
-    assert "%y = call list::log(%n) : f32[2]" in printed(found.artifact)
-    assert "%y = call list::neg(%n) : f32[2]" in printed(found.second)
+    assert result.second is not None
+    assert "%y = call list::log(%n) : f32[2]" in printed(result.artifact)
+    assert "%y = call list::neg(%n) : f32[2]" in printed(result.second)
 
 
 LAYOUTS = """
@@ -148,10 +148,10 @@ func @main(%x: f32[8, 16], %t: f32[8, 16]{1, 8}) {
 
 
 def test_numbers_that_follow_from_a_size() -> None:
-    """Strides, counts and bytes, of permuted layouts, too."""
-    found, _ = resized(artifact(LAYOUTS), 16, 2)
+    """Changes strides, counts and bytes too, also those of permuted layouts."""
+    result, _ = resized(artifact(LAYOUTS), 16, 2)
     assert (
-        found[0]
+        result[0]
         == """\
 func @main(%x: f32[8, 2], %t: f32[8, 2]{1, 8}) {
   %n = alloc f32[8, 2]
@@ -176,12 +176,12 @@ func @main(%x: f32[4, 4, 3]) {
   return %z
 }
 """
-    found, _ = resized(artifact(text), 4, 2)
-    assert "%y = view %x : f32[4, 3]" in found[0]
+    result, _ = resized(artifact(text), 4, 2)
+    assert "%y = view %x : f32[4, 3]" in result[0]
 
 
 def test_one_number_that_would_become_two() -> None:
-    """In one tensor 64 bytes are 4 * 4 elements, in the other 16 rows of one."""
+    """64 bytes are 4 * 4 elements in one tensor, and 16 rows of one in the other."""
     text = """
 func @main(%x: f32[4, 4], %y: f32[16, 4]{1, 16}) {
   %z = call list::neg(%y) : f32[16, 4]

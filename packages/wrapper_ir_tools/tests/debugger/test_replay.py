@@ -1,4 +1,4 @@
-"""Parts of programs that run alone compute what they computed in the whole."""
+"""Replays parts of programs and compares them with the whole run."""
 
 from __future__ import annotations
 
@@ -53,23 +53,26 @@ def test_every_range(name: str) -> None:
     case = subject(text, *args)
     count = len(case.program.main.body)
     main = case.program.main
-    unpacked = {f"%{op.result.name}" for op in main.body if isinstance(op, Unpack)}  # by a call before
+    # by an earlier call
+    unpacked = {f"%{op.result.name}" for op in main.body if isinstance(op, Unpack)}
     whole = {s.name: s for s in samples(case) if s.function is main and s.name not in unpacked}
-    made = 0
+    pieces = 0
     for first, last in itertools.combinations_with_replacement(range(count), 2):
         if last - first not in (0, 1, 4) and last != count - 1:
-            continue  # the others have no other shape
+            # the others have no unpack
+            continue
         try:
             piece = replay_piece(case, OpRange(first=first, last=last))
         except DebugError as error:
-            assert error.code == "WIR961"  # only some ranges cannot be kept
+            # some ranges cannot be stored
+            assert error.code == "WIR961"
             continue
-        made += 1
+        pieces += 1
         want = {n: s for n, s in whole.items() if first <= s.position <= last}
         got = {s.name: s for s in samples(alone(piece)) if s.name in want}
         assert got.keys() == want.keys()
         assert {n: s.content for n, s in got.items()} == {n: s.content for n, s in want.items()}
-    assert made > count
+    assert pieces > count
 
 
 def test_the_file(tmp_path: Path) -> None:
@@ -102,9 +105,9 @@ func @main() {
 def test_a_loop_inside() -> None:
     case = subject(LOOP, tensor([-1.0, -2.0]))
     pieces = [replay_piece(case, OpRange(function="step", first=0, last=2, call=call)) for call in (1, 2, 3)]
-    found = [next(s for s in samples(alone(piece)) if s.name == "%s") for piece in pieces]
+    result = [next(s for s in samples(alone(piece)) if s.name == "%s") for piece in pieces]
     want = [s for s in samples(case) if s.name == "%s"][:3]
-    assert [s.content for s in found] == [s.content for s in want]
+    assert [s.content for s in result] == [s.content for s in want]
     assert [f.name for f in pieces[0].program.functions] == ["main"]
 
 

@@ -1,6 +1,7 @@
-"""Stepping: a program and commands in, a transcript out, held against golden files (`--update-golden` rewrites them).
+"""Runs sessions of `wir step` and compares the transcripts with golden files (`--update-golden` rewrites
+them).
 
-Each file in `sessions` begins with the program; the lines after `---` are commands and what they print.
+Each file in `sessions` begins with the program; the lines after `---` are commands and their output.
 """
 
 from __future__ import annotations
@@ -59,19 +60,19 @@ def test_sessions_use_every_command() -> None:
 
 @pytest.mark.parametrize("states", [1, 2, 8])
 def test_back_to_every_op(states: int) -> None:
-    """Whatever the number of kept states, going back shows what going forward showed."""
+    """Going back shows the same as going forward, for any number of kept states."""
     controller = controller_of(LOOP, tensor([-1.0, -0.5]), states=states)
-    seen: list[tuple[str, int, int]] = []
+    positions: list[tuple[str, int, int]] = []
     while controller.stack:
         step = controller.step
-        seen.append((step.function.name, step.position, len(controller.stack)))
+        positions.append((step.function.name, step.position, len(controller.stack)))
         controller.into()
     assert controller.results is not None
-    assert len(seen) > 15
-    for tick in reversed(range(len(seen))):
+    assert len(positions) > 15
+    for tick in reversed(range(len(positions))):
         controller.back_to(tick)
         step = controller.step
-        assert (step.function.name, step.position, len(controller.stack)) == seen[tick]
+        assert (step.function.name, step.position, len(controller.stack)) == positions[tick]
         assert controller.tick == tick
 
 
@@ -109,7 +110,7 @@ provenance
 
 
 def test_lines_that_the_artifact_has(tmp_path: Path) -> None:
-    """Where the file is not there, or is another one by now."""
+    """The file is missing, or has changed since."""
     (tmp_path / "net.py").write_text("def f(x):\n    return x\n")
     text = """
 func @main(%x: f32[2]) {

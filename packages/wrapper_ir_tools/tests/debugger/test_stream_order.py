@@ -1,4 +1,4 @@
-"""Streams in another legal order: what events order stays as it is, what a race leaves open changes."""
+"""Reorders streams legally: only a race changes the results."""
 
 from __future__ import annotations
 
@@ -61,32 +61,33 @@ def test_what_events_order(order: StreamOrder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "order", "found"),
+    ("text", "order", "result"),
     [
         (READ_TOO_EARLY, StreamOrder.LATE, True),
         (READ_TOO_EARLY, StreamOrder.EARLY, False),
         (WRITTEN_TOO_LATE, StreamOrder.EARLY, True),
     ],
 )
-def test_a_race(text: str, order: StreamOrder, found: bool) -> None:
+def test_a_race(text: str, order: StreamOrder, result: bool) -> None:
     with pytest.raises(VerificationError, match="WIR045"):
         verify(on_toy(text))
-    assert in_other_order(text, order).agree is not found
+    assert in_other_order(text, order).agree is not result
 
 
 def test_memory_freed_too_early_is_an_error() -> None:
-    found = in_other_order(
+    result = in_other_order(
         READ_TOO_EARLY.replace("call list::add.out(%b, %b, out=%a)", "barrier"), StreamOrder.LATE
     )
-    assert found.failed == 2
-    assert "WIR923" in str(found.failure)
+    assert result.failed == 2
+    assert "WIR923" in str(result.failure)
 
 
 def test_the_order() -> None:
     program = on_toy(ORDERED.replace("  free %b.s\n", "")).program
     late = other_stream_order(program, StreamOrder.LATE).main.body
     early = other_stream_order(program, StreamOrder.EARLY).main.body
-    assert late == program.main.body  # each event is waited for as soon as it is recorded
+    # each event is waited for right after it is recorded
+    assert late == program.main.body
     assert [print_op(op) for op in early] == [print_op(op) for op in program.main.body]
 
 

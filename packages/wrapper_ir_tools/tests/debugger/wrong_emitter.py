@@ -1,4 +1,4 @@
-"""An emitter whose engine is wrong: the interpreter with logarithms in place of negations."""
+"""A wrong emitter: its engine computes logarithms in place of negations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Compiled:
 
 
 class Wrong:
-    """An emitter that spells negations as logarithms."""
+    """Emits negations as logarithms."""
 
     name = "wrong"
 

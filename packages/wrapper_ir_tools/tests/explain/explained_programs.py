@@ -1,4 +1,4 @@
-"""Short programs, and their explanations."""
+"""Short programs and their explanations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations: short programs in, what is said of them out; the ways up and down; JSON and its schema; the command."""
+"""Explanations of short programs: links in both directions, JSON and its schema, the command."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def test_each_op_has_its_lines_or_those_of_the_op_that_it_serves() -> None:
 
 
 def test_a_saved_tensor_leads_to_the_forward_line() -> None:
-    found = explained(LAYER, saved={"saved": ("model.py:1",)})
-    assert found.ops[8].lead is Lead.FORWARD
-    assert (found.ops[8].sources, found.ops[8].reason) == (
+    result = explained(LAYER, saved={"saved": ("model.py:1",)})
+    assert result.ops[8].lead is Lead.FORWARD
+    assert (result.ops[8].sources, result.ops[8].reason) == (
         ("model.py:1",),
         "end of %saved, which the forward graph saved",
     )
@@ -85,15 +85,15 @@ def test_symbols_lead_to_what_uses_them() -> None:
 provenance
   #1 at("model.py:9")
 """
-    found = explain_program(artifact_of(body, head))
-    assert _leads(found)[:2] == [
+    result = explain_program(artifact_of(body, head))
+    assert _leads(result)[:2] == [
         "Define value model.py:9: value of s0, which op 4 is the first to use",
         "AssertExpr value model.py:9: check of s0, from op 0",
     ]
 
 
 def test_a_call_leads_to_the_lines_of_its_function() -> None:
-    found = explained(
+    result = explained(
         """func @main(%x: f32[8]) {
   %r = call_subgraph @inner(%x) : f32[8]
   return %r
@@ -109,25 +109,25 @@ provenance
   #1 at("model.py:2")
 """
     )
-    assert _leads(found)[:2] == [
+    assert _leads(result)[:2] == [
         "CallSubgraph value model.py:2: calls @inner",
         "Return value model.py:2: result %r, from op 0",
     ]
-    assert [op.function for op in found.ops] == ["main"] * 2 + ["inner"] * 4
+    assert [op.function for op in result.ops] == ["main"] * 2 + ["inner"] * 4
 
 
 def test_a_program_without_provenance_says_so_for_each_op() -> None:
-    found = explained(LAYER.partition("\nprovenance")[0].replace("  #1", "").replace("  #2", "") + "\n")
-    assert all(op.lead is Lead.NONE and op.reason and not op.sources for op in found.ops)
+    result = explained(LAYER.partition("\nprovenance")[0].replace("  #1", "").replace("  #2", "") + "\n")
+    assert all(op.lead is Lead.NONE and op.reason and not op.sources for op in result.ops)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs_are_explained_whole(seed: int) -> None:
     program = random_program(random.Random(seed))
-    found = explain_program(bare_artifact(program))
-    assert len(found.ops) == sum(len(f.body) for f in program.functions)
-    assert all(op.sources or op.reason for op in found.ops)
-    SCHEMA.validate(json.loads(explanation_json(found)))
+    result = explain_program(bare_artifact(program))
+    assert len(result.ops) == sum(len(f.body) for f in program.functions)
+    assert all(op.sources or op.reason for op in result.ops)
+    SCHEMA.validate(json.loads(explanation_json(result)))
 
 
 # --- both ways
@@ -174,9 +174,9 @@ def test_what_is_not_there_is_refused() -> None:
 
 
 def test_from_a_source_line_to_all_below() -> None:
-    found = ops_by_source(_with_lines())
-    assert [op.index for op in found["model.py:3"]] == [0, 1, 2, 3, 7]
-    assert [op.index for op in found[""]] == [8]
+    result = ops_by_source(_with_lines())
+    assert [op.index for op in result["model.py:3"]] == [0, 1, 2, 3, 7]
+    assert [op.index for op in result[""]] == [8]
 
 
 def test_lines_have_the_sources_of_op_or_kernel_or_a_reason() -> None:
@@ -217,16 +217,16 @@ def test_origins_of_ops_that_lowering_adds() -> None:
     lowered = insert_checks(program)
     assert len(lowered.main.body) > len(program.main.body)
     origins = OpOrigins(program, lowered)
-    found = [origins.of("main", at) for at in range(len(lowered.main.body))]
-    assert [o.position for o in found if not o.note] == [0, 1, 2]
-    assert {o.note for o in found} == {"", "added by lowering, before this op"}
+    result = [origins.of("main", at) for at in range(len(lowered.main.body))]
+    assert [o.position for o in result if not o.note] == [0, 1, 2]
+    assert {o.note for o in result} == {"", "added by lowering, before this op"}
 
 
 # --- forms and the command
 
 
 class _Refusing:
-    """An emitter with errors of its own."""
+    """An emitter that raises its own class of error."""
 
     def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
         raise RuntimeError(f"no way to write {len(artifact.program.main.body)} ops")
@@ -234,17 +234,17 @@ class _Refusing:
 
 def test_what_an_emitter_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wrapper_ir_tools.explain.emitters.emitter", lambda name: _Refusing())
-    found = explain_artifact(artifact_of(LAYER), ("odd",))
-    assert found.lacks == ("lines of emitter odd: no way to write 10 ops",)
-    assert len(found.ops) == 10
+    result = explain_artifact(artifact_of(LAYER), ("odd",))
+    assert result.lacks == ("lines of emitter odd: no way to write 10 ops",)
+    assert len(result.ops) == 10
 
 
 def test_text() -> None:
     artifact = dataclasses.replace(
         artifact_of(LAYER), extensions={SOURCES: '{"model.py:3": "y = x + self.w"}'}
     )
-    found = explain_program(artifact, ExplainOptions(lacks=("lines of emitter x: none",)))
-    assert explanation_text(found, [found.ops[3]]) == (
+    result = explain_program(artifact, ExplainOptions(lacks=("lines of emitter x: none",)))
+    assert explanation_text(result, [result.ops[3]]) == (
         "model.py:3  y = x + self.w\n"
         "  op 3 @main: call aten::add.out(%x, %w, alpha=1, out=%a)\n"
         "    nodes add\n"
@@ -252,7 +252,7 @@ def test_text() -> None:
         "    modules first\n"
         "\n"
         "aten::add.out (op 3): an operator of a library: no other way was offered\n"
-        "op 3 writes %a: memory of its own\n"
+        "op 3 writes %a: new memory\n"
         "    %x: operator aten::add.out may read it after it has begun to write\n"
         "    %w: operator aten::add.out may read it after it has begun to write\n"
         "not here: lines of emitter x: none\n"
@@ -263,8 +263,8 @@ def test_command(tmp_path: Path) -> None:
     path = tmp_path / "layer.txt"
     path.write_text(HEAD + LAYER, encoding="utf-8")
     run = CliRunner().invoke
-    found = run(main, ["explain", str(path), "--emitter", "none", "--of", "%b"])
-    assert (found.exit_code, found.output.splitlines()[:2]) == (
+    result = run(main, ["explain", str(path), "--emitter", "none", "--of", "%b"])
+    assert (result.exit_code, result.output.splitlines()[:2]) == (
         0,
         ["model.py:4", "  op 5 @main: %b = view %b.s : f32[8]"],
     )
@@ -283,5 +283,5 @@ def test_command_on_an_artifact_alone(tmp_path: Path) -> None:
     save(
         dataclasses.replace(bare_artifact(program), extensions={SOURCES: '{"model.py:3": "y = x + x"}'}), path
     )
-    found = CliRunner().invoke(main, ["explain", str(path), "--emitter", "none"])
-    assert found.output.splitlines()[0] == "model.py:3  y = x + x"
+    result = CliRunner().invoke(main, ["explain", str(path), "--emitter", "none"])
+    assert result.output.splitlines()[0] == "model.py:3  y = x + x"

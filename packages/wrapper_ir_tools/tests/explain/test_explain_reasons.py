@@ -1,4 +1,4 @@
-"""Explanations of why: memory of its own, choices, splits of graphs."""
+"""Explanations of decisions: result memory, choices, graph splits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wrapper_ir_tools.explain import explain_program, explanation_text
 
 
 def test_why_a_result_has_memory_of_its_own() -> None:
-    found = explained(
+    result = explained(
         """func @main(%x: f32[8], %y: f32[4]) {
   %a = alloc f32[8]
   launch @pair(%x, %a)
@@ -33,7 +33,7 @@ def test_why_a_result_has_memory_of_its_own() -> None:
 }
 """
     )
-    assert {(p.result, p.reused, *p.reasons) for p in found.in_place} == {
+    assert {(p.result, p.reused, *p.reasons) for p in result.in_place} == {
         ("a", "", "%x: it is the caller's"),
         ("b", "", "%a: the kernel reads src at other indices than it writes dst, or does not say"),
         (
@@ -54,7 +54,7 @@ def test_why_a_result_has_memory_of_its_own() -> None:
 
 
 def test_why_no_argument_fits() -> None:
-    found = explained(
+    result = explained(
         """func @main(%y: f32[4]) {
   %a = alloc f32[8]
   launch @pair(%y, %a) extents(16, 32)
@@ -62,7 +62,7 @@ def test_why_no_argument_fits() -> None:
 }
 """
     )
-    assert [p.reasons for p in found.in_place] == [("no argument has as many bytes",)]
+    assert [p.reasons for p in result.in_place] == [("no argument has as many bytes",)]
 
 
 GPU = """wir 0.3
@@ -98,7 +98,7 @@ def test_choices_that_are_open_and_that_were_made() -> None:
             Candidate(name="XBLOCK=256 warps=8 stages=1"),
         ),
     )
-    made = Choice(
+    candidate = Choice(
         subject="@multi",
         why="measured on a device",
         candidates=(
@@ -106,21 +106,21 @@ def test_choices_that_are_open_and_that_were_made() -> None:
             Candidate(name="@other", detail="failed"),
         ),
     )
-    chosen = dataclasses.replace(artifact, extensions={CHOICES: choices_json([(made, ["k"])])})
-    assert explain_program(chosen).choices == (dataclasses.replace(made, ops=(2,)),)
-    assert "  * @k  1.5 us" in explanation_text(explain_program(chosen)).splitlines()
+    tuned = dataclasses.replace(artifact, extensions={CHOICES: choices_json([(candidate, ["k"])])})
+    assert explain_program(tuned).choices == (dataclasses.replace(candidate, ops=(2,)),)
+    assert "  * @k  1.5 us" in explanation_text(explain_program(tuned)).splitlines()
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '[{"subject": 1}]', "{}", '[{"subject": "a", "kernels": 1}]'])
 def test_a_damaged_extension_is_passed_over(text: str) -> None:
     artifact = dataclasses.replace(artifact_of(LAYER), extensions={CHOICES: text, SOURCES: text})
-    found = explain_program(artifact)
-    assert [c.subject for c in found.choices] == ["@relu", "@pair", "aten::add.out"]
-    assert dict(found.source_texts) == {}
+    result = explain_program(artifact)
+    assert [c.subject for c in result.choices] == ["@relu", "@pair", "aten::add.out"]
+    assert dict(result.source_texts) == {}
 
 
 def test_why_a_graph_is_split() -> None:
-    found = explain_program(
+    result = explain_program(
         artifact_of(
             """func @main(%x: f32[8], %h: f32[8] @cpu) {
   %a = alloc f32[8]
@@ -139,5 +139,5 @@ provenance
         )
     )
     assert ("cuda graph", "... is on cpu", ("model.py:7",)) in [
-        (s.what, s.why, s.sources) for s in found.splits
+        (s.what, s.why, s.sources) for s in result.splits
     ]

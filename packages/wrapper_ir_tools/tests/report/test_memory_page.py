@@ -1,4 +1,4 @@
-"""The page of a memory report: needs nothing else, and does in a browser what it says."""
+"""The page of a memory report is standalone, and works in a browser."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MODULES = (("encoder.layer.0",), ("encoder.layer.1",), ("encoder.layer.10",))
 
 
 def _program() -> Program:
-    """Three launches of three modules, in one pool."""
+    """A program of three launches in three modules, with one pool."""
     program = PlanMemory().run(derive_frees(parse_program(TEXT)))
     modules = iter(MODULES)
     body = [
@@ -65,7 +65,7 @@ def _program() -> Program:
 
 
 class _Page(html.parser.HTMLParser):
-    """What of a page could load something, its ids, and the text of its scripts."""
+    """Collects the links, ids and scripts of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -78,11 +78,11 @@ class _Page(html.parser.HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
+        attributes = dict(attrs)
         self.links += [value or "" for name, value in attrs if name in ("src", "href", "data", "action")]
-        self.ids += [given["id"] or ""] if "id" in given else []
-        if given.get("http-equiv") == "Content-Security-Policy":
-            self.policy = given["content"] or ""
+        self.ids += [attributes["id"] or ""] if "id" in attributes else []
+        if attributes.get("http-equiv") == "Content-Security-Policy":
+            self.policy = attributes["content"] or ""
         self.open.append(tag)
         if tag == "script":
             self.scripts.append("")
@@ -126,23 +126,24 @@ def test_hostile_text_stays_text() -> None:
     assert page.links == []
 
 
-def _in_browser(
-    report: MemoryReport, script: str, folder: Path
-) -> Any:  # Any: what a script gives, from JSON
-    """Opens the page, runs a script after its own, and gives the script's `found`."""
-    probe = f"<pre id=probe></pre><script>{script}\nget('probe').textContent = JSON.stringify(found);</script></body>"
+def _in_browser(report: MemoryReport, script: str, folder: Path) -> Any:  # Any: a script's result, from JSON
+    """Opens the page, runs a script after its own, and returns the script's `found`."""
+    probe = (
+        f"<pre id=probe></pre><script>{script}\nget('probe').textContent = "
+        "JSON.stringify(found);</script></body>"
+    )
     path = folder / "page.html"
     path.write_text(report_html(report).replace("</body>", probe), encoding="utf-8")
     assert BROWSER is not None
     flags = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}")
-    done = subprocess.run(
+    process = subprocess.run(
         [BROWSER, *flags, "--window-size=1280,1600", "--dump-dom", path.as_uri()],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     )
-    match = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
+    match = re.search(r'<pre id="probe">(.*?)</pre>', process.stdout, re.DOTALL)
     assert match is not None
     assert match[1], "the page's script or the probe failed"
     return json.loads(html.unescape(match[1]))
@@ -184,35 +185,37 @@ get("function").dispatchEvent(new Event("change"));
 found.branch = Object.keys(boxes());
 """
     )
-    found = _in_browser(report, script, tmp_path)
+    result = _in_browser(report, script, tmp_path)
     storages = {s.name: s for s in report.functions[0].storages}
-    assert set(found["boxes"]) == set(storages)
-    for one, (x, y, width, height) in found["boxes"].items():  # to scale, and slots inside their pools
-        other = found["boxes"]["pool0"]
+    assert set(result["boxes"]) == set(storages)
+    for one, (x, y, width, height) in result["boxes"].items():  # to scale, and slots inside their pools
+        other = result["boxes"]["pool0"]
         assert x == pytest.approx(80 + 1110 * storages[one].begin / len(report.functions[0].held))
         assert height / other[3] == pytest.approx(storages[one].bytes / storages["pool0"].bytes)
         if storages[one].kind == "slot":
             assert other[0] <= x < x + width <= other[0] + other[2] + 1e-6
             assert other[1] - 1e-6 <= y < y + height <= other[1] + other[3] + 1e-6
     peak = report.functions[0].peak_op
-    assert found["peak"] == [f"peak 512 B at op {peak}"]
-    assert "pool0" in found["rows"]
-    assert found["modules"] == ["encoder", "encoder.layer", "encoder.layer.0", "encoder.layer.1", "encoder.layer.10"]  # fmt: skip
-    assert found["hover"][0] == "%a.s: 256 bytes (256 B)"
-    assert "in %pool0" in found["hover"][1]
-    assert found["hover"][2:] == ["launch @k(%x, %a)", "m.py:1", "module encoder.layer.0"]
-    assert (found["shown"], found["gone"]) == (True, True)
-    assert found["bright"] == ["b.s"]  # and not what encoder.layer.10 fills
-    assert found["count"].startswith("1 of")
-    assert found["chosen"] == ["b.s"]
-    assert found["branch"] == ["r.s"]
+    assert result["peak"] == [f"peak 512 B at op {peak}"]
+    assert "pool0" in result["rows"]
+    assert result["modules"] == ["encoder", "encoder.layer", "encoder.layer.0", "encoder.layer.1", "encoder.layer.10"]  # fmt: skip
+    assert result["hover"][0] == "%a.s: 256 bytes (256 B)"
+    assert "in %pool0" in result["hover"][1]
+    assert result["hover"][2:] == ["launch @k(%x, %a)", "m.py:1", "module encoder.layer.0"]
+    assert (result["shown"], result["gone"]) == (True, True)
+    # not the storages of encoder.layer.10
+    assert result["bright"] == ["b.s"]
+    assert result["count"].startswith("1 of")
+    assert result["chosen"] == ["b.s"]
+    assert result["branch"] == ["r.s"]
 
 
 @in_a_browser
 def test_hostile_text_in_a_browser(tmp_path: Path) -> None:
     script = BOXES + (
         'Object.values(boxes()).forEach(r => r.dispatchEvent(new MouseEvent("mousemove", {bubbles: true})));\n'
-        "const found = [document.title, document.images.length, document.scripts.length, get('hover').textContent];"
+        "const found = [document.title, document.images.length, document.scripts.length, "
+        "get('hover').textContent];"
     )
     title, images, scripts, text = _in_browser(memory_report(_hostile()), script, tmp_path)
     assert (title, images, scripts) == ("Memory", 0, 3)
@@ -221,11 +224,11 @@ def test_hostile_text_in_a_browser(tmp_path: Path) -> None:
 
 @in_a_browser
 def test_random_programs_in_a_browser(tmp_path: Path) -> None:
-    """Of a program of every kind of op, every function draws each of its storages."""
+    """Each function of a program with every kind of op draws each of its storages."""
     report = memory_report(PlanMemory().run(random_program(random.Random(7), size=60)))
     script = BOXES + (
         'const found = {};\nfor (const f of report.functions) { get("function").value = f.name;\n'
         'get("function").dispatchEvent(new Event("change")); found[f.name] = Object.keys(boxes()).length; }'
     )
-    found = _in_browser(report, script, tmp_path)
-    assert found == {f.name: len(f.storages) for f in report.functions}
+    result = _in_browser(report, script, tmp_path)
+    assert result == {f.name: len(f.storages) for f in report.functions}

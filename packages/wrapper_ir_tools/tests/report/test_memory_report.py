@@ -1,4 +1,4 @@
-"""Memory reports: their numbers are those of the program, op by op; forms, files, the command."""
+"""Memory reports agree with the program, op by op; formats, files, the command."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def test_numbers_of_a_program() -> None:
 
 
 def test_what_a_storage_would_save() -> None:
-    """`a` waits unused while `b` and `c` live; it is made of an argument, which is there when `a` is used again."""
+    """`a` is idle while `b` and `c` are live; it is computed from an argument that still exists at its next
+    use.
+    """
     (saving,) = _report(RESIDUAL).savings
     assert saving == Saving(
         name="a.s",
@@ -113,18 +115,20 @@ def test_what_a_storage_would_save() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "how"),
     [
-        ("launch @k(%b, %c)", "launch @k(%y, %x)\n    launch @k(%b, %c)", ("offload",)),  # what `a` is made of is changed
+        # the source of `a` is changed
+        ("launch @k(%b, %c)", "launch @k(%y, %x)\n    launch @k(%b, %c)", ("offload",)),
         ("launch @add", "launch @k(%x, %a)\n    launch @add", ("split",)),
         ("%a = alloc f32[64]\n    launch @k(%x, %a)", "%a = call aten::bernoulli(%x) : f32[64]", ("offload",)),
         ("%a = alloc f32[64]\n    launch @k(%x, %a)", "%a = call aten::relu(%x) : f32[64]", ("recompute", "offload")),
         ("launch @k(%y, %b)", "launch @k(%y, %a)\n    launch @k(%y, %b)", ("recompute", "offload")),
-        ("launch @k(%y, %b)", "launch @add(%a, %y, %a)\n    launch @k(%y, %b)", ("offload",)),  # written twice
+        # written twice
+        ("launch @k(%y, %b)", "launch @add(%a, %y, %a)\n    launch @k(%y, %b)", ("offload",)),
     ],
 )  # fmt: skip
 def test_how_it_would_save(old: str, new: str, how: tuple[str, ...]) -> None:
     assert old in RESIDUAL
-    found = {s.name.removesuffix(".s"): s.how for s in _report(RESIDUAL.replace(old, new)).savings}
-    assert found["a"] == how
+    result = {s.name.removesuffix(".s"): s.how for s in _report(RESIDUAL.replace(old, new)).savings}
+    assert result["a"] == how
 
 
 CALLS = """func @main(%p: bool[], %x: f32[64]) {
@@ -150,9 +154,9 @@ func @large(%x: f32[64]) {
 def test_the_worst_moment_inside_a_branch() -> None:
     report = memory_report(_program(CALLS))
     assert [m.function for m in report.peak] == ["main", "large"]
-    held = [(m.function, s.name, s.bytes) for m, s in report.held_at_peak()]
-    assert held == [("large", "b.s", 2048), ("main", "a", 256), ("large", "r.s", 256)]
-    assert sum(size for _, _, size in held) == report.held_peak
+    entries = [(m.function, s.name, s.bytes) for m, s in report.held_at_peak()]
+    assert entries == [("large", "b.s", 2048), ("main", "a", 256), ("large", "r.s", 256)]
+    assert sum(size for _, _, size in entries) == report.held_peak
     (saving,) = report.savings
     assert (saving.name, saving.saves, saving.how) == ("a", 256, ("recompute", "offload"))
 
@@ -174,8 +178,8 @@ func @body(%i: f32[64], %go: bool[]) {
 """
         )
     )
-    held = [(m.function, s.kind, s.bytes) for m, s in report.held_at_peak()]
-    assert held == [("main", "trip", 256), ("body", "result", 256)]
+    entries = [(m.function, s.kind, s.bytes) for m, s in report.held_at_peak()]
+    assert entries == [("main", "trip", 256), ("body", "result", 256)]
     assert report.held_peak == 512
 
 
@@ -195,19 +199,19 @@ def _given_back(function: Function, program: Program) -> list[int]:
 @pytest.mark.parametrize("planned", [False, True])
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed: int, planned: bool) -> None:
-    """At each op of each function the storages are what is held; places do not overlap; numbers are those of `wir stats`."""
+    """Storages at each op match the bytes held, addresses do not overlap, and totals match `wir stats`."""
     program = random_program(random.Random(seed), size=30, options=RandomOptions(hostile=seed % 2 == 0))
     program = PlanMemory().run(program) if planned else program
     report = memory_report(program)
     memory = program_stats(program).memory
     assert (report.held_peak, report.live, report.bound) == (memory.peak, memory.live, memory.bound)
-    for function, found in zip(program.functions, report.functions, strict=True):
-        given = _given_back(function, program)
-        for at, held in enumerate(found.held):
-            there = [s for s in found.storages if s.begin <= at < s.end and s.kind != "slot"]
-            assert sum(s.bytes for s in there) == held + given[at]
-        for pool in {s.pool for s in found.storages}:
-            placed = [s for s in found.storages if s.pool == pool]
+    for function, result in zip(program.functions, report.functions, strict=True):
+        freed_before = _given_back(function, program)
+        for at, size in enumerate(result.held):
+            there = [s for s in result.storages if s.begin <= at < s.end and s.kind != "slot"]
+            assert sum(s.bytes for s in there) == size + freed_before[at]
+        for pool in {s.pool for s in result.storages}:
+            placed = [s for s in result.storages if s.pool == pool]
             buffers = [Buffer(s.name, s.begin, s.end, s.bytes) for s in placed]
             check_placement(buffers, {s.name: s.address for s in placed})
     assert all(0 < s.saves <= s.bytes for s in report.savings)
@@ -218,13 +222,14 @@ def test_random_programs(seed: int, planned: bool) -> None:
 def test_slots_lie_in_their_pools() -> None:
     program = PlanMemory().run(random_program(random.Random(3), size=60))
     slots = 0
-    for function, found in zip(program.functions, memory_report(program).functions, strict=True):
-        storages = {s.name: s for s in found.storages}
+    for function, result in zip(program.functions, memory_report(program).functions, strict=True):
+        storages = {s.name: s for s in result.storages}
         lent = {p.value.name for p in function.params}
-        for slot in (s for s in found.storages if s.kind == "slot"):
+        for slot in (s for s in result.storages if s.kind == "slot"):
             slots += 1
             if slot.pool in lent:
-                continue  # the caller holds the pool
+                # the pool belongs to the caller
+                continue
             pool = storages[slot.pool]
             assert pool.address <= slot.address
             assert slot.address + slot.bytes <= pool.address + pool.bytes
@@ -241,9 +246,9 @@ SYMBOLIC = """func @main(%x: f32[s0]) {
 """
 
 
-@pytest.mark.parametrize(("hints", "held"), [({}, 32), ({"s0": 100}, 400)])
-def test_symbolic_sizes(hints: Mapping[str, int], held: int) -> None:
-    assert memory_report(_program(SYMBOLIC), hints).held_peak == held
+@pytest.mark.parametrize(("hints", "expected_bytes"), [({}, 32), ({"s0": 100}, 400)])
+def test_symbolic_sizes(hints: Mapping[str, int], expected_bytes: int) -> None:
+    assert memory_report(_program(SYMBOLIC), hints).held_peak == expected_bytes
 
 
 # --- files and the command
@@ -263,8 +268,8 @@ def program_file(tmp_path: Path) -> Path:
 def test_command(program_file: Path) -> None:
     text = _wir("memory", program_file, "--hint", "s0=100").output
     assert text.splitlines()[0].split() == ["peak", "bytes", "held", "400"]
-    found = json.loads(_wir("memory", program_file, "--json").output)
-    assert {"held_peak": 32, "bound": 32, "allocations": 1}.items() <= found.items()
+    result = json.loads(_wir("memory", program_file, "--json").output)
+    assert {"held_peak": 32, "bound": 32, "allocations": 1}.items() <= result.items()
     assert _wir("memory", program_file, "--hint", "s0=4096").exit_code == 2
 
 
@@ -276,8 +281,8 @@ def test_many_rows_are_counted() -> None:
 
 def test_files(program_file: Path, tmp_path: Path) -> None:
     for name in ("r.html", "r.png", "r.csv", "r.json"):
-        done = _wir("memory", program_file, "-o", tmp_path / name)
-        assert (done.exit_code, done.output) == (0, f"{tmp_path / name}\n")
+        process = _wir("memory", program_file, "-o", tmp_path / name)
+        assert (process.exit_code, process.output) == (0, f"{tmp_path / name}\n")
     assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
     SCHEMA.validate(json.loads((tmp_path / "r.json").read_text()))
     (buffer,) = read_csv((tmp_path / "r.csv").read_text())
@@ -288,7 +293,8 @@ def test_files(program_file: Path, tmp_path: Path) -> None:
 
 
 def test_picture(tmp_path: Path) -> None:
-    """It has a rectangle in the color of a storage, a frame for the pool, and the mark of the worst op."""
+    """The picture has a rectangle in the color of a storage, a frame for the pool, and the mark of the
+    peak."""
     program = PlanMemory().run(random_program(random.Random(3), size=60))
     write_report(memory_report(program), tmp_path / "r.png")
     with Image.open(io.BytesIO((tmp_path / "r.png").read_bytes())) as image:
@@ -304,10 +310,10 @@ def test_a_picture_without_its_package(program_file: Path, tmp_path: Path) -> No
         "from wrapper_ir_tools.cli.main import main\n"
         f"main(['memory', {str(program_file)!r}, '-o', {str(tmp_path / 'r.png')!r}])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "[WIR271]" in done.stderr
-    assert "wrapper-ir-tools[report]" in done.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.returncode == 2
+    assert "[WIR271]" in process.stderr
+    assert "wrapper-ir-tools[report]" in process.stderr
     assert not (tmp_path / "r.png").exists()
 
 
@@ -328,8 +334,8 @@ def test_the_table_has_slots_and_not_their_pools() -> None:
 def test_placing_a_table(tmp_path: Path) -> None:
     table, placed = tmp_path / "buffers.csv", tmp_path / "placed.csv"
     table.write_text("id,lower,upper,size\na,0,2,8\nb,1,3,8\nc,2,4,8\n")
-    found = json.loads(_wir("memory", table, "--json").output)
-    assert found == {"buffers": 3, "bound": 16, "heights": dict.fromkeys(("best-fit", "by-size", "by-area", "best"), 16)}  # fmt: skip
+    result = json.loads(_wir("memory", table, "--json").output)
+    assert result == {"buffers": 3, "bound": 16, "heights": dict.fromkeys(("best-fit", "by-size", "by-area", "best"), 16)}  # fmt: skip
     assert "1.000 of the bound" in _wir("memory", table, "-o", placed).output
     rows = [line.split(",") for line in placed.read_text().splitlines()[1:]]
     check_placement(read_csv(placed.read_text()), {row[0]: int(row[-1]) for row in rows})

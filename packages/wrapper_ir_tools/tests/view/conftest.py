@@ -1,4 +1,4 @@
-"""What the tests of pages share."""
+"""Fixtures for tests of pages."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    """One browser for all tests of a process: starting it takes seconds."""
-    with opened_browser(tmp_path_factory.mktemp("browser")) as made:
-        yield made
+    """One browser for all tests of a process: it takes seconds to start."""
+    with opened_browser(tmp_path_factory.mktemp("browser")) as chrome:
+        yield chrome

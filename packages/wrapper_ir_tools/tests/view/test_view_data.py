@@ -1,4 +1,4 @@
-"""What a page shows, as data: lines, data flow, groups of modules, kernels, memory, sources."""
+"""The data of a page: lines, data flow, groups of modules, kernels, memory, sources."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _main() -> FunctionView:
 
 
 def _lines(view: FunctionView) -> str:
-    """Each line that does something, with its ops and values."""
-    found = []
+    """Each line with ops, its op range and its values."""
+    result = []
     for row in view.rows:
         if row.first >= 0:
             values = ", ".join(f"{v.name} {v.role.value}" for v in row.values)
-            found.append(f"{row.first}-{row.stop - 1} {row.op}: {values}")
-    return "\n".join(found)
+            result.append(f"{row.first}-{row.stop - 1} {row.op}: {values}")
+    return "\n".join(result)
 
 
 def test_lines_say_their_ops_and_what_they_do_with_values() -> None:
@@ -65,7 +65,7 @@ def test_lines_are_those_of_the_text() -> None:
 
 
 def test_data_flows_through_memory() -> None:
-    """A line gets its data from the one that wrote the storage last, under whichever name."""
+    """The source of a line's data is the line that last wrote the storage, under any name."""
     view = _main()
     text = {n: f"{row.first}" if row.first >= 0 else "header" for n, row in enumerate(view.rows)} | {
         -1: "constant"
@@ -80,8 +80,10 @@ def test_data_flows_through_memory() -> None:
         "9 -d-> 11",
         "11 -e-> 13",
     } <= flow
-    assert "5 -b-> 9" not in flow  # the launch at 8 wrote it since, through a view
-    assert {"0 -a-> 2", "3 -b-> 5"} <= flow  # where memory that is only written was named
+    # the launch at 8 overwrote it through a view
+    assert "5 -b-> 9" not in flow
+    # the definitions of memory that is only written
+    assert {"0 -a-> 2", "3 -b-> 5"} <= flow
 
 
 @pytest.mark.parametrize(
@@ -102,8 +104,8 @@ def test_the_module_of_several(modules: list[str], expected: str) -> None:
 def test_groups_nest_and_join_what_holds_the_same_lines() -> None:
     paths = [None, "e.l.0.q", None, "e.l.0.k", "e.l.0.k", "e.l.1", "head", None]
     groups = module_groups([None if p is None else tuple(p.split(".")) for p in paths], 10)
-    shown = [f"{'  ' * g.depth}{g.name} {g.start}-{g.stop - 1}" for g in groups]
-    assert shown == ["e.l 11-15", "  0 11-14", "    q 11-12", "    k 13-14", "head 16-17"]
+    visible = [f"{'  ' * g.depth}{g.name} {g.start}-{g.stop - 1}" for g in groups]
+    assert visible == ["e.l 11-15", "  0 11-14", "    q 11-12", "    k 13-14", "head 16-17"]
 
 
 def test_groups_of_random_paths_are_nested_runs() -> None:
@@ -121,8 +123,8 @@ def test_groups_of_random_paths_are_nested_runs() -> None:
 
 
 def test_groups_of_the_program() -> None:
-    shown = [(g.name, [_main().rows[n].first for n in range(g.start, g.stop)]) for g in _main().groups]
-    assert shown == [("encoder.layer", [2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13]), ("0", [2, 3, 5, 6, 7]), ("1", [8, 9, 10, 11, 12, 13]), ("norm", [9, 10, 11, 12, 13])]  # fmt: skip
+    visible = [(g.name, [_main().rows[n].first for n in range(g.start, g.stop)]) for g in _main().groups]
+    assert visible == [("encoder.layer", [2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13]), ("0", [2, 3, 5, 6, 7]), ("1", [8, 9, 10, 11, 12, 13]), ("norm", [9, 10, 11, 12, 13])]  # fmt: skip
 
 
 def test_kernels_and_launches() -> None:
@@ -164,7 +166,10 @@ def test_memory_is_that_of_the_report() -> None:
 
 
 def test_what_memory_rests_on_is_said() -> None:
-    text = "wir 0.3\ntarget cpu\nsymbol s : int backed [2, 8]\nfunc @main(%x: f32[s]) {\n  define s = size(%x, 0)\n  %y = alloc f32[s]\n  free %y.s\n  drop %x\n  return\n}\n"
+    text = (
+        "wir 0.3\ntarget cpu\nsymbol s : int backed [2, 8]\nfunc @main(%x: f32[s]) {\n  define s = "
+        "size(%x, 0)\n  %y = alloc f32[s]\n  free %y.s\n  drop %x\n  return\n}\n"
+    )
     notes = view_program(parse_program(text)).notes
     assert notes == (
         "memory is shown for the smallest values of symbols without hint (s): --hint gives others",
@@ -199,37 +204,38 @@ def test_pieces_of_a_long_file(tmp_path: Path) -> None:
 
 
 def test_sources_that_are_not_there_or_not_shown(tmp_path: Path) -> None:
-    """A program is somebody else's: it names no file but Python's that a page would carry away."""
+    """A program from another party cannot make a page read files other than Python sources."""
     secret = tmp_path / "secret"
     secret.write_text("key")
     odd = tmp_path / "odd.py"
     odd.write_bytes(b"\xff\xfe")
     places = [f"{secret}:1", "gone.py:3", "no\0name.py:1", f"{odd}:1", "plain"]
-    found = {s.name: s.missing for s in read_sources(places, SourceOptions(roots=(tmp_path,)))}
-    assert found[str(secret)] == found["plain"] == "not a Python file"
-    assert found["gone.py"] == found["no\0name.py"] == "not found in any source folder"
-    assert found[str(odd)].startswith("cannot be read: ")
+    result = {s.name: s.missing for s in read_sources(places, SourceOptions(roots=(tmp_path,)))}
+    assert result[str(secret)] == result["plain"] == "not a Python file"
+    assert result["gone.py"] == result["no\0name.py"] == "not found in any source folder"
+    assert result[str(odd)].startswith("cannot be read: ")
     assert {s.missing for s in read_sources(places, NO_SOURCE)} == {"left out"}
 
 
 def test_every_op_has_its_line_in_random_programs() -> None:
-    """All families of ops, and the JSON of it all: what flows goes to later lines, in them the value."""
+    """All families of ops serialize, and data flows to later lines that use the value."""
     for seed in range(6):
         program = random_program(random.Random(seed), size=40)
         assert parse_program(print_program(program)) == program
         view = view_program(program, ViewOptions(sources=NO_SOURCE))
-        for function, found in zip(program.functions, view.functions, strict=True):
-            assert sum(row.stop - row.first for row in found.rows if row.first >= 0) == len(function.body)
-            for edge in found.edges:
+        for function, result in zip(program.functions, view.functions, strict=True):
+            assert sum(row.stop - row.first for row in result.rows if row.first >= 0) == len(function.body)
+            for edge in result.edges:
                 assert edge.source < edge.target
-                assert edge.value in {v.name for v in found.rows[edge.target].values}
+                assert edge.value in {v.name for v in result.rows[edge.target].values}
         data = json.loads(view_json(view))
         assert len(data["programs"][0]["functions"]) == len(program.functions)
 
 
 def test_lines_that_serve_others_say_which() -> None:
     rows = {row.first: row for row in _main().rows}
-    assert (rows[2].serves, rows[2].reason) == ((), "")  # which has its own
+    # it has its own source line
+    assert (rows[2].serves, rows[2].reason) == ((), "")
     assert rows[0].serves == ("model.py:2",)
     assert rows[0].reason.startswith("memory of ")
 
@@ -246,6 +252,7 @@ def test_text_that_was_kept_at_the_capture(tmp_path: Path) -> None:
     )
     (there,) = view_program(artifact, ViewOptions(sources=SourceOptions(roots=(tmp_path,)))).sources
     assert there.recorded == ((2, "y = x + 1"), (3, "return y"))
-    assert there.changed == (3,)  # the file has `return y + w` now
-    (gone,) = view_program(artifact, ViewOptions(sources=NO_SOURCE)).sources
-    assert (gone.recorded, gone.changed) == (there.recorded, ())
+    # the file has `return y + w` now
+    assert there.changed == (3,)
+    (missing,) = view_program(artifact, ViewOptions(sources=NO_SOURCE)).sources
+    assert (missing.recorded, missing.changed) == (there.recorded, ())

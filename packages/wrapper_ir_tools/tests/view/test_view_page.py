@@ -1,4 +1,4 @@
-"""The page of a program, in headless Chromium: each feature, from the keyboard and by clicks."""
+"""The page of a program in headless Chromium: each feature by keyboard and by mouse."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ ESCAPE, ENTER, LEFT, RIGHT, DOWN, UP, HOME, END = (
 
 @pytest.fixture
 def page(browser: Chrome, tmp_path: Path) -> Iterator[Page]:
-    """The page of the sample, with its source and a run; it fails where the browser complains."""
+    """The page of the sample, with source and a run; fails if the browser logs an error."""
     write_source(tmp_path)
     options = ViewOptions(
         title="sample.wir", sources=SourceOptions(roots=(tmp_path,)), times=TIMES, values=VALUES
     )
-    made = Page(browser, view_html(view_program(sample_program(), options)), tmp_path)
-    yield made
-    assert made.errors() == []
+    opened_page = Page(browser, view_html(view_program(sample_program(), options)), tmp_path)
+    yield opened_page
+    assert opened_page.errors() == []
 
 
 LAUNCH_A, LAUNCH_B = "launch @k(%x, %a) extents(256, 256)", "launch @k(%a, %b) extents(256, 256)"
@@ -70,7 +70,8 @@ LAUNCH_A, LAUNCH_B = "launch @k(%x, %a) extents(256, 256)", "launch @k(%a, %b) e
 def _click_line(page: Page, op: int) -> None:
     """Selects a line by its number."""
     page.js(
-        "[...document.querySelectorAll('#program .row')].find(r => r.querySelector('.gutter').textContent === arguments[0]).querySelector('.gutter').click()",
+        "[...document.querySelectorAll('#program .row')].find(r => "
+        "r.querySelector('.gutter').textContent === arguments[0]).querySelector('.gutter').click()",
         str(op),
     )
 
@@ -94,23 +95,25 @@ def test_folding_by_module(page: Page) -> None:
         "\u25be @branch",
     ]
     page.click("#program .group .what", "encoder.layer")
-    page.until(lambda: page.texts("#program .group .what"), lambda found: len(found) == 3)
+    page.until(lambda: page.texts("#program .group .what"), lambda result: len(result) == 3)
     assert LAUNCH_A not in page.texts("#program .row .what")
-    page.keys(RIGHT)  # the keyboard does the same
-    page.until(lambda: page.texts("#program .group .what"), lambda found: len(found) == 6)
+    # the keyboard does the same
+    page.keys(RIGHT)
+    page.until(lambda: page.texts("#program .group .what"), lambda result: len(result) == 6)
     page.go(LAUNCH_A)
-    page.keys(LEFT)  # to what holds the line
-    assert page.until(lambda: page.selected, lambda found: found.startswith("\u25be 0")).startswith(
+    # to the enclosing group
+    page.keys(LEFT)
+    assert page.until(lambda: page.selected, lambda result: result.startswith("\u25be 0")).startswith(
         "\u25be 0"
     )
     page.keys(LEFT)
-    assert page.until(lambda: page.selected, lambda found: found.startswith("\u25b8 0")).startswith(
+    assert page.until(lambda: page.selected, lambda result: result.startswith("\u25b8 0")).startswith(
         "\u25b8 0"
     )
     assert LAUNCH_A not in page.texts("#program .row .what")
     page.focus("#program")
     page.keys("f")
-    assert page.until(lambda: page.texts("#program .group .what"), lambda found: len(found) == 6)
+    assert page.until(lambda: page.texts("#program .group .what"), lambda result: len(result) == 6)
 
 
 def test_moving_by_keys(page: Page) -> None:
@@ -122,12 +125,13 @@ def test_moving_by_keys(page: Page) -> None:
     page.keys(UP)
     page.expect_selected("return %r")
     page.keys(HOME)
-    assert page.until(lambda: page.selected, lambda found: "@main" in found).startswith("\u25be @main")
+    assert page.until(lambda: page.selected, lambda result: "@main" in result).startswith("\u25be @main")
     page.keys("b")  # back
     page.expect_selected("return %r")
     assert page.js("return document.activeElement.id") == "program"
     active = page.js(
-        "return document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).textContent"
+        "return "
+        "document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).textContent"
     )
     assert "return %r" in active
 
@@ -136,12 +140,13 @@ def test_source_beside_the_program(page: Page) -> None:
     page.go(LAUNCH_A)
     page.expect("#source .row.selected .what", "y = x + 1")
     assert page.texts(".source .chip") == ["model.py:2"]
-    known = page.texts("#source .known .gutter")
-    assert known == ["2", "3"]
-    page.click("#source .row .what", "return y + w")  # and back: from the source to the program
-    assert "launch @twice" in page.until(lambda: page.selected, lambda found: "@twice" in found)
+    lines = page.texts("#source .known .gutter")
+    assert lines == ["2", "3"]
+    # and back: from the source to the program
     page.click("#source .row .what", "return y + w")
-    assert "aten::add" in page.until(lambda: page.selected, lambda found: "aten::add" in found)
+    assert "launch @twice" in page.until(lambda: page.selected, lambda result: "@twice" in result)
+    page.click("#source .row .what", "return y + w")
+    assert "aten::add" in page.until(lambda: page.selected, lambda result: "aten::add" in result)
 
 
 def test_without_source_the_places_are_shown(browser: Chrome, tmp_path: Path) -> None:
@@ -154,28 +159,30 @@ def test_without_source_the_places_are_shown(browser: Chrome, tmp_path: Path) ->
     assert "The text of model.py is not in this page (left out)" in page.texts("#places p")[0]
     assert page.texts("#places button") == ["model.py:2", "model.py:3"]
     page.click("#places button", "model.py:3")
-    assert "@twice" in page.until(lambda: page.selected, lambda found: "@twice" in found)
+    assert "@twice" in page.until(lambda: page.selected, lambda result: "@twice" in result)
     page.keys("6")
     assert page.until(lambda: page.texts("#missing td"), bool) == ["model.py", "left out"]
     assert page.errors() == []
 
 
 def test_search(page: Page) -> None:
-    page.keys("/", "layer.1")  # a module
+    # a module
+    page.keys("/", "layer.1")
     page.expect("#found", "2 found")
     page.keys(ENTER, ENTER)
-    assert "aten::add" in page.until(lambda: page.selected, lambda found: "aten::add" in found)
+    assert "aten::add" in page.until(lambda: page.selected, lambda result: "aten::add" in result)
     page.click("header label")
-    assert len(page.until(lambda: page.texts("#program .row .what"), lambda found: len(found) == 2)) == 2
+    assert len(page.until(lambda: page.texts("#program .row .what"), lambda result: len(result) == 2)) == 2
     page.keys(ESCAPE)
     page.focus("input[type=search]")
     page.keys(ESCAPE)
-    page.until(lambda: page.texts("#found"), lambda found: found == [""])
+    page.until(lambda: page.texts("#found"), lambda result: result == [""])
     page.focus("#program")
     page.keys("/", "LAUNCH branch")
     page.expect("#found", "0 found")
     page.focus("#program")
-    page.keys("/", "node_1")  # a node of the source graph, in place of what was there
+    # a source node replaces the previous query
+    page.keys("/", "node_1")
     page.expect("#found", "1 found")
     page.keys(ENTER)
     page.expect_selected(LAUNCH_B)
@@ -184,7 +191,7 @@ def test_search(page: Page) -> None:
 
 def test_searching_opens_what_is_folded(page: Page) -> None:
     page.keys("f")
-    page.until(lambda: page.texts("#program .row .what"), lambda found: LAUNCH_B not in found)
+    page.until(lambda: page.texts("#program .row .what"), lambda result: LAUNCH_B not in result)
     page.keys("/", "node_1")
     page.expect("#found", "1 found")
     page.keys(ENTER)
@@ -210,7 +217,7 @@ def test_kernel_and_launch(page: Page) -> None:
     page.click("#panel button", "previous")
     page.expect_selected(LAUNCH_A)
     _click_line(page, 9)
-    assert page.until(lambda: page.texts("#panel pre"), lambda found: "aten::add" in "".join(found))[
+    assert page.until(lambda: page.texts("#panel pre"), lambda result: "aten::add" in "".join(result))[
         0
     ].startswith('extern "aten::add(')
 
@@ -226,7 +233,7 @@ def test_data_flow(page: Page) -> None:
     page.keys("n")
     page.expect_selected(LAUNCH_B)
     page.keys("n", "n")
-    assert "aten::add" in page.until(lambda: page.selected, lambda found: "aten::add" in found)
+    assert "aten::add" in page.until(lambda: page.selected, lambda result: "aten::add" in result)
     page.keys("p")
     page.expect_selected("%c = view %b : f32[8, 8]")
     page.keys("d")
@@ -251,7 +258,7 @@ def test_the_graph_of_neighbours(page: Page) -> None:
 
 def test_into_a_function_that_is_called(page: Page) -> None:
     _click_line(page, 11)
-    page.until(lambda: page.selected, lambda found: "cond" in found)
+    page.until(lambda: page.selected, lambda result: "cond" in result)
     page.focus("#program")
     page.keys(ENTER)
     page.expect_selected("func @branch(%x: f32[64]) {")
@@ -261,10 +268,10 @@ def test_into_a_function_that_is_called(page: Page) -> None:
 def test_memory_over_time(page: Page) -> None:
     assert page.texts(".strip b") == ["Memory of @main"]
     page.click(".strip button", "peak 512 B")
-    held = page.until(lambda: page.texts("#held"), lambda found: found != [""])[0]
+    text = page.until(lambda: page.texts("#held"), lambda result: result != [""])[0]
     peak = re.search(r"at op (\d+)", page.texts(".strip button")[0])
     assert peak is not None
-    assert held.startswith(f"op {peak[1]}: ")
+    assert text.startswith(f"op {peak[1]}: ")
     page.js("""const strip = document.getElementById("strip"), box = strip.getBoundingClientRect();
         strip.dispatchEvent(new MouseEvent("click", {bubbles: true, clientX: box.left + box.width * 2.5 / 14, clientY: box.top + 5}));""")
     page.expect_selected(LAUNCH_A)
@@ -284,7 +291,7 @@ def test_times_and_values_of_a_run(page: Page) -> None:
     ) == ["33.3333%", "100%", "33.3333%"]
     page.go(LAUNCH_B)
     facts = page.until(
-        lambda: page.texts(".facts tr"), lambda found: any(f.startswith("time") for f in found)
+        lambda: page.texts(".facts tr"), lambda result: any(f.startswith("time") for f in result)
     )
     assert "time6.00 \u00b5s, 60.0 % of the run" in facts
     assert page.texts(".saved td") == [
@@ -305,7 +312,7 @@ def test_times_and_values_of_a_run(page: Page) -> None:
     _click_line(page, 8)
     page.keys("1")
     assert "f32[8, 8]: mean 2" in page.until(
-        lambda: page.texts(".saved td"), lambda found: "f32[8, 8]: mean 2" in found
+        lambda: page.texts(".saved td"), lambda result: "f32[8, 8]: mean 2" in result
     )
 
 
@@ -314,7 +321,7 @@ def test_saved_arguments_and_results_of_the_program(page: Page) -> None:
     assert "f32[64]: mean 3" in page.until(lambda: page.texts(".saved td"), bool)
     page.go("return %e")
     assert "f32[16]: mean 4" in page.until(
-        lambda: page.texts(".saved td"), lambda found: "f32[16]: mean 4" in found
+        lambda: page.texts(".saved td"), lambda result: "f32[16]: mean 4" in result
     )
 
 
@@ -323,7 +330,7 @@ LIGHT, DARK = "rgb(255, 255, 255)", "rgb(20, 23, 27)"
 
 def _expect_color(page: Page, color: str) -> None:
     script = "return getComputedStyle(document.body).backgroundColor"
-    assert page.until(lambda: page.js(script), lambda found: found == color) == color
+    assert page.until(lambda: page.js(script), lambda result: result == color) == color
 
 
 def test_themes(page: Page) -> None:
@@ -333,7 +340,8 @@ def test_themes(page: Page) -> None:
     page.click("#theme")
     page.expect("#theme", "Theme: dark")
     _expect_color(page, DARK)
-    page.open()  # which is remembered
+    # the theme is stored
+    page.open()
     page.expect("#theme", "Theme: dark")
     _expect_color(page, DARK)
     page.keys("t")
@@ -345,7 +353,8 @@ def test_the_system_may_be_dark(browser: Chrome, page: Page) -> None:
     dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
     _expect_color(page, DARK)
-    page.keys("t")  # light, whatever the system says
+    # light, independent of the system
+    page.keys("t")
     _expect_color(page, LIGHT)
     page.keys("t", "t")
     _expect_color(page, DARK)
@@ -360,17 +369,19 @@ def test_keys_are_explained(page: Page) -> None:
 
 
 def test_everything_is_reached_by_tab(page: Page) -> None:
-    """Each thing that can be clicked is a button, a field or a line of a list that has the keyboard."""
+    """Each clickable element is a button, a field, or a line of a focusable list."""
     page.go(LAUNCH_B)
     for tab in "123456":
         page.focus("#program")
         page.keys(tab)
         unreachable = page.js(
-            "return [...document.querySelectorAll('button, input, [role=button], [role=tree], .scroll')].filter(e => e.tabIndex < 0 && !e.disabled).length"
+            "return [...document.querySelectorAll('button, input, [role=button], [role=tree], "
+            ".scroll')].filter(e => e.tabIndex < 0 && !e.disabled).length"
         )
         assert unreachable == 0
         unnamed = page.js(
-            "return [...document.querySelectorAll('button, input[type=search], [role=tree], svg')].filter(e => !(e.textContent.trim() || e.getAttribute('aria-label'))).length"
+            "return [...document.querySelectorAll('button, input[type=search], [role=tree], "
+            "svg')].filter(e => !(e.textContent.trim() || e.getAttribute('aria-label'))).length"
         )
         assert unnamed == 0
 

@@ -1,4 +1,4 @@
-"""What a run left, read for a page: times and saved values."""
+"""Reads the data of a run for a page: times and saved values."""
 
 from __future__ import annotations
 
@@ -39,22 +39,24 @@ def test_invalid_profiles(text: str, tmp_path: Path) -> None:
     assert caught.value.code == "WIR273"
 
 
-def _save(path: Path, dtype: str, sizes: list[int], data: bytes, said: dict[str, str] | None = None) -> None:
+def _save(
+    path: Path, dtype: str, sizes: list[int], data: bytes, message: dict[str, str] | None = None
+) -> None:
     header: dict[str, Any] = {path.stem: {"dtype": dtype, "shape": sizes, "data_offsets": [0, len(data)]}}
-    if said is not None:
-        header["__metadata__"] = said
+    if message is not None:
+        header["__metadata__"] = message
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
 def test_saved_values(tmp_path: Path) -> None:
-    said = {"phase": "after", "kernel": "k", "arg": "a b", "dtype": "f32"}
+    message = {"phase": "after", "kernel": "k", "arg": "a b", "dtype": "f32"}
     _save(
         tmp_path / "after_launch_k_a.safetensors",
         "F32",
         [2, 2],
         struct.pack("<4f", 1, 2, 3, float("nan")),
-        said,
+        message,
     )
     _save(tmp_path / "b.safetensors", "F32", [100], struct.pack("<100f", *range(100)))
     _save(
@@ -62,9 +64,10 @@ def test_saved_values(tmp_path: Path) -> None:
         "U8",
         [2, 8],
         struct.pack("<4f", 1, 2, 3, 4),
-        said | {"dtype": "c64", "arg": "c"},
+        message | {"dtype": "c64", "arg": "c"},
     )
-    second, third, first = read_saved_values(tmp_path)  # of different names: the shorter first
+    # different names: the shorter first
+    second, third, first = read_saved_values(tmp_path)
     assert (first.kernel, first.value, first.phase, first.op) == ("k", '"a b"', "after", -1)
     assert first.summary == "f32[2, 2] [[1, 2], [3, nan]]"
     assert (second.kernel, second.value) == ("", "b")

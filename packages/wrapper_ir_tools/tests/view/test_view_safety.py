@@ -1,4 +1,4 @@
-"""A page is safe to open, whatever the program says: it loads nothing, and no text of a program becomes markup or a script."""
+"""A page loads nothing, and no text of a program becomes markup or a script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Parsed(html.parser.HTMLParser):
-    """What of a page could load something, and its scripts."""
+    """Collects the links and scripts of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -99,14 +99,15 @@ def test_hostile_text_in_a_browser(browser: Chrome, tmp_path: Path) -> None:
         for tab in "123456":
             page.keys(tab, *"j" * rows, "v", "n", "f", "?", "\ue00c", "\ue011")
         title = page.js("return document.title")
-        assert HOSTILE in title  # text that was set as text
+        # the text is escaped
+        assert HOSTILE in title
         assert title != "taken"
         assert page.js("return [document.images.length, document.scripts.length]") == [0, 2]
         assert page.errors() == []
 
 
 def test_what_is_embedded_is_what_the_folder_says() -> None:
-    """The libraries have not been edited: their hashes are in the README of their folder, with version and licence."""
+    """The embedded libraries are unmodified: their hashes are in the README of their folder."""
     folder = files("wrapper_ir_tools.view").joinpath("vendor")
     readme = folder.joinpath("README.md").read_text(encoding="utf-8")
     scripts = [f for f in folder.iterdir() if f.name.endswith(".js")]
@@ -136,13 +137,13 @@ def test_an_artifact_alone_on_a_machine_without_torch(tmp_path: Path) -> None:
     from wrapper_ir.artifact import bare_artifact
 
     save(bare_artifact(sample_program()), tmp_path / "m.wir")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", WITHOUT, "view", "m.wir", "-o", "m.html"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "m.html\n"), done.stderr
+    assert (process.returncode, process.stdout) == (0, "m.html\n"), process.stderr
     text = (tmp_path / "m.html").read_text()
     assert "not found in any source folder" in text

@@ -1,4 +1,4 @@
-"""The page of two programs beside each other, in headless Chromium."""
+"""The page of two programs side by side in headless Chromium."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_two_programs_side_by_side(browser: Chrome, tmp_path: Path) -> None:
     page.keys("]")
     page.expect_selected("%t = alloc f32[2]")
     page.keys("f")  # all lines
-    page.until(lambda: page.texts("#program .row .what"), lambda found: LAUNCH in found)
+    page.until(lambda: page.texts("#program .row .what"), lambda result: LAUNCH in result)
     assert page.texts("#program .row .what").count(LAUNCH) == 2
     page.go(LAUNCH)
     page.focus("#program")

@@ -1,4 +1,4 @@
-"""A page in headless Chromium, driven as a person drives it: keys, clicks, and what is to be seen."""
+"""Drives a page in headless Chromium by keys and clicks, and reads the visible text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def why_no_browser() -> str:
-    """What is missing on this machine; empty where nothing is."""
+    """The missing browser or package; empty if all are installed."""
     if BROWSER is None or DRIVER is None:
         return "needs chromium and chromium-driver"
     try:
@@ -32,7 +32,7 @@ def why_no_browser() -> str:
 
 @contextmanager
 def opened_browser(folder: Path, *flags: str) -> Iterator[Chrome]:
-    """A browser of its own, with its files in `folder`."""
+    """Starts a browser with its files in `folder`."""
     if reason := why_no_browser():
         pytest.skip(reason)
     from selenium.webdriver import Chrome, ChromeOptions, ChromeService
@@ -58,7 +58,7 @@ def opened_browser(folder: Path, *flags: str) -> Iterator[Chrome]:
 
 
 class Page:
-    """An open page. Everything that is asked waits until it is so, for some seconds."""
+    """An open page. Queries are repeated for some seconds until they succeed."""
 
     def __init__(self, browser: Chrome, html: str, folder: Path) -> None:
         self.browser = browser
@@ -67,70 +67,75 @@ class Page:
         self.open()
 
     def open(self, place: str = "") -> None:
-        """The page anew, at a place."""
+        """Reloads the page at an anchor."""
         self.browser.get("about:blank")
         self._log()
         self.browser.get(f"{self.path.as_uri()}{place}")
         self.focus("#program")
 
-    def js(self, script: str, *args: object) -> Any:  # Any: what a script gives
-        """What a script returns."""
+    # Any: the script's result
+    def js(self, script: str, *args: object) -> Any:
+        """Runs a script and returns its result."""
         return self.browser.execute_script(script, *args)
 
     def focus(self, selector: str) -> None:
-        """Puts the keyboard there."""
+        """Focuses an element."""
         self.js("document.querySelector(arguments[0]).focus()", selector)
 
     def keys(self, *keys: str) -> None:
-        """Presses keys, wherever the keyboard is."""
+        """Presses keys in the focused element."""
         from selenium.webdriver import ActionChains
 
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def click(self, selector: str, text: str = "") -> None:
-        """Clicks the first element of a selector, with this text in it."""
-        script = "return [...document.querySelectorAll(arguments[0])].find(e => e.textContent.includes(arguments[1]))"
+        """Clicks the first element of a selector that contains the text."""
+        script = (
+            "return [...document.querySelectorAll(arguments[0])].find(e => "
+            "e.textContent.includes(arguments[1]))"
+        )
         element = self.until(lambda: self.js(script, selector, text), bool)
         element.click()
 
     def go(self, text: str) -> None:
-        """Selects the first line with this text by a click."""
+        """Clicks the first line that contains the text."""
         self.click("#program .row .what", text)
-        assert text in self.until(lambda: self.selected, lambda found: text in found)
+        assert text in self.until(lambda: self.selected, lambda result: text in result)
 
     def texts(self, selector: str) -> list[str]:
-        """The texts of all such elements."""
-        found: list[str] = self.js(
+        """The texts of all elements of a selector."""
+        result: list[str] = self.js(
             "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent.trim())", selector
         )
-        return found
+        return result
 
     def until(self, ask: Callable[[], T], holds: Callable[[T], object]) -> T:
-        """What `ask` gives, once it holds; the last of it after ten seconds."""
+        """Polls `ask` until its result `holds`; returns the last result after ten seconds."""
         end = time.monotonic() + 10
         while True:
-            found = ask()
-            if holds(found) or time.monotonic() > end:
-                return found
+            result = ask()
+            if holds(result) or time.monotonic() > end:
+                return result
             time.sleep(0.05)
 
     def expect(self, selector: str, *texts: str) -> None:
-        """Fails unless the elements of a selector get these texts."""
-        assert self.until(lambda: self.texts(selector), lambda found: found == list(texts)) == list(texts)
+        """Fails unless the elements of a selector eventually have these texts."""
+        assert self.until(lambda: self.texts(selector), lambda result: result == list(texts)) == list(texts)
 
     @property
     def selected(self) -> str:
-        """The text of the line that is selected."""
+        """The text of the selected line."""
         return " | ".join(self.texts("#program .row.selected .what"))
 
     def expect_selected(self, text: str) -> None:
-        """Fails unless the selected line gets this text."""
-        assert self.until(lambda: self.selected, lambda found: found == text) == text
+        """Fails unless the selected line eventually has this text."""
+        assert self.until(lambda: self.selected, lambda result: result == text) == text
 
     def errors(self) -> list[str]:
-        """What the browser complained about since the page was opened."""
+        """Errors that the browser logged since the page was opened."""
         return [entry["message"] for entry in self._log()]
 
     def _log(self) -> list[dict[str, str]]:
-        ask: Callable[[str], list[dict[str, str]]] = self.browser.get_log  # which selenium gives no types
+        # selenium does not type it
+        ask: Callable[[str], list[dict[str, str]]] = self.browser.get_log
         return ask("browser")

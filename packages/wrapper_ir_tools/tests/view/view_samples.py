@@ -1,4 +1,4 @@
-"""Programs that tests of views look at."""
+"""Programs for tests of views."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ func @branch(%x: f32[64]) {
 _MODULES = ("encoder.layer.0", "encoder.layer.0", "encoder.layer.1", "encoder.layer.1.norm")
 
 
-def _with_provenance(program: Program, found: list[Provenance]) -> Program:
-    """The provenances, in order, for the launches and calls of main."""
-    left = iter(found)
+def _with_provenance(program: Program, provenances: list[Provenance]) -> Program:
+    """Assigns the provenances, in order, to the launches and calls of main."""
+    remaining = iter(provenances)
     body = [
-        dataclasses.replace(op, prov=next(left)) if type(op).__name__ in ("Launch", "CallExtern") else op
+        dataclasses.replace(op, prov=next(remaining)) if type(op).__name__ in ("Launch", "CallExtern") else op
         for op in program.main.body
     ]
     return program.with_functions([program.main.with_body(body), *program.functions[1:]])
 
 
 def sample_program() -> Program:
-    """Three launches and a call of two layers, from two lines of `model.py`."""
-    said = [
+    """A program of three launches and a call in two layers, from two lines of `model.py`."""
+    provenances = [
         Provenance(
             nodes=(f"node_{n}",),
             ops=("aten.add.Tensor",),
@@ -77,11 +77,11 @@ def sample_program() -> Program:
         )
         for n, module in enumerate(_MODULES)
     ]
-    return _with_provenance(parse_program(TEXT), said)
+    return _with_provenance(parse_program(TEXT), provenances)
 
 
 def write_source(folder: Path) -> None:
-    """The file that the program comes from."""
+    """Writes the source file of the program."""
     (folder / "model.py").write_text("def forward(x):\n    y = x + 1\n    return y + w\n")
 
 
@@ -89,7 +89,7 @@ HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=do
 
 
 def hostile_program() -> Program:
-    """Markup wherever a program has text of its own: names, kernel source, provenance, labels, symbols."""
+    """A program with markup in all of its text: names, kernel source, provenance, labels, symbols."""
     text = TEXT.replace("// one element", HOSTILE).replace('names("layer.w")', f'names("{HOSTILE}")')
     for name in ("%a", "%w"):
         text = text.replace(f"{name}.s", f'%"{HOSTILE}{name[1:]}.s"')
@@ -99,26 +99,26 @@ def hostile_program() -> Program:
         text = text.replace(f"{name},", f'%"{HOSTILE}{name[1:]}",')
     text = text.replace("@twice", f'@"{HOSTILE}"').replace("@branch", f'@"{HOSTILE}b"')
     text = text.replace("  return %e\n", f'  comment "{HOSTILE}"\n  return %e\n')
-    said = Provenance(
+    provenance = Provenance(
         nodes=(HOSTILE,),
         ops=(HOSTILE,),
         modules=(HOSTILE, "a"),
         locations=(f"{HOSTILE}.py:1",),
         frontend_name=HOSTILE,
     )
-    return _with_provenance(parse_program(text), [said] * 4)
+    return _with_provenance(parse_program(text), [provenance] * 4)
 
 
 def layers(count: int) -> Program:
     """A program of `count` equal steps in layers of ten: an allocation, a launch and a free each."""
-    lines, said = ["  %v0 = alloc f32[64]", "  launch @k(%x, %v0) extents(256, 256)"], [Provenance()]
+    lines, provenances = ["  %v0 = alloc f32[64]", "  launch @k(%x, %v0) extents(256, 256)"], [Provenance()]
     for n in range(1, count + 1):
         lines += [
             f"  %v{n} = alloc f32[64]",
             f"  launch @k(%v{n - 1}, %v{n}) extents(256, 256)",
             f"  free %v{n - 1}.s",
         ]
-        said.append(
+        provenances.append(
             Provenance(
                 nodes=(f"node_{n}",),
                 modules=(f"encoder.layer.{n // 10}.part{n % 10 // 5}",),
@@ -128,5 +128,5 @@ def layers(count: int) -> Program:
     head = TEXT[: TEXT.index("func @main")]
     body = "\n".join(lines)
     return _with_provenance(
-        parse_program(f"{head}func @main(%x: f32[64]) {{\n{body}\n  return %v{count}\n}}\n"), said
+        parse_program(f"{head}func @main(%x: f32[64]) {{\n{body}\n  return %v{count}\n}}\n"), provenances
     )

@@ -15,7 +15,10 @@ from wrapper_ir_runtime.kernels import kernels_by_runtime
 
 
 def compiled_artifact(artifact: Artifact, candidates: bool, archs: Sequence[str]) -> Artifact:
-    """The artifact with its kernels, compiled for each of `archs` (see `compile_ahead`); what a kernel runtime raises becomes PluginError WIR905."""
+    """Compiles the artifact's kernels for each of `archs` (see `compile_ahead`).
+
+    Raises PluginError WIR905 for an error of a kernel runtime.
+    """
     with _of_runtimes("compiled"):
         return compile_ahead(artifact, candidates=candidates, archs=archs)
 
@@ -23,8 +26,11 @@ def compiled_artifact(artifact: Artifact, candidates: bool, archs: Sequence[str]
 def tuned_artifact(
     artifact: Artifact, machine_name: str | None, records: Sequence[Artifact], given: Mapping[str, int]
 ) -> Artifact:
-    """The artifact tuned by each of its kernels' runtimes that can; nothing is measured where `machine_name` is None. What
-    a kernel runtime raises becomes PluginError WIR905."""
+    """Tunes the artifact with each of its kernels' runtimes that can; measures nothing if `machine_name` is
+    None.
+
+    Raises PluginError WIR905 for an error of a kernel runtime.
+    """
     machine = None if machine_name is None else find_machine(machine_name)
     with _of_runtimes("tuned"):
         for kind in kernels_by_runtime(artifact.program.kernels):
@@ -40,5 +46,6 @@ def _of_runtimes(what: str) -> Iterator[None]:
         yield
     except WirError:
         raise
-    except Exception as error:  # of the runtime's own classes
+    # each runtime raises other classes
+    except Exception as error:
         raise PluginError("WIR905", f"the kernels cannot be {what}: {error}") from error

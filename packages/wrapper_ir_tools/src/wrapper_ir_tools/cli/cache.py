@@ -45,7 +45,7 @@ def cache_group() -> None:
 @cache_group.command()
 @as_json
 def show(as_json: bool) -> None:
-    """Print what is cached and how often it was found, by namespace; counts are of all processes so far."""
+    """Print the contents of the cache and the hits, by namespace. Counts include all processes so far."""
     cache = open_cache(read_settings())
     usage = cache.usage()
     totals = {name: cache.totals(name) for name in usage}
@@ -54,15 +54,15 @@ def show(as_json: bool) -> None:
             name: {"entries": entries, "bytes": size, **dataclasses.asdict(totals[name])}
             for name, (entries, size) in usage.items()
         }
-        found = {
+        report = {
             "folder": _folder(cache),
             "limit_bytes": cache.settings.limit_bytes,
             "namespaces": namespaces,
         }
-        echo(json.dumps(found, indent=2))
+        echo(json.dumps(report, indent=2))
         return
-    held = sum(size for _, size in usage.values())
-    echo(f"{_folder(cache)}: {_shown(held)} of {_shown(cache.settings.limit_bytes)}")
+    total = sum(size for _, size in usage.values())
+    echo(f"{_folder(cache)}: {_shown(total)} of {_shown(cache.settings.limit_bytes)}")
     rows: list[tuple[str, ...]] = [("", "entries", "size", "hits", "misses", "evicted", "damaged")]
     rows += [_row(name, entries, size, totals[name]) for name, (entries, size) in usage.items()]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -78,7 +78,7 @@ def show(as_json: bool) -> None:
 @click.option("--older-than", type=_Age(), metavar="AGE", help="What was unused for this time, such as 30d.")
 @click.argument("namespace", required=False)
 def trim_command(to: int | None, older_than: float | None, namespace: str | None) -> None:
-    """Remove entries of NAMESPACE, or of all, that were unused for longest; never what a process uses."""
+    """Remove the longest unused entries of NAMESPACE, or of all. Entries in use are never removed."""
     if to is None and older_than is None:
         raise click.UsageError("say how much: --to SIZE, --older-than AGE, or both")
     cache = _cache_with(namespace)
@@ -88,17 +88,18 @@ def trim_command(to: int | None, older_than: float | None, namespace: str | None
 @cache_group.command()
 @click.argument("namespace", required=False)
 def clear(namespace: str | None) -> None:
-    """Remove all entries of NAMESPACE, or of all; never what a process uses."""
+    """Remove all entries of NAMESPACE, or of all. Entries in use are never removed."""
     _report(_cache_with(namespace).clear(namespace))
 
 
 def _cache_with(namespace: str | None) -> Cache:
-    """The cache; raises click.BadParameter where it has no such namespace."""
+    """Opens the cache; raises click.BadParameter if the namespace does not exist."""
     cache = open_cache(read_settings())
-    known = list(cache.usage())
-    if namespace is not None and namespace not in known:
+    namespaces = list(cache.usage())
+    if namespace is not None and namespace not in namespaces:
         raise click.BadParameter(
-            f"the cache {_folder(cache)} has no namespace {namespace!r} (it has: {', '.join(known) or 'none'})",
+            f"the cache {_folder(cache)} has no namespace {namespace!r} (it has: "
+            f"{', '.join(namespaces) or 'none'})",
             param_hint="'NAMESPACE'",
         )
     return cache
@@ -108,10 +109,10 @@ def _folder(cache: Cache) -> str:
     return str(cache.places.root)
 
 
-def _report(done: Trimmed) -> None:
-    entries = sum(done.entries.values())
-    kept = f"; {done.in_use} in use stay" if done.in_use else ""
-    echo(f"removed {entries} entries ({_shown(done.bytes)}), {_shown(done.left)} left{kept}")
+def _report(outcome: Trimmed) -> None:
+    entries = sum(outcome.entries.values())
+    rest = f"; {outcome.in_use} in use stay" if outcome.in_use else ""
+    echo(f"removed {entries} entries ({_shown(outcome.bytes)}), {_shown(outcome.left)} left{rest}")
 
 
 def _row(name: str, entries: int, size: int, counts: StoreStatistics) -> tuple[str, ...]:
@@ -120,7 +121,7 @@ def _row(name: str, entries: int, size: int, counts: StoreStatistics) -> tuple[s
 
 
 def _shown(size: int) -> str:
-    """A size for people: `1.5 MiB`."""
+    """Formats a size with a unit: `1.5 MiB`."""
     value, unit = float(size), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < 1024:

@@ -1,4 +1,4 @@
-"""Finds and calls the function that makes a model for `wir capture`."""
+"""Finds and calls the function that creates a model, for `wir capture`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 
-# Any: models and their arguments are the frontend's own world.
+# Any: models and their arguments belong to the frontend
 def call_factory(spec: str) -> tuple[Any, tuple[Any, ...], Mapping[str, Any], Mapping[str, Any]]:
-    """(model, args, kwargs, options) from `module:function`; the working directory is importable.
+    """Calls `module:function` and returns (model, args, kwargs, options); the working directory is
+    importable.
 
-    Raises click.UsageError for a function that does not exist or returns something else, and with the traceback of the
-    user's own frames for whatever the module or the function raises.
+    Raises click.UsageError if the function does not exist or returns something else. An error in the module
+    or the function becomes one too, with the traceback of the user's own frames.
     """
     module_name, _, function_name = spec.partition(":")
     if not function_name:
@@ -27,30 +28,31 @@ def call_factory(spec: str) -> tuple[Any, tuple[Any, ...], Mapping[str, Any], Ma
         factory = getattr(module, function_name, None)
         if not callable(factory):
             raise click.BadParameter(f"module {module_name!r} has no function {function_name!r}")
-        made = _own(spec, factory)
+        result = _own(spec, factory)
     finally:
         sys.path.remove("")
-    if not isinstance(made, tuple) or not 2 <= len(made) <= 4 or not isinstance(made[1], tuple):
+    if not isinstance(result, tuple) or not 2 <= len(result) <= 4 or not isinstance(result[1], tuple):
         raise click.BadParameter(f"{spec} must return (model, args[, kwargs[, options]]), args being a tuple")
-    model, args, kwargs, options = (*made, {}, {})[:4]
+    model, args, kwargs, options = (*result, {}, {})[:4]
     return model, args, kwargs or {}, options or {}
 
 
 def _own(spec: str, call: Callable[[], Any]) -> Any:
     try:
         return call()
-    except Exception as error:  # of the user's code
+    # raised by the user's code
+    except Exception as error:
         if isinstance(error, ImportError) and error.name == spec.partition(":")[0]:
             raise click.BadParameter(f"cannot import {spec!r}: {error}") from error
         raise click.UsageError(f"{spec} failed:\n{_frames(error)}") from error
 
 
 def _frames(error: Exception) -> str:
-    """The traceback without the frames of this package and of Python's import."""
-    shown = traceback.TracebackException.from_exception(error)
+    """Formats the traceback without the frames of this package and of Python's import."""
+    report = traceback.TracebackException.from_exception(error)
     own = [
-        f for f in shown.stack if f.filename != __file__ and not f.filename.startswith("<frozen importlib")
+        f for f in report.stack if f.filename != __file__ and not f.filename.startswith("<frozen importlib")
     ]
     own = [f for f in own if not f.filename.endswith("importlib/__init__.py")]
-    shown.stack = traceback.StackSummary.from_list(own)
-    return "".join(shown.format()).rstrip()
+    report.stack = traceback.StackSummary.from_list(own)
+    return "".join(report.format()).rstrip()

@@ -1,4 +1,4 @@
-"""The runs that `wir compare` compares."""
+"""Prepares the runs that `wir compare` compares."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from wrapper_ir_tools.debugger.subject import InputChoice, Subject
 from wrapper_ir_tools.debugger.tolerances import Tolerance, compare_contents
 
 _INPUTS, _OF_MODEL = "inputs", "model"
-"""An entry of an artifact's metadata."""
+"""A key of an artifact's metadata, and its value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareChoices:
-    """The options of `wir compare` beside those of its subjects."""
+    """The options of `wir compare`, except those of its subjects."""
 
     engine: str | None = None
     first_engine: str | None = None
@@ -45,7 +45,7 @@ class CompareChoices:
 
     @property
     def tolerance(self) -> Tolerance | None:
-        """What replaces the tolerances by element type."""
+        """The tolerance that overrides those by element type."""
         if self.rtol is None and self.atol is None:
             return None
         return Tolerance(self.rtol or 0.0, self.atol or 0.0)
@@ -54,22 +54,27 @@ class CompareChoices:
 def compared(
     one: Artifact, two: Artifact, choices: CompareChoices, run: SubjectChoices
 ) -> tuple[tuple[str, ...], Comparison]:
-    """Lines about constants that differ and about what is not deterministic, and how the runs compare."""
+    """Compares two runs.
+
+    Returns the comparison, and lines about constants that differ and values that are not deterministic.
+    """
     if choices.engine == "eager":
         return _with_eager(one, choices, run)
     subject = make_subject(one, run)
     notes = compare_constants(one, two) if one is not two else ()
     first = _samples(subject, choices.first_engine, run)
     second = _second(subject, two, choices, run)
-    found = compare_runs(first, second, choices.tolerance)
-    return (*notes, *_unsteady(subject, found.mismatch, choices)), found
+    comparison = compare_runs(first, second, choices.tolerance)
+    return (*notes, *_unsteady(subject, comparison.mismatch, choices)), comparison
 
 
 def _second(
     subject: Subject, two: Artifact, choices: CompareChoices, run: SubjectChoices
 ) -> Iterator[Sample]:
-    """The second run: on other inputs, in another order of streams, or in another engine, where that is asked for."""
-    changed: dict[str, Any] = {}  # Any: the values of a TypedDict
+    """Prepares the second run: on other inputs, in another stream order, or in another engine, as
+    requested."""
+    # Any: the values of a TypedDict
+    changed: dict[str, Any] = {}
     if choices.other_seed is not None:
         changed["seed"] = choices.other_seed
     if choices.other_inputs is not None:
@@ -81,7 +86,7 @@ def _second(
 
 
 def _samples(subject: Subject, engine: str | None, run: SubjectChoices) -> Iterator[Sample]:
-    """A run in an engine: of an emitter, or the interpreter."""
+    """Runs a subject in an engine: an emitter's, or the interpreter."""
     if engine in (None, "interpreter"):
         return samples(subject)
     emitter = checked_emitter(str(engine), subject.artifact, run["operators"])
@@ -89,23 +94,25 @@ def _samples(subject: Subject, engine: str | None, run: SubjectChoices) -> Itera
 
 
 def _unsteady(subject: Subject, mismatch: Mismatch | None, choices: CompareChoices) -> tuple[str, ...]:
-    """A line where the first run itself computes something else when it is repeated."""
+    """A line if the first run computes another value when it is repeated."""
     if mismatch is None or choices.first_engine not in (None, "interpreter"):
         return ()
     again = next((s for s in samples(subject) if s.key == mismatch.first.key), None)
     if again is not None and compare_contents(again.content, mismatch.first.content) is not None:
         return (
-            f"{mismatch.first.name} is not deterministic: the first run gives other values when it is repeated",
+            f"{mismatch.first.name} is not deterministic: the first run gives other values when it is "
+            "repeated",
         )
     if choices.engine not in (None, "interpreter") and _draws(subject, mismatch.first):
         return (
-            f"{mismatch.first.name} is of an operator that may draw random numbers, and each engine draws its own",
+            f"{mismatch.first.name} is of an operator that may draw random numbers, and each engine draws "
+            "its own",
         )
     return ()
 
 
 def _draws(subject: Subject, sample: Sample) -> bool:
-    """Whether the op that computed a value is random."""
+    """True if the op that computed a value is random."""
     op = None if sample.function is None else sample.function.body[sample.position]
     info = subject.analyses.extern_info.get(op.target) if isinstance(op, CallExtern) else None
     return info is not None and ExternTag.RANDOM in info.extern.tags
@@ -123,27 +130,30 @@ def _with_eager(
 def eager_subject(
     artifact: Artifact, model: str | None, frontend_name: str, run: SubjectChoices
 ) -> tuple[EagerRun, Subject]:
-    """The run of the artifact's model without compiling it, and the program with the model's example arguments, which a part of
-    a program has as constants (`with_model_inputs`)."""
-    found = frontend(frontend_name)
-    if not isinstance(found, EagerFrontend):
+    """Returns the model's run without compilation, and the program with the model's example arguments.
+
+    A part of a program has those as constants (`with_model_inputs`).
+    """
+    eager_frontend = frontend(frontend_name)
+    if not isinstance(eager_frontend, EagerFrontend):
         raise DebugError("WIR954", f"frontend {frontend_name!r} cannot run models without compiling them")
     factory, args, kwargs, options = call_factory(_factory(artifact, model))
     subject = make_subject(artifact, run)
     has_inputs = artifact.metadata.get(_INPUTS) == _OF_MODEL
     flat = [] if has_inputs else flat_arguments(artifact, subject.machine, args, kwargs)
-    eager = found.eager(factory, args, kwargs, **options)
+    eager = eager_frontend.eager(factory, args, kwargs, **options)
     options_of_run = subject.interpreter.options
     return eager, Subject(artifact, subject.machine, InputChoice(given=flat), options_of_run)
 
 
 def with_model_inputs(artifact: Artifact) -> Artifact:
-    """A part of a program, with a note that it was cut out of a run with the model's example arguments and takes none."""
+    """Marks a part of a program that was cut out of a run with the model's example arguments and takes
+    none."""
     return replace(artifact, metadata={**artifact.metadata, _INPUTS: _OF_MODEL})
 
 
 def _factory(artifact: Artifact, model: str | None) -> str:
-    """What makes the model: the option, or what `wir capture` noted; raises DebugError WIR953."""
+    """Names the model's factory: the option, or the one `wir capture` recorded; raises DebugError WIR953."""
     try:
         noted = json.loads(artifact.metadata.get("capture", "{}"))
     except (ValueError, RecursionError):

@@ -31,8 +31,10 @@ def hunt(
     states: int,
     **choices: Unpack[SubjectChoices],
 ) -> None:
-    """Name the first op whose output holds a NaN or an infinity; inputs and constants are checked first. Exit status 1
-    where there is one."""
+    """Name the first op whose output has a NaN or an infinity; inputs and constants are checked first.
+
+    Exit status 1 if there is one.
+    """
     from wrapper_ir_tools.debugger.hunt import HuntOptions
     from wrapper_ir_tools.debugger.hunt import hunt as find
     from wrapper_ir_tools.debugger.kept_states import StateLimits
@@ -41,14 +43,14 @@ def hunt(
     subject = make_subject(read_artifact(file, choices["public_key"]), choices, poison=0)
     limits = StateLimits(count=states)
     options = HuntOptions(nan_only=nan_only, ignore=ignore, every_op=every_op, limits=limits)
-    found = find(subject, options)
-    if found is None:
+    finding = find(subject, options)
+    if finding is None:
         echo(
             "nothing is bad: every tensor that the program computes is finite"
             + (" or infinite" if nan_only else "")
         )
         return
-    for line in bad_lines(found):
+    for line in bad_lines(finding):
         echo(printable(line))
     sys.exit(1)
 
@@ -83,10 +85,11 @@ def hunt(
 @click.option("--atol", type=float, help="Absolute tolerance, 0 where only `--rtol` is given.")
 @subject_options
 def compare(first: str, second: str | None, **options: Any) -> None:
-    """Run two programs, or one program twice, and name the first op that differs; exit status 1 where one does.
+    """Run two programs, or one program twice, and name the first op that differs; exit status 1 if one does.
 
-    With one FILE, `--with` says what the interpreter, or the engine of `--first-with`, is compared with. Without it, FILE runs twice, which shows ops that
-    are not deterministic; `--other-seed` and `--other-inputs` give the second run other inputs.
+    With one FILE, `--with` names the engine to compare with the interpreter, or with the engine of
+    `--first-with`. Without it, FILE runs twice, which shows ops that are not deterministic. `--other-seed`
+    and `--other-inputs` give the second run other inputs.
     """
     from wrapper_ir_tools.cli.comparing import CompareChoices, compared
     from wrapper_ir_tools.debugger.reports import comparison_lines
@@ -97,10 +100,10 @@ def compare(first: str, second: str | None, **options: Any) -> None:
     names = {f.name for f in dataclasses.fields(CompareChoices)}
     choices = CompareChoices(**{name: value for name, value in options.items() if name in names})
     run: Any = {name: value for name, value in options.items() if name not in names}
-    notes, found = compared(one, two, choices, run)
-    for line in (*notes, *comparison_lines(found)):
+    notes, comparison = compared(one, two, choices, run)
+    for line in (*notes, *comparison_lines(comparison)):
         echo(printable(line))
-    if notes or not found.agree:
+    if notes or not comparison.agree:
         sys.exit(1)
 
 
@@ -159,7 +162,7 @@ def step(
 @click.option("-o", "--output", required=True, help="The .wir file to write.")
 @subject_options
 def replay(file: str, ops: str, output: str, **choices: Unpack[SubjectChoices]) -> None:
-    """Write some ops alone, with the inputs that they have in a run as constants: another machine runs the file."""
+    """Write some ops alone, with their inputs in a run as constants: another machine can run the file."""
     from wrapper_ir import save
     from wrapper_ir_tools.debugger.replay import parse_range, replay_piece
 
@@ -180,7 +183,10 @@ def replay(file: str, ops: str, output: str, **choices: Unpack[SubjectChoices]) 
     "--compare",
     "compared",
     metavar="NAME",
-    help="What differs from the interpreter: an installed emitter, or `eager`; or a second .wir file, which shrinks alike.",
+    help=(
+        "What differs from the interpreter: an installed emitter, or `eager`; or a second .wir file, "
+        "which shrinks alike."
+    ),
 )
 @click.option(
     "--model", metavar="MODULE:FUNCTION", help="For `eager`: what makes the model, as `wir capture` takes it."
@@ -192,7 +198,7 @@ def replay(file: str, ops: str, output: str, **choices: Unpack[SubjectChoices]) 
 )
 @subject_options
 def minify(file: str, check: str | None, compared: str | None, nan: bool, **options: Any) -> None:
-    """Shrink a failing program to a few ops with the inputs that they had, and print it as a test."""
+    """Shrink a failing program to a few ops and their inputs, and print it as a test."""
     from wrapper_ir_tools.cli.minifying import MinifyChoices, minified
 
     if sum((check is not None, compared is not None, nan)) != 1:

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", required=True, help="The .wir file to write.")
 @click.option("--frontend", "name", default="inductor", help="An installed frontend.")
 def capture(model: str, output: str, name: str) -> None:
-    """Capture a model. MODULE:FUNCTION names a Python function that returns (model, args), (model, args, kwargs) or
-    (model, args, kwargs, options), options being further keyword arguments of the frontend (`dynamic_shapes`)."""
+    """Capture a model.
+
+    MODULE:FUNCTION names a Python function that returns (model, args), (model, args, kwargs) or (model, args,
+    kwargs, options); options are further keyword arguments of the frontend (`dynamic_shapes`).
+    """
     from wrapper_ir import save
     from wrapper_ir.plugins.registry import frontend
     from wrapper_ir_tools.cli.capture import call_factory
@@ -54,15 +57,15 @@ def run(
     as_json: bool,
     **choices: Unpack[RunChoices],
 ) -> None:
-    """Run a program on random inputs made from its signature, and summarise the results."""
+    """Run a program on random inputs that match its signature, and summarise the results."""
     from wrapper_ir_tools.cli.run import run_artifact
 
     artifact = read_artifact(file, public_key)
-    done = run_artifact(artifact, hints_of(artifact.program, hints), choices)
+    report = run_artifact(artifact, hints_of(artifact.program, hints), choices)
     if as_json:
-        echo(json.dumps(done.to_json(), indent=2, default=str))
+        echo(json.dumps(report.to_json(), indent=2, default=str))
         return
-    for line in done.lines():
+    for line in report.lines():
         echo(printable(line))
 
 

@@ -1,4 +1,4 @@
-"""The command `wir explain`: where everything in a program comes from, and why it is as it is."""
+"""The command `wir explain`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from wrapper_ir_tools.cli.output import echo
     "queries",
     multiple=True,
     metavar="WHAT",
-    help="Only this: `linear.py:134` (a line of the model's source, or of emitted code), `op:12`, `@kernel`, `%value`, or the name "
-    "of an FX node, an operator or a module; repeatable.",
+    help=(
+        "Only this: `linear.py:134` (a line of the model's source, or of emitted code), `op:12`, `@kernel`, "
+        "`%value`, or the name of an FX node, an operator or a module; repeatable."
+    ),
 )
 @click.option(
     "--emitter",
@@ -45,8 +47,9 @@ def explain(
 ) -> None:
     """Explain a program: from each source line to FX nodes, ops, kernels and emitted lines, and back.
 
-    Also printed: why a kernel or an operator was chosen, why a result has memory of its own, why a graph is split. What cannot be
-    told here, such as the lines of an emitter that is not installed, is named at the end.
+    Also printed: why a kernel or an operator was chosen, why a result has its own memory, and why a graph is
+    split. What cannot be explained, such as the lines of an emitter that is not installed, is listed at the
+    end.
     """
     from wrapper_ir import verify as check
     from wrapper_ir_tools.explain import (
@@ -59,8 +62,8 @@ def explain(
         share_text,
     )
 
-    found = read_any(file, public_key)
-    artifact = found if isinstance(found, Artifact) else bare_artifact(found)
+    subject = read_any(file, public_key)
+    artifact = subject if isinstance(subject, Artifact) else bare_artifact(subject)
     check(artifact)
     names = [name for name in emitters if name != "none"]
     explanation = explain_artifact(artifact, names, ExplainOptions(name=Path(file).stem))
@@ -69,8 +72,8 @@ def explain(
     elif as_json:
         echo(explanation_json(explanation), nl=False)
     else:
-        chosen = [op for query in queries for op in find_ops(explanation, query)]
-        echo(explanation_text(explanation, chosen if queries else None), nl=False)
+        ops = [op for query in queries for op in find_ops(explanation, query)]
+        echo(explanation_text(explanation, ops if queries else None), nl=False)
 
 
 COMMANDS: tuple[click.Command, ...] = (explain,)

@@ -1,4 +1,4 @@
-"""Reads what a command is given: a `.wir` artifact, or a program as text or JSON."""
+"""Reads the input of a command: a `.wir` artifact, or a program as text or JSON."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ _ZIP = b"PK"
 
 
 def read_artifact(path: str, public_key: str | None = None) -> Artifact:
-    """The artifact in a `.wir` file, signed with the key to `public_key` where that is given; raises ArtifactError."""
+    """Loads a `.wir` file; a `public_key` requires a signature by its private key. Raises ArtifactError."""
     return load(path, public_key=public_key)
 
 
 def read_program(path: str, public_key: str | None = None) -> Program:
-    """The program in a `.wir` file, in `.json`, in text form, or as text on standard input (`-`); `public_key` as in
-    `read_any`."""
-    found = read_any(path, public_key)
-    return found.program if isinstance(found, Artifact) else found
+    """Reads a program from a `.wir` file, `.json`, text, or text on standard input (`-`). See `read_any`."""
+    content = read_any(path, public_key)
+    return content.program if isinstance(content, Artifact) else content
 
 
 def read_any(path: str, public_key: str | None = None) -> Program | Artifact:
-    """The artifact in a `.wir` file, or the program in any other. With a `public_key`, the file must be a signed artifact: text
-    has no signature."""
+    """Reads an artifact from a `.wir` file, or a program from any other file.
+
+    With a `public_key`, the file must be a signed artifact: text has no signature.
+    """
     if public_key is not None:
         return read_artifact(path, public_key)
     if path == "-":

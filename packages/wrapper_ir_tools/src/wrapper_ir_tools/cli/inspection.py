@@ -43,14 +43,14 @@ def print_command(file: str, as_json: bool, kernels: bool, head: int, public_key
 )
 @public_key
 def lower(file: str, persistent_buffers: bool, public_key: str | None) -> None:
-    """Print a program's plan: the steps that emitters spell, with everything decided."""
+    """Print a program's plan: the steps that emitters translate, with every decision made."""
     from wrapper_ir import verify as check
     from wrapper_ir.artifact import bare_artifact
     from wrapper_ir_lowering import LoweringOptions, print_plan
     from wrapper_ir_lowering import lower as lower_artifact
 
-    found = read_any(file, public_key)
-    artifact = found if isinstance(found, Artifact) else bare_artifact(found)
+    content = read_any(file, public_key)
+    artifact = content if isinstance(content, Artifact) else bare_artifact(content)
     check(artifact)
     echo(
         print_plan(lower_artifact(artifact, LoweringOptions(persistent_buffers=persistent_buffers))), nl=False
@@ -62,17 +62,20 @@ def lower(file: str, persistent_buffers: bool, public_key: str | None) -> None:
 @public_key
 @as_json
 def verify(file: str, public_key: str | None, as_json: bool) -> None:
-    """Check a program, and the calling convention of an artifact. Every finding is printed; the exit status is 1 if there
-    is one. Also printed: how many bounds are left to check at run time (`wir opt --pass insert-checks` shows them)."""
+    """Check a program, and the calling convention of an artifact.
+
+    Every finding is printed; the exit status is 1 if there is one. Also printed: the number of bounds to
+    check at run time (`wir opt --pass insert-checks` shows them).
+    """
     from wrapper_ir import verify as check
     from wrapper_ir.analysis.memo import Analyses
     from wrapper_ir.verifier.insert_checks import missing_checks
 
-    found = read_any(file, public_key)
-    program = found.program if isinstance(found, Artifact) else found
+    subject = read_any(file, public_key)
+    program = subject.program if isinstance(subject, Artifact) else subject
     analyses = Analyses(program)
     try:
-        check(found, analyses=analyses)
+        check(subject, analyses=analyses)
     except VerificationError as error:
         if as_json:
             findings = [dataclasses.asdict(d) for d in error.diagnostics]
@@ -83,14 +86,14 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
             echo(f"{len(error.diagnostics)} finding(s)")
         sys.exit(1)
     ops = sum(len(f.body) for f in program.functions)
-    left = len(missing_checks(program, analyses=analyses))
+    unproved = len(missing_checks(program, analyses=analyses))
     if as_json:
         signed = public_key is not None
-        echo(json.dumps({"valid": True, "ops": ops, "run_time_checks": left, "signed": signed}, indent=2))
+        echo(json.dumps({"valid": True, "ops": ops, "run_time_checks": unproved, "signed": signed}, indent=2))
         return
     if public_key is not None:
         echo(f"signed with the private key of {public_key}")
-    echo(f"ok: {ops} ops" + (f", {left} check(s) at run time" if left else ""))
+    echo(f"ok: {ops} ops" + (f", {unproved} check(s) at run time" if unproved else ""))
 
 
 @click.command()
@@ -99,8 +102,11 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
 @public_key
 @as_json
 def stats(file: str, hints: tuple[tuple[str, int], ...], public_key: str | None, as_json: bool) -> None:
-    """Count ops and kernels; bytes allocated, held and live at the worst moment, and the bound of plans; what `lower-collectives` makes
-    of each collective, and why; which buffers of collectives are registered with their group, and why others are not."""
+    """Count ops and kernels, and the bytes allocated, held and live at the peak, with the bound of plans.
+
+    Also printed: how `lower-collectives` lowers each collective, and why; the buffers of collectives that are
+    registered with their group, and why others are not.
+    """
     from wrapper_ir.analysis.memo import Analyses
     from wrapper_ir.analysis.stats import program_stats
     from wrapper_ir_passes.collectives.lower_collectives import LowerCollectives
@@ -108,7 +114,7 @@ def stats(file: str, hints: tuple[tuple[str, int], ...], public_key: str | None,
     from wrapper_ir_passes.collectives.registered_buffers import registration_totals
 
     program = read_program(file, public_key)
-    found = program_stats(program, hints_of(program, hints))
+    statistics = program_stats(program, hints_of(program, hints))
     analyses = Analyses(program)
     choices = [str(choice) for choice in LowerCollectives().choices(analyses)]
     buffers = RegisterBuffers().choices(analyses)
@@ -117,7 +123,7 @@ def stats(file: str, hints: tuple[tuple[str, int], ...], public_key: str | None,
         echo(
             json.dumps(
                 {
-                    **dataclasses.asdict(found),
+                    **dataclasses.asdict(statistics),
                     "collectives": choices,
                     "registered": totals,
                     "buffers": [*map(str, buffers)],
@@ -126,7 +132,7 @@ def stats(file: str, hints: tuple[tuple[str, int], ...], public_key: str | None,
             )
         )
         return
-    for name, value in found.rows():
+    for name, value in statistics.rows():
         echo(f"{name:<30}{value}")
     for choice in choices:
         echo(printable(f"{'collective':<30}{choice}"))
@@ -142,7 +148,7 @@ def stats(file: str, hints: tuple[tuple[str, int], ...], public_key: str | None,
 @click.option("--names", is_flag=True, help="Renamed values count as different.")
 @public_key
 def diff(old: str, new: str, names: bool, public_key: str | None) -> None:
-    """Compare two programs by structure; exit status 1 where they differ. A key is for both."""
+    """Compare two programs by structure; exit status 1 if they differ. A key applies to both."""
     from wrapper_ir_tools.diff import diff_programs
 
     text = diff_programs(read_program(old, public_key), read_program(new, public_key), names=names)

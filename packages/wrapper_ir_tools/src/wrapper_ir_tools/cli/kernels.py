@@ -28,15 +28,17 @@ from wrapper_ir_tools.cli.output import echo
 def compile_command(
     file: str, output: str, candidates: bool, archs: tuple[str, ...], public_key: str | None
 ) -> None:
-    """Compile the kernels of an artifact for its target, and store the images in it. The target need not be present."""
+    """Compile the kernels of an artifact for its target, which need not be present, and store the images in
+    it.
+    """
     from wrapper_ir import save
     from wrapper_ir_tools.cli.ahead import compiled_artifact
 
     artifact = compiled_artifact(read_artifact(file, public_key), candidates, archs)
     save(artifact, output)
     size = sum({binary.key: len(binary.image) for binary in artifact.binaries}.values())
-    shown = ", ".join(archs or [artifact.program.target.arch])
-    echo(f"{output}: {len(artifact.binaries)} kernel(s) for {shown}, {size} bytes")
+    targets = ", ".join(archs or [artifact.program.target.arch])
+    echo(f"{output}: {len(artifact.binaries)} kernel(s) for {targets}, {size} bytes")
 
 
 @click.command()
@@ -64,14 +66,15 @@ def tune(
     hints: tuple[tuple[str, int], ...],
     public_key: str | None,
 ) -> None:
-    """Measure the configs and kernels that a program leaves open, choose, and write choices and times into it."""
+    """Measure the configs and kernels that a program leaves open, choose, and store choices and times in
+    it."""
     from wrapper_ir import save
     from wrapper_ir import verify as check
     from wrapper_ir_tools.cli.ahead import tuned_artifact
 
     artifact = read_artifact(file, public_key)
-    given = hints_of(artifact.program, hints)
-    tuned = tuned_artifact(artifact, None if replay else machine, [read_artifact(r) for r in records], given)
+    values = hints_of(artifact.program, hints)
+    tuned = tuned_artifact(artifact, None if replay else machine, [read_artifact(r) for r in records], values)
     check(tuned)
     save(tuned, output)
     echo(f"{output}: {len(tuned.program.kernels)} kernels")

@@ -1,7 +1,7 @@
-"""`wir`: look at, check, compare, transform, emit and run wrapper programs.
+"""`wir`: inspect, check, compare, transform, emit and run wrapper programs.
 
-Every command takes a `.wir` artifact; those that need no constants take text or JSON as well, `-` being standard
-input. Exit status: 0 done, 1 the answer is no (invalid, different), 2 the command could not be carried out.
+Every command takes a `.wir` artifact; those that need no constants also take text or JSON, and `-` for
+standard input. Exit status: 0 success, 1 a negative answer (invalid, different), 2 the command failed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ _SHELLS = ("bash", "zsh", "fish")
 
 
 class _Group(click.Group):
-    """Turns what a command raises into one message on standard error and exit status 2."""
+    """Turns an exception of a command into one message on standard error and exit status 2."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:  # Any: click's own
-        with _one_message(None):  # of what `--help` and `--version` print
+        # covers the output of `--help` and `--version`
+        with _one_message(None):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:  # Any: click's own
@@ -56,9 +57,11 @@ def _one_message(ctx: click.Context | None) -> Iterator[None]:
         _fail(ctx, error, f"{place}{error.strerror or error}")
     except WirError as error:
         _fail(ctx, error, str(error))
-    except Exception as error:  # of a plug-in, torch, or a kernel
-        said, _, _ = str(error).partition("\nException raised from ")  # torch appends frames of C++
-        _fail(ctx, error, "\n".join([f"{type(error).__name__}: {said}", *getattr(error, "__notes__", ())]))
+    # raised by a plug-in, torch, or a kernel
+    except Exception as error:
+        # torch appends C++ frames
+        message, _, _ = str(error).partition("\nException raised from ")
+        _fail(ctx, error, "\n".join([f"{type(error).__name__}: {message}", *getattr(error, "__notes__", ())]))
 
 
 def _fail(ctx: click.Context | None, error: Exception, message: str) -> NoReturn:
@@ -69,7 +72,7 @@ def _fail(ctx: click.Context | None, error: Exception, message: str) -> NoReturn
 
 
 def _discard_output() -> None:
-    """Keeps the interpreter from writing the rest of the output, and failing again, when it exits."""
+    """Redirects standard output, so that the interpreter does not fail again on exit when it flushes."""
     with suppress(OSError, ValueError):  # standard output may have no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -92,7 +95,8 @@ def completion(shell: str) -> None:
     from click.shell_completion import get_completion_class
 
     script = get_completion_class(shell)
-    assert script is not None  # one of the shells that click knows
+    # `_SHELLS` lists those that click supports
+    assert script is not None
     echo(script(main, {}, "wir", "_WIR_COMPLETE").source())
 
 

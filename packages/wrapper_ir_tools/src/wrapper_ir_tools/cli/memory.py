@@ -1,4 +1,4 @@
-"""The command `wir memory`: what a program holds, and when; and placing buffers of a table."""
+"""The command `wir memory`: reports the memory of a program, or places the buffers of a table."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def memory(
     public_key: str | None,
     as_json: bool,
 ) -> None:
-    """Report what a program holds, the worst moment, the storages that make it, and what each would save.
+    """Report the memory of a program: the peak, the storages behind it, and what each would save.
 
-    FILE may be a table of buffers (.csv with id,lower,upper,size, MiniMalloc's form): then their bound and the height that each
-    algorithm gives are printed, and -o writes the table with the lowest places.
+    FILE may be a table of buffers (.csv with id,lower,upper,size, MiniMalloc's form). Then their bound and
+    the height of each algorithm are printed, and -o writes the table with the best placement.
     """
     from wrapper_ir_tools.report import memory_report, report_json, report_text, write_report
 
@@ -54,7 +54,7 @@ def memory(
 
 
 _SEARCHED, _STEPS = 500, 5_000
-"""Up to so many buffers of a table are searched for, and how far: some seconds."""
+"""The largest table to search, in buffers, and the number of search steps: some seconds."""
 
 
 def _place(table: Path, output: Path | None, as_json: bool) -> None:
@@ -65,7 +65,7 @@ def _place(table: Path, output: Path | None, as_json: bool) -> None:
     places["best"] = pack(buffers)
     if len(buffers) <= _SEARCHED:
         places["best"] = exact(buffers, places["best"], _STEPS).places
-    heights = {name: height(buffers, found) for name, found in places.items()}
+    heights = {name: height(buffers, result) for name, result in places.items()}
     bound = peak_bytes(buffers)
     if output is not None:
         output.write_text(write_csv(buffers, places["best"]), encoding="utf-8")
@@ -73,8 +73,8 @@ def _place(table: Path, output: Path | None, as_json: bool) -> None:
         echo(json.dumps({"buffers": len(buffers), "bound": bound, "heights": heights}, indent=2))
         return
     echo(f"{'buffers':<12}{len(buffers)}\n{'bound':<12}{bound}")
-    for name, found in heights.items():
-        echo(f"{name:<12}{found}" + (f" ({found / bound:.3f} of the bound)" if bound else ""))
+    for name, result in heights.items():
+        echo(f"{name:<12}{result}" + (f" ({result / bound:.3f} of the bound)" if bound else ""))
 
 
 COMMANDS: tuple[click.Command, ...] = (memory,)

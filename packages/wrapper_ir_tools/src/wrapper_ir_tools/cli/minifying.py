@@ -1,4 +1,4 @@
-"""What `wir minify` shrinks, and how it shows that."""
+"""The implementation of `wir minify`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ from wrapper_ir_tools.debugger.subject import Subject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinifyChoices:
-    """A command that fails, an engine or a `second` program that differs, the model in eager mode, or else a NaN; and where the
-    small program goes. `model` and `frontend` are for eager mode."""
+    """The failure to preserve, and the output.
+
+    The failure is a command's, an engine's or a `second` program's difference, a difference from the model in
+    eager mode, or else a NaN. `model` and `frontend` are for eager mode.
+    """
 
     command: str | None
     engine: str | None
@@ -42,48 +45,48 @@ class MinifyChoices:
 
 
 def minified(artifact: Artifact, choices: MinifyChoices, run: SubjectChoices) -> None:
-    """Shrinks, writes, and says how much is left."""
+    """Shrinks the program, writes the result, and prints its size."""
     machine = run["machine"]
     if choices.engine == "eager":
         eager, subject = eager_subject(artifact, choices.model, choices.frontend, run)
         reference = EagerReference(subject, eager)
         check = eager_check(reference, subject.machine, subject.interpreter.options)
-        found = minify(subject, check)
-        found = replace(found, artifact=with_model_inputs(found.artifact))
-        small = Subject(found.artifact, subject.machine, options=subject.interpreter.options)
-        _write(found, check, choices.output, ModuleOptions(machine=machine, model=reference.mismatch(small)))
+        result = minify(subject, check)
+        result = replace(result, artifact=with_model_inputs(result.artifact))
+        small = Subject(result.artifact, subject.machine, options=subject.interpreter.options)
+        _write(result, check, choices.output, ModuleOptions(machine=machine, model=reference.mismatch(small)))
         return
-    # memory that nothing has written is the same in each run of a hunt, and in both programs
+    # unwritten memory is the same in each run of a hunt, and in both programs
     poison = 0 if choices.command is None and choices.engine is None else None
     subject = make_subject(artifact, run, poison=poison)
     second = None
     if choices.second is not None:
         second = make_subject(choices.second, run, poison=poison, draws=subject.draws)
     check = _check(subject, artifact, choices, run)
-    found = minify(subject, check, second)
+    result = minify(subject, check, second)
     options = ModuleOptions(
         machine=machine,
         engine=choices.engine or "",
         command=choices.command or "",
-        second=found.second,
+        second=result.second,
     )
-    _write(found, check, choices.output, options)
+    _write(result, check, choices.output, options)
 
 
-def _write(found: Minified, check: Check, output: str, options: ModuleOptions) -> None:
-    """The program as a file, or as a test."""
+def _write(result: Minified, check: Check, output: str, options: ModuleOptions) -> None:
+    """Writes the program as a file, or as a test."""
     lines = [
-        f"{found.before} ops became {found.after}, after {found.tries} tries: {check.text}",
-        *found.notes,
+        f"{result.before} ops became {result.after}, after {result.tries} tries: {check.text}",
+        *result.notes,
     ]
     if output.endswith(".wir"):
-        save(found.artifact, output)
-        if found.second is not None:
+        save(result.artifact, output)
+        if result.second is not None:
             other = f"{output.removesuffix('.wir')}.second.wir"
-            save(found.second, other)
+            save(result.second, other)
             lines.append(f"the second program is {other}")
     else:
-        text = module_text(found.artifact, check.text, options)
+        text = module_text(result.artifact, check.text, options)
         if output == "-":
             echo(text, nl=False)
         else:

@@ -1,4 +1,4 @@
-"""Options that several commands of `wir` have."""
+"""Options shared by several commands of `wir`."""
 
 from __future__ import annotations
 
@@ -40,19 +40,21 @@ class _Hint(click.ParamType[tuple[str, int]]):
 hint = click.option("--hint", "hints", multiple=True, type=_Hint(), help="Value of a symbol; repeatable.")
 
 
-def hints_of(program: Program, given: Sequence[tuple[str, int]]) -> dict[str, int]:
-    """The values by symbol; raises click.BadParameter for what is not a value of one of the program's symbols."""
+def hints_of(program: Program, values: Sequence[tuple[str, int]]) -> dict[str, int]:
+    """Returns the values by symbol; raises click.BadParameter for an unknown symbol or a value out of its
+    range.
+    """
     symbols = {s.name: s for s in program.symbols}
-    for name, value in given:
+    for name, value in values:
         symbol = symbols.get(name)
         if symbol is None:
-            known = ", ".join(symbols) or "none"
-            raise _refused(f"the program has no symbol {name!r} (it has: {known})")
+            names = ", ".join(symbols) or "none"
+            raise _refused(f"the program has no symbol {name!r} (it has: {names})")
         low, high = symbol.lower, symbol.upper
         if (low is not None and value < low) or (high is not None and value > high):
             bounds = f"[{'-inf' if low is None else low}, {'inf' if high is None else high}]"
-            raise _refused(f"{name}={value} lies outside the range {bounds} of {name}")
-    return dict(given)
+            raise _refused(f"{name}={value} is outside the range {bounds} of {name}")
+    return dict(values)
 
 
 def _refused(message: str) -> click.BadParameter:

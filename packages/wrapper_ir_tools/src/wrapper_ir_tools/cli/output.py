@@ -1,4 +1,4 @@
-"""The way of all text to the terminal: characters that a terminal obeys are shown, not sent."""
+"""Prints all text for the terminal; control characters are escaped."""
 
 from __future__ import annotations
 

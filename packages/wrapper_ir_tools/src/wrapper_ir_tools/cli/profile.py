@@ -1,4 +1,4 @@
-"""The command `wir profile`: where the time of a program goes."""
+"""The command `wir profile`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def profile(
     as_json: bool,
     **choices: Unpack[_Choices],
 ) -> None:
-    """Measure each op of a program on random inputs: time on CPU and GPU, bytes moved, share of what a large copy reaches."""
+    """Measure each op of a program on random inputs: time on CPU and GPU, bytes, and share of the copy
+    bandwidth.
+    """
     from wrapper_ir.operators.policy import OperatorPolicy
     from wrapper_ir.plugins.registry import machine as find_machine
     from wrapper_ir_tools.profile import (
@@ -75,14 +77,14 @@ def profile(
         given=hints_of(artifact.program, hints),
         operators=OperatorPolicy(allow=choices["operators"]),
     )
-    found = profile_artifact(artifact, find_machine(choices["machine"]), options)
+    measurement = profile_artifact(artifact, find_machine(choices["machine"]), options)
     if (output := choices["output"]) is not None:
-        output.write_text(profile_json(found), encoding="utf-8")
+        output.write_text(profile_json(measurement), encoding="utf-8")
     if (trace := choices["trace"]) is not None:
-        trace.write_text(profile_trace(found), encoding="utf-8")
+        trace.write_text(profile_trace(measurement), encoding="utf-8")
     if (folder := choices["metrics"]) is not None:
-        write_metric_tables(artifact.program, found, folder, Path(file).name)
-    echo(profile_json(found) if as_json else profile_text(found, choices["head"]), nl=False)
+        write_metric_tables(artifact.program, measurement, folder, Path(file).name)
+    echo(profile_json(measurement) if as_json else profile_text(measurement, choices["head"]), nl=False)
 
 
 COMMANDS: tuple[click.Command, ...] = (profile,)

@@ -18,8 +18,11 @@ from wrapper_ir_runtime.interp import example_inputs
 
 
 class RunChoices(TypedDict):
-    """The options of `wir run`: an engine, a machine, how many calls, the seed of the inputs, and operators with reach
-    that the program may call."""
+    """The options of `wir run`.
+
+    They are an engine, a machine, the number of calls, the seed of the inputs, and operators with reach that
+    the program may call.
+    """
 
     engine: str
     machine: str
@@ -30,16 +33,16 @@ class RunChoices(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What the calls of `wir run` gave."""
+    """The results and times of the calls of `wir run`."""
 
     engine: str
     results: tuple[object, ...]
-    """Of each result of the last call: sizes and strides of a tensor, else the value itself."""
+    """For each result of the last call: sizes and strides of a tensor, otherwise the value."""
     seconds: tuple[float, ...]
     """Wall-clock time of each call."""
 
     def to_json(self) -> dict[str, object]:
-        """The report as JSON's types; `best_seconds` is the shortest call."""
+        """Converts the report to JSON types; `best_seconds` is the shortest call."""
         return {
             "engine": self.engine,
             "results": [r.to_json() if isinstance(r, _TensorShape) else r for r in self.results],
@@ -48,7 +51,7 @@ class RunReport:
         }
 
     def lines(self) -> Iterator[str]:
-        """The report for a terminal."""
+        """Formats the report for a terminal."""
         for number, result in enumerate(self.results):
             yield f"result {number}: {result}"
         yield f"{self.engine}: {len(self.seconds)} call(s), best {min(self.seconds) * 1e3:.3f} ms"
@@ -66,14 +69,14 @@ class _TensorShape:
         return {"sizes": list(self.sizes), "strides": list(self.strides)}
 
 
-def run_artifact(artifact: Artifact, given: Mapping[str, Number], choices: RunChoices) -> RunReport:
-    """Calls the program `repeat` times, on the same inputs each time. Raises what the engine raises."""
+def run_artifact(artifact: Artifact, symbols: Mapping[str, Number], choices: RunChoices) -> RunReport:
+    """Calls the program `repeat` times on the same inputs. Raises what the engine raises."""
     machine = find_machine(choices["machine"])
     call = _callable(artifact, choices["engine"], machine, choices["operators"])
     results: Any = ()
     times: list[float] = []
     for _ in range(choices["repeat"]):
-        inputs = example_inputs(artifact.program, machine, choices["seed"], given)
+        inputs = example_inputs(artifact.program, machine, choices["seed"], symbols)
         start = time.perf_counter()
         results = call(inputs)
         times.append(time.perf_counter() - start)
@@ -82,12 +85,14 @@ def run_artifact(artifact: Artifact, given: Mapping[str, Number], choices: RunCh
 
 
 def checked_emitter(name: str, artifact: Artifact, allowed: tuple[str, ...]) -> Emitter[Any]:
-    """The emitter, for a program that may call these operators with reach; raises NotSupportedError WIR917, for emitters,
-    too, that do not mind operators."""
+    """Returns the emitter, for a program that may call these operators with reach.
+
+    Raises NotSupportedError WIR917, also for emitters without an operator policy.
+    """
     policy = OperatorPolicy(allow=allowed)
     check_operators(artifact.program, policy)
-    found: Emitter[Any] = emitter(name)
-    return found.with_operators(policy) if isinstance(found, OperatorEmitter) else found
+    engine: Emitter[Any] = emitter(name)
+    return engine.with_operators(policy) if isinstance(engine, OperatorEmitter) else engine
 
 
 def _callable(

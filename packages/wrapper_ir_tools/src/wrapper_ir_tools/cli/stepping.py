@@ -1,4 +1,4 @@
-"""Feeds `wir step` with commands, from lists and from standard input, with history and completion on a terminal."""
+"""Feeds commands to `wir step` from lists and standard input; a terminal has history and completion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LENGTH = 1000
 
 
 def run_console(console: Console, lines: Sequence[str], *, batch: bool) -> None:
-    """Shows where the run is, runs `lines`, each shown after the prompt, then what standard input has."""
+    """Shows the position, then runs `lines`, each printed after the prompt, then standard input."""
     console.show()
     for line in lines:
         console.say(f"{console.prompt}{line}")
@@ -33,7 +33,7 @@ def run_console(console: Console, lines: Sequence[str], *, batch: bool) -> None:
 
 
 def _loop(console: Console) -> None:
-    """Until the session ends; an interrupt ends a command only."""
+    """Runs until the session ends; an interrupt ends only the current command."""
     while True:
         try:
             console.cmdloop()
@@ -45,7 +45,8 @@ def _loop(console: Console) -> None:
 @contextmanager
 def _history() -> Iterator[None]:
     try:
-        import readline  # not everywhere: Windows lacks it
+        # Windows has none
+        import readline
     except ImportError:
         yield
         return

@@ -1,4 +1,4 @@
-"""Options of the commands that run programs under control, and what they choose."""
+"""Options of the commands that run programs under control."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SubjectChoices(TypedDict):
-    """How a program is read and run: a machine, the inputs, operators with reach that it may call, and the key that its file must
-    be signed with."""
+    """Choices for reading and running a program.
+
+    The options are a machine, the inputs, operators with reach that it may call, and the key that must have
+    signed its file.
+    """
 
     machine: str
     seed: int
@@ -52,7 +55,7 @@ def subject_options(command: F) -> F:
 
 
 def input_choice(artifact: Artifact, choices: SubjectChoices) -> InputChoice:
-    """Where inputs come from."""
+    """Selects the inputs."""
     from wrapper_ir_tools.debugger.subject import InputChoice
 
     symbols = hints_of(artifact.program, choices["hints"])
@@ -66,7 +69,7 @@ def make_subject(
     poison: int | None = None,
     draws: list[Draw] | None = None,
 ) -> Subject:
-    """The artifact with its inputs, ready to run."""
+    """Prepares an artifact and its inputs to run."""
     from wrapper_ir.operators.policy import OperatorPolicy
     from wrapper_ir.plugins.registry import machine
     from wrapper_ir_runtime.interp import InterpOptions

@@ -1,4 +1,4 @@
-"""Commands that write another program, or other files, from one: opt, sign, emit."""
+"""Commands that transform or emit a program: opt, sign, emit."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def opt(file: str, passes: tuple[str, ...], output: str, public_key: str | None)
 @click.option("-o", "--output", help="The .wir file to write; without it, FILE itself.")
 @click.option("--password", is_flag=True, help="Ask for the key's password.")
 def sign(file: str, key: str, output: str | None, password: bool) -> None:
-    """Sign an artifact with a key of your own; `wir verify FILE --public-key PEM` checks it."""
+    """Sign an artifact with your own key; `wir verify FILE --public-key PEM` checks it."""
     from wrapper_ir import sign as write_signed
 
-    asked: str | None = click.prompt("Password", hide_input=True) if password else None
-    write_signed(file, key, output, password=None if asked is None else asked.encode())
+    secret: str | None = click.prompt("Password", hide_input=True) if password else None
+    write_signed(file, key, output, password=None if secret is None else secret.encode())
     echo(f"{output or file}: signed")
 
 

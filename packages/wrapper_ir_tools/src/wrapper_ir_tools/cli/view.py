@@ -1,4 +1,4 @@
-"""The command `wir view`: a program, or two beside each other, as a page for a browser."""
+"""The command `wir view`: shows one program, or two side by side, as a page in a browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ViewChoices(TypedDict):
-    """Options of `wir view` that say what the page shows, as the command line has them."""
+    """Options of `wir view` that select the contents of the page."""
 
     roots: tuple[Path, ...]
     no_source: bool
@@ -45,8 +45,10 @@ class ViewChoices(TypedDict):
     "roots",
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder that the model's source files are below; repeatable. They are also looked for beside FILE, in the working "
-    "folder and on Python's path.",
+    help=(
+        "A root folder of the model's source files; repeatable. They are also looked for beside FILE, in the "
+        "working folder and on Python's path."
+    ),
 )
 @click.option("--no-source", is_flag=True, help="Leave the text of source files out of the page.")
 @click.option(
@@ -65,22 +67,23 @@ class ViewChoices(TypedDict):
 def view(
     file: str, other: str | None, output: Path | None, public_key: str | None, **choices: Unpack[ViewChoices]
 ) -> None:
-    """Show a program as one page that needs nothing else: its text with the model's source beside it, search, folding by module,
-    kernels, data flow, memory over time, and what a run left.
+    """Show a program as one standalone page.
 
-    With OTHER, show both programs side by side, aligned as `wir diff` aligns them; times and values are of FILE.
+    It has the program's text with the model's source beside it, search, folding by module, kernels, data
+    flow, memory over time, and the data of a run. With OTHER, it shows both programs side by side, aligned as
+    by `wir diff`; times and values are those of FILE.
     """
     from wrapper_ir_tools.view import diff_html, view_html, view_program
 
-    found = read_any(file, public_key)
-    options = _options(file, _program(found), choices)
-    shown = view_program(found, options)
+    content = read_any(file, public_key)
+    options = _options(file, _program(content), choices)
+    data = view_program(content, options)
     if other is None:
-        page = view_html(shown)
+        page = view_html(data)
     else:
         second = read_any(other, public_key)
         beside = replace(options, title=Path(other).name, times=(), values=())
-        sides = (_program(found), shown), (_program(second), view_program(second, beside))
+        sides = (_program(content), data), (_program(second), view_program(second, beside))
         page = diff_html(*sides, names=choices["names"])
     path = output or Path(tempfile.mkdtemp(prefix="wir-view-")) / "page.html"
     path.write_text(page, encoding="utf-8")
@@ -103,8 +106,8 @@ def _options(file: str, program: Program, choices: ViewChoices) -> ViewOptions:
     )
 
 
-def _program(found: Program | Artifact) -> Program:
-    return found.program if isinstance(found, Artifact) else found
+def _program(content: Program | Artifact) -> Program:
+    return content.program if isinstance(content, Artifact) else content
 
 
 COMMANDS: tuple[click.Command, ...] = (view,)

@@ -1,4 +1,4 @@
-"""Where a run stops: places in the program, and conditions."""
+"""Stopping conditions of a run: locations in the program, and expressions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.debugger.conditions import Condition, parse_condition
 from wrapper_ir_tools.debugger.products import products
 
-FORMS = "`12`, `@function:12`, `@kernel`, `%value`, `file.py:30`, the name of an operator, node or module, or `if CONDITION`"
+FORMS = (
+    "`12`, `@function:12`, `@kernel`, `%value`, `file.py:30`, the name of an operator, node or module, "
+    "or `if CONDITION`"
+)
 
 _NUMBER = re.compile(r"(?:@(?P<function>.+):)?(?P<position>\d+)")
 _PLACE = re.compile(r"(?P<file>[^@%].*):(?P<line>\d+)")
@@ -28,7 +31,7 @@ Places = frozenset[tuple[str, int]]
 
 @dataclass(slots=True)
 class Breakpoint:
-    """Stops before the ops at `places` (None: anywhere), where the condition holds. `hits` counts the stops."""
+    """A stop before the ops at `places` (None: any op) if the condition is true. `hits` counts the stops."""
 
     number: int
     text: str
@@ -38,11 +41,14 @@ class Breakpoint:
 
 
 def parse_breakpoint(number: int, text: str, analyses: Analyses) -> Breakpoint:
-    """`SPEC`, `SPEC if CONDITION` or `if CONDITION`, SPEC being one of FORMS; names may be globs. Raises DebugError WIR957 for a
-    place that the program does not have, and ParseError for the condition."""
-    place, found, rest = text.partition("if ") if text.startswith("if ") else text.partition(" if ")
+    """Parses `SPEC`, `SPEC if CONDITION` or `if CONDITION`; FORMS lists the forms of SPEC, and names may be
+    globs.
+
+    Raises DebugError WIR957 if the program has no such location, and ParseError for an invalid condition.
+    """
+    place, separator, rest = text.partition("if ") if text.startswith("if ") else text.partition(" if ")
     program = analyses.program
-    condition = condition_of(rest, program) if found else None
+    condition = condition_of(rest, program) if separator else None
     places = _places(place.strip(), analyses) if place.strip() else None
     if places is None and condition is None:
         raise DebugError("WIR957", "a breakpoint needs a place or a condition", hint=FORMS)
@@ -52,7 +58,10 @@ def parse_breakpoint(number: int, text: str, analyses: Analyses) -> Breakpoint:
 
 
 def condition_of(text: str, program: Program) -> Condition:
-    """A condition over all symbols and values of a program; of values with the same name in several functions, those of `main`."""
+    """Parses a condition over all symbols and values of a program.
+
+    If several functions have a value of the same name, the one of `main` is used.
+    """
     values: dict[str, Value] = {c.value.name: c.value for c in program.constants}
     for function in reversed(program.functions):
         values |= {v.name: v for v in definitions(function)}
@@ -65,8 +74,8 @@ def _places(text: str, analyses: Analyses) -> Places:
         name = numbered["function"] or analyses.program.main.name
         function = analyses.functions.get(name)
         position = int(numbered["position"])
-        known = function is not None and position < len(function.body)
-        return frozenset({(name, position)} if known else ())
+        exists = function is not None and position < len(function.body)
+        return frozenset({(name, position)} if exists else ())
     return frozenset(
         (function.name, position)
         for function in analyses.program.functions
@@ -82,12 +91,12 @@ def _matches(text: str, function: Function, position: int, analyses: Analyses) -
     if text.startswith("@"):
         return isinstance(op, ops.Launch) and fnmatch.fnmatchcase(op.kernel, text[1:])
     if place := _PLACE.fullmatch(text):
-        return any(_same_place(known, place["file"], place["line"]) for known in op.prov.locations)
+        return any(_same_place(location, place["file"], place["line"]) for location in op.prov.locations)
     target = (op.target,) if isinstance(op, ops.CallExtern | ops.CollectiveStart) else ()
     names = (*target, *op.prov.nodes, *op.prov.ops, *op.prov.modules)
     return any(fnmatch.fnmatchcase(name, text) for name in names)
 
 
-def _same_place(known: str, file: str, line: str) -> bool:
-    path, _, number = known.rpartition(":")
+def _same_place(location: str, file: str, line: str) -> bool:
+    path, _, number = location.rpartition(":")
     return number == line and (path == file or path.endswith(f"/{file}"))

@@ -1,4 +1,4 @@
-"""Changes of what a stopped run holds."""
+"""Changes to the values of a stopped run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from wrapper_ir_tools.debugger.elements import element, write
 
 
 def make_change(value: Value, index: Sequence[int] | None, number: Number, machine: Machine[Any]) -> Change:
-    """Sets a scalar value, all elements of a tensor, or those at an index. Raises DebugError WIR959 for another kind of value."""
+    """Sets a scalar value, all elements of a tensor, or those at an index.
+
+    Raises DebugError WIR959 for any other kind of value.
+    """
     if isinstance(value.type, ScalarType) and index is None:
         return lambda step: step.frame.values.__setitem__(value, number)
     if not isinstance(value.type, TensorType):
         raise DebugError("WIR959", f"%{value.name} is neither a tensor nor a number")
 
     def change(step: Step[Any]) -> None:
-        held = step.frame.value(value)
-        write(held if index is None else element(held, value, index, machine), number, machine)
+        target = step.frame.value(value)
+        write(target if index is None else element(target, value, index, machine), number, machine)
 
     return change

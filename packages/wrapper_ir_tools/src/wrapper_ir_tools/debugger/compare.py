@@ -18,29 +18,32 @@ class Mismatch:
     second: Sample
     difference: Difference
     missing: tuple[Sample, ...] = ()
-    """What the first run had computed before and the second had not."""
+    """Values that the first run had computed by then and the second had not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """`matched` values were computed by both runs and agree but for `mismatch`. `failure`: one run ended with this error, and
-    `failed` says which (1 or 2)."""
+    """The result of comparing two runs.
+
+    `matched` values were computed by both runs and agree, except for `mismatch`. `failure` is the error that
+    ended one run, and `failed` is the number of that run (1 or 2).
+    """
 
     matched: int
     mismatch: Mismatch | None = None
     unmatched: tuple[int, int] = (0, 0)
-    """How many values only the first, and only the second run computed."""
+    """Number of values that only the first run and only the second run computed."""
     failed: int = 0
     failure: Exception | None = None
 
     @property
     def agree(self) -> bool:
-        """Whether nothing differs."""
+        """True if no value differs and neither run failed."""
         return self.mismatch is None and self.failure is None
 
 
 class _Side:
-    """One run: its next samples, and those that the other has not matched yet."""
+    """One run: its remaining samples, and those that the other run has not matched yet."""
 
     def __init__(self, samples: Iterator[Sample]) -> None:
         self._samples = samples
@@ -50,19 +53,23 @@ class _Side:
 
     def next(self) -> Sample | None:
         try:
-            found = next(self._samples, None)
-        except Exception as error:  # of the program: what it computed before is compared first
+            sample = next(self._samples, None)
+        # raised by the program: compare its earlier values first
+        except Exception as error:
             self.failure = error
-            found = None
-        self.done = found is None
-        return found
+            sample = None
+        self.done = sample is None
+        return sample
 
 
 def compare_runs(
-    first: Iterator[Sample], second: Iterator[Sample], given: Tolerance | None = None
+    first: Iterator[Sample], second: Iterator[Sample], tolerance: Tolerance | None = None
 ) -> Comparison:
-    """Runs both side by side until a value differs or both end. Values are matched by function, name, and how often
-    they were computed before; those that one run does not have are passed over."""
+    """Runs both side by side until a value differs or both end.
+
+    Values are matched by function, name, and the number of earlier computations. Values that only one run has
+    are skipped.
+    """
     sides = (_Side(first), _Side(second))
     matched = 0
     while not all(side.done for side in sides):
@@ -76,10 +83,10 @@ def compare_runs(
                 continue
             matched += 1
             pair = (sample, other) if number == 0 else (other, sample)
-            found = compare_contents(pair[0].content, pair[1].content, given)
-            if found is not None:
+            difference = compare_contents(pair[0].content, pair[1].content, tolerance)
+            if difference is not None:
                 missing = tuple(s for s in sides[0].waiting.values() if _is_before(s, pair[0]))
-                return Comparison(matched=matched, mismatch=Mismatch(*pair, found, missing))
+                return Comparison(matched=matched, mismatch=Mismatch(*pair, difference, missing))
     failed = next((n for n, side in enumerate(sides, 1) if side.failure is not None), 0)
     return Comparison(
         matched=matched,
@@ -94,7 +101,7 @@ def _is_before(sample: Sample, other: Sample) -> bool:
 
 
 def compare_constants(first: Artifact, second: Artifact) -> tuple[str, ...]:
-    """A line about each constant that both programs have and that holds other bytes in the second."""
+    """One line for each constant that both programs have, with different contents."""
     lines: list[str] = []
     others = {c.value.name: c for c in second.program.constants}
     for constant in first.program.constants:
@@ -105,5 +112,5 @@ def compare_constants(first: Artifact, second: Artifact) -> tuple[str, ...]:
         if constant.value.type != other.value.type:
             lines.append(f"constant %{constant.value.name}: {constant.value.type} against {other.value.type}")
         elif data is not None and more is not None and data.buffer.cast("B") != more.buffer.cast("B"):
-            lines.append(f"constant %{constant.value.name} holds other bytes")
+            lines.append(f"constant %{constant.value.name} has other contents")
     return tuple(lines)

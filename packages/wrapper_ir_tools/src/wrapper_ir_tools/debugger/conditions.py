@@ -1,6 +1,7 @@
-"""Conditions over a stopped run: expressions as programs have them, with statistics and elements of tensors.
+"""Conditions over a stopped run: program expressions, extended with statistics and elements of tensors.
 
-`s0 > 4 and nans(%buf1) > 0`, `max(%x) >= 1.5`, `at(%x, 0, 3) == 0.0`, `item(%flag)`, `size(%x, 0) == s0`.
+Examples: `s0 > 4 and nans(%buf1) > 0`, `max(%x) >= 1.5`, `at(%x, 0, 3) == 0.0`, `item(%flag)`, `size(%x, 0)
+== s0`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ STATISTICS: Mapping[str, Callable[[TensorSummary], float | None]] = {
     "nans": lambda s: s.nan,
     "infs": lambda s: s.inf,
 }
-"""By name, what a condition may ask of a tensor: `nans` and `infs` are counts, the others are of finite elements."""
+"""Statistics of a tensor, by name. `nans` and `infs` are counts; the others are over finite elements."""
 
 
 class Statistic(ValueAtom):
@@ -75,10 +76,10 @@ class Element(ValueAtom):
 
 
 class _Parser(AtomParser):
-    """Reads statistics and elements beside what programs have."""
+    """Parses statistics and elements in addition to program expressions."""
 
     def atom(self, word: str) -> Expr | None:
-        """See `ExprParser`; `min` and `max` of a tensor are statistics, of numbers functions."""
+        """See `ExprParser`. `min` and `max` of a tensor are statistics; of numbers, functions."""
         if (
             word in STATISTICS
             and kind_of(self.tokens[self.at]) == "VALUE"
@@ -110,14 +111,14 @@ class _Parser(AtomParser):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression and its text."""
+    """A parsed expression and its source text."""
 
     text: str
     expr: Expr
 
 
 def parse_condition(text: str, symbols: Mapping[str, SymKind], values: Mapping[str, Value]) -> Condition:
-    """Raises ParseError WIR550 to WIR553."""
+    """Parses a condition; raises ParseError WIR550 to WIR553."""
     parser = _Parser(Source(text))
     parser.kinds = dict(symbols)
     parser.values |= values
@@ -129,26 +130,28 @@ def parse_condition(text: str, symbols: Mapping[str, SymKind], values: Mapping[s
 
 
 def evaluate_condition(condition: Condition, step: Step[Any], machine: Machine[Any]) -> Number:
-    """The value before the op of `step`; raises DebugError WIR955 where something in it has no value there."""
-    held = step.frame
+    """Evaluates a condition before the op of `step`; raises DebugError WIR955 if an operand has no value
+    there.
+    """
+    frame = step.frame
 
     def atom(e: Expr) -> Number:
         match e:
             case Statistic(value):
-                content = content_of(value, held.value(value), machine).held
+                content = content_of(value, frame.value(value), machine).held
                 assert isinstance(content, TensorView)
-                found = STATISTICS[e.name](summarize(content.data, content.dtype))
-                return math.nan if found is None else found
+                statistic = STATISTICS[e.name](summarize(content.data, content.dtype))
+                return math.nan if statistic is None else statistic
             case Element(value):
-                return machine.item(element(held.value(value), value, e.index, machine))
+                return machine.item(element(frame.value(value), value, e.index, machine))
             case SizeOf(value, dim):
-                return machine.sizes(held.value(value))[dim]
+                return machine.sizes(frame.value(value))[dim]
             case StrideOf(value, dim):
-                return machine.strides(held.value(value))[dim]
+                return machine.strides(frame.value(value))[dim]
             case OffsetOf(value):
-                return machine.offset(held.value(value))
+                return machine.offset(frame.value(value))
             case Item(value):
-                return held.item(held.value(value))
+                return frame.item(frame.value(value))
             case _:
                 raise DebugError("WIR955", f"{e} has no value here")
 

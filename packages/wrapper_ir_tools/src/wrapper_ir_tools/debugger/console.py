@@ -27,8 +27,10 @@ _VALUE = re.compile(r"%(?P<name>[^\[\]\s]+)\s*(?:\[(?P<index>[-\d,\s]*)\])?")
 
 
 class Console(cmd.Cmd):
-    """Reads commands from standard input or from a list; errors are printed and the session goes on. `failed` says whether
-    there was one."""
+    """Reads commands from standard input or from a list.
+
+    Errors are printed and the session continues. `failed` is True after an error.
+    """
 
     prompt = "(wir) "
     intro = None
@@ -49,7 +51,7 @@ class Console(cmd.Cmd):
             self.stdout.write(f"{line}\n")
 
     def onecmd(self, line: str) -> bool:
-        """One command; what it raises becomes a line."""
+        """Runs one command; prints an error that it raises."""
         try:
             return bool(super().onecmd(line))
         except WirError as error:
@@ -58,41 +60,48 @@ class Console(cmd.Cmd):
             return False
 
     def default(self, line: str) -> None:
-        """An unknown command; those shortened to their first letters are known."""
+        """Handles a word that is not a command: a unique prefix of a command runs it."""
         if line.startswith("#"):
             return
         word, _, rest = line.partition(" ")
-        known = [name[3:] for name in self.get_names() if name.startswith("do_")]
-        found = [_SHORT[word]] if word in _SHORT else [name for name in known if name.startswith(word)]
-        if len(found) == 1:
-            self.onecmd(f"{found[0]} {rest}")
+        commands = [name[3:] for name in self.get_names() if name.startswith("do_")]
+        candidates = (
+            [_SHORT[word]] if word in _SHORT else [name for name in commands if name.startswith(word)]
+        )
+        if len(candidates) == 1:
+            self.onecmd(f"{candidates[0]} {rest}")
             return
         self.failed = True
-        what = f"could be {', '.join(sorted(found))}" if found else "is not a command; `help` lists all"
+        what = (
+            f"could be {', '.join(sorted(candidates))}"
+            if candidates
+            else "is not a command; `help` lists all"
+        )
         self.say(f"error: {word!r} {what}")
 
     def emptyline(self) -> bool:
-        """Nothing: a script may have empty lines."""
+        """Ignores an empty line, which a script may contain."""
         return False
 
     def completenames(self, text: str, *ignored: Any) -> list[str]:  # Any: as in `cmd.Cmd`
-        """Commands."""
+        """Completes names of commands."""
         return [name for name in super().completenames(text, *ignored) if name != "EOF"]
 
     def completedefault(self, text: str, line: str, begin: int, end: int) -> list[str]:
-        """Values, kernels, functions and symbols that begin with what stands before the cursor."""
+        """Completes values, kernels, functions and symbols that begin with the text before the cursor."""
         word = line[:end].split(" ")[-1]
         program = self.controller.subject.program
         names: list[str] = [f"%{v.name}" for v in self._values()]
         names += [f"@{k.name}" for k in program.kernels] + [f"@{f.name}:" for f in program.functions]
         names += [s.name for s in program.symbols]
-        skip = len(word) - len(text)  # readline completes what follows its delimiters only
+        # readline completes only the text after its delimiters
+        skip = len(word) - len(text)
         return sorted({name[skip:] for name in names if name.startswith(word)})
 
-    # --- where the run is
+    # --- position
 
     def show(self) -> None:
-        """Why the run stopped and where it is."""
+        """Prints why the run stopped, and its position."""
         controller = self.controller
         if controller.reason:
             self.say(controller.reason)
@@ -100,21 +109,21 @@ class Console(cmd.Cmd):
             self.say(str(controller.failure), *getattr(controller.failure, "__notes__", ()))
         elif controller.results is not None:
             machine = controller.subject.machine
-            for number, held in enumerate(controller.results):
-                text = self._result_text(held) if machine.is_tensor(held) else repr(held)
+            for number, result in enumerate(controller.results):
+                text = self._result_text(result) if machine.is_tensor(result) else repr(result)
                 self.say(f"result {number}: {text}")
         else:
             step = controller.step
             self.say(f"@{step.function.name} op {step.position}: {print_op(step.op)}")
 
-    def _result_text(self, held: Any) -> str:  # Any: the machine's tensor
+    def _result_text(self, result: Any) -> str:  # Any: the machine's tensor
         main = self.controller.subject.program.main
         machine = self.controller.subject.machine
         values = [v for v in main.returns.values if isinstance(v, Value)]
         assert self.controller.results is not None
         tensors = [x for x in self.controller.results if machine.is_tensor(x)]
         by_result = dict(zip(map(id, tensors), values))
-        return content_of(by_result[id(held)], held, machine).short()
+        return content_of(by_result[id(result)], result, machine).short()
 
     def do_where(self, arg: str) -> None:
         """where: the op in each activation, innermost last, and where the innermost comes from."""
@@ -130,7 +139,9 @@ class Console(cmd.Cmd):
         self.say(*print_excerpt(step.function, step.position, around=around).splitlines())
 
     def do_source(self, arg: str) -> None:
-        """source: the lines of the model's source that the op comes from, as far as the artifact or this machine has them."""
+        """source: the lines of the model's source that the op comes from, if the artifact or this machine has
+        them.
+        """
         locations = self.controller.step.op.prov.locations
         if not locations:
             self.say("the source of this op is not known")
@@ -193,19 +204,19 @@ class Console(cmd.Cmd):
         self.say(f"breakpoint {point.number}: {point.text}{count}")
 
     def help_break(self) -> None:
-        """What a place is."""
+        """Prints the help of `break` with the forms of a location."""
         self.say(str(self.do_break.__doc__), f"PLACE is one of: {FORMS}.")
 
     def do_delete(self, arg: str) -> None:
         """delete [N]: remove breakpoint N, or all breakpoints and watches."""
         controller = self.controller
-        wanted = int(arg) if arg.strip().isdecimal() else None
-        kept = [p for p in controller.breakpoints if wanted is not None and p.number != wanted]
-        if wanted is None:
+        number = int(arg) if arg.strip().isdecimal() else None
+        remaining = [p for p in controller.breakpoints if number is not None and p.number != number]
+        if number is None:
             controller.watches = []
-        elif len(kept) == len(controller.breakpoints):
-            raise DebugError("WIR957", f"breakpoint {wanted} does not exist", hint="`break` lists them")
-        controller.breakpoints = kept
+        elif len(remaining) == len(controller.breakpoints):
+            raise DebugError("WIR957", f"breakpoint {number} does not exist", hint="`break` lists them")
+        controller.breakpoints = remaining
 
     def do_watch(self, arg: str) -> None:
         """watch: list watches. watch %VALUE: stop after each op that changes its content."""
@@ -216,7 +227,7 @@ class Console(cmd.Cmd):
         self.controller.watches.append(Watch(value, self.controller.content(value)))
         self.say(f"watching %{value.name}")
 
-    # --- looking and changing
+    # --- inspecting and changing
 
     def do_print(self, arg: str) -> None:
         """print: what the op uses. print %VALUE, %VALUE[I, J], SYMBOL or an expression: its value (p)."""
@@ -238,10 +249,12 @@ class Console(cmd.Cmd):
         self.say(*(f"{name} = {value}" for name, value in self.controller.step.symbols.items()))
 
     def do_set(self, arg: str) -> None:
-        """set %VALUE = EXPRESSION, set %VALUE[I, J] = EXPRESSION, set SYMBOL = EXPRESSION: change it; repeated runs change it
-        again."""
-        target, found, text = arg.partition("=")
-        if not found:
+        """set %VALUE = EXPRESSION, set %VALUE[I, J] = EXPRESSION, set SYMBOL = EXPRESSION: change it.
+
+        Repeated runs apply the change again.
+        """
+        target, separator, text = arg.partition("=")
+        if not separator:
             raise DebugError("WIR959", "expected `set TARGET = EXPRESSION`")
         subject, step = self.controller.subject, self.controller.step
         number = evaluate_condition(condition_of(text, subject.program), step, subject.machine)
@@ -269,10 +282,10 @@ class Console(cmd.Cmd):
         return [*(self.controller.stack[-1].values if self.controller.stack else ()), *constants]
 
     def _value(self, text: str) -> tuple[Value, tuple[int, ...] | None]:
-        """A value that is here, and the index that stands after it. Raises DebugError WIR959."""
+        """Resolves a value of the current function and the index after its name. Raises DebugError WIR959."""
         match = _VALUE.fullmatch(text.strip())
-        found = [v for v in self._values() if match is not None and v.name == match["name"]]
-        if match is None or not found:
+        values = [v for v in self._values() if match is not None and v.name == match["name"]]
+        if match is None or not values:
             near = sorted(v.name for v in results(self.controller.step.op))
             hint = (
                 f"the op about to run defines %{near[0]}" if near else "`info` lists what the function holds"
@@ -280,9 +293,9 @@ class Console(cmd.Cmd):
             raise DebugError("WIR959", f"{text.strip()} holds nothing here", hint=hint)
         index = match["index"]
         if index is None:
-            return found[0], None
+            return values[0], None
         try:
-            return found[0], tuple(int(part) for part in index.split(",") if part.strip())
+            return values[0], tuple(int(part) for part in index.split(",") if part.strip())
         except ValueError as error:
             raise DebugError("WIR959", f"[{index}] is not an index") from error
 
@@ -291,10 +304,11 @@ class Console(cmd.Cmd):
         subject = self.controller.subject
         if index is None:
             content = self.controller.content(value)
-            assert content is not None  # the value is here
+            # `_value` has checked that the frame has it
+            assert content is not None
             return content
-        held = self.controller.step.frame.value(value)
-        return content_of(value, element(held, value, index, subject.machine), subject.machine)
+        tensor = self.controller.step.frame.value(value)
+        return content_of(value, element(tensor, value, index, subject.machine), subject.machine)
 
     # --- the end
 
@@ -302,8 +316,9 @@ class Console(cmd.Cmd):
         """quit: end the session (q)."""
         return True
 
-    def do_EOF(self, arg: str) -> bool:  # the name that `cmd` wants
-        """The end of the input."""
+    # `cmd` calls this name at the end of the input
+    def do_EOF(self, arg: str) -> bool:
+        """Ends the session at the end of the input."""
         return True
 
 

@@ -1,4 +1,7 @@
-"""What values hold at one moment, on the host: kept after the run goes on, compared and printed without a tensor library."""
+"""Contents of values on the host, kept after the run continues.
+
+They are compared and printed without a tensor library.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +25,22 @@ class Content:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a tensor or a number, not a handle or a nested result."""
+        """True for a tensor or a number; False for a handle or a nested result."""
         return isinstance(self.held, TensorView | bool | int | float)
 
     @property
     def kind(self) -> str:
-        """`f32[2, 3]` of a tensor, else the class of the number."""
+        """`f32[2, 3]` for a tensor, otherwise the class of the number."""
         if isinstance(self.held, TensorView):
             return f"{self.held.dtype.value}{list(self.held.sizes)}"
         return type(self.held).__name__
 
     def lines(self) -> tuple[str, ...]:
-        """The content for a reader."""
+        """Formats the content as lines."""
         return tensor_lines(self.held) if isinstance(self.held, TensorView) else (scalar_text(self.held),)
 
     def short(self) -> str:
-        """The content in a line: a number, or a tensor's statistics."""
+        """Formats the content in one line: a number, or a tensor's statistics."""
         if not isinstance(self.held, TensorView):
             return scalar_text(self.held)
         return f"{self.kind} {summary_text(summarize(self.held.data, self.held.dtype))}"
@@ -45,12 +48,13 @@ class Content:
 
 # Any: a tensor of the machine, or a number
 def content_of(value: Value, held: Any, machine: Machine[T]) -> Content:
-    """The content of a tensor or a number; the tensor's bytes are copied."""
+    """Copies a tensor to the host, or wraps a number."""
     if not machine.is_tensor(held):
         return Content(held)
     data = machine.data(held)
     view = TensorView(
-        dtype=data.dtype,  # the tensor's own: the program may be wrong about it
+        # the run-time type: the program's type may be wrong
+        dtype=data.dtype,
         sizes=tuple(machine.sizes(held)),
         strides=tuple(machine.strides(held)),
         device=str(device_of(value)),
@@ -59,17 +63,17 @@ def content_of(value: Value, held: Any, machine: Machine[T]) -> Content:
     return Content(view)
 
 
-def is_bad(value: Value, held: Any, machine: Machine[T], *, nan_only: bool = False) -> bool:
-    """Whether a floating-point tensor or number holds a NaN or, unless `nan_only`, an infinity."""
-    if not machine.is_tensor(held):
-        return isinstance(held, float) and (held != held or (not nan_only and held in (_INF, -_INF)))
+def is_bad(value: Value, data: Any, machine: Machine[T], *, nan_only: bool = False) -> bool:
+    """True if a floating-point tensor or number has a NaN or, unless `nan_only`, an infinity."""
+    if not machine.is_tensor(data):
+        return isinstance(data, float) and (data != data or (not nan_only and data in (_INF, -_INF)))
     type = value.type
     if not isinstance(type, TensorType) or not (type.dtype.is_floating or type.dtype.is_complex):
         return False
-    if type.dtype.itemsize > 1 and machine.is_finite(held):
+    if type.dtype.itemsize > 1 and machine.is_finite(data):
         return False
-    found = summarize(machine.data(held).buffer, type.dtype)
-    return bool(found.nan or (found.inf and not nan_only))
+    summary = summarize(machine.data(data).buffer, type.dtype)
+    return bool(summary.nan or (summary.inf and not nan_only))
 
 
 _INF = float("inf")

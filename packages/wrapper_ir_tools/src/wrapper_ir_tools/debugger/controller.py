@@ -1,4 +1,4 @@
-"""A run that stops, goes on, and goes back."""
+"""A run that stops, continues, and steps back."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ Until = Callable[[Step[Any]], bool]
 
 @dataclass(slots=True)
 class Watch:
-    """A value whose content is looked at after each op; `last` is the content seen last, None while there is none."""
+    """A value whose content is checked after each op. `last` is its previous content, None if it had none."""
 
     value: Value
     last: Content | None = None
 
 
 class Controller:
-    """A run of a subject at one op. `tick` counts the ops since the begin, those of callees included; `results` are there at
-    the end, `failure` where an op failed. Changes that were made are made again when the run is repeated."""
+    """A run of a subject, stopped at one op.
+
+    `tick` counts the executed ops, including those of callees. `results` is set at the end, `failure` if an
+    op failed. Changes are applied again when the run is repeated.
+    """
 
     def __init__(self, subject: Subject, limits: StateLimits | None = None) -> None:
         self.subject = subject
@@ -61,7 +64,7 @@ class Controller:
         return self.stack[-1]
 
     def _advance(self) -> bool:
-        """Runs one op; False where the run ends."""
+        """Runs one op; returns False at the end of the run."""
         try:
             step = next(self._run)
         except StopIteration as done:
@@ -69,7 +72,8 @@ class Controller:
             self.stack = []
             self.tick += 1
             return False
-        except Exception as error:  # of the program
+        # raised by the program
+        except Exception as error:
             self.failure = error
             self.stack = []
             self.tick += 1
@@ -88,7 +92,7 @@ class Controller:
     # --- forwards
 
     def go_on(self, until: Until | None = None) -> None:
-        """Runs on until a breakpoint, a watch or `until` stops it, or the run ends. Sets `reason`."""
+        """Continues to a breakpoint, a watch, a true `until`, or the end. Sets `reason`."""
         self.reason = ""
         _ = self.step
         while self._advance():
@@ -102,7 +106,7 @@ class Controller:
         self.go_on(lambda step: True)
 
     def over(self) -> None:
-        """Runs one op with all that it calls."""
+        """Runs one op and everything that it calls."""
         depth = self.step.depth
         self.go_on(lambda step: step.depth <= depth)
 
@@ -125,7 +129,7 @@ class Controller:
         return ""
 
     def _holds(self, point: Breakpoint) -> bool:
-        """Whether the condition holds; it does not where a value of it is not there."""
+        """True if the condition holds; a pure condition is false while one of its operands has no value."""
         assert point.condition is not None
         try:
             return bool(evaluate_condition(point.condition, self.step, self.subject.machine))
@@ -142,23 +146,23 @@ class Controller:
         return now != before
 
     def content(self, value: Value) -> Content | None:
-        """What a value of the current function holds, None where it holds nothing now."""
+        """Content of a value of the current function; None if it has none now."""
         if not self.stack:
             return None
         frame = self.stack[-1].frame
-        held = frame.values.get(value, self.subject.interpreter.constants.get(value, frame))
-        return None if held is frame else content_of(value, held, self.subject.machine)
+        data = frame.values.get(value, self.subject.interpreter.constants.get(value, frame))
+        return None if data is frame else content_of(value, data, self.subject.machine)
 
     # --- backwards
 
     def back_to(self, tick: int) -> None:
-        """Goes to an earlier op by running again, from the last kept state before it or from the begin."""
+        """Returns to an earlier op: runs again from the last kept state before it, or from the start."""
         target = max(tick, 0)
-        kept = [(t, p) for p, t in self._ticks.items() if t <= target and p in self._states.positions]
+        candidates = [(t, p) for p, t in self._ticks.items() if t <= target and p in self._states.positions]
         first_change = min((t for t, _ in self._changes), default=target + 1)
-        kept = [(t, p) for t, p in kept if t <= first_change]
-        at, position = max(kept, default=(0, 0))
-        state = self._states.before(position) if kept else None
+        candidates = [(t, p) for t, p in candidates if t <= first_change]
+        at, position = max(candidates, default=(0, 0))
+        state = self._states.before(position) if candidates else None
         self._run.close()
         self._run = self.subject.run(state)
         self.stack, self.results, self.failure = [], None, None
@@ -170,12 +174,12 @@ class Controller:
         self.reason = ""
 
     def change(self, change: Change) -> None:
-        """Changes the run at this op, now and whenever it is repeated up to here. Later changes are forgotten."""
+        """Changes the run at this op, now and in every repetition up to here. Drops later changes."""
         self._changes = [(t, c) for t, c in self._changes if t <= self.tick]
         change(self.step)
         self._changes.append((self.tick, change))
 
     def restart(self) -> None:
-        """Goes to the begin and forgets all changes."""
+        """Returns to the start and drops all changes."""
         self._changes = []
         self.back_to(0)

@@ -32,56 +32,57 @@ class _Grabbed(Exception):
 def flat_arguments(
     artifact: Artifact, machine: Machine[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Any]:
-    """The flat arguments of `main` for a call of the model. Raises what a call with wrong arguments raises."""
-    found: list[Any] = []
+    """Returns the flat arguments of `main` for a call of the model; raises what an invalid call raises."""
+    arguments: list[Any] = []
 
-    def grab(given: list[Any]) -> tuple[Any, ...]:
-        found.extend(given)
+    def grab(flat: list[Any]) -> tuple[Any, ...]:
+        arguments.extend(flat)
         raise _Grabbed
 
     with suppress(_Grabbed):
         signature_call(artifact.signature, grab, machine.caller)(*args, **kwargs)
-    return found
+    return arguments
 
 
-def compare_with_eager(subject: Subject, eager: EagerRun, given: Tolerance | None = None) -> Comparison:
-    """The first op whose value differs from its node's.
+def compare_with_eager(subject: Subject, eager: EagerRun, tolerance: Tolerance | None = None) -> Comparison:
+    """Finds the first op whose value differs from its node's.
 
-    A value has to agree with one of its source nodes where the first of them has its element type and number of elements, in
-    row-major order: views keep that. Compilers also keep values that no node has under a node's name (the sum of squares of a
-    variance), so a difference counts once an op that reads it, or the result, differs, too. All values of the model's nodes are
-    held at once.
+    A value must agree with one of its source nodes if the first of them has its element type and number of
+    elements, in row-major order: views preserve that. Compilers also store intermediate values that no node
+    has under a node's name (the sum of squares of a variance). A difference therefore counts once an op that
+    reads it, or the result, differs too. All values of the model's nodes are in memory at once.
     """
     nodes: dict[str, list[Any]] = {}
-    for found in eager.values():
-        nodes.setdefault(found.node, []).append(found.value)
+    for entry in eager.values():
+        nodes.setdefault(entry.node, []).append(entry.value)
     suspects = Suspects(subject)
-    matched = passed = 0
+    matched = unmatched = 0
     try:
         for _, group in itertools.groupby(samples(subject), lambda s: (s.function, s.position, s.key[2])):
             op_samples = list(group)
-            verdicts = [_against_nodes(s, nodes, subject.machine, given) for s in op_samples]
+            verdicts = [_against_nodes(s, nodes, subject.machine, tolerance) for s in op_samples]
             matched += sum(v is not None for v in verdicts)
-            passed += sum(v is None for v in verdicts)
+            unmatched += sum(v is None for v in verdicts)
             confirmed = suspects.add(op_samples[0], verdicts)
             if confirmed is not None:
                 return Comparison(matched=matched, mismatch=confirmed)
     except Exception as error:
-        return Comparison(matched=matched, unmatched=(passed, 0), failed=1, failure=error)
-    return Comparison(matched=matched, mismatch=suspects.at_end(), unmatched=(passed, 0))
+        return Comparison(matched=matched, unmatched=(unmatched, 0), failed=1, failure=error)
+    return Comparison(matched=matched, mismatch=suspects.at_end(), unmatched=(unmatched, 0))
 
 
 def _against_nodes(
-    sample: Sample, nodes: Mapping[str, list[Any]], machine: Machine[Any], given: Tolerance | None
+    sample: Sample, nodes: Mapping[str, list[Any]], machine: Machine[Any], tolerance: Tolerance | None
 ) -> Verdict:
-    """AGREES where the value is a node's, a mismatch where it should be but differs, None where no node has its like."""
+    """AGREES if the value is a node's, a mismatch if it should be but differs, None if no node is
+    comparable."""
     first: Mismatch | None = None
     for rank, name in enumerate(sample.nodes):
-        for held in nodes.get(name, ()):
-            content = _content(held, sample, machine)
+        for data in nodes.get(name, ()):
+            content = _content(data, sample, machine)
             if content is None:
                 continue
-            difference = compare_contents(sample.content, content, given)
+            difference = compare_contents(sample.content, content, tolerance)
             if difference is None:
                 return AGREES
             if rank == 0 and first is None:
@@ -89,21 +90,21 @@ def _against_nodes(
     return first
 
 
-def _content(held: Any, sample: Sample, machine: Machine[Any]) -> Content | None:
-    """A node's value in the layout of the sample; None where it is another kind of value."""
+def _content(data: Any, sample: Sample, machine: Machine[Any]) -> Content | None:
+    """A node's value in the layout of the sample; None if it is a different kind of value."""
     want = sample.content.held
     if not isinstance(want, TensorView):
-        return None if machine.is_tensor(held) else Content(held)
-    if not machine.is_tensor(held) or math.prod(machine.sizes(held)) != want.elements:
+        return None if machine.is_tensor(data) else Content(data)
+    if not machine.is_tensor(data) or math.prod(machine.sizes(data)) != want.elements:
         return None
-    facts = machine.caller.facts(held)
+    facts = machine.caller.facts(data)
     if DType(facts.dtype) is not want.dtype:
         return None
-    return Content(replace(want, data=machine.data(held).buffer))
+    return Content(replace(want, data=machine.data(data).buffer))
 
 
 def constants_against_eager(artifact: Artifact, eager: EagerRun, machine: Machine[Any]) -> tuple[str, ...]:
-    """A line about each constant that holds something else than the model's tensor of its name."""
+    """One line for each constant that differs from the model's tensor of its name."""
     lines: list[str] = []
     for constant in artifact.program.constants:
         name = next((n for n in (constant.value.name, *constant.names) if n in eager.constants), None)

@@ -1,4 +1,4 @@
-"""Single elements of a machine's tensors, read and written through views."""
+"""Reads and writes single elements of a machine's tensors through views."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from wrapper_ir.plugins.protocols import Machine
 
 
 def element(tensor: Any, value: Value, index: Sequence[int], machine: Machine[Any]) -> Any:
-    """A view of one element, of no dimensions, or of a row where there are fewer indices than dimensions. Negative indices count
-    from the end. Raises DebugError WIR956."""
+    """Returns a view of one element (zero dimensions), or of a slice if there are fewer indices than
+    dimensions.
+
+    Negative indices count from the end. Raises DebugError WIR956 for an index out of range.
+    """
     type = value.type
     sizes, strides = machine.sizes(tensor), machine.strides(tensor)
     if not isinstance(type, TensorType) or len(index) > len(sizes):
@@ -37,7 +40,7 @@ _CODES = {DType.BOOL: "?", DType.F64: "d", DType.F32: "f", DType.I64: "q"}
 
 
 def write(target: Any, number: bool | int | float, machine: Machine[Any]) -> None:
-    """Sets all elements of a tensor, converted to its element type."""
+    """Sets all elements of a tensor to a number, converted to its element type."""
     dtype = DType.BOOL if isinstance(number, bool) else DType.I64 if isinstance(number, int) else DType.F64
     data = TensorData(dtype, memoryview(struct.pack(f"<{_CODES[dtype]}", number)))
     scalar = machine.constant(data, TensorType(dtype, (), ()), False, 1)

@@ -1,4 +1,4 @@
-"""Samples of runs of emitters: of what `main` computes, from programs that return it."""
+"""Samples of runs of emitted programs that return the intermediate values of `main`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ def engine_samples(
     inputs: InputChoice,
     tap_bytes: int = TAP_BYTES,
 ) -> Iterator[Sample]:
-    """What `main` computes in the emitter's engine, in order. The program is compiled anew for each `tap_bytes` of
-    values; what callees compute is not shown. Raises what the emitter raises."""
+    """Yields the values that `main` computes in the emitter's engine, in order.
+
+    The program is recompiled for each `tap_bytes` of values. Values that callees compute are not included.
+    Raises what the emitter raises.
+    """
     main = artifact.program.main
     for taps in tap_windows(artifact.program, tap_bytes, inputs.symbols):
-        shown = tapped(artifact, taps)
-        verify(shown)
-        call = emitter.compile(shown).boxed
+        program = tapped(artifact, taps)
+        verify(program)
+        call = emitter.compile(program).boxed
         results = call(chosen_inputs(artifact.program, machine, inputs))
-        for tap, held in zip(taps, results[len(results) - len(taps) :], strict=True):
+        for tap, data in zip(taps, results[len(results) - len(taps) :], strict=True):
             yield Sample(
                 key=(main.name, f"%{tap.value.name}", tap.count),
-                content=content_of(tap.value, held, machine),
+                content=content_of(tap.value, data, machine),
                 function=main,
                 position=tap.position,
                 nodes=main.body[tap.position].prov.nodes,

@@ -1,4 +1,4 @@
-"""A run as events: each op with what it computed, right after it has run."""
+"""A run as events: each op with the values that it computed."""
 
 from __future__ import annotations
 
@@ -18,37 +18,42 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(Generic[T]):
-    """An op that has run. `values` are what it computed, still the run's own tensors: they change when it goes on."""
+    """An executed op. `values` are the values that it computed, not copied: they change when the run
+    continues.
+    """
 
     step: Step[T]
     values: Mapping[Value, Any]  # Any: tensors and numbers
     symbols: Mapping[str, Any]
-    """Symbols that it defined."""
+    """Symbols that the op defined."""
 
     @property
     def function(self) -> Function:
-        """The function that it is in."""
+        """The function that contains the op."""
         return self.step.function
 
     @property
     def position(self) -> int:
-        """Its position in the body."""
+        """Position of the op in the body."""
         return self.step.position
 
     @property
     def op(self) -> Op:
-        """The op."""
+        """The executed op."""
         return self.step.op
 
 
 # Any: results of the run
 def events(run: Generator[Step[T], None, tuple[Any, ...]], analyses: Analyses) -> Iterator[Event[T]]:
-    """The events of a run, in the order in which ops end: an op that calls functions comes after their ops. Returns of
-    functions are not events of their own."""
+    """Yields the events of a run in the order in which ops end: a call comes after the ops of its callee.
+
+    Returns of functions are not events.
+    """
     running: list[Step[T]] = []
     for step in run:
         while running and running[-1].depth > step.depth:
-            running.pop()  # a return, which has handed over to its caller
+            # a return: control is back in the caller
+            running.pop()
         if running and running[-1].depth == step.depth:
             last = running.pop()
             if last.frame is step.frame:
@@ -57,12 +62,12 @@ def events(run: Generator[Step[T], None, tuple[Any, ...]], analyses: Analyses) -
 
 
 def _event(step: Step[T], analyses: Analyses) -> Event[T]:
-    held = step.frame
-    found = {}
+    frame = step.frame
+    values = {}
     for value in products(step.function, step.position, analyses):
-        known = held.values.get(value, held)
-        known = held.session.constants.get(value, held) if known is held else known
-        if known is not held:
-            found[value] = known
+        data = frame.values.get(value, frame)
+        data = frame.session.constants.get(value, frame) if data is frame else data
+        if data is not frame:
+            values[value] = data
     symbols = {step.op.symbol: step.symbols[step.op.symbol]} if isinstance(step.op, Define) else {}
-    return Event(step=step, values=found, symbols=symbols)
+    return Event(step=step, values=values, symbols=symbols)

@@ -1,8 +1,9 @@
-"""Finds the op that makes the first bad value, a NaN or an infinity, without checking every op.
+"""Finds the op that computes the first bad value, a NaN or an infinity, without checking every op.
 
-One run keeps a few states and checks what each holds. Between the last good state and the first bad one, the run is
-repeated from the good one to half way, and checked there, until one op is left; if that op calls functions, each of
-their ops is checked. What an op made bad and another one overwrote between two checks is seen with `every_op` only.
+One run keeps a few states and checks the values of each. The run is then repeated from the last good state to
+half way before the first bad one, and checked there, until one op remains. If that op calls functions, each
+of their ops is checked. A bad value that another op overwrites between two checks is seen with `every_op`
+only.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ from wrapper_ir_tools.debugger.subject import Kept, Subject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HuntOptions:
-    """`nan_only`: infinities are fine (masks are made of them). `ignore`: globs of names of values that are not checked.
-    `every_op`: check after each op instead of bisecting. `limits` of the states that are kept."""
+    """Options of a hunt.
+
+    `nan_only` accepts infinities, which masks use. `ignore` has globs of names of values to skip. `every_op`
+    checks after each op instead of bisecting. `limits` bounds the kept states.
+    """
 
     nan_only: bool = False
     ignore: Sequence[str] = ()
@@ -36,22 +40,25 @@ class HuntOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bad:
-    """The first bad values: inputs and constants (`function` is None), or what an op computed."""
+    """The first bad values: of inputs and constants (`function` is None), or computed by an op."""
 
     names: tuple[str, ...]
     texts: tuple[str, ...]
-    """A line about the content of each."""
+    """One line of content for each value."""
     function: Function | None = None
     position: int = -1
     operands: tuple[str, ...] = ()
-    """A line about each value that the op used."""
+    """One line for each operand of the op."""
     runs: int = 1
-    """How many parts of the program have been run."""
+    """Number of times that a part of the program was run."""
 
 
 def hunt(subject: Subject, options: HuntOptions | None = None) -> Bad | None:
-    """The first bad value, or None. Memory that nothing has written is zero while hunting only if the subject's
-    interpreter poisons with 0. Raises what the interpreter raises."""
+    """Returns the first bad value, or None.
+
+    Unwritten memory is zero during a hunt only if the subject's interpreter poisons with 0. Raises what the
+    interpreter raises.
+    """
     return _Hunt(subject, options or HuntOptions()).find()
 
 
@@ -76,41 +83,43 @@ class _Hunt:
         good, bad = self._coarse()
         if bad is None:
             return None
-        found = self._bisect(good, bad)
-        if found is None and self.failure is not None:
+        finding = self._bisect(good, bad)
+        if finding is None and self.failure is not None:
             raise self.failure
-        return found
+        return finding
 
-    # --- what is bad
+    # --- bad values
 
-    def _is_bad(self, value: Value, held: Any) -> bool:
+    def _is_bad(self, value: Value, data: Any) -> bool:
         if any(fnmatch.fnmatchcase(value.name, pattern) for pattern in self.options.ignore):
             return False
-        return is_bad(value, held, self.subject.machine, nan_only=self.options.nan_only)
+        return is_bad(value, data, self.subject.machine, nan_only=self.options.nan_only)
 
     def _bad_inputs(self) -> Bad | None:
         run = self.subject.run()
         step = next(run)
-        held = {**self.subject.interpreter.constants, **step.values}
-        bad = [(v, x) for v, x in held.items() if self._is_bad(v, x)]
+        values = {**self.subject.interpreter.constants, **step.values}
+        bad = [(v, x) for v, x in values.items() if self._is_bad(v, x)]
         run.close()
         if not bad:
             return None
         return Bad(names=tuple(v.name for v, _ in bad), texts=tuple(self._text(v, x) for v, x in bad))
 
-    def _text(self, value: Value, held: Any) -> str:
-        return f"%{value.name}: {content_of(value, held, self.subject.machine).short()}"
+    def _text(self, value: Value, data: Any) -> str:
+        return f"%{value.name}: {content_of(value, data, self.subject.machine).short()}"
 
     def _state_is_bad(self, step: Step[Any]) -> bool:
-        """Whether what `main` has computed before this op, and still has, is bad somewhere."""
+        """True if a live value that `main` has computed before this op is bad."""
         constants = self.subject.interpreter.constants
         live = [(v, x) for v, x in step.values.items() if self.computed.get(v, step.position) < step.position]
         return any(self._is_bad(v, x) for v, x in (*live, *((v, constants[v]) for v in self.state)))
 
-    # --- where it is
+    # --- search
 
     def _coarse(self) -> tuple[Kept | None, int | None]:
-        """The last good state, and the position before which the first bad one was seen (None: none was)."""
+        """The last good state, and the position before which the first bad one was seen (None: all states are
+        good).
+        """
         states = KeptStates(self.subject, self.options.limits)
         position = 0
         try:
@@ -118,9 +127,9 @@ class _Hunt:
                 if step.depth:
                     continue
                 position = step.position
-                kept = states.offer(step)
+                state = states.offer(step)
                 at_end = position == len(self.main.body) - 1
-                if (kept or at_end) and self._state_is_bad(step):
+                if (state or at_end) and self._state_is_bad(step):
                     return states.before(position - 1), position
         except Exception as error:
             self.failure = error
@@ -128,17 +137,20 @@ class _Hunt:
         return None, None
 
     def _bisect(self, good: Kept | None, bad: int) -> Bad | None:
-        """`good` is a state without bad values, `bad` a position before which there is one."""
+        """Narrows a range: `good` is a state without bad values, `bad` a position whose state has one."""
         while good is not None and bad - good.state.position > 1:
             middle = self._check_at(good, (good.state.position + bad) // 2, bad)
             if middle is None:
                 break
-            kept, position = middle
-            good, bad = (kept, bad) if kept is not None else (good, position)
+            state, position = middle
+            good, bad = (state, bad) if state is not None else (good, position)
         return self._first_event(good, bad)
 
     def _check_at(self, good: Kept, target: int, bad: int) -> tuple[Kept | None, int] | None:
-        """The state at `target`, or where it can be kept after that, kept if it is good; None: nowhere before `bad`."""
+        """Checks the first state at or after `target` that can be kept, and keeps it if it is good.
+
+        Returns None if there is no such position before `bad`.
+        """
         self.runs += 1
         run = self.subject.run(good)
         for step in run:
@@ -146,15 +158,15 @@ class _Hunt:
                 continue
             if step.position >= bad:
                 break
-            found = None if self._state_is_bad(step) else self.subject.keep(step)
+            state = None if self._state_is_bad(step) else self.subject.keep(step)
             position = step.position
             run.close()
-            return found, position
+            return state, position
         run.close()
         return None
 
     def _first_event(self, good: Kept | None, bad: int) -> Bad | None:
-        """Checks each op from a good state on, to the one before position `bad` of `main`."""
+        """Checks each op from a good state up to position `bad` of `main`, exclusive."""
         self.runs += 1
         for event in self._events(good, bad):
             wrong = [(v, x) for v, x in event.values.items() if self._is_bad(v, x)]
@@ -166,19 +178,22 @@ class _Hunt:
         for event in events(self.subject.run(good), self.subject.analyses):
             yield event
             if event.step.depth == 0 and event.position >= bad - 1:
-                return  # the next op may fail for what it is given
+                # the next op may fail because of its operands
+                return
 
     def _report(self, event: Event[Any], wrong: Sequence[tuple[Value, Any]]) -> Bad:
         names = {v.name for v, _ in wrong}
-        used = [v for v in dict.fromkeys(operands(event.op)) if v.name not in names]
-        held = {**self.subject.interpreter.constants, **event.step.values}
+        inputs = [v for v in dict.fromkeys(operands(event.op)) if v.name not in names]
+        values = {**self.subject.interpreter.constants, **event.step.values}
         return Bad(
             names=tuple(v.name for v, _ in wrong),
             texts=tuple(self._text(v, x) for v, x in wrong),
             function=event.function,
             position=computing_position(event.function, event.position),
             operands=tuple(
-                self._text(v, held[v]) for v in used if v in held and self.subject.machine.is_tensor(held[v])
+                self._text(v, values[v])
+                for v in inputs
+                if v in values and self.subject.machine.is_tensor(values[v])
             ),
             runs=self.runs,
         )

@@ -1,4 +1,4 @@
-"""Inputs from safetensors files, by the names of `main`'s parameters."""
+"""Reads inputs from safetensors files, by the names of `main`'s parameters."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ Shapes = Mapping[str, tuple[int, ...]]
 def read_inputs(
     program: Program, machine: Machine[Any], file: Path, seed: int, given: Mapping[str, Number]
 ) -> list[Any]:
-    """Flat arguments of `main`: those in the file, and made ones for parameters that it lacks. Sizes in the file decide
-    symbols. Raises DebugError WIR950 for a tensor that fits no parameter, and ArtifactError WIR707."""
+    """Returns flat arguments of `main`: those in the file, and generated ones for the other parameters.
+
+    Sizes in the file determine symbols. Raises DebugError WIR950 for a tensor that fits no parameter, and
+    ArtifactError WIR707.
+    """
     try:
         with opened(file) as stream:
             raw = memoryview(stream.read())
@@ -39,31 +42,33 @@ def read_inputs(
             f"{file} has {', '.join(unknown)}, which main does not take",
             hint=f"its parameters: {', '.join(params) or 'none'}",
         )
-    found = {name: type for name in shapes if isinstance(type := params[name].value.type, TensorType)}
-    data = read_safetensors(raw, {name: type.dtype for name, type in found.items()})
+    types = {name: type for name in shapes if isinstance(type := params[name].value.type, TensorType)}
+    data = read_safetensors(raw, {name: type.dtype for name, type in types.items()})
     symbols = dict(given)
-    for name, type in found.items():
+    for name, type in types.items():
         symbols |= _symbols(type, shapes[name])
-    made = example_inputs(program, machine, seed, symbols)
+    inputs = example_inputs(program, machine, seed, symbols)
     for position, param in enumerate(program.main.params):
         name = param.value.name
-        if name in found:
+        if name in types:
             machine.copy(
-                made[position], _tensor(param, made[position], data[name], shapes[name], machine), False
+                inputs[position], _tensor(param, inputs[position], data[name], shapes[name], machine), False
             )
-    return made
+    return inputs
 
 
 def _symbols(type: TensorType, shape: tuple[int, ...]) -> dict[str, Number]:
     return {dim.name: size for dim, size in zip(type.sizes, shape) if isinstance(dim, Sym)}
 
 
-def _tensor(param: Param, made: Any, data: TensorData, shape: tuple[int, ...], machine: Machine[Any]) -> Any:
+def _tensor(
+    param: Param, target: Any, data: TensorData, shape: tuple[int, ...], machine: Machine[Any]
+) -> Any:
     type = param.value.type
     assert isinstance(type, TensorType)
-    if tuple(machine.sizes(made)) != shape:
+    if tuple(machine.sizes(target)) != shape:
         raise DebugError(
-            "WIR950", f"%{param.value.name} has sizes {list(machine.sizes(made))}, the file's {list(shape)}"
+            "WIR950", f"%{param.value.name} has sizes {list(machine.sizes(target))}, the file's {list(shape)}"
         )
     sizes = tuple(map(Int, shape))
     dense = TensorType(type.dtype, sizes, contiguous_strides(sizes))

@@ -12,19 +12,21 @@ from wrapper_ir_tools.debugger.subject import Kept, Subject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateLimits:
-    """At most `count` states of together `nbytes` bytes are kept; the first is always kept."""
+    """Keeps at most `count` states with a total of `nbytes` bytes; the first is always kept."""
 
     count: int = 8
     nbytes: int = 2 * 2**30
 
 
 def can_keep(step: Step[Any]) -> bool:
-    """Whether a state can be kept before this op: in `main`, where no nested result of an operator is live."""
+    """True if a state can be kept before this op: in `main`, without a live nested result of an operator."""
     return step.depth == 0 and not any(isinstance(v.type, TupleType) for v in step.values)
 
 
 class KeptStates:
-    """States by position. When there are too many, every second one goes, and the distance between new ones doubles."""
+    """States by position. At a limit, every second state is dropped and the distance between new ones
+    doubles.
+    """
 
     def __init__(self, subject: Subject, limits: StateLimits) -> None:
         self._subject = subject
@@ -35,20 +37,20 @@ class KeptStates:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Where states are kept, in order."""
+        """Positions of the kept states, in order."""
         return tuple(sorted(self._states))
 
     def offer(self, step: Step[Any]) -> Kept | None:
-        """Keeps the state before an op where it is time for one, and gives it."""
+        """Keeps and returns the state before an op if the next one is due; otherwise returns None."""
         due = self._last < 0 or step.position >= self._last + self._distance
         if not due or not can_keep(step):
             return None
-        kept = self._subject.keep(step)
-        self._states[step.position] = kept
+        state = self._subject.keep(step)
+        self._states[step.position] = state
         self._last = step.position
         while len(self._states) > 1 and self._too_many():
             self._thin()
-        return kept
+        return state
 
     def _too_many(self) -> bool:
         nbytes = sum(k.state.nbytes for k in self._states.values())
@@ -60,6 +62,6 @@ class KeptStates:
         self._distance *= 2
 
     def before(self, position: int) -> Kept | None:
-        """The last state at or before a position of `main`; None where there is none."""
-        found = [p for p in self._states if p <= position]
-        return self._states[max(found)] if found else None
+        """The last state at or before a position of `main`, or None."""
+        positions = [p for p in self._states if p <= position]
+        return self._states[max(positions)] if positions else None

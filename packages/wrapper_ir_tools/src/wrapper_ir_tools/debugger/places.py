@@ -1,4 +1,4 @@
-"""Where an op stands, for reports: the op with its neighbours, its source lines and nodes."""
+"""Describes the position of an op for reports: its neighbours, source lines and nodes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _SHOWN = 3
 
 
 def source_line(function: Function, position: int) -> str:
-    """`from file:line, module, nodes a, b`, of each kind the first three; empty where nothing is known."""
+    """Formats `from file:line, module, nodes a, b`, at most three of each kind; empty if nothing is known."""
     prov = function.body[position].prov
     parts = [_some("", prov.locations), _some("module ", prov.modules), _some("nodes ", prov.nodes)]
-    found = "; ".join(part for part in parts if part)
-    return f"from {found}" if found else ""
+    text = "; ".join(part for part in parts if part)
+    return f"from {text}" if text else ""
 
 
 def _some(word: str, items: Sequence[str]) -> str:
@@ -24,7 +24,7 @@ def _some(word: str, items: Sequence[str]) -> str:
 
 
 def place_lines(function: Function, position: int) -> list[str]:
-    """The op in its surroundings, long lines cut, and where it comes from."""
+    """The op with its neighbours, long lines cut, and its source."""
     lines = [
         line if len(line) <= 160 else f"{line[:157]}..."
         for line in print_excerpt(function, position).splitlines()

@@ -1,4 +1,4 @@
-"""Random operators that draw once: later runs, and other programs, get what the first run drew."""
+"""Random operators that draw once: later runs and other programs reuse the draws of the first run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from wrapper_ir.plugins.protocols import Machine
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What one call of a random operator gave: the content of arguments that it wrote, and its result (an index for a result
-    that is one of these arguments)."""
+    """The outcome of one call of a random operator: the contents of arguments that it wrote, and its result.
+
+    `same_as` is an index if the result is one of these arguments.
+    """
 
     written: tuple[Any, ...]
     result: Any
@@ -23,7 +25,7 @@ class Draw:
 
 
 class RandomCalls:
-    """The `call` hook of one interpreter. `draws` may be shared with others; `at` is the next one."""
+    """The `call` hook of one interpreter. `draws` may be shared; `at` is the index of the next draw."""
 
     def __init__(self, machine: Machine[Any], draws: list[Draw]) -> None:
         self._machine = machine
@@ -33,7 +35,7 @@ class RandomCalls:
     def __call__(
         self, extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any], call: Callable[[], Any]
     ) -> Any:
-        """Draws, or gives what was drawn; other operators are just called."""
+        """Draws, or replays a recorded draw; calls any other operator directly."""
         if ExternTag.RANDOM not in extern.tags:
             return call()
         targets = _written(extern, args, kwargs)
@@ -42,8 +44,8 @@ class RandomCalls:
             return self._replay(self._draws[position], targets)
         result = call()
         same = next((i for i, t in enumerate(targets) if t is result), None)
-        kept = None if same is not None else self._copy(result)
-        self._draws.append(Draw(tuple(map(self._machine.clone, targets)), kept, same))
+        copy = None if same is not None else self._copy(result)
+        self._draws.append(Draw(tuple(map(self._machine.clone, targets)), copy, same))
         return result
 
     def _replay(self, draw: Draw, targets: Sequence[Any]) -> Any:

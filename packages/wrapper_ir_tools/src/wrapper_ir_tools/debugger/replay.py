@@ -1,4 +1,4 @@
-"""A part of a program as a program of its own, with the inputs that it had in a run as constants."""
+"""Extracts a part of a program as a standalone program, with its inputs in a run as constants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _RANGE = re.compile(r"(?:@(?P<function>.+):)?(?P<first>\d+)(?:\.\.(?P<last>\d+))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpRange:
-    """The ops from `first` to `last`, both included, of a function (empty: `main`) in its `call`-th call, from 1 on."""
+    """The ops from `first` to `last`, inclusive, of a function (empty: `main`) in its `call`-th call, from
+    1."""
 
     first: int
     last: int
@@ -44,7 +45,7 @@ class OpRange:
 
 
 def parse_range(text: str) -> OpRange:
-    """`12`, `12..20`, `@body:0..3`, `@body:0..3#2`; raises DebugError WIR960."""
+    """Parses `12`, `12..20`, `@body:0..3` or `@body:0..3#2`; raises DebugError WIR960."""
     match = _RANGE.fullmatch(text.strip())
     if match is None:
         raise DebugError(
@@ -61,17 +62,20 @@ def parse_range(text: str) -> OpRange:
     )
 
 
-def replay_piece(subject: Subject, wanted: OpRange) -> Artifact:
-    """An artifact whose `main` takes nothing, makes what the ops used from constants, runs them, and returns what they
-    computed and still hold afterwards. Raises DebugError WIR960 for a range that is not there or does not run, WIR961 for what a
-    file cannot hold."""
-    function = subject.analyses.functions.get(wanted.function or subject.program.main.name)
-    if function is None or not wanted.first <= wanted.last < len(function.body):
+def replay_piece(subject: Subject, span: OpRange) -> Artifact:
+    """Returns an artifact whose `main` takes no arguments and runs the ops of a range.
+
+    It builds their inputs from constants and returns the computed values that are still alive afterwards.
+    Raises DebugError WIR960 for a range that does not exist or does not run, WIR961 for inputs that a file
+    cannot store.
+    """
+    function = subject.analyses.functions.get(span.function or subject.program.main.name)
+    if function is None or not span.first <= span.last < len(function.body):
         count = "there is no such function"
         if function is not None:
             count = f"@{function.name} has ops 0..{len(function.body) - 1}"
-        raise DebugError("WIR960", f"the ops {wanted.first}..{wanted.last} do not exist: {count}")
-    piece = _Piece(subject, function, wanted)
+        raise DebugError("WIR960", f"the ops {span.first}..{span.last} do not exist: {count}")
+    piece = _Piece(subject, function, span)
     for event in events(_watched(subject, piece), subject.analyses):
         piece.after(event.step)
         if piece.done:
@@ -91,15 +95,15 @@ def _watched(subject: Subject, piece: _Piece) -> Any:  # Any: a generator of ste
 
 
 class _Piece:
-    """The ops of a range, what they need, and what they leave."""
+    """The ops of a range, their inputs, and their results."""
 
-    def __init__(self, subject: Subject, function: Function, wanted: OpRange) -> None:
+    def __init__(self, subject: Subject, function: Function, span: OpRange) -> None:
         self._subject = subject
         self._function = function
-        self._wanted = wanted
+        self._wanted = span
         self._calls = 0
         self._frame: object = None
-        self._body = list(function.body[wanted.first : wanted.last + 1])
+        self._body = list(function.body[span.first : span.last + 1])
         self._wanted_symbols: set[str] = set()
         self._snapshot: Snapshot | None = None
         self._symbols: dict[str, bool | int | float] = {}
@@ -108,7 +112,7 @@ class _Piece:
 
     @property
     def done(self) -> bool:
-        """Whether all ops of the range have run."""
+        """True if all ops of the range have run."""
         return self._results is not None
 
     def before(self, step: Step[Any]) -> None:
@@ -129,57 +133,63 @@ class _Piece:
             self._results = step.op.values
 
     def after(self, step: Step[Any]) -> None:
-        """What the range leaves, after its last op."""
+        """Records the results of the range after its last op."""
         if step.frame is not self._frame or step.position != self._wanted.last or self.done:
             return
         computed: dict[Value, None] = {}
         for position in range(self._wanted.first, self._wanted.last + 1):
             computed |= dict.fromkeys(products(self._function, position, self._subject.analyses))
-        held = step.frame.values
-        roots = {r for v in computed if v not in held for r in step.frame.roots_of(v)}
-        # what was computed may go on under another name, which took the storage over
+        values = step.frame.values
+        roots = {r for v in computed if v not in values for r in step.frame.roots_of(v)}
+        # a computed value may survive under another name that took over its storage
         views = [op.result for op in self._body if isinstance(op, ops.View)]
         computed |= dict.fromkeys(v for v in views if not roots.isdisjoint(step.frame.roots_of(v)))
         self._symbols = self._known_symbols(step)
-        self._results = tuple(v for v in computed if v in held)
+        self._results = tuple(v for v in computed if v in values)
 
     def _take(self, step: Step[Any]) -> None:
         machine, session = self._subject.machine, step.frame.session
-        needed = self._needed()
-        taken = {v.name for op in self._body for v in (*results(op), *operands(op))}
-        taken |= {c.value.name for c in self._subject.program.constants}
-        self._snapshot = Snapshot(step, needed, machine, taken)
-        self._find_symbols(needed)
+        inputs = self._needed()
+        names = {v.name for op in self._body for v in (*results(op), *operands(op))}
+        names |= {c.value.name for c in self._subject.program.constants}
+        self._snapshot = Snapshot(step, inputs, machine, names)
+        self._find_symbols(inputs)
         for constant in self._subject.program.constants:
             if constant.mutable and machine.is_tensor(session.constants[constant.value]):
                 self._state[constant.value.name] = machine.data(session.constants[constant.value])
 
     def _needed(self) -> list[Value]:
-        """What the ops use and do not define. What they only end is not needed, and the ops that end it go."""
+        """Operands that the ops do not define. Values that are only ended are not inputs; the ops that end
+        them are dropped.
+        """
         constants = self._subject.analyses.constant_values
-        made = {v for op in self._body for v in results(op)}
+        defined = {v for op in self._body for v in results(op)}
         working = [op for op in self._body if not isinstance(op, ops.Free | ops.Drop)]
-        used = dict.fromkeys(v for op in working for v in operands(op))
+        operand_set = dict.fromkeys(v for op in working for v in operands(op))
         self._body = [
             op
             for op in self._body
-            if not isinstance(op, ops.Free | ops.Drop) or operands(op)[0] in used or operands(op)[0] in made
+            if not isinstance(op, ops.Free | ops.Drop)
+            or operands(op)[0] in operand_set
+            or operands(op)[0] in defined
         ]
-        return [v for v in used if v not in made and v not in constants]
+        return [v for v in operand_set if v not in defined and v not in constants]
 
-    def _find_symbols(self, needed: Iterable[Value]) -> None:
-        """Symbols that the piece defines at its begin, as numbers: a value's type may mention one that only an op of the
-        range defines, from that very value."""
-        in_types = {s for v in needed for s in type_symbols(v.type)}
+    def _find_symbols(self, inputs: Iterable[Value]) -> None:
+        """Finds the symbols that the piece defines at its start, as numbers.
+
+        A value's type may mention a symbol that only an op of the range defines, from that value.
+        """
+        in_types = {s for v in inputs for s in type_symbols(v.type)}
         self._body = [op for op in self._body if not (isinstance(op, ops.Define) and op.symbol in in_types)]
         own = {op.symbol for op in self._body if isinstance(op, ops.Define)}
-        found = set(in_types)
+        symbols = set(in_types)
         for op in self._body:
-            found |= {s for e in exprs(op) for s in e.free_symbols}
-            found |= {s for v in results(op) for s in type_symbols(v.type)}
+            symbols |= {s for e in exprs(op) for s in e.free_symbols}
+            symbols |= {s for v in results(op) for s in type_symbols(v.type)}
             for name in callees(op):
-                found |= set(self._subject.analyses.functions[name].captures)
-        self._wanted_symbols = found - own
+                symbols |= set(self._subject.analyses.functions[name].captures)
+        self._wanted_symbols = symbols - own
 
     def _known_symbols(self, step: Step[Any]) -> dict[str, bool | int | float]:
         return {name: value for name, value in step.symbols.items() if name in self._wanted_symbols}
@@ -187,11 +197,12 @@ class _Piece:
     # --- the program
 
     def artifact(self) -> Artifact:
-        """The piece; raises DebugError WIR960 where its ops have not run."""
+        """Returns the piece; raises DebugError WIR960 if its ops did not run."""
         if self._snapshot is None or self._results is None:
             raise DebugError(
                 "WIR960",
-                f"@{self._function.name} ran {self._calls} times, and its ops {self._wanted.first}..{self._wanted.last} "
+                f"@{self._function.name} ran {self._calls} times, and its ops "
+                f"{self._wanted.first}..{self._wanted.last} "
                 f"did not run to the end in call {self._wanted.call}",
             )
         program = self._program(self._snapshot, self._results)
@@ -199,7 +210,7 @@ class _Piece:
         bare = bare_artifact(program, data)
         kernels = set(map(content_hash, program.kernels))
         source = self._subject.artifact
-        made = replace(
+        piece = replace(
             source,
             program=program,
             constants=data,
@@ -208,12 +219,12 @@ class _Piece:
             metadata={**source.metadata, "piece": json.dumps(self._note())},
             tuning={},
         )
-        verify(made)
-        return made
+        verify(piece)
+        return piece
 
     def _note(self) -> Mapping[str, object]:
-        wanted = self._wanted
-        return {"function": self._function.name, "ops": [wanted.first, wanted.last], "call": wanted.call}
+        span = self._wanted
+        return {"function": self._function.name, "ops": [span.first, span.last], "call": span.call}
 
     def _program(self, snapshot: Snapshot, returned: Sequence[Arg]) -> Program:
         program = self._subject.program
@@ -232,40 +243,42 @@ class _Piece:
             program, functions=(main, *others), constants=(*program.constants, *snapshot.constants)
         )
         pruned = without_unused_definitions(Analyses(whole))
-        used = {v for op in pruned.ops for v in operands(op)}
-        shared = {c.storage for c in pruned.constants if c.value in used and c.storage}
-        kept = tuple(c for c in pruned.constants if c.value in used or (c.storage in shared and c.storage))
-        return derive_frees(replace(pruned, constants=tuple(map(self._with_state, kept))))
+        operand_set = {v for op in pruned.ops for v in operands(op)}
+        shared = {c.storage for c in pruned.constants if c.value in operand_set and c.storage}
+        live = tuple(
+            c for c in pruned.constants if c.value in operand_set or (c.storage in shared and c.storage)
+        )
+        return derive_frees(replace(pruned, constants=tuple(map(self._with_state, live))))
 
     def _with_state(self, constant: Constant) -> Constant:
-        """The constant with the hash of what it held in the run."""
+        """Returns the constant with the hash of its content in the run."""
         data = self._state.get(constant.value.name)
         return constant if data is None or constant.storage else replace(constant, data_hash=data.sha256())
 
     def _without_slots(self, values: list[Arg]) -> list[Op]:
-        """Puts copies in place of tensors in slots, which cannot leave a function."""
+        """Replaces tensors in slots, which cannot leave a function, by copies."""
         aliasing = self._subject.analyses.aliasing(self._function)
         names = {v.name for v in definitions(self._function)}
-        made: list[Op] = []
+        copies: list[Op] = []
         for number, value in enumerate(values):
             if is_tensor(value) and any(r in aliasing.hosts for r in aliasing.roots.get(value, ())):
                 values[number], copying = dense_copy(value, f"{value.name}.out", ops.UNKNOWN, names)
-                made += copying
-        return made
+                copies += copying
+        return copies
 
 
 def _needed_data(
     program: Program, stored: Mapping[str, TensorData], more: Mapping[str, TensorData]
 ) -> dict[str, TensorData]:
-    """The data of a program's constants; what state held in the run replaces what was stored."""
-    found: dict[str, TensorData] = {}
+    """The data of a program's constants; the state in the run replaces the stored data."""
+    result: dict[str, TensorData] = {}
     for constant in program.constants:
         name = constant.data_name
         data = more.get(constant.value.name) if not constant.storage else None
         data = data or stored.get(name) or more.get(name)
         if data is not None:
-            found[name] = data
-    return found
+            result[name] = data
+    return result
 
 
 def _literal(number: bool | int | float) -> Expr:
@@ -279,14 +292,14 @@ def _number_or(arg: Arg, numbers: Mapping[Value, bool | int | float]) -> Arg:
 
 
 def _with_numbers(op: Op, numbers: Mapping[Value, bool | int | float]) -> Op:
-    """The op with scalar values as numbers; raises DebugError WIR961 where an expression reads one."""
-    used = [v for v in operands(op) if v in numbers]
-    if not used:
+    """Replaces scalar operands by numbers; raises DebugError WIR961 if an expression reads one."""
+    scalars = [v for v in operands(op) if v in numbers]
+    if not scalars:
         return op
     inside = [v for e in exprs(op) for v in values_in(e, []) if v in numbers]
     if inside:
         raise DebugError(
             "WIR961", f"an expression reads the scalar %{inside[0].name}", hint="begin after its `define`"
         )
-    # cast: arguments take numbers where they take scalar values
+    # cast: arguments accept numbers in place of scalar values
     return map_values(op, lambda v: cast(Value, _number_or(v, numbers)))

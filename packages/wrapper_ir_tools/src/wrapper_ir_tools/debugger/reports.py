@@ -1,4 +1,4 @@
-"""What hunts and comparisons found, as lines."""
+"""Formats the findings of hunts and comparisons as lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wrapper_ir_tools.debugger.places import place_lines
 
 
 def bad_lines(bad: Bad) -> Iterator[str]:
-    """The first bad values, the op, and what it was given."""
+    """Yields the first bad values, the op, and its operands."""
     if bad.function is None:
         yield "an input or a constant is bad:"
     else:
@@ -24,13 +24,16 @@ def bad_lines(bad: Bad) -> Iterator[str]:
         yield from (f"  {text}" for text in bad.operands)
 
 
-def comparison_lines(found: Comparison) -> Iterator[str]:
-    """The first difference, or how much agrees."""
-    mismatch = found.mismatch
+def comparison_lines(comparison: Comparison) -> Iterator[str]:
+    """Yields the first difference, or the number of equal values."""
+    mismatch = comparison.mismatch
     if mismatch is not None:
         first, second = mismatch.first, mismatch.second
         assert first.function is not None
-        yield f"op {first.position} of @{first.function.name} is the first that differs, after {found.matched - 1} equal values"
+        yield (
+            f"op {first.position} of @{first.function.name} is the first that differs, after "
+            f"{comparison.matched - 1} equal values"
+        )
         yield f"{first.name}: {mismatch.difference.text}"
         yield f"  first:  {first.content.short()}"
         yield f"  second: {second.content.short()}" + (
@@ -42,9 +45,11 @@ def comparison_lines(found: Comparison) -> Iterator[str]:
         if second.function is not None and second.op_text != first.op_text:
             yield f"in the second program, op {second.position} of @{second.function.name}:"
             yield from place_lines(second.function, second.position)
-    elif found.failure is None:
-        only = [f"{n} only in the {which} run" for n, which in zip(found.unmatched, ("first", "second")) if n]
-        yield f"no difference: {found.matched} values agree" + (f" ({', '.join(only)})" if only else "")
-    if found.failure is not None:
-        number = "first" if found.failed == 1 else "second"
-        yield f"the {number} run failed after {found.matched} equal values: {found.failure}"
+    elif comparison.failure is None:
+        only = [
+            f"{n} only in the {which} run" for n, which in zip(comparison.unmatched, ("first", "second")) if n
+        ]
+        yield f"no difference: {comparison.matched} values agree" + (f" ({', '.join(only)})" if only else "")
+    if comparison.failure is not None:
+        number = "first" if comparison.failed == 1 else "second"
+        yield f"the {number} run failed after {comparison.matched} equal values: {comparison.failure}"

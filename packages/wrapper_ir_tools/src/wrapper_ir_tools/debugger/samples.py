@@ -1,4 +1,4 @@
-"""A run as samples: what each op computed, kept on the host, with keys by which two runs are matched."""
+"""A run as samples: the values of each op, kept on the host, with keys that match two runs."""
 
 from __future__ import annotations
 
@@ -18,33 +18,36 @@ from wrapper_ir_tools.debugger.products import computing_position
 from wrapper_ir_tools.debugger.subject import Subject
 
 Key = tuple[str, str, int]
-"""A function, the name of a value or symbol, and how often it was computed before in this run."""
+"""A function, the name of a value or symbol, and the number of its earlier computations in this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One value after the op that computed it. `function` and `position` say which op, where the run is a program's."""
+    """One value after the op that computed it.
+
+    `function` and `position` are set if the run is a program's.
+    """
 
     key: Key
     content: Content
     function: Function | None = None
     position: int = -1
     nodes: tuple[str, ...] = ()
-    """The nodes of the source graph that the value comes from, its own first."""
+    """Source graph nodes of the value, its own node first."""
 
     @property
     def name(self) -> str:
-        """The value as text shows it."""
+        """The value as printed."""
         return self.key[1]
 
     @property
     def op_text(self) -> str:
-        """The op as text has it; empty where there is no program."""
+        """The op as printed; empty without a program."""
         return "" if self.function is None else print_op(self.function.body[self.position])
 
 
 def samples(subject: Subject) -> Iterator[Sample]:
-    """All samples of a run, in the order of its ops."""
+    """Yields all samples of a run, in the order of its ops."""
     counts: Counter[tuple[str, str]] = Counter()
     for event in events(subject.run(), subject.analyses):
         yield from _samples_of(event, counts, subject)
@@ -54,12 +57,12 @@ def _samples_of(event: Event[Any], counts: Counter[tuple[str, str]], subject: Su
     function = event.function
     nodes = subject.analyses.get_for(function, source_nodes)
     own = event.op.prov.nodes
-    found = [
-        (f"%{v.name}", content_of(v, held, subject.machine), nodes.get(v, own))
-        for v, held in event.values.items()
+    entries = [
+        (f"%{v.name}", content_of(v, data, subject.machine), nodes.get(v, own))
+        for v, data in event.values.items()
     ]
-    found += [(name, Content(number), own) for name, number in event.symbols.items()]
-    for name, content, origins in found:
+    entries += [(name, Content(number), own) for name, number in event.symbols.items()]
+    for name, content, origins in entries:
         count = counts[function.name, name]
         counts[function.name, name] += 1
         yield Sample(
@@ -72,5 +75,5 @@ def _samples_of(event: Event[Any], counts: Counter[tuple[str, str]], subject: Su
 
 
 def source_nodes(function: Function, analyses: Analyses) -> Mapping[Value, tuple[str, ...]]:
-    """By value, the source nodes of the op that defines it: a kernel has those of all that it computes."""
+    """Maps each value to the source nodes of its defining op: a kernel has those of all that it computes."""
     return {v: op.prov.nodes for op in function.body if op.prov.nodes for v in results(op)}

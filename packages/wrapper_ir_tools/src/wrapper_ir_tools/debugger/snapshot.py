@@ -1,4 +1,4 @@
-"""What a program holds before an op, as ops that make it again from constants."""
+"""Captures the live values before an op as ops that rebuild them from constants."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ from wrapper_ir_runtime.interp import Step
 
 
 class Snapshot:
-    """The storages under some values, each as a constant of bytes. `ops` allocate them anew, fill them, and give the values
-    their names; `numbers` are scalar values. Storages of constants of the program stay what they are."""
+    """The storages of some values, each as a constant of bytes.
+
+    `ops` allocate and fill them and define the values; `numbers` are scalar values. Storages of program
+    constants are unchanged.
+    """
 
     def __init__(
-        self, step: Step[Any], needed: Iterable[Value], machine: Machine[Any], taken: set[str]
+        self, step: Step[Any], inputs: Iterable[Value], machine: Machine[Any], names: set[str]
     ) -> None:
         self.ops: list[Op] = []
         self.constants: list[Constant] = []
@@ -33,43 +36,43 @@ class Snapshot:
         self.numbers: dict[Value, bool | int | float] = {}
         self._frame = step.frame
         self._machine = machine
-        self._names = taken
+        self._names = names
         self._storages: dict[Value | int, Value[StorageType]] = {}
         self._program_constants: dict[int, Value[TensorType]] = {
             machine.storage_key(x): as_tensor(v)
             for v, x in step.frame.session.constants.items()
             if machine.is_tensor(x)
         }
-        wanted = list(dict.fromkeys(needed))
-        storages = [v for v in wanted if is_storage(v)]
+        wanted_values = list(dict.fromkeys(inputs))
+        storages = [v for v in wanted_values if is_storage(v)]
         hosts = set(self._frame.info.aliasing.hosts.values())
         for storage in sorted(storages, key=lambda v: v not in hosts):  # pools before their slots
             self._storage_value(storage, is_pool=storage in hosts)
-        for value in wanted:
+        for value in wanted_values:
             if not isinstance(value.type, StorageType):
                 self._other_value(value)
 
     # --- storages
 
     def _storage_value(self, value: Value[StorageType], *, is_pool: bool) -> None:
-        """A storage under its own name."""
-        held = self._frame.value(value)
+        """Rebuilds a storage under its own name."""
+        data = self._frame.value(value)
         host = self._frame.info.aliasing.hosts.get(value)
-        known = self._storages.get(host) if host is not None else None
-        if known is not None and host is not None:
-            offset = Int(self._machine.offset(held) - self._machine.offset(self._frame.value(host)))
-            self.ops.append(ops.Slot(pool=known, result=value, offset=offset))
+        pool = self._storages.get(host) if host is not None else None
+        if pool is not None and host is not None:
+            offset = Int(self._machine.offset(data) - self._machine.offset(self._frame.value(host)))
+            self.ops.append(ops.Slot(pool=pool, result=value, offset=offset))
         else:
             purpose = ops.AllocPurpose.POOL if is_pool else ops.AllocPurpose.PLAIN
             self.ops.append(ops.AllocStorage(result=value, purpose=purpose))
-        key = value if host is not None else self._machine.storage_key(held)
+        key = value if host is not None else self._machine.storage_key(data)
         self._storages[key] = value
         self._storages[value] = value
         if not is_pool:
-            self._fill(value, held)
+            self._fill(value, data)
 
     def _fill(self, storage: Value[StorageType], held: Any) -> None:
-        """Copies the bytes that a storage holds now from a constant."""
+        """Fills a storage from a constant with its current bytes."""
         count = self._machine.sizes(held)[0]
         if count == 0:
             return
@@ -93,11 +96,11 @@ class Snapshot:
     # --- tensors and numbers
 
     def _other_value(self, value: Value) -> None:
-        held = self._frame.value(value)
+        data = self._frame.value(value)
         if isinstance(value.type, ScalarType):
-            self.numbers[value] = held
+            self.numbers[value] = data
         elif isinstance(value.type, TensorType):
-            self._tensor(value, value.type, held)
+            self._tensor(value, value.type, data)
         else:
             raise DebugError(
                 "WIR961",
@@ -105,12 +108,12 @@ class Snapshot:
                 hint="begin before the op that makes it",
             )
 
-    def _tensor(self, value: Value, type: TensorType, held: Any) -> None:
-        """A view of the storage that it lies in."""
+    def _tensor(self, value: Value, type: TensorType, data: Any) -> None:
+        """Rebuilds a view of the tensor's storage."""
         machine = self._machine
-        key = machine.storage_key(held)
+        key = machine.storage_key(data)
         result = Value(value.name, type)
-        start = machine.offset(held) * type.dtype.itemsize
+        start = machine.offset(data) * type.dtype.itemsize
         constant = self._program_constants.get(key)
         if constant is not None:
             whole = self._frame.session.constants[constant]
@@ -122,17 +125,19 @@ class Snapshot:
             start -= machine.offset(self._frame.slots[slot])
         storage = self._storages.get(key if slot is None else slot)
         if storage is None:
-            storage = self._made_storage(value, type, held, slot)
+            storage = self._made_storage(value, type, data, slot)
         self.ops.append(ops.View(source=storage, result=result, offset=Int(start)))
 
     def _made_storage(
-        self, value: Value, type: TensorType, held: Any, slot: Value | None
+        self, value: Value, type: TensorType, data: Any, slot: Value | None
     ) -> Value[StorageType]:
-        """A storage of its own for what no storage value names."""
-        whole = self._machine.storage_of(held) if slot is None else self._frame.slots[slot]
+        """Allocates a storage for a tensor whose storage has no name."""
+        whole = self._machine.storage_of(data) if slot is None else self._frame.slots[slot]
         device = device_of(value) or type.device
-        made = Value(self._fresh(f"{value.name}.s"), StorageType(Int(self._machine.sizes(whole)[0]), device))
-        self.ops.append(ops.AllocStorage(result=made))
-        self._storages[self._machine.storage_key(held) if slot is None else slot] = made
-        self._fill(made, whole)
-        return made
+        storage = Value(
+            self._fresh(f"{value.name}.s"), StorageType(Int(self._machine.sizes(whole)[0]), device)
+        )
+        self.ops.append(ops.AllocStorage(result=storage))
+        self._storages[self._machine.storage_key(data) if slot is None else slot] = storage
+        self._fill(storage, whole)
+        return storage

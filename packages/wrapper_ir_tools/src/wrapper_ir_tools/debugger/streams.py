@@ -1,7 +1,8 @@
-"""Programs whose streams run in another order that events allow, so that a race shows as a difference or an error.
+"""Reorders the work of streams in another order that events allow, so that a race becomes visible.
 
-The interpreter runs ops one after the other. In another legal order, work of some streams waits until something forces it: an
-event that another stream or the host waits for, a copy to the host, a value that the host needs, the end of the function.
+The interpreter runs ops sequentially. In another legal order, work of some streams is delayed until it is
+needed: by an event that another stream or the host waits for, a copy to the host, a value on the host, or the
+end of the function.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ _Queued = (ops.Launch, ops.CallExtern, ops.Copy, ops.CollectiveStart)
 
 
 class StreamOrder(enum.Enum):
-    """Which streams run as late as they may: those beside the current one, or the current one."""
+    """Selects the streams to delay: all but the current one, or the current one."""
 
     LATE = "late"
     EARLY = "early"
 
 
 def other_stream_order(program: Program, order: StreamOrder) -> Program:
-    """The program with the ops of each function in another legal order; itself where it has one stream."""
+    """Returns the program with the ops of each function in another legal order; unchanged for one stream."""
     return program.with_functions(f.with_body(_Reordering(f, order).body()) for f in program.functions)
 
 
 class _Reordering:
-    """One function: ops that wait, by timeline, and those that have been placed."""
+    """One function: delayed ops by timeline, and the ops in their new order."""
 
     def __init__(self, function: Function, order: StreamOrder) -> None:
         self._ops = function.body
@@ -67,7 +68,7 @@ class _Reordering:
         return (timeline[1] != 0) is (self._order is StreamOrder.LATE)
 
     def _timeline(self, op: Op) -> _Timeline | None:
-        """The queue that the op goes into; None for the host's own ops."""
+        """The stream that executes the op; None for ops of the host."""
         if isinstance(op, ops.RecordEvent | ops.WaitEvent):
             return (op.device, op.stream) if op.device.type != CPU.type else None
         if isinstance(op, ops.Free):
@@ -86,11 +87,13 @@ class _Reordering:
         return None if device is None else (device, 0)
 
     def _device(self, op: Op) -> Device | None:
-        found = (device_of(v) for v in (*operands(op), *results(op)))
-        return next((d for d in found if d is not None and d.type != CPU.type), None)
+        devices = (device_of(v) for v in (*operands(op), *results(op)))
+        return next((d for d in devices if d is not None and d.type != CPU.type), None)
 
     def _named_by(self, op: ops.Drop | ops.View | ops.Unpack) -> _Timeline | None:
-        """An op that gives or ends a name follows the last waiting op that defines the name, or that uses one which ends."""
+        """A naming op follows the last delayed op that defines the name or, if it ends the name, that uses
+        it.
+        """
         (value,) = operands(op)
         ends = isinstance(op, ops.Drop) or (isinstance(op, ops.View) and op.mode is ViewMode.REUSE)
         for position in reversed(self._timelines):
@@ -100,7 +103,7 @@ class _Reordering:
         return None
 
     def _place(self, position: int) -> None:
-        """Puts an op next, after what it cannot do without."""
+        """Appends an op after the ops that it depends on."""
         op = self._ops[position]
         for value in operands(op):
             definer = self._definers.get(value)
@@ -115,7 +118,7 @@ class _Reordering:
         self._placed.append(position)
 
     def _waits(self, op: Op) -> bool:
-        """Whether the host reads what a stream has made."""
+        """True if the host reads a value that a stream computes."""
         if isinstance(op, ops.Define):
             return bool(item_values(op.expr))
         if isinstance(op, ops.Copy):
@@ -125,6 +128,6 @@ class _Reordering:
         )
 
     def _drain(self, queue: deque[int], last: int | None = None) -> None:
-        """Places waiting ops of a timeline, up to `last` or all."""
+        """Appends delayed ops of a timeline, up to `last` or all."""
         while queue and (last is None or queue[0] <= last):
             self._place(queue.popleft())

@@ -1,4 +1,4 @@
-"""A program that is run under control: an artifact, a machine, and inputs that are the same in every run."""
+"""A program under test: an artifact, a machine, and inputs that are the same in every run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ Run = Generator[Step[Any], None, tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputChoice:
-    """Where inputs come from: made from the parameters' types with `seed` and `symbols`; those that a safetensors `file` has
-    are taken from there; or all are `given`."""
+    """Selects the inputs: generated from the parameters' types with `seed` and `symbols`, or `given`.
+
+    Tensors of a safetensors `file` replace generated ones.
+    """
 
     seed: int = 0
     symbols: Mapping[str, Number] = field(default_factory=dict)
@@ -37,7 +39,7 @@ class InputChoice:
 
 
 def chosen_inputs(program: Program, machine: Machine[Any], choice: InputChoice) -> list[Any]:
-    """Flat arguments of `main`; raises what `example_inputs` and `read_inputs` raise."""
+    """Returns flat arguments of `main`; raises what `example_inputs` and `read_inputs` raise."""
     if choice.given is not None:
         return [machine.clone(x) if machine.is_tensor(x) else x for x in choice.given]
     if choice.file is not None:
@@ -47,17 +49,18 @@ def chosen_inputs(program: Program, machine: Machine[Any], choice: InputChoice) 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A state of a run, and how many random operators had drawn before it."""
+    """A state of a run, and the number of random draws before it."""
 
     state: KeptState[Any]
     draws: int
 
 
 class Subject:
-    """An artifact on a machine, with inputs. Each run starts from the same inputs and state, and random operators draw once:
-    later runs get what the first one drew (`draws`, which several subjects may share). One run at a time.
+    """An artifact on a machine, with inputs.
 
-    Raises DebugError WIR952 where the machine lacks a device of the program.
+    Each run starts from the same inputs and state. Random operators draw once: later runs reuse the draws of
+    the first one (`draws`, which several subjects may share). Only one run may be active at a time. Raises
+    DebugError WIR952 if the machine lacks a device of the program.
     """
 
     def __init__(
@@ -82,7 +85,7 @@ class Subject:
         self.analyses = Analyses(self.program)
 
     def run(self, kept: Kept | None = None) -> Run:
-        """Runs from the begin, or from a kept state, yielding before every op."""
+        """Runs from the start, or from a kept state, yielding before every op."""
         if kept is None:
             kept = self._origin
         self._calls.at = kept.draws
@@ -97,7 +100,7 @@ class Subject:
         return origin
 
     def keep(self, step: Step[Any]) -> Kept:
-        """The state before the op of `step`, in `main`; raises ExecutionError WIR951."""
+        """Captures the state before the op of `step`, in `main`; raises ExecutionError WIR951."""
         return Kept(keep_state(step.frame, step.position), self._calls.at)
 
 
@@ -115,10 +118,11 @@ def _require_devices(program: Program, machine: Machine[Any]) -> None:
     for device in devices:
         try:
             machine.empty_storage(StorageType(Int(1), device), 1, False)
-        except Exception as error:  # each library has its own
-            said = str(error).strip().partition("\n")[0]
+        # each library raises a different class
+        except Exception as error:
+            message = str(error).strip().partition("\n")[0]
             raise DebugError(
                 "WIR952",
-                f"machine {machine.name!r} has no {device}, which the program uses: {said}",
+                f"machine {machine.name!r} has no {device}, which the program uses: {message}",
                 hint="run it where there is one, or move the program: `wir opt --pass move-device{...}`",
             ) from error

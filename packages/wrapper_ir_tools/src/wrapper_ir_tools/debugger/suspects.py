@@ -1,4 +1,4 @@
-"""Which differences matter: those that reach another value, or a result."""
+"""Selects the differences that matter: those that reach another value, or a result."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from wrapper_ir_tools.debugger.subject import Subject
 
 
 class _Agreement(enum.Enum):
-    """A value that agrees."""
+    """The verdict on a value that agrees."""
 
     AGREES = "agrees"
 
 
 AGREES = _Agreement.AGREES
 Verdict = _Agreement | Mismatch | None
-"""None: there is nothing to hold the value against."""
+"""None: no reference exists for the value."""
 
 
 @dataclass
@@ -32,21 +32,21 @@ class _Suspect:
     mismatch: Mismatch
     function: Function
     roots: set[Value] = field(default_factory=set)
-    """Storages that hold the value, or what was computed from it and could not be compared."""
+    """Storages of the value, or of values computed from it that could not be compared."""
 
 
 class Suspects:
-    """Values that differ, until an op that reads one shows whether that matters."""
+    """Values that differ, until an op that reads one shows if that matters."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._suspects: list[_Suspect] = []
 
     def add(self, sample: Sample, verdicts: Sequence[Verdict]) -> Mismatch | None:
-        """Takes up what one op computed; the first suspect, if that is confirmed now."""
+        """Adds the values of one op; returns the first suspect if they confirm it."""
         function = sample.function
         assert function is not None
-        read, written = self._roots(function, sample.position)
+        read, writes = self._roots(function, sample.position)
         wrong = [v for v in verdicts if isinstance(v, Mismatch)]
         for suspect in list(self._suspects):
             if suspect.function is not function:
@@ -57,9 +57,9 @@ class Suspects:
                 if any(v is AGREES for v in verdicts):
                     self._suspects.remove(suspect)
                 else:
-                    suspect.roots |= written
+                    suspect.roots |= writes
             else:
-                suspect.roots -= written
+                suspect.roots -= writes
         values = {f"%{v.name}": v for v in definitions(function)} if wrong else {}
         for mismatch in wrong:
             value = values.get(mismatch.first.name)

@@ -1,4 +1,4 @@
-"""Programs that return what they compute on the way, so that any engine shows its intermediate values."""
+"""Programs that return their intermediate values, so that any engine exposes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from wrapper_ir_tools.debugger.products import products
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A value to show after the op at `position` of `main`; `count` is how often it was computed before."""
+    """A value to return after the op at `position` of `main`; `count` is the number of its earlier
+    computations.
+    """
 
     position: int
     value: Value
@@ -29,55 +31,58 @@ class Tap:
 
 
 def all_taps(program: Program, analyses: Analyses) -> list[Tap]:
-    """Everything that ops of `main` compute, in order."""
-    found: list[Tap] = []
+    """All values that ops of `main` compute, in order."""
+    taps: list[Tap] = []
     counts: Counter[str] = Counter()
     for position in range(len(program.main.body)):
         for value in products(program.main, position, analyses):
-            found.append(Tap(position, value, counts[value.name]))
+            taps.append(Tap(position, value, counts[value.name]))
             counts[value.name] += 1
-    return found
+    return taps
 
 
-def tap_windows(program: Program, limit: int, given: Mapping[str, Number]) -> Iterator[list[Tap]]:
-    """All taps in order, in groups whose copies have about `limit` bytes together, sizes by hints where they are
-    symbolic."""
-    values = symbol_values(program, given)
+def tap_windows(program: Program, limit: int, symbols: Mapping[str, Number]) -> Iterator[list[Tap]]:
+    """Yields all taps in order, in groups whose copies total about `limit` bytes. Symbolic sizes use their
+    hints.
+    """
+    values = symbol_values(program, symbols)
     group: list[Tap] = []
-    held = 0
+    total = 0
     for tap in all_taps(program, Analyses(program)):
         type = tap.value.type
         size = int(evaluate(extent_bytes(type), values)) if isinstance(type, TensorType) else 8
-        if group and held + size > limit:
+        if group and total + size > limit:
             yield group
-            group, held = [], 0
+            group, total = [], 0
         group.append(tap)
-        held += size
+        total += size
     if group:
         yield group
 
 
 def tapped(artifact: Artifact, taps: Sequence[Tap]) -> Artifact:
-    """The artifact whose `main` returns, after its own results, a copy of each tapped value. It takes `main`'s flat
-    arguments."""
+    """Returns the artifact whose `main` also returns a copy of each tapped value, after its own results.
+
+    Its flat arguments are unchanged.
+    """
     main = artifact.program.main
     by_position: dict[int, list[Tap]] = {}
     for tap in taps:
         by_position.setdefault(tap.position, []).append(tap)
     names = {v.name for v in definitions(main)} | {c.value.name for c in artifact.program.constants}
     body: list[Op] = []
-    shown: list[Value] = []
+    tapped_values: list[Value] = []
     for position, op in enumerate(main.body):
         if isinstance(op, Return):
-            op = replace(op, values=(*op.values, *shown))
+            op = replace(op, values=(*op.values, *tapped_values))
         body.append(op)
         for tap in by_position.get(position, ()):
             if not is_tensor(tap.value):
-                shown.append(tap.value)
+                tapped_values.append(tap.value)
                 continue
-            made, ops = dense_copy(tap.value, f"{tap.value.name}.tap", op.prov, names)
+            copy, ops = dense_copy(tap.value, f"{tap.value.name}.tap", op.prov, names)
             body += ops
-            shown.append(made)
+            tapped_values.append(copy)
     changed = main.with_body(body)
     program = artifact.program.with_functions((changed, *artifact.program.functions[1:]))
     bare = bare_artifact(program, artifact.constants)
@@ -87,7 +92,7 @@ def tapped(artifact: Artifact, taps: Sequence[Tap]) -> Artifact:
 def dense_copy(
     value: Value[TensorType], name: str, prov: Provenance, names: set[str]
 ) -> tuple[Value[TensorType], list[Op]]:
-    """A contiguous copy of the value, and the ops that make it. Adds its names, `name` if that is free, to `names`."""
+    """Returns a contiguous copy of the value, and the ops that create it. Adds its names to `names`."""
     dense = replace(value.type, strides=contiguous_strides(value.type.sizes))
     while name in names or f"{name}.s" in names:
         name += "_"

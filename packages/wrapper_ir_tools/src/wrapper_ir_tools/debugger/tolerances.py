@@ -1,4 +1,4 @@
-"""How far two contents may be apart, by element type."""
+"""Numeric tolerances by element type, and comparison of contents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wrapper_ir_tools.debugger.contents import Content
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Elements a and b agree where `|a - b| <= absolute + relative * |b|`; NaN agrees with NaN."""
+    """Elements a and b agree if `|a - b| <= absolute + relative * |b|`; NaN agrees with NaN."""
 
     relative: float
     absolute: float
@@ -33,12 +33,15 @@ TOLERANCES: dict[DType, Tolerance] = {
     DType.C64: Tolerance(1e-4, 1e-5),
     DType.C128: Tolerance(1e-7, 1e-9),
 }
-"""Of other types, elements have to be equal."""
+"""Elements of other types must be equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Where two contents differ: `count` elements of `total`, the first at `index` (row-major), the largest distance."""
+    """A difference of two contents: `count` of `total` elements, the first at `index` (row-major).
+
+    `largest` is the largest distance.
+    """
 
     text: str
     count: int = 0
@@ -47,27 +50,27 @@ class Difference:
     largest: float = 0.0
 
 
-def compare_contents(a: Content, b: Content, given: Tolerance | None = None) -> Difference | None:
-    """What is different, or None; `given` replaces the tolerances of floating-point and complex types."""
+def compare_contents(a: Content, b: Content, override: Tolerance | None = None) -> Difference | None:
+    """Returns the difference, or None. `override` replaces those of floating-point and complex types."""
     one, other = a.held, b.held
     if not isinstance(one, TensorView) or not isinstance(other, TensorView):
-        return _compare_numbers(a, b, given)
+        return _compare_numbers(a, b, override)
     if (one.dtype, one.sizes) != (other.dtype, other.sizes):
         return Difference(text=f"{a.kind} against {b.kind}")
     if one.data == other.data:
         return None
     tolerance = TOLERANCES.get(one.dtype, EXACT)
-    if given is not None and tolerance is not EXACT:
-        tolerance = given
+    if override is not None and tolerance is not EXACT:
+        tolerance = override
     return _compare_elements(one, other, tolerance)
 
 
-def _compare_numbers(a: Content, b: Content, given: Tolerance | None) -> Difference | None:
+def _compare_numbers(a: Content, b: Content, override: Tolerance | None) -> Difference | None:
     one, other = a.held, b.held
     if isinstance(one, TensorView) or isinstance(other, TensorView):
         return Difference(text=f"{a.kind} against {b.kind}")
     inexact = isinstance(one, float) or isinstance(other, float)
-    tolerance = (given or TOLERANCES[DType.F64]) if inexact else EXACT
+    tolerance = (override or TOLERANCES[DType.F64]) if inexact else EXACT
     if _agree(one, other, tolerance):
         return None
     return Difference(text=f"{one} against {other}", count=1, total=1, largest=abs(float(one) - float(other)))
@@ -78,7 +81,8 @@ def _agree(a: Number, b: Number, tolerance: Tolerance) -> bool:
         return True
     distance = abs(a - b)
     if distance <= tolerance.absolute + tolerance.relative * abs(b):
-        return math.isfinite(distance)  # with an infinite b, the bound is infinite
+        # with an infinite b, the bound is infinite
+        return math.isfinite(distance)
     return a != a and b != b
 
 
@@ -104,8 +108,8 @@ def _compare_elements(a: TensorView, b: TensorView, tolerance: Tolerance) -> Dif
 
 
 def _index(position: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    found: list[int] = []
+    index: list[int] = []
     for size in reversed(sizes):
         position, rest = divmod(position, size)
-        found.append(rest)
-    return tuple(reversed(found))
+        index.append(rest)
+    return tuple(reversed(index))

@@ -1,4 +1,4 @@
-"""Compares two programs by structure: what was added, removed or changed, op by op."""
+"""Compares two programs by structure: added, removed and changed ops."""
 
 from wrapper_ir_tools.diff.pairs import LinePair, pair_lines
 from wrapper_ir_tools.diff.parts import ProgramPart, program_parts

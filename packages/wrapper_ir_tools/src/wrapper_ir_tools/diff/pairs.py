@@ -1,4 +1,4 @@
-"""The lines of a part of two programs, line beside line."""
+"""Aligns the lines of a part of two programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RESULTS = re.compile(rf"(?:^  |; )({NAME}(?:, {NAME})*) = ")
 
 @dataclass(frozen=True, slots=True)
 class LinePair:
-    """Two lines beside each other, by their numbers from 0; -1 on the side that has none."""
+    """Two aligned lines, by their numbers from 0; -1 on a side without a line."""
 
     old: int
     new: int
@@ -24,11 +24,12 @@ class LinePair:
 
 
 def pair_lines(part: ProgramPart, *, names: bool = False) -> tuple[LinePair, ...]:
-    """All lines of both sides in order; those of a block that differs stand beside each other where they begin with the same word.
+    """Aligns all lines of both sides in order; lines of a differing block align if their first words are
+    equal.
 
-    Lines of a function are matched with each value identified by the text of the line that defines it, and are the same where
-    those lines stand beside each other: what the new program defines in between makes no line after it differ. With `names`,
-    values are the same where their names are.
+    In a function, a value is identified by the text of the line that defines it. Lines are the same if their
+    values are defined by aligned lines: an insertion does not change the lines after it. With `names`, values
+    are the same if their names are.
     """
     if names or part.kind != "func":
         return tuple(_matched(part.old, part.new))
@@ -55,42 +56,45 @@ def _blocks(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, 
 
 
 def _words(lines: Sequence[str]) -> list[str]:
-    """The first word of each line, results left out: what op it is."""
+    """The first word of each line without results, which names the op."""
     return [_RESULTS.sub("  ", line).split(maxsplit=1)[0] if line.strip() else "" for line in lines]
 
 
 def _with_labels(lines: Sequence[str], labels: dict[tuple[str, int], str]) -> list[str]:
-    """The lines with a label in place of each value that they define: one for each text of a definition, its own values left
-    out, and each of its results. Constants stay."""
+    """Replaces each value that the lines define by a label.
+
+    A label stands for the text of a definition, without its own values, and the number of the result.
+    Constants stay.
+    """
     inside = {name: "%" for line in lines for name in _defined(line)}
-    found: dict[str, str] = {}
+    replacements: dict[str, str] = {}
     for line in lines:
         for number, name in enumerate(_defined(line)):
             text = VALUE.sub(lambda m: inside.get(m[0], m[0]), line)
-            found[name] = labels.setdefault((text, number), f"%{len(labels)}")
-    return [VALUE.sub(lambda m: found.get(m[0], m[0]), line) for line in lines]
+            replacements[name] = labels.setdefault((text, number), f"%{len(labels)}")
+    return [VALUE.sub(lambda m: replacements.get(m[0], m[0]), line) for line in lines]
 
 
 def _by_definition(part: ProgramPart, pairs: Iterable[LinePair]) -> Iterator[LinePair]:
-    """The pairs, of which those are the same whose values are, too."""
+    """Marks the pairs as different whose values differ."""
     inside = {name for line in part.old for name in _defined(line)}
-    known: dict[str, str] = {}
+    counterparts: dict[str, str] = {}
     """The value of the new program for each of the old one."""
     for pair in pairs:
         if pair.old < 0 or pair.new < 0:
             yield pair
             continue
         old, new = part.old[pair.old], part.new[pair.new]
-        known.update(zip(_defined(old), _defined(new), strict=False))
+        counterparts.update(zip(_defined(old), _defined(new), strict=False))
         values = zip(VALUE.findall(old), VALUE.findall(new), strict=False)
         alike = VALUE.sub("%", old) == VALUE.sub("%", new)
         yield replace(
-            pair, same=alike and all(known.get(a, "" if a in inside else a) == b for a, b in values)
+            pair, same=alike and all(counterparts.get(a, "" if a in inside else a) == b for a, b in values)
         )
 
 
 def _defined(line: str) -> list[str]:
-    """The values that a line of a function defines: those before a `=`, or the parameters of the header."""
+    """The values that a line of a function defines: its results, or the parameters of the header."""
     if line.startswith(("func ", "    %")):
         return _PARAM.findall(line)
-    return [v for found in _RESULTS.finditer(line) for v in VALUE.findall(found[1])]
+    return [v for match in _RESULTS.finditer(line) for v in VALUE.findall(match[1])]

@@ -1,6 +1,6 @@
-"""What two programs are compared by: their declarations, the kernels that differ, and their functions, as lines.
+"""Splits two programs into parts to compare: declarations, kernels that differ, and functions, as lines.
 
-Names of values do not matter: values are renamed by position, so that a program that differs in names only has no difference.
+Values are renamed by position, so that programs that differ only in names are equal.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ VALUE = re.compile(NAME)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProgramPart:
-    """A part of two programs, as lines to compare; a side that lacks it has none. `kind` is `declarations`, `kernel` or
-    `func`, whose lines are as many as `print_lines` gives."""
+    """A part of two programs as lines; a missing side is empty.
+
+    `kind` is `declarations`, `kernel` or `func`. A function has the same number of lines as in `print_lines`.
+    """
 
     kind: str
     name: str
@@ -37,21 +39,21 @@ class ProgramPart:
 
 
 def program_parts(old: Program, new: Program, *, names: bool = False) -> Iterator[ProgramPart]:
-    """The declarations and kernels where they differ, and all functions."""
+    """Yields the declarations and kernels that differ, and all functions."""
     before, after = _declaration_lines(old), _declaration_lines(new)
     if before != after:
         yield ProgramPart("declarations", "", before, after)
     for name, sides in _changed_kernels(old, new).items():
         yield ProgramPart("kernel", name, *sides)
-    left, right = ({f.name: f for f in program.functions} for program in (old, new))
-    for name in dict.fromkeys((*left, *right)):
+    before_functions, right = ({f.name: f for f in program.functions} for program in (old, new))
+    for name in dict.fromkeys((*before_functions, *right)):
         yield ProgramPart(
-            "func", name, _lines(left.get(name), old, names), _lines(right.get(name), new, names)
+            "func", name, _lines(before_functions.get(name), old, names), _lines(right.get(name), new, names)
         )
 
 
 def _lines(function: Function | None, program: Program, names: bool) -> list[str]:
-    """The lines of a function, with values named by position, unless `names`."""
+    """The lines of a function, with values renamed by position unless `names`."""
     if function is None:
         return []
     lines = print_lines(function, program)
@@ -62,11 +64,13 @@ def _lines(function: Function | None, program: Program, names: bool) -> list[str
         f"%{value_name(a.value.name)}": f"%{value_name(b.value.name)}"
         for a, b in zip(function.params, renamed.params, strict=True)
     }
-    found = []
+    renamed_lines = []
     for line in lines:
         ops = [op_text(op, types) for op in renamed.body[line.first : line.stop]]
-        found.append(f"  {'; '.join(ops)}" if ops else VALUE.sub(lambda m: params.get(m[0], m[0]), line.text))
-    return found
+        renamed_lines.append(
+            f"  {'; '.join(ops)}" if ops else VALUE.sub(lambda m: params.get(m[0], m[0]), line.text)
+        )
+    return renamed_lines
 
 
 def _declaration_lines(program: Program) -> list[str]:
@@ -76,19 +80,19 @@ def _declaration_lines(program: Program) -> list[str]:
 
 
 def _changed_kernels(old: Program, new: Program) -> dict[str, tuple[list[str], list[str]]]:
-    """The definitions, as lines, of the kernels that differ in more than their names; no lines on the side that lacks one."""
+    """The definitions of kernels that differ beyond their names, as lines; a missing side is empty."""
     before: Mapping[str, KernelDef] = {k.name: k for k in old.kernels}
     after: Mapping[str, KernelDef] = {k.name: k for k in new.kernels}
-    found = {}
+    result = {}
     for name in dict.fromkeys((*before, *after)):
         a, b = before.get(name), after.get(name)
         if a is None or b is None or content_hash(a) != content_hash(b):
-            found[name] = _kernel_lines(a, old), _kernel_lines(b, new)
-    return found
+            result[name] = _kernel_lines(a, old), _kernel_lines(b, new)
+    return result
 
 
 def _kernel_lines(kernel: KernelDef | None, program: Program) -> list[str]:
-    """The kernel's definition as text."""
+    """Prints the kernel's definition."""
     if kernel is None:
         return []
     alone = Program(target=program.target, kernels=(kernel,), functions=())
@@ -96,7 +100,7 @@ def _kernel_lines(kernel: KernelDef | None, program: Program) -> list[str]:
 
 
 def _by_position(function: Function, program: Program) -> Function:
-    """The function with values named by position, and without provenance."""
+    """Renames the function's values by position and removes provenance."""
     table: dict[Value, Value] = {c.value: c.value for c in program.constants}
 
     def define(value: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Two programs as a unified diff."""
+"""Prints a unified diff of two programs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from wrapper_ir_tools.diff.parts import ProgramPart, program_parts
 
 
 def diff_programs(old: Program, new: Program, *, context: int = 3, names: bool = False) -> str:
-    """A unified diff, empty where the programs are alike; provenance is left out. Values have the names of their own program,
-    which do not matter unless `names`: a renamed value is a difference then."""
+    """Returns a unified diff, empty for equal programs; provenance is ignored.
+
+    Values are printed with the names of that program. Names are compared only with `names`.
+    """
     lines: list[str] = []
     for part in program_parts(old, new, names=names):
         changes = list(_changes(part, _shown(part, old, new), names))
@@ -25,7 +27,7 @@ def diff_programs(old: Program, new: Program, *, context: int = 3, names: bool =
 
 
 def _shown(part: ProgramPart, old: Program, new: Program) -> tuple[Sequence[str], Sequence[str]]:
-    """The lines of both sides as the text form has them."""
+    """The lines of both sides in the text form."""
     if part.kind != "func":
         return part.old, part.new
     before, after = (
@@ -37,7 +39,7 @@ def _shown(part: ProgramPart, old: Program, new: Program) -> tuple[Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A line of the diff, with the numbers from 1 that the next line of each side has."""
+    """A line of the diff, and the number from 1 of the next line of each side."""
 
     mark: str
     text: str
@@ -45,8 +47,8 @@ class _Change:
     new: int
 
 
-def _changes(part: ProgramPart, shown: tuple[Sequence[str], Sequence[str]], names: bool) -> Iterator[_Change]:
-    """All lines; of those that differ, the old ones before the new ones."""
+def _changes(part: ProgramPart, texts: tuple[Sequence[str], Sequence[str]], names: bool) -> Iterator[_Change]:
+    """Yields all lines; of a block that differs, the old ones before the new ones."""
     old, new = 0, 0
     block: list[LinePair] = []
     for pair in (*pair_lines(part, names=names), None):
@@ -54,23 +56,23 @@ def _changes(part: ProgramPart, shown: tuple[Sequence[str], Sequence[str]], name
             block.append(pair)
             continue
         for other in (p.old for p in block if p.old >= 0):
-            yield _Change("-", shown[0][other], old := other + 1, new)
+            yield _Change("-", texts[0][other], old := other + 1, new)
         for other in (p.new for p in block if p.new >= 0):
-            yield _Change("+", shown[1][other], old, new := other + 1)
+            yield _Change("+", texts[1][other], old, new := other + 1)
         block.clear()
         if pair is not None:
-            yield _Change(" ", shown[0][pair.old], old := pair.old + 1, new := pair.new + 1)
+            yield _Change(" ", texts[0][pair.old], old := pair.old + 1, new := pair.new + 1)
 
 
 def _hunks(changes: Sequence[_Change], context: int) -> Iterator[str]:
-    """The lines that differ with those around them, each group after a line that says where it is."""
-    wanted = [i for i, change in enumerate(changes) if change.mark != " "]
+    """Yields the lines that differ and their context; each group follows a line with its position."""
+    positions = [i for i, change in enumerate(changes) if change.mark != " "]
     begin = 0
-    while begin < len(wanted):
+    while begin < len(positions):
         end = begin
-        while end + 1 < len(wanted) and wanted[end + 1] - wanted[end] <= 2 * context + 1:
+        while end + 1 < len(positions) and positions[end + 1] - positions[end] <= 2 * context + 1:
             end += 1
-        group = changes[max(wanted[begin] - context, 0) : wanted[end] + context + 1]
+        group = changes[max(positions[begin] - context, 0) : positions[end] + context + 1]
         sides = (
             _side([c.old for c in group if c.mark != "+"], group[0].old),
             _side([c.new for c in group if c.mark != "-"], group[0].new),
@@ -81,7 +83,7 @@ def _hunks(changes: Sequence[_Change], context: int) -> Iterator[str]:
 
 
 def _side(lines: Sequence[int], before: int) -> str:
-    """Where the lines of one side are: the first, and how many where it is not one."""
+    """Formats the range of one side: the first line, and the count unless it is one."""
     if len(lines) == 1:
         return str(lines[0])
     return f"{lines[0]},{len(lines)}" if lines else f"{before},0"

@@ -1,6 +1,6 @@
-"""Where everything in a program comes from, and why it is as it is: as data, text and JSON.
+"""Explains the origin of everything in a program and the decisions behind it, as data, text and JSON.
 
-Names are loaded when they are first used: a program that is compiled needs few of them, and is seldom explained.
+Names are imported on first use: compiling a program needs few of them.
 """
 
 from __future__ import annotations
@@ -87,6 +87,6 @@ _HOME = {
     "program_sources": "program",
     "share_text": "share",
 }
-"""The module of each public name; a test compares them with what the modules say is public."""
+"""The module of each public name; a test compares it with the modules' `__all__`."""
 
 __getattr__, __dir__ = loaded_on_use(__name__, _HOME)

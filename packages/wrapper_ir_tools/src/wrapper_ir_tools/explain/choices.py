@@ -1,4 +1,4 @@
-"""Why kernels and operators are what they are: what there was to choose from, who chose, and the times."""
+"""Explains the choice of kernels and operators: candidates, the reason, and times."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from wrapper_ir_tools.explain.model import ExplainedKernel, ExplainedOp
 def choices_of(
     artifact: Artifact, explained: Sequence[ExplainedOp], kernels: Sequence[ExplainedKernel]
 ) -> Iterator[Choice]:
-    """Choices that were recorded, then those that the program leaves open, then why the other kernels and operators are
-    what they are."""
+    """Yields the recorded choices, the open ones, and the reasons for all other kernels and operators."""
     launches = {k.name: k.ops for k in kernels}
     calls: dict[str, list[int]] = {}
     for op in explained:
         if op.extern:
             calls.setdefault(op.extern, []).append(op.index)
-    told: set[str] = set()
+    explained_names: set[str] = set()
     for item in read_choices(artifact.extensions.get(CHOICES, "")):
         names = [n for n in item["kernels"] if isinstance(n, str)]
-        told.update(names)
+        explained_names.update(names)
         ops = tuple(sorted({i for n in names for i in (*launches.get(n, ()), *calls.get(n, ()))}))
         yield Choice(
             subject=item["subject"],
@@ -32,10 +31,10 @@ def choices_of(
             candidates=tuple(_candidate(c) for c in item["candidates"] if isinstance(c, dict)),
         )
     for kernel in artifact.program.kernels:
-        if kernel.name not in told:
+        if kernel.name not in explained_names:
             yield from _of_kernel(kernel, launches.get(kernel.name, ()))
     for name, at in calls.items():
-        if name not in told:
+        if name not in explained_names:
             yield Choice(
                 subject=name, why="an operator of a library: no other way was offered", ops=tuple(at)
             )
@@ -46,14 +45,19 @@ def _of_kernel(kernel: KernelDef, ops: tuple[int, ...]) -> Iterator[Choice]:
         case MultiKernel():
             yield Choice(
                 subject=f"@{kernel.name}",
-                why=f"open: one of these is chosen by {kernel.choice.value} when the program is tuned or runs",
+                why=(
+                    f"open: one of these is chosen by {kernel.choice.value} when the program is tuned or runs"
+                ),
                 ops=ops,
                 candidates=tuple(Candidate(name=f"@{v.kernel}") for v in kernel.variants),
             )
         case TritonKernel(configs=configs) if len(configs) > 1:
             yield Choice(
                 subject=f"@{kernel.name}",
-                why=f"open: one of {len(configs)} configs of {_heuristic(kernel)} is taken when it is tuned, else the first",
+                why=(
+                    f"open: one of {len(configs)} configs of {_heuristic(kernel)} is taken when it is "
+                    "tuned, else the first"
+                ),
                 ops=ops,
                 candidates=tuple(Candidate(name=_config(c), chosen=i == 0) for i, c in enumerate(configs)),
             )

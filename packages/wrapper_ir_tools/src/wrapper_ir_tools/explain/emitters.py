@@ -1,4 +1,5 @@
-"""What installed emitters write for a program, line by line; and what is lacking where one is not installed or cannot."""
+"""Collects the text that installed emitters write for a program, line by line, or the reason if they
+cannot."""
 
 from __future__ import annotations
 
@@ -18,25 +19,31 @@ from wrapper_ir_tools.explain.program import ExplainOptions, explain_program
 def emitted_texts(
     artifact: Artifact, emitters: Iterable[str | Emitter[object]], guarded: Guarded = NOT_GUARDED
 ) -> tuple[Mapping[str, tuple[EmittedText, ...]], tuple[str, ...]]:
-    """What each of these emitters writes, by its name, and in words why others write nothing. A name stands for the installed
-    emitter with its default options; `guarded` is what their code need not check. Nothing is compiled or run."""
-    found: dict[str, tuple[EmittedText, ...]] = {}
+    """Emits the program with each emitter; returns texts by name, and reasons for emitters that cannot.
+
+    A name selects an installed emitter with its default options; `guarded` has facts that its code need not
+    check. Nothing is compiled or run.
+    """
+    texts: dict[str, tuple[EmittedText, ...]] = {}
     lacks: list[str] = []
-    named = {one if isinstance(one, str) else one.name: one for one in emitters}  # options may have no hash
-    for name, given in named.items():
+    # emitters may not be hashable
+    by_name = {one if isinstance(one, str) else one.name: one for one in emitters}
+    for name, choice in by_name.items():
         try:
-            one = emitter(name) if isinstance(given, str) else given
-            if isinstance(one, OperatorEmitter):  # writing calls nothing
+            one = emitter(name) if isinstance(choice, str) else choice
+            # emission calls no operator
+            if isinstance(one, OperatorEmitter):
                 one = one.with_operators(ALL_OPERATORS)
             if isinstance(one, LineEmitter):
-                found[name] = one.emitted_texts(artifact, guarded)
+                texts[name] = one.emitted_texts(artifact, guarded)
             else:
                 lacks.append(f"lines of emitter {name}: it does not say which op a line is written for")
         except (
             Exception
-        ) as error:  # of a plug-in, whose classes of errors are its own: the rest is explained all the same
+            # a plug-in may raise any class; the rest is still explained
+        ) as error:
             lacks.append(f"lines of emitter {name}: {error}")
-    return found, tuple(lacks)
+    return texts, tuple(lacks)
 
 
 def explain_artifact(
@@ -45,8 +52,10 @@ def explain_artifact(
     options: ExplainOptions | None = None,
     guarded: Guarded = NOT_GUARDED,
 ) -> Explanation:
-    """The explanation of a valid program, with what these emitters write for it (see `emitted_texts`). Where one is not
-    installed, the explanation says so in `lacks`."""
+    """Explains a valid program, with the text that these emitters write for it (see `emitted_texts`).
+
+    An emitter that is not installed is listed in `lacks`.
+    """
     options = options or ExplainOptions()
     texts, lacks = emitted_texts(artifact, emitters, guarded)
     return explain_program(

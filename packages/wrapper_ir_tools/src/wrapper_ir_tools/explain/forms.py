@@ -15,11 +15,11 @@ def explanation_json(explanation: Explanation) -> str:
 
 
 def explanation_data(value: object) -> object:
-    """The same as what `json` writes: a dictionary with an item for each field."""
+    """Converts a value to JSON types: a dataclass to a dictionary of its fields."""
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        # by its own fields; `asdict` would copy hundreds of thousands of texts
+        # not `asdict`, which would copy hundreds of thousands of texts
         return {f.name: explanation_data(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, tuple):
         return [explanation_data(item) for item in value]

@@ -1,4 +1,4 @@
-"""Why the result of a launch or an operator has memory of its own, in place of an argument's."""
+"""Explains why the result of a launch or an operator has its own memory instead of an argument's."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir_tools.explain.model import InPlace
 
 _NAMING = (ops.AllocStorage, ops.Slot, ops.View, ops.Free, ops.Drop)
-"""Ops that do no more with a tensor than name or end it."""
+"""Ops that only name or end a tensor."""
 _SHOWN = 3
 
 
 class _Argument(NamedTuple):
-    """A tensor that a launch or call is given, with the kernel's parameter or the operator's."""
+    """A tensor argument of a launch or call, with the parameter of the kernel or operator."""
 
     name: str
     value: Value
@@ -31,7 +31,8 @@ class _Argument(NamedTuple):
 
 
 def in_place_of_function(function: Function, analyses: Analyses, first: int) -> Iterator[InPlace]:
-    """For each tensor that an op of the function fills; `first` is the index of the function's first op."""
+    """Explains each tensor that an op of the function fills; `first` is the index of the function's first
+    op."""
     yield from _InPlace(function, analyses, first).found()
 
 
@@ -55,12 +56,12 @@ class _InPlace:
                         self.users.setdefault(root, []).append(at)
 
     def found(self) -> Iterator[InPlace]:
-        """In the order of ops."""
+        """Yields the explanations in op order."""
         for position, op in enumerate(self.function.body):
-            given = list(self._arguments(op))
-            for written in given:
-                if written.access.writes:
-                    yield from self._explained(position, op, written, given)
+            arguments = list(self._arguments(op))
+            for output in arguments:
+                if output.access.writes:
+                    yield from self._explained(position, op, output, arguments)
 
     def _arguments(self, op: ops.Op) -> Iterator[_Argument]:
         if isinstance(op, ops.Launch):
@@ -70,34 +71,35 @@ class _InPlace:
                 if is_tensor(arg):
                     yield _Argument(param.name, arg, param.access, param.may_alias)
         elif isinstance(op, ops.CallExtern):
-            written = set(op.effects(self.analyses).writes)
+            outputs = set(op.effects(self.analyses).writes)
             for value in dict.fromkeys(v for v in operands(op) if is_tensor(v)):
-                yield _Argument(value.name, value, Access.WRITE if value in written else Access.READ)
+                yield _Argument(value.name, value, Access.WRITE if value in outputs else Access.READ)
 
     def _explained(
-        self, position: int, op: ops.Op, written: _Argument, given: list[_Argument]
+        self, position: int, op: ops.Op, output: _Argument, arguments: list[_Argument]
     ) -> Iterator[InPlace]:
-        over = self._taken_over(written.value)
+        over = self._taken_over(output.value)
         if over:
-            yield InPlace(op=self.first + position, result=written.value.name, reused=over)
+            yield InPlace(op=self.first + position, result=output.value.name, reused=over)
             return
-        root = self._root(written.value)
+        root = self._root(output.value)
         if (
-            written.access is not Access.WRITE
+            output.access is not Access.WRITE
             or root is None
             or self.users.get(root, [position])[0] != position
         ):
-            return  # what is there already is updated
-        others = [a for a in given if a.access is Access.READ and self._same_bytes(a.value, written.value)]
-        reasons = [f"%{a.value.name}: {self._against(position, op, written, a)}" for a in others]
+            # it updates existing content
+            return
+        others = [a for a in arguments if a.access is Access.READ and self._same_bytes(a.value, output.value)]
+        reasons = [f"%{a.value.name}: {self._against(position, op, output, a)}" for a in others]
         yield InPlace(
             op=self.first + position,
-            result=written.value.name,
+            result=output.value.name,
             reasons=tuple(dict.fromkeys(reasons)) or ("no argument has as many bytes",),
         )
 
     def _taken_over(self, value: Value) -> str:
-        """The tensor whose memory this one took over; '' for none."""
+        """The tensor whose memory this one took over, or ''."""
         while value in self.makers:
             view = self.makers[value]
             if view.mode is ops.ViewMode.REUSE:
@@ -106,21 +108,23 @@ class _InPlace:
         return ""
 
     def _root(self, value: Value) -> Value | None:
-        found = self.roots.get(value, NO_ROOTS)
-        return found[0] if len(found) == 1 else None
+        roots = self.roots.get(value, NO_ROOTS)
+        return roots[0] if len(roots) == 1 else None
 
     def _same_bytes(self, a: Value, b: Value) -> bool:
         return is_tensor(a) and is_tensor(b) and extent_bytes(a.type) == extent_bytes(b.type)
 
-    def _against(self, position: int, op: ops.Op, written: _Argument, read: _Argument) -> str:
-        """The first reason against writing the result over this argument."""
+    def _against(self, position: int, op: ops.Op, output: _Argument, read: _Argument) -> str:
+        """The first reason not to write the result over this argument."""
         if isinstance(op, ops.CallExtern):
             return f"operator {op.target} may read it after it has begun to write"
-        if written.name not in read.may_alias and read.name not in written.may_alias:
-            return f"the kernel reads {read.name} at other indices than it writes {written.name}, or does not say"
+        if output.name not in read.may_alias and read.name not in output.may_alias:
+            return (
+                f"the kernel reads {read.name} at other indices than it writes {output.name}, or does not say"
+            )
         root = self._root(read.value)
         if root is None:
-            return "which memory it lies in is known at run time only"
+            return "its memory is known only at run time"
         if root in self.constants:
             return "it is a constant"
         if root in self.params and root not in self.owned:

@@ -1,4 +1,4 @@
-"""From any one thing of a program (a source line, a node, an op, a kernel, an emitted line) to the ops that it is about."""
+"""Looks up ops by a source line, a node, an op, a kernel, or an emitted line."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from collections.abc import Iterable
 from wrapper_ir.errors import ReportError
 from wrapper_ir_tools.explain.model import ExplainedOp, Explanation
 
-QUERY_FORMS = "`linear.py:134` (a source line or an emitted one), `op:12`, `@kernel`, `%value`, or the name of an FX node, operator or module"
+QUERY_FORMS = (
+    "`linear.py:134` (a source line or an emitted one), `op:12`, `@kernel`, `%value`, or the name of an "
+    "FX node, operator or module"
+)
 
 _PLACE = re.compile(r"(?P<file>.+):(?P<first>\d+)(?:-(?P<last>\d+))?")
 
 
 def ops_by_source(explanation: Explanation) -> dict[str, tuple[ExplainedOp, ...]]:
-    """The ops of each source line, in the order of the program; '' has those without any."""
-    found: dict[str, list[ExplainedOp]] = {}
+    """Groups the ops by source line, in program order; '' has those without any."""
+    groups: dict[str, list[ExplainedOp]] = {}
     for op in explanation.ops:
         for source in op.sources or ("",):
-            found.setdefault(source, []).append(op)
-    return {source: tuple(ops) for source, ops in found.items()}
+            groups.setdefault(source, []).append(op)
+    return {source: tuple(ops) for source, ops in groups.items()}
 
 
 def find_ops(explanation: Explanation, query: str) -> tuple[ExplainedOp, ...]:
-    """The ops that `query` is about, in one of the forms of `QUERY_FORMS`. Raises ReportError WIR272 where there is none."""
+    """Finds the ops for `query`, in one of the forms of `QUERY_FORMS`. Raises ReportError WIR272 if none
+    match.
+    """
     numbers = sorted({*_matches(explanation, query)})
     if not numbers:
         raise ReportError(
@@ -75,5 +80,5 @@ def _of_lines(explanation: Explanation, name: str, lines: range) -> Iterable[int
                 yield from kernels[line.kernel].ops
 
 
-def _ends_in(path: str, wanted: str) -> bool:
-    return path == wanted or path.endswith(f"/{wanted}")
+def _ends_in(path: str, suffix: str) -> bool:
+    return path == suffix or path.endswith(f"/{suffix}")

@@ -1,4 +1,6 @@
-"""A program explained, as data: source line, FX node, op, kernel and emitted line, each with links to the others."""
+"""The data model of an explanation: source lines, FX nodes, ops, kernels and emitted lines, linked to each
+other.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +12,25 @@ from wrapper_ir.artifact.choices import Choice
 
 
 class Lead(enum.Enum):
-    """How an op leads to source lines."""
+    """The relation of an op to its source lines."""
 
     OWN = "own"
     """The frontend recorded them for this op."""
     VALUE = "value"
-    """The op serves another one (it allocates, views, checks or frees what that op computes), and has its lines."""
+    """The op serves another one (allocates, views, checks or frees its result) and has its lines."""
     FORWARD = "forward"
     """The op handles a tensor that a forward graph saved, and has the lines that computed it."""
     NONE = "none"
-    """Nothing leads there; `reason` says why."""
+    """No source line is known; `reason` says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedOp:
-    """An op of the program. `index` counts all ops, function by function; `position` is that in the body of its function.
+    """An op of the program.
 
-    `sources` are `file:line` texts, `nodes` the FX nodes, `operators` the source operators, `modules` the paths of the model's
-    modules. `lead` says how the op comes by `sources`, and `reason` puts that into words where they are not its own.
+    `index` counts all ops, function by function; `position` is relative to the function's body. `sources` are
+    `file:line` texts, `nodes` FX nodes, `operators` source operators, `modules` paths of the model's modules.
+    `lead` is the relation to `sources`, and `reason` describes it in words unless they are the op's own.
     """
 
     index: int
@@ -38,7 +41,7 @@ class ExplainedOp:
     results: tuple[str, ...] = ()
     kernel: str = ""
     extern: str = ""
-    """The operator that it calls."""
+    """The operator that the op calls."""
     nodes: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
@@ -49,8 +52,10 @@ class ExplainedOp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedKernel:
-    """A kernel, the ops (by index) that launch it, and the source lines of these. `source` is its text, `language` what that is
-    written in (`cpp`, `triton`); both are empty for an operator."""
+    """A kernel, the indices of the ops that launch it, and their source lines.
+
+    `source` is its text, `language` its language (`cpp`, `triton`); both are empty for an operator.
+    """
 
     name: str
     kind: str
@@ -63,9 +68,11 @@ class ExplainedKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedLine:
-    """A line of emitted text, counted from 1. `op` is the index of the op that it is written for, if it is for one, `kernel` the
-    kernel that it loads or launches. `reason` says what the line is for where no source line is known. A blank line or a
-    comment has neither."""
+    """A line of emitted text, numbered from 1.
+
+    `op` is the index of the op that it implements, if any; `kernel` the kernel that it loads or launches.
+    `reason` is the purpose of the line if no source line is known. A blank line or a comment has neither.
+    """
 
     number: int
     text: str
@@ -87,8 +94,10 @@ class ExplainedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InPlace:
-    """Why the tensor that an op fills has memory of its own: for each argument that it might have been written over, the reason
-    against it. `reused` names the argument whose memory it has, where it has one's."""
+    """The reasons why the tensor that an op fills was not written over an argument, one for each candidate.
+
+    `reused` names the argument whose memory it took over, if any.
+    """
 
     op: int
     result: str
@@ -98,8 +107,10 @@ class InPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Why something that could have been one graph is several: `what` is `cuda graph` or `Dynamo graph`, `ops` are the ops kept
-    out, `sources` the lines."""
+    """The reason why a graph was split.
+
+    `what` is `cuda graph` or `Dynamo graph`, `ops` are the ops outside, `sources` their lines.
+    """
 
     what: str
     why: str
@@ -109,8 +120,11 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """All of a program. `source_texts` has the text of source lines, as far as the artifact has it. `lacks` says in words what
-    could not be told here, and why."""
+    """A whole program, explained.
+
+    `source_texts` has the text of source lines that the artifact contains. `lacks` lists in words what could
+    not be explained, and why.
+    """
 
     name: str
     ops: tuple[ExplainedOp, ...]

@@ -35,8 +35,11 @@ _NOTHING: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """`name` of the program. `texts`: what emitters wrote, by the emitter's name. `saved`: the source lines of the tensors that a
-    forward graph saved, by the name of the parameter. `lacks`: what the caller could not find out, in words."""
+    """Input of an explanation beside the artifact.
+
+    `name` is the program's. `texts` has emitted texts by emitter. `saved` has the source lines of the tensors
+    that a forward graph saved, by parameter. `lacks` lists in words what the caller could not find out.
+    """
 
     name: str = "program"
     texts: Mapping[str, Sequence[EmittedText]] = field(default_factory=dict)
@@ -48,7 +51,8 @@ class ExplainOptions:
 def explain_program(
     artifact: Artifact, options: ExplainOptions | None = None, analyses: Analyses | None = None
 ) -> Explanation:
-    """The explanation of a valid program. Imports neither torch nor an emitter: what these know comes in `options`."""
+    """Explains a valid program. Imports neither torch nor an emitter: their results are passed in
+    `options`."""
     options = options or ExplainOptions()
     program = artifact.program
     explained = tuple(_ops(program, options.saved))
@@ -80,37 +84,37 @@ def _in_place(program: Program, analyses: Analyses) -> Iterator[InPlace]:
 
 
 def _ops(program: Program, saved: Mapping[str, tuple[str, ...]]) -> Iterator[ExplainedOp]:
-    found = program_sources(program, saved)
+    sources = program_sources(program, saved)
     kernels = {k.name for k in program.kernels}
     index = 0
     for number, function in enumerate(program.functions):
         for position in range(len(function.body)):
-            yield _op(index, (function, position), found[number][position], program, kernels)
+            yield _op(index, (function, position), sources[number][position], program, kernels)
             index += 1
 
 
 def program_sources(program: Program, saved: Mapping[str, tuple[str, ...]]) -> list[list[SourceOf]]:
-    """The sources of all ops, function by function; callees are worked out before their callers."""
+    """The sources of all ops, function by function; callees are resolved before their callers."""
     inside: dict[str, tuple[str, ...]] = {}
-    found: dict[int, list[SourceOf]] = {}
+    by_function: dict[int, list[SourceOf]] = {}
     numbers = {f.name: i for i, f in reversed(list(enumerate(program.functions)))}
 
     def visit(number: int, on_the_way: frozenset[int]) -> None:
         function = program.functions[number]
         for name in dict.fromkeys(n for op in function.body for n in callees(op)):
             callee = numbers.get(name)
-            if callee is not None and callee not in found and callee not in on_the_way:
+            if callee is not None and callee not in by_function and callee not in on_the_way:
                 visit(callee, on_the_way | {callee})
         own = sources_of_function(function, inside, saved if number == 0 else _NOTHING)
-        found[number] = own
+        by_function[number] = own
         inside[function.name] = tuple(
             dict.fromkeys(s for one in own if one.lead is Lead.OWN for s in one.sources)
         )
 
     for number in range(len(program.functions)):
-        if number not in found:
+        if number not in by_function:
             visit(number, frozenset((number,)))
-    return [found[n] for n in range(len(program.functions))]
+    return [by_function[n] for n in range(len(program.functions))]
 
 
 def _op(
@@ -142,19 +146,20 @@ def _kernels(program: Program, explained: Sequence[ExplainedOp]) -> Iterator[Exp
     for op in explained:
         if op.kernel and op.kind == "Launch":
             launches.setdefault(op.kernel, []).append(op)
-    for kernel in program.kernels:  # what a multi-kernel may run is launched by its launches
+    # launching a multi-kernel launches its variants
+    for kernel in program.kernels:
         if isinstance(kernel, MultiKernel):
             for variant in kernel.variants:
                 launches.setdefault(variant.kernel, []).extend(launches.get(kernel.name, ()))
     for kernel in program.kernels:
-        found = launches.get(kernel.name, [])
+        ops_of_kernel = launches.get(kernel.name, [])
         source = source_of(kernel)
         yield ExplainedKernel(
             name=kernel.name,
             kind=kernel.kind,
-            ops=tuple(op.index for op in found),
-            sources=_joined(op.sources for op in found),
-            nodes=_joined(op.nodes for op in found),
+            ops=tuple(op.index for op in ops_of_kernel),
+            sources=_joined(op.sources for op in ops_of_kernel),
+            nodes=_joined(op.nodes for op in ops_of_kernel),
             source=source,
             language=kernel.kind if source else "",
         )
@@ -167,7 +172,7 @@ def _joined(texts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 def explained_file(
     emitter: str, text: EmittedText, explained: Sequence[ExplainedOp], kernels: Sequence[ExplainedKernel]
 ) -> ExplainedFile:
-    """A file that an emitter wrote, its lines linked to ops and kernels."""
+    """Links the lines of an emitted file to ops and kernels."""
     by_place = {(op.function, op.position): op for op in explained}
     by_name = {k.name: k for k in kernels}
     lines = text.text.removesuffix("\n").split("\n")

@@ -1,4 +1,4 @@
-"""How many emitted lines lead to a source line."""
+"""Counts the emitted lines that lead to a source line."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LEADS: Mapping[Lead, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineShare:
-    """Counts of lines of code, without blank lines, comments and the docstring above a module.
+    """Counts of lines of code, without blank lines, comments and the docstring of a module.
 
-    `led` lead to a source line, `explained` say why not (`reasons` counts them by reason), and the others do neither.
-    `op_lines` are those that are written for an op, `op_led` the ones of them that lead to a source line; `by_lead` counts
-    them by how the op does (`Lead`).
+    `led` lines lead to a source line, `explained` ones have a reason why not (counted in `reasons`), and the
+    others have neither. `op_lines` are written for an op, and `op_led` of them lead to a source line;
+    `by_lead` counts them by `Lead`.
     """
 
     lines: int
@@ -35,23 +35,23 @@ class LineShare:
 
     @property
     def share(self) -> float:
-        """The share of lines that lead to a source line or say why not."""
+        """The fraction of lines that lead to a source line or have a reason why not."""
         return (self.led + self.explained) / self.lines if self.lines else 1.0
 
     @property
     def op_share(self) -> float:
-        """Of the lines that are written for an op, the share that leads to a source line."""
+        """Of the lines written for an op, the fraction that leads to a source line."""
         return self.op_led / self.op_lines if self.op_lines else 1.0
 
 
 def line_share(explanations: Iterable[Explanation]) -> LineShare:
-    """The counts over all files of these programs."""
+    """Counts over all files of these programs."""
     code: list[ExplainedLine] = []
     leads: Counter[str] = Counter()
     for explanation in explanations:
-        found = [line for file in explanation.files for line in file.lines if line.is_code]
-        leads.update(explanation.ops[line.op].lead.value for line in found if line.op is not None)
-        code += found
+        file_lines = [line for file in explanation.files for line in file.lines if line.is_code]
+        leads.update(explanation.ops[line.op].lead.value for line in file_lines if line.op is not None)
+        code += file_lines
     of_ops = [line for line in code if line.op is not None]
     without = [line for line in code if not line.sources]
     return LineShare(
@@ -66,7 +66,7 @@ def line_share(explanations: Iterable[Explanation]) -> LineShare:
 
 
 def share_text(share: LineShare) -> str:
-    """The counts for a reader, ending in a newline."""
+    """Formats the counts as a table, ending in a newline."""
     rest = share.lines - share.led - share.explained
     rows: list[tuple[str, int | str]] = [
         ("lines of code", share.lines),

@@ -1,8 +1,8 @@
-"""The source lines of each op of a function: its own, or those of the op that it serves.
+"""Determines the source lines of each op of a function: its own, or those of the op that it serves.
 
-A frontend records source lines for what computes. Around that are ops without any: they allocate, view, check, free and
-return what others compute. Such an op serves the first op that uses its result; without a result, the op that made its
-operand; for an argument of the program, the first op that uses it.
+A frontend records source lines for computation. Other ops have none: they allocate, view, check, free and
+return tensors. Such an op serves the first op that uses its result. Without a result, it serves the op that
+produced its operand; for a parameter of the program, the first op that uses it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _Name = str | Value
 
 
 class SourceOf(NamedTuple):
-    """The source lines of an op, how they are known, and `reason`: that in words, where they are not its own."""
+    """The source lines of an op and their relation to it; `reason` describes it unless they are the op's
+    own."""
 
     sources: tuple[str, ...]
     lead: Lead
@@ -51,14 +52,17 @@ _VERBS: Mapping[type[ops.OpBase], str] = {
 def sources_of_function(
     function: Function, called: Mapping[str, tuple[str, ...]], saved: Mapping[str, tuple[str, ...]]
 ) -> list[SourceOf]:
-    """One item for each op. `called` has the source lines of the functions that it calls; `saved` those of the tensors that a
-    forward graph saved, by the name of the parameter."""
+    """Returns one item for each op.
+
+    `called` has the source lines of callees; `saved` those of the tensors that a forward graph saved, by
+    parameter.
+    """
     return _Sources(function, called, saved).found()
 
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """Positions of the ops that use and that make each value and symbol."""
+    """Positions of the ops that use and that define each value and symbol."""
 
     users: dict[_Name, list[int]]
     makers: dict[_Name, int]
@@ -80,7 +84,7 @@ class _Sources:
         self.known: list[SourceOf] = []
 
     def found(self) -> list[SourceOf]:
-        """In the order of ops: an op's operands are known before it."""
+        """Resolves ops in order: operands before their users."""
         for at, op in enumerate(self.body):
             self.known.append(self._of(at, op))
         return self.known
@@ -98,12 +102,12 @@ class _Sources:
         return SourceOf((), Lead.NONE, _why_none(op))
 
     def _through(self, at: int, name: _Name) -> SourceOf | None:
-        """By way of a value or symbol: the op that made it, else the first that uses it."""
+        """Resolves through a value or symbol: the op that defined it, otherwise the first that uses it."""
         maker = self.uses.makers.get(name)
         if maker is not None and maker < at and self.known[maker].sources:
-            made = self.known[maker]
+            origin = self.known[maker]
             return SourceOf(
-                made.sources, made.lead if made.lead is Lead.FORWARD else Lead.VALUE, f"from op {maker}"
+                origin.sources, origin.lead if origin.lead is Lead.FORWARD else Lead.VALUE, f"from op {maker}"
             )
         if isinstance(name, Value) and name in self.params and self.saved.get(name.name):
             return SourceOf(self.saved[name.name], Lead.FORWARD, "which the forward graph saved")
@@ -113,20 +117,20 @@ class _Sources:
         return SourceOf(self.body[user].prov.locations, Lead.VALUE, f"which op {user} is the first to use")
 
     def _first_user(self, name: _Name) -> int | None:
-        """The first op with source lines of its own that uses `name`, or something made from it."""
+        """The first op with recorded source lines that uses `name` or a value derived from it."""
         waiting = list(self.uses.users.get(name, ()))
         heapq.heapify(waiting)
-        seen: set[int] = set()
+        visited: set[int] = set()
         while waiting:
             at = heapq.heappop(waiting)
-            if at in seen:
+            if at in visited:
                 continue
-            seen.add(at)
+            visited.add(at)
             op = self.body[at]
             if op.prov.locations:
                 return at
-            for made in _made(op):
-                for user in self.uses.users.get(made, ()):
+            for derived in _made(op):
+                for user in self.uses.users.get(derived, ()):
                     heapq.heappush(waiting, user)
         return None
 
@@ -149,14 +153,14 @@ def _verb(op: ops.OpBase) -> str:
 
 
 def _why_none(op: ops.OpBase) -> str:
-    """Why nothing leads to a source line."""
+    """The reason why the op has no source line."""
     names: Iterable[str] = dict.fromkeys(_shown(n) for n in (*_made(op), *_used(op)))
-    shown = ", ".join([*names][:3])
+    names_text = ", ".join([*names][:3])
     match op:
         case ops.Return(values=()):
             return "returns nothing"
         case ops.AssertLayout() | ops.AssertFinite() | ops.AssertExpr():
-            return f"check of {shown}, which no op with a source line uses"
+            return f"check of {names_text}, which no op with a source line uses"
         case ops.Comment():
             return "a comment"
         case ops.Barrier() | ops.RecordEvent() | ops.WaitEvent() | ops.SyncEvent():
@@ -165,4 +169,8 @@ def _why_none(op: ops.OpBase) -> str:
             return "a scope around other ops"
         case _:
             pass
-    return f"{_verb(op)} {shown}: no source line was recorded" if shown else "no source line was recorded"
+    return (
+        f"{_verb(op)} {names_text}: no source line was recorded"
+        if names_text
+        else "no source line was recorded"
+    )

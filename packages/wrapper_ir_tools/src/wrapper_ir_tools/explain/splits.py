@@ -1,4 +1,4 @@
-"""Why parts of a program are not recorded as one CUDA graph."""
+"""Explains why parts of a program are not recorded in one CUDA graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _NAME = re.compile(r"[%@][^\s:]+")
 
 
 def graph_splits(analyses: Analyses, explained: tuple[ExplainedOp, ...]) -> Iterator[Split]:
-    """One item for each reason; none for a program that works on the CPU alone, which has no such graphs."""
+    """Yields one item for each reason; none for a program that runs on the CPU alone, which has no such
+    graphs.
+    """
     program = analyses.program
     if program.target.device.type == CPU.type:
         return
@@ -26,11 +28,11 @@ def graph_splits(analyses: Analyses, explained: tuple[ExplainedOp, ...]) -> Iter
     positions = [at for at, op in enumerate(body) if not isinstance(op, Free | Drop)]
     recorded = {f.name for f in program.functions if f.recordable}
     main = [op for op in explained if op.function == program.main.name]
-    found: dict[str, list[int]] = {}
+    positions_by_reason: dict[str, list[int]] = {}
     for split in find_regions(stripped, RegionOptions()).splits:
         if recorded.isdisjoint(callees(body[positions[split.position]])):
-            found.setdefault(_NAME.sub("...", split.why), []).append(positions[split.position])
-    for why, at in found.items():
+            positions_by_reason.setdefault(_NAME.sub("...", split.why), []).append(positions[split.position])
+    for why, at in positions_by_reason.items():
         ops = tuple(main[p].index for p in at)
         sources = tuple(dict.fromkeys(s for p in at for s in main[p].sources[:1]))
         yield Split(what="cuda graph", why=why, ops=ops, sources=sources)

@@ -1,4 +1,4 @@
-"""An explanation as text: from each source line down to the lines that emitters write, and why."""
+"""Prints an explanation: from each source line down to emitted lines and reasons."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from wrapper_ir_tools.explain.lookup import ops_by_source
 from wrapper_ir_tools.explain.model import ExplainedFile, ExplainedOp, Explanation, Lead
 
 _WIDTH = 100
-"""How much of an op or a line is shown."""
+"""Maximum width of an op or a line."""
 
 
 def explanation_text(explanation: Explanation, ops: Sequence[ExplainedOp] | None = None) -> str:
-    """The explanation for a reader at a terminal, ending in a newline; with `ops`, of these only."""
+    """Formats the explanation for a terminal, ending in a newline; if `ops` are given, only theirs."""
     return "\n".join(map(printable, _Text(explanation, ops).lines())) + "\n"
 
 
@@ -25,11 +25,11 @@ class _Text:
         self.written = {file.name: _lines_by_op(file) for file in explanation.files}
 
     def lines(self) -> Iterator[str]:
-        """All lines."""
+        """Yields all lines."""
         for source, ops in ops_by_source(self.explanation).items():
-            found = [op for op in ops if self._is_wanted(op)]
-            if found:
-                yield from self._source(source, found)
+            selection = [op for op in ops if self._is_wanted(op)]
+            if selection:
+                yield from self._source(source, selection)
         yield from self._reasons()
         for lack in self.explanation.lacks:
             yield f"not here: {lack}"
@@ -62,16 +62,16 @@ class _Text:
                 yield f"    {name}:{_ranges(numbers)}"
 
     def _reasons(self) -> Iterator[str]:
-        found = self.explanation
-        choices = [c for c in found.choices if self.wanted is None or self.wanted.intersection(c.ops)]
+        explanation = self.explanation
+        choices = [c for c in explanation.choices if self.wanted is None or self.wanted.intersection(c.ops)]
         for choice in choices:
             yield from _choice(choice)
-        for place in found.in_place:
+        for place in explanation.in_place:
             if self.wanted is None or place.op in self.wanted:
-                how = f"over %{place.reused}" if place.reused else "memory of its own"
+                how = f"over %{place.reused}" if place.reused else "new memory"
                 yield f"op {place.op} writes %{place.result}: {how}"
                 yield from (f"    {reason}" for reason in place.reasons)
-        for split in found.splits:
+        for split in explanation.splits:
             if self.wanted is None or self.wanted.intersection(split.ops):
                 ops = f", {len(split.ops)} op(s): {_ranges(split.ops)}" if split.ops else ""
                 yield f"split of a {split.what}: {split.why}{ops}"
@@ -88,15 +88,15 @@ def _choice(choice: Choice) -> Iterator[str]:
 
 
 def _lines_by_op(file: ExplainedFile) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    numbers: dict[int, list[int]] = {}
     for line in file.lines:
         if line.op is not None:
-            found.setdefault(line.op, []).append(line.number)
-    return found
+            numbers.setdefault(line.op, []).append(line.number)
+    return numbers
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """`3`, `3-5`, `3-5, 9`."""
+    """Formats numbers as `3`, `3-5` or `3-5, 9`."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][1] + 1:

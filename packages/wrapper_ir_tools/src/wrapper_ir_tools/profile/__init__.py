@@ -1,4 +1,7 @@
-"""Where the time of a program goes: measured op by op, as data, a table, a flame chart and tables of metrics."""
+"""Measures the time of a program op by op.
+
+The result is data, a table, a flame chart, or tables of metrics.
+"""
 
 from wrapper_ir_tools.profile.files import profile_json, profile_trace
 from wrapper_ir_tools.profile.measure import ProfileOptions, bandwidth, profile_artifact

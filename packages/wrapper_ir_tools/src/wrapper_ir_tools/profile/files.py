@@ -17,7 +17,8 @@ def profile_json(profile: Profile) -> str:
 
 
 def profile_trace(profile: Profile) -> str:
-    """The last call as a trace in Chrome's format: a slice for each run of an op, inside slices of the modules that it comes from.
+    """Formats the last call as a trace in Chrome's format: a slice for each run of an op, nested in slices of
+    modules.
 
     Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
     """
@@ -40,15 +41,17 @@ def _facts(op: OpTime) -> dict[str, object]:
 
 
 def _modules(profile: Profile, spans: tuple[Span, ...], depth: int) -> list[dict[str, object]]:
-    """Slices of modules: runs one after another of ops whose module has the same path up to this depth, and those inside them."""
-    found: list[dict[str, object]] = []
+    """Builds slices of modules: one for consecutive ops whose module path agrees up to this depth, with
+    nested slices.
+    """
+    slices: list[dict[str, object]] = []
     for path, group in groupby(spans, lambda s: _path(profile.ops[s.op])[: depth + 1]):
-        held = tuple(group)
+        group_spans = tuple(group)
         if len(path) > depth:
-            end = held[-1].begin + held[-1].seconds
-            found.append(_slice(".".join(path), held[0].begin, end - held[0].begin, {}))
-            found += _modules(profile, held, depth + 1)
-    return found
+            end = group_spans[-1].begin + group_spans[-1].seconds
+            slices.append(_slice(".".join(path), group_spans[0].begin, end - group_spans[0].begin, {}))
+            slices += _modules(profile, group_spans, depth + 1)
+    return slices
 
 
 def _path(op: OpTime) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""Measures a program, op by op, in the interpreter: it calls the kernels and operators that emitted programs call."""
+"""Measures a program op by op in the interpreter, which calls the kernels and operators of emitted
+programs."""
 
 from __future__ import annotations
 
@@ -23,14 +24,18 @@ from wrapper_ir_tools.profile.timing import TimingMachine
 
 _TIMED = Launch | CallExtern | CollectiveStart | Copy
 _COPIED = 128 << 20
-"""Bytes of the copy that a device's limit is measured by: more than caches hold."""
+"""Size in bytes of the copy that measures a device's bandwidth: larger than caches."""
 Key = tuple[str, int]
 """A function and a position in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileOptions:
-    """`calls` are measured after `warm_up` that are not. `given` are values of symbols, `seed` that of the inputs."""
+    """Options of a profile.
+
+    `calls` are measured after `warm_up` unmeasured ones. `given` has values of symbols, `seed` is that of the
+    inputs.
+    """
 
     calls: int = 10
     warm_up: int = 2
@@ -39,30 +44,30 @@ class ProfileOptions:
     operators: OperatorPolicy = DEFAULT_OPERATORS
 
 
-# Any in this file: the machine's tensors and marks, and what kernels and operators are given
+# Any in this file: the machine's tensors and marks, and the arguments of kernels and operators
 def profile_artifact(
     artifact: Artifact, machine: Machine[Any], options: ProfileOptions | None = None
 ) -> Profile:
-    """Calls the program on inputs made from its parameters' types. Raises what the interpreter raises."""
-    chosen = options or ProfileOptions()
+    """Profiles calls of the program on generated inputs. Raises what the interpreter raises."""
+    settings = options or ProfileOptions()
     recorder = _Recorder(machine)
     interpreter = Interpreter(
         artifact,
         machine,
-        InterpOptions(operators=chosen.operators, call=recorder.call, launch=recorder.launch),
+        InterpOptions(operators=settings.operators, call=recorder.call, launch=recorder.launch),
     )
     program = interpreter.artifact.program
     analyses = Analyses(program)
     calls: list[dict[Key, _Row]] = []
     totals: list[float] = []
-    for number in range(chosen.warm_up + chosen.calls):
-        inputs = example_inputs(program, machine, chosen.seed, chosen.given)
+    for number in range(settings.warm_up + settings.calls):
+        inputs = example_inputs(program, machine, settings.seed, settings.given)
         recorder.begin()
         begin = time.perf_counter()
         for step in interpreter.steps(inputs):
             recorder.step(step, analyses)
         recorder.finish()
-        if number >= chosen.warm_up:
+        if number >= settings.warm_up:
             totals.append(time.perf_counter() - begin)
             calls.append(recorder.rows)
     devices = {row.device for row in calls[-1].values() if row.device is not None}
@@ -78,25 +83,25 @@ def profile_artifact(
 
 
 def bandwidth(machine: Machine[Any], device: Device) -> float:
-    """Bytes a second that a large copy on the device reads and writes: the best of five."""
+    """Bytes per second that a large copy on the device reads and writes: the best of five."""
     space = StorageType(Int(_COPIED), device)
     source, target = (machine.empty_storage(space, _COPIED, True) for _ in range(2))
     clock = _Clock(machine, device)
-    taken = []
+    times = []
     for _ in range(5):
         started = clock.start()
         machine.copy(target, source, False)
-        taken.append(clock.seconds(started, clock.start()))
-    return 2 * _COPIED / min(taken)
+        times.append(clock.seconds(started, clock.start()))
+    return 2 * _COPIED / min(times)
 
 
 class _Clock:
-    """Time where a device's work is done: of its stream where the machine can tell, else the host's."""
+    """Measures time on a device's stream if the machine supports that, otherwise on the host."""
 
     def __init__(self, machine: Machine[Any], device: Device | None) -> None:
         is_timed = device is not None and device != CPU and isinstance(machine, TimingMachine)
         self._device = device if is_timed else None
-        self._machine: Any = machine  # Any: a TimingMachine where there is a device
+        self._machine: Any = machine  # Any: a TimingMachine if there is a device
 
     @property
     def is_device(self) -> bool:
@@ -111,7 +116,7 @@ class _Clock:
 
 @dataclass(slots=True)
 class _Row:
-    """What one op did in one call."""
+    """Measurements of one op in one call."""
 
     op: _TIMED
     device: Device | None
@@ -123,14 +128,14 @@ class _Row:
 
 
 class _Recorder:
-    """Times what is called while the interpreter is at an op."""
+    """Times the calls that the interpreter makes for each op."""
 
     def __init__(self, machine: Machine[Any]) -> None:
         self._machine = machine
         self.begin()
 
     def begin(self) -> None:
-        """Before a call."""
+        """Starts a call."""
         self.rows: dict[Key, _Row] = {}
         self.spans: list[tuple[Key, float, float]] = []
         self._zero = time.perf_counter()
@@ -138,7 +143,7 @@ class _Recorder:
         self._copied = 0.0
 
     def step(self, step: Step[Any], analyses: Analyses) -> None:
-        """The interpreter is about to do an op; the one before is done."""
+        """Finishes the previous op and starts the next one."""
         self._close(time.perf_counter(), analyses)
         if isinstance(step.op, _TIMED):
             key = (step.function.name, step.position)
@@ -147,18 +152,18 @@ class _Recorder:
             self._copied = time.perf_counter()
 
     def finish(self) -> None:
-        """After a call: the device's times, when all is done."""
+        """Finishes a call: reads the device's times once all work is done."""
         for row in self.rows.values():
             clock = _Clock(self._machine, row.device)
             if row.marks:
                 row.device_seconds = sum(clock.seconds(*pair) for pair in row.marks)
 
     def call(self, extern: object, args: object, kwargs: object, run: Callable[[], Any]) -> Any:
-        """Stands between the program and operators."""
+        """Hook around calls of operators."""
         return self._timed(run)
 
     def launch(self, kernel: str, run: Callable[[], None]) -> None:
-        """Stands between the program and kernels."""
+        """Hook around launches of kernels."""
         self._timed(run)
 
     def _timed(self, run: Callable[[], Any]) -> Any:
@@ -189,8 +194,8 @@ class _Recorder:
 
 
 def _device(op: Op) -> Device | None:
-    found = [device_of(v) for v in (*operands(op), *results(op))]
-    return next((d for d in found if d is not None), None)
+    devices = [device_of(v) for v in (*operands(op), *results(op))]
+    return next((d for d in devices if d is not None), None)
 
 
 def _moved(step: Step[Any], analyses: Analyses, machine: Machine[Any]) -> int:
@@ -205,7 +210,7 @@ def _moved(step: Step[Any], analyses: Analyses, machine: Machine[Any]) -> int:
 
 
 def _bytes(value: Value, tensor: Any, machine: Machine[Any]) -> int:
-    """Bytes that a tensor's elements are in: those of a broadcast one are there once."""
+    """Bytes that a tensor's elements occupy; those of a broadcast tensor count once."""
     assert is_tensor(value)
     number, extent = 1, 1
     for size, stride in zip(machine.sizes(tensor), machine.strides(tensor), strict=True):

@@ -1,8 +1,9 @@
-"""Tables of metrics as Inductor writes them with `config.enabled_metric_tables`: those that have a meaning for an artifact.
+"""Writes the tables of metrics of Inductor's `config.enabled_metric_tables` that apply to an artifact.
 
-`kernel_metadata`: a row for each kernel. `graph_stats`: a row for each function, of source nodes before fusion and calls after it. The other
-tables of Inductor are about its scheduler's decisions (`slow_fusion`, `fusion_failure_due_to_indexing_mismatch`) and measurements of
-kernels that it did not keep (`persistent_red_perf`, `kernel_autotune`; `wir tune` keeps times with the artifact).
+`kernel_metadata` has a row for each kernel. `graph_stats` has a row for each function, with source nodes
+before fusion and calls after it. Inductor's other tables describe its scheduler's decisions (`slow_fusion`,
+`fusion_failure_due_to_indexing_mismatch`) and measurements of kernels that it discarded
+(`persistent_red_perf`, `kernel_autotune`; `wir tune` stores times in the artifact).
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ Cell = str | int | float | None
 
 
 def write_metric_tables(program: Program, profile: Profile, folder: Path, model: str) -> tuple[Path, ...]:
-    """Writes `metric_table_NAME.csv` files, Inductor's columns with its first one, `model_name`, into the folder, which is made."""
+    """Writes `metric_table_NAME.csv` files into the folder, creating it.
+
+    The columns are Inductor's, beginning with `model_name`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     tables = {
         "kernel_metadata": (_METADATA, [_metadata(k, profile, model) for k in program.kernels]),
@@ -79,16 +83,16 @@ def _metadata(kernel: KernelDef, profile: Profile, model: str) -> dict[str, Cell
 
 
 def _numel(code: str, name: str) -> int | None:
-    found = re.search(rf"\b{name} = (\d+)", code)
-    return int(found[1]) if found else None
+    match = re.search(rf"\b{name} = (\d+)", code)
+    return int(match[1]) if match else None
 
 
 def _stats(program: Program) -> list[dict[str, Cell]]:
     rows: list[dict[str, Cell]] = []
     for number, function in enumerate(program.functions):
-        called = [op for op in function.body if isinstance(op, Launch | CallExtern)]
-        nodes = {node for op in called for node in op.prov.nodes}
+        calls = [op for op in function.body if isinstance(op, Launch | CallExtern)]
+        nodes = {node for op in calls for node in op.prov.nodes}
         rows.append(
-            {"graph_id": number, "num_nodes_before_fusion": len(nodes), "num_nodes_after_fusion": len(called)}
+            {"graph_id": number, "num_nodes_before_fusion": len(nodes), "num_nodes_after_fusion": len(calls)}
         )
     return rows

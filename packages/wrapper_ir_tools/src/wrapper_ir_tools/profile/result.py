@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTime:
-    """One op of the program: what it costs in a call, the median over all measured calls.
+    """The cost of one op in a call, the median over all measured calls.
 
-    `count`: how often it runs in a call, with which times and bytes are summed. `seconds`: of the host, from where the kernel or
-    operator is called until it returns. `device_seconds`: of the device's stream; None on a CPU, and where the machine cannot measure
-    it. `bytes`: of the tensors that are read and written, each once a run. `share`: bytes by time, of the device's limit for copies.
+    `count` is the number of runs in a call, over which times and bytes are summed. `seconds` is host time,
+    from the call of the kernel or operator until it returns. `device_seconds` is time on the device's stream;
+    None on a CPU, and if the machine cannot measure it. `bytes` counts the tensors that are read and written,
+    once a run. `share` is the achieved fraction of the device's copy bandwidth.
     """
 
     function: str
@@ -31,13 +32,13 @@ class OpTime:
 
     @property
     def time(self) -> float:
-        """Seconds where the work is done."""
+        """Seconds on the device that does the work."""
         return self.seconds if self.device_seconds is None else self.device_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """One run of an op in the last call: an index into `Profile.ops`, its beginning and its length in seconds."""
+    """One run of an op in the last call: an index into `Profile.ops`, its start and duration in seconds."""
 
     op: int
     begin: float
@@ -46,8 +47,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """`seconds`: a call in the interpreter, its own work included; `limits`: bytes a second that a large copy moves, by device; `spans`
-    are in order of the call."""
+    """A profile of a program.
+
+    `seconds` is the time of a call in the interpreter, including its overhead. `limits` has the bytes per
+    second of a large copy, by device. `spans` are in execution order.
+    """
 
     version: int = 1
     calls: int

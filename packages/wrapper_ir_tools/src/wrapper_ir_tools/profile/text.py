@@ -7,7 +7,7 @@ from wrapper_ir_tools.profile.result import OpTime, Profile
 
 
 def profile_text(profile: Profile, head: int | None = None) -> str:
-    """The ops, longest first, `head` of them; then the sum, a call, and the limits that were measured."""
+    """Formats `head` ops, longest first, then the sum, the time of a call, and the measured limits."""
     ops = sorted(profile.ops, key=lambda op: -op.time)
     total = sum(op.time for op in ops)
     rows: list[tuple[str, ...]] = [("us", "%", "kB", "GB/s", "limit", "runs", "op", "source")]
@@ -19,7 +19,8 @@ def profile_text(profile: Profile, head: int | None = None) -> str:
     ]
     limits = ", ".join(f"{device} {limit / 1e9:.1f} GB/s" for device, limit in profile.limits.items())
     lines.append(
-        f"{total * 1e6:.1f} us in {len(ops)} ops, median of {profile.calls} calls; a call in the interpreter takes {profile.seconds * 1e6:.1f} us"
+        f"{total * 1e6:.1f} us in {len(ops)} ops, median of {profile.calls} calls; a call in the "
+        f"interpreter takes {profile.seconds * 1e6:.1f} us"
     )
     if limits:
         lines.append(f"limit of a copy: {limits}")

@@ -1,4 +1,4 @@
-"""What `wir profile` asks of a machine for times of a device."""
+"""The protocol of machines that measure times on a device, for `wir profile`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from wrapper_ir.ir.types import Device
 
 @runtime_checkable
 class TimingMachine(Protocol):
-    """What a `Machine` offers besides where it can tell when a device does its work. `wir profile` asks for it."""
+    """Optional machine capability: measure the time of a device's work."""
 
     # Any: the library's own object
     def mark(self, device: Device) -> Any:
-        """A place in the work that is queued on the device's current stream."""
+        """A point in the work that is queued on the device's current stream."""
 
     def seconds_between(self, begin: Any, end: Any) -> float:
-        """The time from one place to a later one; waits until the later one is reached."""
+        """Seconds from one point to a later one; waits until the later one is reached."""

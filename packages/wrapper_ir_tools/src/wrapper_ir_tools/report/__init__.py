@@ -1,4 +1,4 @@
-"""What a program holds, and when: as data, text, a page, a picture and a table."""
+"""Reports the memory of a program over time, as data, text, a page, a picture and a table."""
 
 from wrapper_ir_tools.report.files import REPORT_FORMS, report_csv, report_html, report_json, write_report
 from wrapper_ir_tools.report.memory import FunctionMemory, HeldStorage, MemoryReport, Moment, memory_report

@@ -22,14 +22,18 @@ def report_json(report: MemoryReport) -> str:
 
 
 def report_html(report: MemoryReport) -> str:
-    """The report as one page that needs nothing else: storages over ops and addresses."""
+    """Formats the report as one standalone page: storages over ops and addresses."""
     page = files("wrapper_ir_tools.report").joinpath("memory.html").read_text(encoding="utf-8")
     data = json.dumps(dataclasses.asdict(report), separators=(",", ":"))
-    return page.replace("@REPORT@", data.replace("<", "\\u003c"))  # no text ends the script
+    # no text ends the script
+    return page.replace("@REPORT@", data.replace("<", "\\u003c"))
 
 
 def report_csv(report: MemoryReport) -> str:
-    """The storages of main, slots in place of what they lie in, as the table that `planner.read_csv` reads (MiniMalloc's form)."""
+    """Formats the storages of main as a table that `planner.read_csv` reads (MiniMalloc's form).
+
+    Slots replace the pools that contain them.
+    """
     storages = report.functions[0].storages
     hosts = {s.pool for s in storages}
     return write_csv(
@@ -40,17 +44,19 @@ def report_csv(report: MemoryReport) -> str:
 
 
 def write_report(report: MemoryReport, path: str | Path) -> None:
-    """Writes the report in the form that the file's name ends in, of `REPORT_FORMS`. Raises ReportError WIR270 for another
-    one, and WIR271 for a picture without the package Pillow."""
+    """Writes the report in the format of the file's suffix, one of `REPORT_FORMS`.
+
+    Raises ReportError WIR270 for any other suffix, and WIR271 for a picture if the package Pillow is missing.
+    """
     form = REPORT_FORMS.get(Path(path).suffix)
     if form is None:
-        known = ", ".join(REPORT_FORMS)
-        raise ReportError("WIR270", f"no report ends in {Path(path).suffix!r}", hint=f"one of {known}")
+        suffixes = ", ".join(REPORT_FORMS)
+        raise ReportError("WIR270", f"no report ends in {Path(path).suffix!r}", hint=f"one of {suffixes}")
     Path(path).write_bytes(form(report))
 
 
 def _picture(report: MemoryReport) -> bytes:
-    from wrapper_ir_tools.report.picture import report_png  # on demand: it needs a package of its own
+    from wrapper_ir_tools.report.picture import report_png  # on demand: it needs an optional package
 
     return report_png(report)
 
@@ -63,4 +69,4 @@ REPORT_FORMS: Mapping[str, Callable[[MemoryReport], bytes]] = MappingProxyType(
         ".png": _picture,
     }
 )
-"""By the end of a file's name: what is written into it."""
+"""Writers by file suffix."""

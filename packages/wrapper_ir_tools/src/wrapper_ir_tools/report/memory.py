@@ -1,4 +1,4 @@
-"""The memory of a program as data: what each function holds, when, and what is held at the worst moment."""
+"""The memory of a program as data: the storages of each function, their lifetimes, and the peak."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from wrapper_ir_passes.planner import Buffer, pack
 from wrapper_ir_tools.report.savings import Saving, savings_of
 
 _INSIDE = ("call", "slot")
-"""Kinds whose bytes are told by what is inside them, or what they are inside of."""
+"""Kinds whose bytes are counted in the storages inside them, or in the storage around them."""
 _Call = CallSubgraph | Switch | WhileLoop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldStorage:
-    """Bytes that a function holds, from the op at `begin` up to before the one at `end`.
+    """Bytes that a function holds, from the op at `begin` up to, but excluding, the one at `end`.
 
-    `kind` is `allocation`, `workspace`, `pool`, `slot` (inside `pool`, whose bytes count), `result` (an operator allocates it),
-    `call` (what the callee holds while a call runs, its results included), `trip` (results of a loop's trip before) or `temporary`
-    (an operator allocates it and gives it back). `address`
-    is a place in one memory that all of them would fit into, which reports draw; a slot's follows from its pool's, and is the
-    place in it where the pool is a parameter: the caller holds it. `op`, `source` and `modules` are of the op that fills it first.
+    `kind` is `allocation`, `workspace`, `pool`, `slot` (inside `pool`, whose bytes count), `result` (an
+    operator allocates it), `call` (memory of the callee during a call, including its results), `trip`
+    (results of a loop's previous trip) or `temporary` (an operator allocates and frees it). `address` is a
+    position in one memory that fits all of them, which reports draw. A slot's address is relative to its
+    pool's, or to a pool parameter of the caller. `op`, `source` and `modules` are those of the op that fills
+    the storage first.
     """
 
     name: str
@@ -51,7 +52,10 @@ class HeldStorage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionMemory:
-    """One call of a function: bytes held while each op runs, and what they are. `peak_op` is the worst op."""
+    """One call of a function: bytes held during each op, and the storages.
+
+    `peak_op` is the op at the peak.
+    """
 
     name: str
     held: tuple[int, ...]
@@ -61,7 +65,7 @@ class FunctionMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """An op of a function that runs at the worst moment; `held` are the names of the storages that the function holds then."""
+    """An op of a function that runs at the peak; `held` names the storages that the function holds then."""
 
     function: str
     op_index: int
@@ -72,12 +76,12 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReport:
-    """Memory of one call of a program under hints, in bytes; constants and arguments are told apart and in no other number.
+    """Memory of one call of a program under hints, in bytes. Constants and arguments are reported separately.
 
-    `held_peak` is the most that is held at once, `live` what these storages need in this order of ops, `bound` what any plan of
-    this order holds at least (see `MemoryUse`). `allocations` are the storages that the program itself allocates, of all its
-    functions. `peak` is the worst moment: an op of main, and where that is a call, the op inside, and so on. `savings` are
-    about the moment at which most is live.
+    `held_peak` is the maximum held at once. `live` is the maximum of live bytes in this order of ops. `bound`
+    is a lower bound of any plan of this order (see `MemoryUse`). `allocations` counts the storages that all
+    functions of the program allocate. `peak` is the path to the peak: an op of main and, for a call, the op
+    inside, and so on. `savings` refer to the moment with the most live bytes.
     """
 
     held_peak: int
@@ -93,19 +97,21 @@ class MemoryReport:
     savings: tuple[Saving, ...]
 
     def held_at_peak(self) -> Iterator[tuple[Moment, HeldStorage]]:
-        """What is held at the worst moment, the largest first; slots are in their pools, callees' bytes one by one."""
+        """Storages at the peak, largest first; slots are counted in their pools, callees' storages one by
+        one.
+        """
         functions = {f.name: {s.name: s for s in f.storages} for f in self.functions}
-        found = [(m, functions[m.function][name]) for m in self.peak for name in m.held]
+        pairs = [(m, functions[m.function][name]) for m in self.peak for name in m.held]
         yield from sorted(
-            ((m, s) for m, s in found if s.kind not in _INSIDE), key=lambda pair: -pair[1].bytes
+            ((m, s) for m, s in pairs if s.kind not in _INSIDE), key=lambda pair: -pair[1].bytes
         )
 
 
 @paused_collection()
 def memory_report(program: Program, hints: Mapping[str, int] | None = None) -> MemoryReport:
-    """The memory of a valid program; `hints` gives symbols values, before those of their declarations.
+    """Reports the memory of a valid program; `hints` override the hints of symbol declarations.
 
-    Raises ExpressionError where a size has no value under the hints (a division by zero).
+    Raises ExpressionError if a size has no value under the hints (a division by zero).
     """
     analyses, sizes = Analyses(program), Sizes(program, hints)
     use = memory_use(program.main, analyses, sizes)
@@ -129,14 +135,14 @@ def _moments(
     function: Function, memory: Mapping[str, FunctionMemory], analyses: Analyses, sizes: Sizes
 ) -> Iterator[Moment]:
     while True:
-        found = memory[function.name]
-        op = function.body[found.peak_op]
+        memory_of = memory[function.name]
+        op = function.body[memory_of.peak_op]
         yield Moment(
             function=function.name,
-            op_index=found.peak_op,
+            op_index=memory_of.peak_op,
             op=print_op(op, analyses.program),
             source=source_text(op),
-            held=tuple(s.name for s in found.storages if s.begin <= found.peak_op < s.end),
+            held=tuple(s.name for s in memory_of.storages if s.begin <= memory_of.peak_op < s.end),
         )
         if not isinstance(op, _Call):
             return
@@ -145,7 +151,7 @@ def _moments(
 
 
 def source_text(op: Op) -> str:
-    """Where an op comes from, in words; empty where nothing says."""
+    """Formats the provenance of an op; empty if nothing is known."""
     return ", ".join((*op.prov.nodes, *op.prov.ops, *op.prov.locations))
 
 
@@ -157,40 +163,44 @@ class _Function:
         self.filled = self._filled()
 
     def memory(self) -> FunctionMemory:
-        """What the function holds, in order of begin."""
-        held = held_outside(self.function, self.analyses, self.sizes, frozenset())
-        found = sorted((*self._own(), *self._calls(), *self._temporaries()), key=lambda s: (s.begin, s.name))
-        buffers = [Buffer(s.name, s.begin, s.end, s.bytes) for s in found if s.kind != "slot"]
+        """The storages of the function, ordered by `begin`."""
+        held_bytes = held_outside(self.function, self.analyses, self.sizes, frozenset())
+        storages = sorted(
+            (*self._own(), *self._calls(), *self._temporaries()), key=lambda s: (s.begin, s.name)
+        )
+        buffers = [Buffer(s.name, s.begin, s.end, s.bytes) for s in storages if s.kind != "slot"]
         places = dict(pack(buffers))
         placed = []
-        for storage in found:  # a pool begins before its slots
+        # a pool begins before its slots
+        for storage in storages:
             places[storage.name] = (
                 places.get(storage.pool, 0) + storage.address if storage.pool else places[storage.name]
             )
             placed.append(replace(storage, address=places[storage.name]))
         return FunctionMemory(
             name=self.function.name,
-            held=tuple(held),
-            peak_op=max(range(len(held)), key=held.__getitem__),
+            held=tuple(held_bytes),
+            peak_op=max(range(len(held_bytes)), key=held_bytes.__getitem__),
             storages=tuple(placed),
         )
 
     def _filled(self) -> dict[Value, int]:
         """The first op that writes each storage."""
-        found: dict[Value, int] = {}
+        positions: dict[Value, int] = {}
         for position, effects in enumerate(self.aliasing.effects):
             for value in effects.writes:
                 for root in self.aliasing.roots.get(value, ()):
-                    found.setdefault(root, position)
-        return found
+                    positions.setdefault(root, position)
+        return positions
 
     def _own(self) -> Iterator[HeldStorage]:
-        """Storages of the function itself; for now, the address of a slot is its offset."""
+        """Storages of the function itself; the address of a slot is still its offset."""
         body, ends = self.function.body, freed_at(self.function, self.live)
         for root, defined in self.aliasing.owned.items():
             position = self.aliasing.calls.get(root, defined)
             if position < 0:
-                continue  # a donated argument is the caller's
+                # a donated argument belongs to the caller
+                continue
             op = body[position]
             kind, pool, offset = _kind(op), "", 0
             if isinstance(op, Slot):
@@ -200,7 +210,8 @@ class _Function:
                 name=root.name,
                 kind=kind,
                 bytes=self.sizes.bytes_of(root),
-                begin=position + isinstance(op, _Call),  # while the call runs, it is among the callee's
+                # during the call, the callee's entry counts it
+                begin=position + isinstance(op, _Call),
                 end=ends.get(root, len(body) - 1) + 1,
                 address=offset,
                 alignment=root.type.alignment if isinstance(root.type, StorageType) else 1,
@@ -214,8 +225,10 @@ class _Function:
         for position, op in enumerate(self.function.body):
             if not isinstance(op, _Call):
                 continue
-            made = sum(self.sizes.bytes_of(v) for v in results(op) if self.aliasing.owned.get(v) == position)
-            whole = max(made, callee_use(op, self.analyses, self.sizes).peak)
+            result_bytes = sum(
+                self.sizes.bytes_of(v) for v in results(op) if self.aliasing.owned.get(v) == position
+            )
+            whole = max(result_bytes, callee_use(op, self.analyses, self.sizes).peak)
             inside = max(
                 memory_use(self.analyses.functions[n], self.analyses, self.sizes).peak for n in callees(op)
             )
@@ -228,7 +241,7 @@ class _Function:
             yield self._during(position, "temporary", size)
 
     def _during(self, position: int, kind: str, size: int) -> HeldStorage:
-        """Bytes that are held while one op runs."""
+        """Bytes held during one op."""
         op = self.function.body[position]
         return HeldStorage(
             name=f"{kind} at {position}",

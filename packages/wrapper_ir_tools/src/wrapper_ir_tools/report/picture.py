@@ -1,4 +1,4 @@
-"""A memory report as a picture in PNG form, drawn by the package Pillow (`wrapper-ir-tools[report]`)."""
+"""Draws a memory report as a PNG picture with the package Pillow (`wrapper-ir-tools[report]`)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _PEAK, _LINE, _TEXT, _AREA = "#d03030", "#cccccc", "#222222", "#9db8ea"
 
 
 def report_png(report: MemoryReport) -> bytes:
-    """Main as a picture: bytes held while each op runs, and below it each storage over its ops and addresses, the worst op
-    marked."""
+    """Draws main: bytes held during each op, and below it each storage over its ops and addresses. Marks the
+    peak.
+    """
     image = Image.new("RGB", (_WIDTH, _HEIGHT), "white")
     _Picture(ImageDraw.Draw(image), report).draw()
     out = io.BytesIO()
@@ -43,7 +44,7 @@ class _Picture:
         self.small = ImageFont.load_default(12)
 
     def draw(self) -> None:
-        """The whole picture."""
+        """Draws the whole picture."""
         main, report = self.main, self.report
         facts = (
             f"held {shown_bytes(report.held_peak)}",
@@ -53,10 +54,10 @@ class _Picture:
         )
         self.pen.text((_LEFT, 14), f"Memory of one call of @{main.name}", _TEXT, self.font)
         self.pen.text((_LEFT, 38), "   ".join(facts), _TEXT, self.small)
-        held = self._axis(_CURVE, max(main.held))
+        y_of = self._axis(_CURVE, max(main.held))
         for at, n in enumerate(main.held):
             if n:
-                self.pen.rectangle((self._x(at), held(n), self._x(at + 1), held(0)), _AREA)
+                self.pen.rectangle((self._x(at), y_of(n), self._x(at + 1), y_of(0)), _AREA)
         place = self._axis(_MAP, max((s.address + s.bytes for s in main.storages), default=0))
         for storage in sorted(main.storages, key=lambda s: s.kind == "pool"):
             self._storage(storage, place)
@@ -72,7 +73,8 @@ class _Picture:
         return _LEFT + (_RIGHT - _LEFT) * at / max(1, len(self.main.held))
 
     def _axis(self, rows: tuple[int, int], most: int) -> Callable[[int], float]:
-        """Lines and numbers of an axis of bytes; where a number of bytes lies on it."""
+        """Draws the lines and labels of an axis of bytes; returns the function from bytes to its
+        coordinate."""
         top, bottom = rows
 
         def place(n: int) -> float:
@@ -99,7 +101,8 @@ class _Picture:
         name = f"%{storage.name}"
         if box[3] - box[1] < 14 or self.pen.textlength(name, self.small) > box[2] - box[0] - 6:
             return
-        if storage.kind == "pool":  # its first slot has the other corner
+        # its first slot has the other corner
+        if storage.kind == "pool":
             self.pen.text((box[2] - 4, box[3] - 3), name, _TEXT, self.small, anchor="rs")
         else:
             self.pen.text((box[0] + 3, box[1] + 1), name, _TEXT, self.small)
@@ -114,7 +117,7 @@ class _Picture:
 
 
 def _color(storage: HeldStorage) -> tuple[int, int, int]:
-    """One hue a module, the same in every picture."""
+    """One hue per module, the same in every picture."""
     key = (*storage.modules, storage.kind)[0]
     red, green, blue = colorsys.hls_to_rgb(zlib.crc32(key.encode()) % 360 / 360, 0.72, 0.6)
     return int(red * 255), int(green * 255), int(blue * 255)

@@ -1,4 +1,4 @@
-"""What each storage of the worst moment would save there, if it were not needed in the meantime. A report: nothing is changed."""
+"""Estimates the bytes that each idle storage at the peak would save. Changes nothing."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _PLAIN = frozenset({EffectClass.CHECK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """A storage that lives at the worst moment between two uses of it, `idle_from` and `idle_to`, and is not used then.
+    """A storage that is live at the peak but unused between two uses, `idle_from` and `idle_to`.
 
-    `saves`: by how many bytes less would be live at the worst moment of main without it in between. How, the cheapest first:
-    `split` (its content is not read again: it could be two storages), `recompute` (the op `again` can run once more just before
-    `idle_to`, what it reads being there unchanged), or `offload` (its bytes are copied away and back).
+    `saves` is the reduction of live bytes at the peak of main if it were absent in between. `how` lists the
+    ways, cheapest first: `split` (its content is not read again: it could be two storages), `recompute` (the
+    op `again` can run once more just before `idle_to`, its inputs being unchanged), or `offload` (its bytes
+    are copied away and back).
     """
 
     name: str
@@ -42,21 +43,20 @@ class Saving:
 
 
 def savings_of(main: Function, analyses: Analyses, sizes: Sizes) -> tuple[Saving, ...]:
-    """For each storage that lives unused at the moment of a call of `main` at which most is live: what it would save, the most
-    first."""
-    found: list[Saving] = []
+    """Estimates the savings of all storages that are idle at the peak of a call of `main`, largest first."""
+    savings: list[Saving] = []
     above: list[_Level] = []
     function: Function | None = main
     while function is not None:
         level = _Level(function, analyses, sizes)
         above.append(level)
-        found += level.savings(above)
+        savings += level.savings(above)
         function = level.worst_callee()
-    return tuple(sorted((s for s in found if s.saves), key=lambda s: (-s.saves, s.name)))
+    return tuple(sorted((s for s in savings if s.saves), key=lambda s: (-s.saves, s.name)))
 
 
 class _Level:
-    """A function that runs at the worst moment, at its own worst op."""
+    """A function that runs at the peak, at its own worst op."""
 
     def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
         self.function, self.analyses, self.sizes = function, analyses, sizes
@@ -74,7 +74,7 @@ class _Level:
                     self.written.setdefault(root, []).append(position)
 
     def worst_callee(self) -> Function | None:
-        """The function that is called at the worst op, of several the one that needs most."""
+        """The function called at the worst op; of several, the one that needs the most memory."""
         op = self.function.body[self.worst]
         if not isinstance(op, _Call):
             return None
@@ -82,7 +82,7 @@ class _Level:
         return max(inside, key=lambda f: max(live_over(f, self.analyses, self.sizes)))
 
     def savings(self, levels: list[_Level]) -> Iterator[Saving]:
-        """Of the storages of this function, the last of `levels`."""
+        """Savings of the storages of this function, the last of `levels`."""
         for root, uses in self.contents.uses.items():
             before = max((u for u in uses if u < self.worst), default=-1)
             after = min((u for u in uses if u > self.worst), default=-1)
@@ -109,12 +109,8 @@ class _Level:
         if span is None:
             return ("split",), ""
         op, effects = self.function.body[span[0]], self.aliasing.effects[span[0]]
-        written = [w for w in self.written.get(root, ()) if span[0] < w <= before]
-        if (
-            not isinstance(op, Launch | CallExtern | Copy)
-            or written
-            or not _PLAIN.issuperset(effects.classes)
-        ):
+        writes = [w for w in self.written.get(root, ()) if span[0] < w <= before]
+        if not isinstance(op, Launch | CallExtern | Copy) or writes or not _PLAIN.issuperset(effects.classes):
             return ("offload",), ""
         sources = {r for v in effects.reads for r in self.aliasing.roots.get(v, NO_ROOTS)}
         if not all(self._is_there(r, span[0], after) for r in sources):
@@ -122,7 +118,7 @@ class _Level:
         return ("recompute", "offload"), print_op(op, self.analyses.program)
 
     def _is_there(self, root: Value, first: int, last: int) -> bool:
-        """Whether what a storage holds at `first` is there, unchanged, at `last`."""
+        """True if the content of a storage at `first` is unchanged at `last`."""
         if any(first <= w < last for w in self.written.get(root, ())):
             return False
         owned = self.aliasing.owned.get(root)
@@ -130,10 +126,11 @@ class _Level:
 
 
 def _in_main(levels: list[_Level], saved: int) -> int:
-    """What is saved at the worst moment of main, where the last level needs `saved` bytes less."""
+    """Bytes saved at the peak of main if the last level needs `saved` bytes less."""
     for inner, outer in zip(levels[:0:-1], levels[-2::-1], strict=True):
         op = outer.function.body[outer.worst]
-        assert isinstance(op, _Call)  # the inner level is a callee of it
+        # the inner level is its callee
+        assert isinstance(op, _Call)
         functions = [outer.analyses.functions[n] for n in callees(op) if n != inner.function.name]
         others = [max(live_over(f, outer.analyses, outer.sizes)) for f in functions]
         rest = [n for at, n in enumerate(outer.live) if at != outer.worst]

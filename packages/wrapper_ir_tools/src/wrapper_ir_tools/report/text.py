@@ -9,13 +9,13 @@ from wrapper_ir.support.quoting import printable
 from wrapper_ir_tools.report.memory import MemoryReport
 
 _MOST = 20
-"""How many rows of a table the text shows."""
+"""Maximum number of rows of a table."""
 _WIDTH = 90
-"""How much of an op or a source it shows."""
+"""Maximum width of an op or a source."""
 
 
 def report_text(report: MemoryReport) -> str:
-    """The report for a reader at a terminal, ending in a newline: what is held, the worst moment, what would save."""
+    """Formats the report for a terminal, ending in a newline: totals, the peak, and savings."""
     return "\n".join(map(printable, _lines(report))) + "\n"
 
 
@@ -76,13 +76,13 @@ def _short(text: str) -> str:
 
 
 def _table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str) -> Iterator[str]:
-    found = list(rows)
-    shown = [headers, *found[:_MOST]]
-    widths = [max(len(row[i]) for row in shown) for i in range(len(headers) - 1)]
+    all_rows = list(rows)
+    visible = [headers, *all_rows[:_MOST]]
+    widths = [max(len(row[i]) for row in visible) for i in range(len(headers) - 1)]
     yield f"{title}:"
-    for row in shown:
+    for row in visible:
         last = _short(row[-1])
         cells = [row[0].rjust(widths[0]), *(c.ljust(w) for c, w in zip(row[1:-1], widths[1:], strict=True))]
         yield "  " + "  ".join((*cells, last)).rstrip()
-    if len(found) > _MOST:
-        yield f"  and {len(found) - _MOST} more"
+    if len(all_rows) > _MOST:
+        yield f"  and {len(all_rows) - _MOST} more"

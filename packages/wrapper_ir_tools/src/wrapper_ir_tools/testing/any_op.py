@@ -1,4 +1,4 @@
-"""A step for an op without a hand-written one: a random instance from its spec."""
+"""Generates a random instance of an op from its spec, for ops without a handwritten step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from wrapper_ir_tools.testing.world import World
 
 
 def any_op(spec: OpSpec) -> Callable[[World], None]:
-    """A step that appends an op of this class. Its operands are tensors that hold data, and its results have the type of
-    the first one. Raises BuildError WIR309 when run, for a field that nothing is known to fit."""
+    """Returns a step that appends an op of this class.
+
+    Its operands are tensors with data, and its results have the type of the first one. The step raises
+    BuildError WIR309 for a field that no value is known to fit.
+    """
 
     def step(w: World) -> None:
         x = w.dense()
@@ -24,8 +27,8 @@ def any_op(spec: OpSpec) -> Callable[[World], None]:
         make: Callable[..., OpBase] = spec.cls
         fields = {f.name: _many(f, w, x.type) for f in spec.fields if f.role is not Role.DEF}
         for field in spec.results:
-            made = w.function.value(w.name("made"), x.type)
-            fields[field.name] = (made,) if field.shape is Shape.MANY else made
+            result = w.function.value(w.name("made"), x.type)
+            fields[field.name] = (result,) if field.shape is Shape.MANY else result
         op = make(**fields, prov=w.function.prov)
         w.function.append(op)  # type: ignore[arg-type]  # not one of `Op`
         for value in results(op):
@@ -43,9 +46,10 @@ def _many(field: FieldSpec, w: World, type: TensorType) -> object:
 def _one(field: FieldSpec, w: World, type: TensorType) -> object:
     hint = field.hint
     if field.role in (Role.USE, Role.ARG):
-        found = w.pick(t for t in w.tensors if t.ready and t.dense and t.type == type)
-        assert found is not None  # `type` is one of theirs
-        return found.value
+        entry = w.pick(t for t in w.tensors if t.ready and t.dense and t.type == type)
+        # `type` is one of theirs
+        assert entry is not None
+        return entry.value
     if field.role is Role.EXPR:
         return random_int(w.rng, w.symbols)
     if hint is bool:

@@ -24,7 +24,7 @@ _TRIPS = 3
 def _begin(
     w: World, wish: str, type: TensorType, ownership: Ownership
 ) -> tuple[World, Value[TensorType], Sym]:
-    """A function `(k: int, x: type)` with its parameters: what holds it, x, and a symbol for k.
+    """Begins a function `(k: int, x: type)`; returns its world, x, and a symbol for k.
 
     It captures the symbols that the type mentions.
     """
@@ -41,12 +41,15 @@ def _begin(
 
 
 def _transform(w: World, wish: str, type: TensorType, *, own: bool = False, count: bool = False) -> str:
-    """A function `(k, x)` that returns a fresh tensor of x's type, or `(k + 1, tensor)`; its name."""
+    """Builds a function `(k, x)` that returns a new tensor of x's type, or `(k + 1, tensor)`; returns its
+    name.
+    """
     part, x, number = _begin(w, wish, type, Ownership.OWNED if own else Ownership.BORROWED)
-    held = part.hold(x, own=own, mutable=own)
+    entry = part.hold(x, own=own, mutable=own)
     out = part.alloc(type)
-    part.function.launch(RELU, (x, out.value, part.length(held)))
-    part.tensors.remove(out)  # the steps leave the result alone
+    part.function.launch(RELU, (x, out.value, part.length(entry)))
+    # the steps must not use the result
+    part.tensors.remove(out)
     for _ in range(w.rng.randrange(3)):
         part.step()
         steps = (*CALLED_STEPS, *CALL_STEPS) if part.depth < _MAX_DEPTH else CALLED_STEPS
@@ -56,7 +59,7 @@ def _transform(w: World, wish: str, type: TensorType, *, own: bool = False, coun
 
 
 def call_subgraph(w: World) -> None:
-    """A call that borrows its tensor, or takes it."""
+    """Appends a call that borrows or takes its tensor."""
     own = w.rng.random() < 0.5
     x = w.pick(t for t in w.tensors if t.ready and t.dense and (t.own or not own))
     if x is None:
@@ -68,13 +71,13 @@ def call_subgraph(w: World) -> None:
     )
     if own:
         w.forget(x.root)
-    # only the callee knows what the result shares bytes with, so it is never written or moved
+    # only the callee knows the aliases of the result, so it is never written or moved
     w.hold(result, own=False, mutable=False)
 
 
 @on_dense
 def cond(w: World, x: Held) -> None:
-    """A conditional on an expression or on a tensor."""
+    """Appends a conditional on an expression or on a tensor."""
     predicates: list[Arg] = [random_bool(w.rng, w.symbols), *w.predicates]
     result = w.function.value(w.name("r"), x.type)
     w.function.append(
@@ -91,7 +94,7 @@ def cond(w: World, x: Held) -> None:
 
 @on_dense
 def switch(w: World, x: Held) -> None:
-    """A switch over an int that selects one of up to four branches."""
+    """Appends a switch over an int that selects one of up to four branches."""
     branches = tuple(_transform(w, "branch", x.type) for _ in range(w.rng.randrange(1, 5)))
     result = w.function.value(w.name("r"), x.type)
     w.function.append(
@@ -108,7 +111,7 @@ def switch(w: World, x: Held) -> None:
 
 @on_dense
 def loop(w: World, x: Held) -> None:
-    """A loop of three trips over a counter and a tensor."""
+    """Appends a loop of three trips over a counter and a tensor."""
     test, _, number = _begin(w, "cond", x.type, Ownership.BORROWED)
     test.function.ret((LT(number, Int(_TRIPS)),))
     body = _transform(w, "body", x.type, count=True)

@@ -1,4 +1,4 @@
-"""The kernels and operators that random programs use. The C++ compiles, and does what the parameters promise."""
+"""The kernels and operators of random programs. The C++ compiles, and does what the parameters declare."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ADD = _kernel(
     "const float* in_ptr0, const float* in_ptr1, float* out_ptr0, int64_t n",
     "for (int64_t i = 0; i < n; ++i) out_ptr0[i] = 0.5f * (in_ptr0[i] + in_ptr1[i]);",
 )
-"""`out = (a + b) / 2`, in place where asked."""
+"""`out = (a + b) / 2`, in place if the arguments alias."""
 
 SCALE = _kernel(
     "scale",
@@ -83,7 +83,7 @@ PROBE = _kernel(
     "const float* in_ptr0, int64_t size, double ratio",
     "(void)in_ptr0; (void)size; (void)ratio;",
 )
-"""Takes numbers and does nothing with them."""
+"""Accepts numbers and ignores them."""
 
 TRITON = TritonKernel(
     name="triton_relu",
@@ -116,12 +116,12 @@ def relu(in_ptr0, out_ptr0, xnumel, floor, XBLOCK: tl.constexpr):
     size_hints=(("x", 64),),
     heuristic="pointwise",
 )
-"""`out = max(in, 0)`, as often as the launch says."""
+"""`out = max(in, 0)`, `copies` times."""
 
 FOREIGN = ForeignKernel(
     name="foreign", params=RELU.params, runtime="some-runtime", payload='{"code": "}}}\\n"}\n}}}\n'
 )
-"""A kernel that only its plug-in understands."""
+"""A kernel in a format that only its plug-in understands."""
 
 EXTERNS: dict[str, ExternDef] = {
     e.name: e
@@ -156,7 +156,9 @@ EXTERNS: dict[str, ExternDef] = {
             tags=(ExternTag.COLLECTIVE,),
         ),
         ExternDef(
-            schema="_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)",
+            schema=(
+                "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)"
+            ),
             tags=(ExternTag.COLLECTIVE,),
         ),
         ExternDef(

@@ -1,4 +1,4 @@
-"""Single random corruptions of programs, as an edit of the text would make them: what a verifier has to survive."""
+"""Makes single random corruptions of programs, like an edit of the text, to test verifiers."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _TRIES = 200
 
 
 def corrupt(program: Program, rng: random.Random) -> tuple[Program, str]:
-    """`program` with one thing wrong, and what that is. The result differs from `program`; it may still be valid.
+    """Returns `program` with one change, and its description. The result differs, but may still be valid.
 
-    Raises ValueError where nothing can be changed (a program without ops).
+    Raises ValueError if nothing can be changed (a program without ops).
     """
     for _ in range(_TRIES):
         position = rng.randrange(len(program.functions))
         function = program.functions[position]
         if not function.body:
             continue
-        made = rng.choice(CORRUPTIONS)(program, function, rng)
-        if made is None or made[0] == function:
+        change = rng.choice(CORRUPTIONS)(program, function, rng)
+        if change is None or change[0] == function:
             continue
-        functions = (*program.functions[:position], made[0], *program.functions[position + 1 :])
-        return dataclasses.replace(program, functions=functions), f"@{function.name}: {made[1]}"
+        functions = (*program.functions[:position], change[0], *program.functions[position + 1 :])
+        return dataclasses.replace(program, functions=functions), f"@{function.name}: {change[1]}"
     raise ValueError("found nothing to corrupt")
 
 
@@ -56,8 +56,8 @@ def _list(exprs: tuple[Expr, ...]) -> str:
 def _drop(program: Program, function: Function, rng: random.Random) -> Made:
     body = list(function.body)
     i = rng.randrange(len(body))
-    gone = body.pop(i)
-    return _body(function, body), f"op {i} dropped ({_describe(gone)})"
+    removed = body.pop(i)
+    return _body(function, body), f"op {i} dropped ({_describe(removed)})"
 
 
 def _swap(program: Program, function: Function, rng: random.Random) -> Made:
@@ -76,7 +76,7 @@ def _duplicate(program: Program, function: Function, rng: random.Random) -> Made
 
 
 def _number(program: Program, e: Expr, rng: random.Random) -> Expr:
-    """Another number near, or of another size, or another symbol."""
+    """A near number, one of another magnitude, or another symbol."""
     one = as_expr(rng.choice((-1, 1, 1, 2, 7, 64)))
     choices: list[Callable[[], Expr]] = [
         lambda: add(e, one),
@@ -105,7 +105,7 @@ def _one_of(program: Program, exprs: tuple[Expr, ...], rng: random.Random) -> tu
 
 
 def _retype(function: Function, value: Value, type: TensorType | StorageType) -> Function:
-    """The value with another type, where it is defined and wherever it is used."""
+    """Changes the type of a value, at its definition and at every use."""
     new = Value(value.name, type)
     return map_function(function, lambda v: new if v == value else v)
 
@@ -177,13 +177,13 @@ def _offset(program: Program, function: Function, rng: random.Random) -> Made:
 
 
 def _operand(program: Program, function: Function, rng: random.Random) -> Made:
-    """Another value in the place of one operand: any of the function's, or one of the same type."""
+    """Replaces one operand by another value of the function, possibly of the same type."""
     i = rng.randrange(len(function.body))
     op = function.body[i]
-    used = operands(op)
-    if not used:
+    inputs = operands(op)
+    if not inputs:
         return None
-    old = rng.choice(used)
+    old = rng.choice(inputs)
     others = [*definitions(function), *(c.value for c in program.constants)]
     alike = [v for v in others if v.type == old.type]
     near = [v for v in others if type(v.type) is type(old.type)]
@@ -193,7 +193,7 @@ def _operand(program: Program, function: Function, rng: random.Random) -> Made:
 
 
 def _size(program: Program, function: Function, rng: random.Random) -> Made:
-    """A number in an op: an argument, an extent, an asserted size, a definition."""
+    """Changes a number in an op: an argument, an extent, an asserted size, a definition."""
     places = [
         i
         for i, op in enumerate(function.body)
@@ -226,7 +226,7 @@ def _size(program: Program, function: Function, rng: random.Random) -> Made:
 
 
 def _callee(program: Program, function: Function, rng: random.Random) -> Made:
-    """Another kernel, operator, function or symbol by name, or one that does not exist."""
+    """Replaces the name of a kernel, operator, function or symbol, possibly by one that does not exist."""
     i = rng.randrange(len(function.body))
     op = function.body[i]
     kernels = [k.name for k in program.kernels] + ["no_such_kernel"]
@@ -254,15 +254,15 @@ def _callee(program: Program, function: Function, rng: random.Random) -> Made:
 
 
 def _rename(program: Program, function: Function, rng: random.Random) -> Made:
-    """The name of a result where it is defined, not where it is used; or a name that is taken."""
+    """Renames a result at its definition but not at its uses, or to an existing name."""
     places = [i for i, op in enumerate(function.body) if results(op)]
     if not places:
         return None
     i = rng.choice(places)
     op = function.body[i]
-    taken = [v.name for o in function.body for v in results(o)]
+    names = [v.name for o in function.body for v in results(o)]
     old = rng.choice(results(op))
-    new = Value(rng.choice([*taken, f"{old.name}_other"]), old.type)
+    new = Value(rng.choice([*names, f"{old.name}_other"]), old.type)
     changed = map_values(op, lambda v: v, lambda v: new if v == old else v)
     return _replace(function, i, changed, f"result %{old.name} renamed to %{new.name}")
 
@@ -280,4 +280,5 @@ CORRUPTIONS: tuple[Callable[[Program, Function, random.Random], Made], ...] = (
     _callee,
     _rename,
 )
-"""Each kind of corruption: the changed function and a description, None where it does not apply."""
+"""The kinds of corruption. Each returns the changed function and a description, or None if it does not apply.
+"""

@@ -1,4 +1,4 @@
-"""Random valid programs: random steps in a `main`, lifetimes derived at the end."""
+"""Generates random valid programs: random steps in `main`, lifetimes derived at the end."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ _STATE = bytes(64)
 
 
 def random_program(rng: random.Random, size: int = 20, options: RandomOptions | None = None) -> Program:
-    """A valid program of about `size` steps (each a few ops); every op family occurs in some of them.
+    """Generates a valid program of about `size` steps, each a few ops; every op family occurs in some
+    programs.
 
-    `main` takes `f32[s0, 8]`, `f32[4, 4]`, an int, an owned `f32[16]` and a `bool[]`, and, where a program need not be
-    executable, handles. It has the same result for the same state of `rng`.
+    `main` takes `f32[s0, 8]`, `f32[4, 4]`, an int, an owned `f32[16]` and a `bool[]`. If the program need not
+    be executable, it also takes handles. The same state of `rng` yields the same program.
     """
     options = options or RandomOptions()
     w = _main(rng, options)
@@ -92,7 +93,7 @@ def _constant(w: World, wish: str, data: bytes, *, mutable: bool) -> Value[Tenso
 
 
 def _change_storage(w: World) -> None:
-    """resize_storage and set_storage of allocations of their own, which nothing else uses."""
+    """Appends resize_storage and set_storage of new allocations that nothing else uses."""
     f = w.function
     target, source = w.alloc(tensor_type(DType.F32, (8,))), w.alloc(tensor_type(DType.F32, (8,)))
     f.append(ResizeStorage(target=target.value, nbytes=Int(64), prov=f.prov))
@@ -102,16 +103,16 @@ def _change_storage(w: World) -> None:
 
 
 def _results(w: World) -> tuple[Arg, ...]:
-    """What main returns: fresh tensors, numbers, none; at least one tensor."""
+    """The results of main: new tensors, numbers, none; at least one tensor."""
     fill(w)
     own = [t for t in w.tensors if t.own and t.ready]
-    chosen = w.rng.sample(own, min(len(own), w.rng.randrange(1, 4)))
+    selection = w.rng.sample(own, min(len(own), w.rng.randrange(1, 4)))
     roots: set[int] = set()
     results: list[Arg] = []
-    for held in chosen:
-        if held.root not in roots:
-            results.append(held.value)
-            roots.add(held.root)
+    for entry in selection:
+        if entry.root not in roots:
+            results.append(entry.value)
+            roots.add(entry.root)
     results.append(random_int(w.rng, w.symbols))
     if w.rng.random() < 0.5:
         results += [None, random_float(w.rng, w.symbols)]
@@ -127,7 +128,7 @@ def _with_hostile_sources(rng: random.Random, program: Program) -> Program:
 
 
 def random_artifact(rng: random.Random, size: int = 20, options: RandomOptions | None = None) -> Artifact:
-    """A random program with the data of its constants and a signature of positional arguments."""
+    """Generates a random program, the data of its constants, and a signature of positional arguments."""
     program = random_program(rng, size, options)
     data = {
         c.value.name: TensorData(DType.F32, memoryview(_STATE if c.mutable else _WEIGHT))

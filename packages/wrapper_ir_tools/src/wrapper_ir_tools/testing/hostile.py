@@ -21,12 +21,12 @@ _NODES = ("relu", "addmm_1", "linear", 'odd "node"', "größe")
 
 
 def hostile_string(rng: random.Random) -> str:
-    """Up to eight characters that need care."""
+    """A string of up to eight characters that need escapes."""
     return "".join(rng.choice(_CHARACTERS) for _ in range(rng.randrange(9)))
 
 
 def hostile_name(rng: random.Random, wish: str) -> str:
-    """`wish`, now and then with something that needs quotes."""
+    """`wish`, occasionally with characters that need quotes."""
     match rng.randrange(12):
         case 0:
             return f"{wish}.{rng.randrange(3)}"
@@ -37,7 +37,7 @@ def hostile_name(rng: random.Random, wish: str) -> str:
 
 
 def hostile_source(rng: random.Random, kernel: CppKernel) -> CppKernel:
-    """The same kernel with lines in comments that look like the end of a block and other things."""
+    """The kernel with comment lines that look like the end of a block, among others."""
     line = rng.choice(_LINES)
     if line == "provenance":
         line = "/*\nprovenance\n  #1 nodes()\n*/"
@@ -45,7 +45,7 @@ def hostile_source(rng: random.Random, kernel: CppKernel) -> CppKernel:
 
 
 def random_provenance(rng: random.Random) -> Provenance:
-    """Often unknown; otherwise any of its parts."""
+    """Often unknown; otherwise a random subset of its parts."""
     if rng.random() < 0.3:
         return UNKNOWN
 

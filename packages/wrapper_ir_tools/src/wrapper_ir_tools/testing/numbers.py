@@ -14,7 +14,7 @@ _SAFE_MATH = tuple(ops.OPERATORS.by_name[name] for name in ("sin", "cos", "tanh"
 
 
 def random_int(rng: random.Random, symbols: Sequence[Expr], depth: int = _DEPTH) -> Expr:
-    """An integer expression over `symbols` (ints up to some thousands), built without simplification."""
+    """An integer expression over `symbols` (ints up to some thousands), not simplified."""
     if depth == 0 or rng.random() < 0.2:
         return rng.choice(symbols) if symbols and rng.random() < 0.7 else Int(rng.randrange(-9, 99))
 
@@ -50,7 +50,7 @@ def random_int(rng: random.Random, symbols: Sequence[Expr], depth: int = _DEPTH)
 
 
 def random_float(rng: random.Random, symbols: Sequence[Expr]) -> Expr:
-    """A float expression."""
+    """A random float expression."""
     x = ops.TO_FLOAT(random_int(rng, symbols, 1))
     match rng.randrange(5):
         case 0:
@@ -66,7 +66,7 @@ def random_float(rng: random.Random, symbols: Sequence[Expr]) -> Expr:
 
 
 def random_bool(rng: random.Random, symbols: Sequence[Expr], depth: int = 1) -> Expr:
-    """A truth value."""
+    """A random boolean expression."""
     if depth == 0:
         return Bool(rng.random() < 0.5)
 

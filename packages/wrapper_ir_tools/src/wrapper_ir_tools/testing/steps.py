@@ -1,4 +1,4 @@
-"""The steps by where they can run."""
+"""The steps, grouped by the functions that they suit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wrapper_ir_tools.testing.steps_memory import MEMORY_STEPS
 from wrapper_ir_tools.testing.world import Step
 
 STEPS: tuple[Step, ...] = (*MEMORY_STEPS, *KERNEL_STEPS, *CHECK_STEPS)
-"""Steps that a CPU can run."""
+"""Steps for a CPU."""
 
 CALLED_STEPS: tuple[Step, ...] = tuple(s for s in STEPS if s not in ONCE_STEPS)
 """Steps for functions that may be called more than once in an activation of another."""

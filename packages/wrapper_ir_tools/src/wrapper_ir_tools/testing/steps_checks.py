@@ -1,4 +1,4 @@
-"""Steps that define symbols, check and show."""
+"""Steps that define symbols, check and print."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wrapper_ir_tools.testing.world import Step, World
 
 
 def define(w: World) -> None:
-    """define from sizes, parameters and other symbols."""
+    """Appends a define from sizes, parameters and other symbols."""
     x = w.pick(t for t in w.tensors if t.type.sizes)
     backed = w.rng.random() < 0.5
     if w.scalars and w.rng.random() < 0.4:
@@ -28,15 +28,15 @@ def define(w: World) -> None:
 
 
 def check(w: World) -> None:
-    """assertions that hold."""
-    found = [x for x in (w.dense(), w.dense()) if x is not None][w.rng.randrange(2) :]
+    """Appends assertions that hold."""
+    operands = [x for x in (w.dense(), w.dense()) if x is not None][w.rng.randrange(2) :]
     prov = w.function.prov
-    if found:
+    if operands:
         w.function.append(
             ops.AssertLayout(
-                tensors=tuple(x.value for x in found),
-                sizes=tuple(x.type.sizes for x in found),
-                strides=tuple(x.type.strides for x in found),
+                tensors=tuple(x.value for x in operands),
+                sizes=tuple(x.type.sizes for x in operands),
+                strides=tuple(x.type.strides for x in operands),
                 alignment=w.rng.choice((0, 4)),
                 message=w.string(),
                 prov=prov,
@@ -47,13 +47,13 @@ def check(w: World) -> None:
 
 
 def finite(w: World) -> None:
-    """assert_finite of something that is: a fresh fill."""
+    """Appends assert_finite of a new fill, which is finite."""
     fill(w)
     w.function.append(ops.AssertFinite(tensor=w.tensors[-1].value, message=w.string(), prov=w.function.prov))
 
 
 def profile(w: World) -> None:
-    """profile scopes, one in another at times, around a fill."""
+    """Appends profile scopes, sometimes nested, around a fill."""
     prov, depth = w.function.prov, w.rng.randrange(1, 3)
     for _ in range(depth):
         w.function.append(ops.EnterProfile(name=w.string(), details=w.string(), prov=prov))
@@ -65,16 +65,16 @@ def profile(w: World) -> None:
 
 
 def debug(w: World) -> None:
-    """comments and shown values."""
+    """Appends comments and debug values."""
     w.function.append(ops.Comment(text=w.string(), prov=w.function.prov))
     ready = [t.value for t in w.tensors if t.ready]
-    shown = tuple(w.rng.sample(ready, min(len(ready), w.rng.randrange(1, 3))))
+    values = tuple(w.rng.sample(ready, min(len(ready), w.rng.randrange(1, 3))))
     mode = w.rng.choice(
         (ops.DebugMode.NAMES, ops.DebugMode.PRINT) if w.options.executable else tuple(ops.DebugMode)
     )
-    w.function.append(ops.DebugValue(values=shown, mode=mode, label=w.string(), prov=w.function.prov))
+    w.function.append(ops.DebugValue(values=values, mode=mode, label=w.string(), prov=w.function.prov))
 
 
 CHECK_STEPS: tuple[Step, ...] = (define, check, finite, profile, debug)
 ONCE_STEPS: tuple[Step, ...] = (define, debug)
-"""Those of them for functions that are called once."""
+"""Steps for functions that are called once."""

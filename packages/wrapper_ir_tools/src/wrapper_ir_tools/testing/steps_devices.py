@@ -18,7 +18,7 @@ _ALL_GATHER = EXTERNS["_c10d_functional::all_gather_into_tensor_coalesced"]
 
 @on_dense
 def other_device(w: World, source: Held) -> None:
-    """A copy to wherever it goes, and back."""
+    """Appends a copy to another device, and back."""
     device = w.device()
     there = w.function.alloc(w.name("there"), tensor_type(DType.F32, source.type.sizes, None, device))
     w.function.append(
@@ -31,7 +31,7 @@ def other_device(w: World, source: Held) -> None:
 
 @on_dense
 def streams(w: World, x: Held) -> None:
-    """A launch on another stream between events."""
+    """Appends a launch on another stream between events."""
     f, prov = w.function, w.function.prov
     device = w.rng.choice((CPU, w.program.target.device, Device("cuda", 1)))
     out = w.alloc(x.type)
@@ -50,7 +50,7 @@ def streams(w: World, x: Held) -> None:
 
 
 def memory_pool(w: World) -> None:
-    """Memory of a device, or of the program's, from a pool."""
+    """Appends an allocation from a memory pool, on a device or on the program's target."""
     f, prov = w.function, w.function.prov
     device = Device("cuda", w.rng.randrange(2))
     f.append(ops.EnterMemoryPool(name=w.rng.choice(("activations", "weights")), device=device, prov=prov))
@@ -61,19 +61,19 @@ def memory_pool(w: World) -> None:
 
 
 def recordable(w: World) -> None:
-    """A call of a function that a device can record, with work on two streams."""
+    """Appends a call of a recordable function with work on two streams."""
     device, prov = Device("cuda", 0), w.function.prov
     type = tensor_type(DType.F32, (4,), None, device)
     step = w.program.function(f"step{next(w.fresh)}")
     step.recordable = True
-    given, left = step.param("given", type), step.alloc("left", type)
+    source, target = step.param("given", type), step.alloc("left", type)
     before, after = (step.value(name, OpaqueType(OpaqueKind.EVENT)) for name in ("before", "after"))
     step.append(ops.RecordEvent(result=before, device=device))
     step.append(ops.WaitEvent(event=before, device=device, stream=1))
-    step.append(ops.Copy(dst=left, src=given, stream=1))
+    step.append(ops.Copy(dst=target, src=source, stream=1))
     step.append(ops.RecordEvent(result=after, device=device, stream=1))
     step.append(ops.WaitEvent(event=after, device=device))
-    step.ret((left,))
+    step.ret((target,))
     room = w.function.alloc_storage(w.name("room"), 16, device=device, zero=ops.ZeroMode.CALL)
     there = w.function.view(w.name("there"), room, type)
     result = w.function.value(w.name("recorded"), type)
@@ -82,7 +82,7 @@ def recordable(w: World) -> None:
 
 @on_dense
 def foreign(w: World, x: Held) -> None:
-    """A launch with a grid of a kernel that a plug-in knows."""
+    """Appends a launch, with a grid, of a plug-in's kernel."""
     out = w.alloc(x.type)
     grid = (Int(1), MAX(Int(1), random_int(w.rng, w.symbols, 1)))
     w.function.launch(FOREIGN, (x.value, out.value, w.length(x)), grid=grid)
@@ -91,14 +91,14 @@ def foreign(w: World, x: Held) -> None:
 
 @on_dense
 def triton(w: World, x: Held) -> None:
-    """A launch of a Triton kernel, with a number that only its grid needs."""
+    """Appends a launch of a Triton kernel with a number that only its grid uses."""
     out = w.alloc(x.type)
     w.function.launch(TRITON, (x.value, out.value, w.length(x)), grid=(random_int(w.rng, w.symbols, 1),))
     out.ready = True
 
 
 def collective(w: World) -> None:
-    """A collective and its waits: out of place, in place, or over several tensors."""
+    """Appends a collective and its waits: out of place, in place, or over several tensors."""
     w.rng.choice((_all_reduce, _all_reduce_in_place, _all_gather))(w)
 
 
@@ -123,7 +123,7 @@ def _all_reduce_in_place(w: World) -> None:
 
 
 def _all_gather(w: World) -> None:
-    """Waited for in any order; each argument may be written again once its own result is there."""
+    """Appends waits in random order; an argument may be written again after its own wait."""
     inputs = [x for x in (w.dense(), w.dense()) if x is not None]
     f = w.function
     results = [(w.name("h"), x.type) for x in inputs]
@@ -137,7 +137,7 @@ def _all_gather(w: World) -> None:
 
 
 def randomness(w: World) -> None:
-    """A call that draws, with a generator where main has one."""
+    """Appends a call that draws random numbers, with a generator if main has one."""
     x = w.pick(t for t in w.tensors if t.dense and t.mutable and t.ready)
     if x is None:
         return

@@ -14,14 +14,14 @@ from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
 
 @on_dense
 def relu(w: World, source: Held) -> None:
-    """launch into a new tensor."""
+    """Appends a launch into a new tensor."""
     out = w.alloc(source.type)
     w.function.launch(RELU, (source.value, out.value, w.length(source)))
     out.ready = True
 
 
 def add(w: World) -> None:
-    """launch of a kernel whose output may be one of its inputs."""
+    """Appends a launch of a kernel whose output may be one of its inputs."""
     a = w.dense()
     b = None if a is None else w.like(a)
     if a is None or b is None:
@@ -32,14 +32,14 @@ def add(w: World) -> None:
 
 
 def scale(w: World) -> None:
-    """launch in place."""
+    """Appends an in-place launch."""
     x = w.pick(t for t in w.tensors if t.dense and t.ready and t.mutable)
     if x is not None:
         w.function.launch(SCALE, (x.value, Float(w.rng.choice((0.5, -1.0, 2.0))), w.length(x)))
 
 
 def probe(w: World) -> None:
-    """launch with expressions of all kinds."""
+    """Appends a launch with expressions of all kinds."""
     x = w.dense()
     if x is not None:
         w.function.launch(PROBE, (x.value, random_int(w.rng, w.symbols), random_float(w.rng, w.symbols)))
@@ -47,7 +47,7 @@ def probe(w: World) -> None:
 
 @on_dense
 def call_relu(w: World, x: Held) -> None:
-    """call with a fresh result, at times taken out of a nested result."""
+    """Appends a call with a new result, sometimes unpacked from a nested result."""
     name, kwargs = w.rng.choice(
         (
             ("aten::relu", ()),
@@ -60,13 +60,13 @@ def call_relu(w: World, x: Held) -> None:
         assert nested is not None
         w.hold(w.function.unpack(w.name("whole"), nested, (), x.type))
         return
-    made = w.call(name, (x.value,), kwargs, x.type, "called")
-    assert made is not None
-    w.hold(made)
+    result = w.call(name, (x.value,), kwargs, x.type, "called")
+    assert result is not None
+    w.hold(result)
 
 
 def call_out(w: World) -> None:
-    """call of an out variant, and of a mutating operator."""
+    """Appends a call of an out variant, and of a mutating operator."""
     a = w.dense()
     b = None if a is None else w.like(a)
     if a is None or b is None:
@@ -79,14 +79,14 @@ def call_out(w: World) -> None:
 
 
 def call_lists(w: World) -> None:
-    """call with a list of tensors, of sizes, and with dtypes, devices, layouts."""
+    """Appends calls with lists of tensors and sizes, and with dtypes, devices and layouts."""
     x = w.pick(t for t in w.tensors if t.dense and t.ready and t.static and len(t.static) == 1)
     if x is not None and x.static is not None:
-        made = w.call(
+        joined = w.call(
             "aten::cat", ((x.value, x.value), Int(0)), (), tensor_type(DType.F32, (2 * x.static[0],))
         )
-        assert made is not None
-        w.hold(made)
+        assert joined is not None
+        w.hold(joined)
     dims = w.dims()
     type_ = tensor_type(DType.F32, dims)
     options: list[tuple[str, Arg]] = [("dtype", DType.F32), ("layout", Layout.STRIDED), ("device", CPU)]
@@ -99,7 +99,7 @@ def call_lists(w: World) -> None:
 
 
 def call_topk(w: World) -> None:
-    """call with two results."""
+    """Appends a call with two results."""
     x = w.pick(t for t in w.tensors if t.dense and t.ready and t.static == (16,))
     if x is None:
         return
@@ -112,24 +112,26 @@ def call_topk(w: World) -> None:
 
 @on_dense
 def call_nonzero(w: World, x: Held) -> None:
-    """call with an unbacked size, which is defined from the result."""
+    """Appends a call with an unbacked size, which is defined from the result."""
     size = w.symbol(backed=False)
     rank = len(x.type.sizes)
-    found = w.call("aten::nonzero", (x.value,), (), tensor_type(DType.I64, (size, rank)), "found")
-    assert found is not None
-    w.function.define(size.name, SizeOf(found, 0))
+    indices = w.call("aten::nonzero", (x.value,), (), tensor_type(DType.I64, (size, rank)), "found")
+    assert indices is not None
+    w.function.define(size.name, SizeOf(indices, 0))
     w.symbols.append(size)
-    w.hold(found)
+    w.hold(indices)
 
 
 def call_reshape(w: World) -> None:
-    """call whose result may alias its argument."""
+    """Appends a call whose result may alias its argument."""
     x = w.pick(t for t in w.tensors if t.ready and t.dense and t.static == (4, 4))
     if x is None:
         return
-    made = w.call("aten::reshape", (x.value, (Int(2), Int(-1))), (), tensor_type(DType.F32, (2, 8)), "shaped")
-    assert made is not None
-    w.function.launch(PROBE, (made, random_int(w.rng, w.symbols), Float(0.5)))
+    reshaped = w.call(
+        "aten::reshape", (x.value, (Int(2), Int(-1))), (), tensor_type(DType.F32, (2, 8)), "shaped"
+    )
+    assert reshaped is not None
+    w.function.launch(PROBE, (reshaped, random_int(w.rng, w.symbols), Float(0.5)))
 
 
 KERNEL_STEPS: tuple[Step, ...] = (

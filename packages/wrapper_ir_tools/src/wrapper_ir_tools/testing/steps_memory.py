@@ -1,4 +1,4 @@
-"""Steps that make storage and views."""
+"""Steps that create storages and views."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
 
 
 def fill(w: World) -> None:
-    """alloc, launch that writes all."""
+    """Appends an allocation and a launch that fills it."""
     out = w.alloc(w.type())
     extents: tuple[Expr, ...] = (extent_bytes(out.type),) if w.rng.random() < 0.5 else ()
     value = Float(w.rng.choice((0.0, -0.0, 1.5, -3.25)))
@@ -21,7 +21,7 @@ def fill(w: World) -> None:
 
 
 def workspace(w: World) -> None:
-    """Storage with options, and two tensors in it."""
+    """Appends a storage with options, and two tensors in it."""
     rng = w.rng
     zero = rng.choice(tuple(ZeroMode))
     purpose = rng.choice((AllocPurpose.PLAIN, AllocPurpose.WORKSPACE))
@@ -44,37 +44,38 @@ def workspace(w: World) -> None:
         view = w.function.view(w.name("part"), storage, tensor_type(DType.F32, (16,)), 128 * k)
         if not zeroed:
             w.function.launch(FILL, (view, Float(1.0), Int(16)))
-        if not type_.is_group_memory:  # which is never returned
+        # memory of a group is never returned
+        if not type_.is_group_memory:
             w.hold(view, root=root, ready=True)
 
 
 def pool(w: World) -> None:
-    """A pool whose first bytes two slots have, one after the other, beside a third."""
+    """Appends a pool in which two slots share the first bytes in turn, and a third slot beside them."""
     rng = w.rng
     first = w.function.alloc_storage(
         w.name("pool"), 256, purpose=AllocPurpose.POOL, zero=rng.choice(tuple(ZeroMode))
     )
     inner = w.function.slot(w.name("inner"), first, 64, 192) if rng.random() < 0.5 else first
-    left = w.function.slot(w.name("slot"), inner, 0, 64)
+    first_slot = w.function.slot(w.name("slot"), inner, 0, 64)
     beside = w.function.slot(w.name("slot"), inner, 128, 64)
-    held = []
-    for storage in (left, beside):
+    views = []
+    for storage in (first_slot, beside):
         view = w.function.view(w.name("part"), storage, tensor_type(DType.F32, (16,)))
         w.function.launch(FILL, (view, Float(1.0), Int(16)))
-        held.append(view)
-    w.function.launch(PROBE, (held[0], Int(1), Float(0.5)))
+        views.append(view)
+    w.function.launch(PROBE, (views[0], Int(1), Float(0.5)))
     zero = rng.choice((ZeroMode.NONE, ZeroMode.CALL))
     again = w.function.slot(w.name("slot"), inner, rng.choice((0, 32)), 64, zero=zero)
     view = w.function.view(w.name("part"), again, tensor_type(DType.F32, (4, 4)))
     if zero is ZeroMode.NONE:
         w.function.launch(FILL, (view, Float(2.0), Int(16)))
-    for last in (view, held[1]):
+    for last in (view, views[1]):
         w.function.launch(PROBE, (last, Int(1), Float(0.5)))
 
 
 @on_dense
 def convert(w: World, source: Held) -> None:
-    """A copy into another dtype; nothing computes with it."""
+    """Appends a copy to another dtype; nothing computes with it."""
     dtype = w.rng.choice((DType.F64, DType.BF16, DType.F16, DType.F64))
     into = w.function.alloc(w.name("cast"), tensor_type(dtype, source.type.sizes))
     w.function.append(Copy(dst=into, src=source.value, prov=w.function.prov))
@@ -83,7 +84,7 @@ def convert(w: World, source: Held) -> None:
 
 @on_dense
 def align(w: World, source: Held) -> None:
-    """ensure_aligned; the result may alias, so it is never written."""
+    """Appends ensure_aligned; the result may alias its source, so it is never written."""
     result = w.function.value(w.name("aligned"), source.value.type)
     w.function.append(
         EnsureAligned(
@@ -94,7 +95,7 @@ def align(w: World, source: Held) -> None:
 
 
 def view(w: World) -> None:
-    """A transposed, shifted, broadcast or reinterpreted view."""
+    """Appends a transposed, shifted, broadcast or reinterpreted view."""
     source = w.pick(t for t in w.tensors if t.static == (4, 4) and t.dense)
     if source is None:
         return
@@ -108,12 +109,12 @@ def view(w: World) -> None:
             (tensor_type(DType.F32, (0, 4)), 0),
         )
     )
-    made = w.function.view(w.name("v"), source.value, type_, offset)
-    w.hold(made, root=source.root, ready=source.ready, own=source.own, mutable=False)
+    result = w.function.view(w.name("v"), source.value, type_, offset)
+    w.hold(result, root=source.root, ready=source.ready, own=source.own, mutable=False)
 
 
 def reuse(w: World) -> None:
-    """The bytes of an owned storage under a new name; all its other names end."""
+    """Appends a reuse of an owned storage under a new name, which ends its other names."""
     source = w.pick(t for t in w.tensors if t.own and t.ready and t.dense and t.static)
     if source is None or any(t.root == source.root for t in w.tensors if t is not source):
         return
@@ -122,10 +123,10 @@ def reuse(w: World) -> None:
     for d in dims:
         count *= d
     w.forget(source.root)
-    made = w.function.view(
+    result = w.function.view(
         w.name("reused"), source.value, tensor_type(DType.F32, (count,)), mode=ViewMode.REUSE
     )
-    w.hold(made)
+    w.hold(result)
 
 
 MEMORY_STEPS: tuple[Step, ...] = (fill, workspace, pool, convert, align, view, reuse)

@@ -1,4 +1,4 @@
-"""What a random program holds so far: the builder, and the values and symbols that the next op may use."""
+"""The state of a random program: the builder, and the values and symbols available to the next op."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from wrapper_ir_tools.testing.hostile import hostile_name, hostile_string, rando
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomOptions:
-    """`executable`: only what a CPU machine with C++ kernels can run, with the same results each time.
+    """Options of random programs.
 
+    `executable`: only ops that a CPU machine with C++ kernels can run, with the same results each time.
     `hostile`: names, strings and sources that are hard to print.
     """
 
@@ -32,9 +33,10 @@ class RandomOptions:
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """A tensor that later ops may use. `root` tells storages apart; `ready`: all of its bytes are written.
+    """A tensor that later ops may use. Equal `root` means the same storage; `ready`: all of its bytes are
+    written.
 
-    `own`: the storage is surely the function's, so that it may be moved; `mutable`: it may be written.
+    `own`: the storage certainly belongs to the function and may be moved. `mutable`: it may be written.
     """
 
     value: Value[TensorType]
@@ -50,20 +52,20 @@ class Held:
 
     @property
     def dense(self) -> bool:
-        """Float32 in row-major order: what the kernels take."""
+        """True for float32 in row-major order, the layout of kernel arguments."""
         t = self.type
         return t.dtype is DType.F32 and is_contiguous(t.sizes, t.strides) and t.device == CPU
 
     @property
     def static(self) -> tuple[int, ...] | None:
-        """The sizes, where all are constants."""
+        """The sizes if all are constants, otherwise None."""
         sizes = tuple(e.value for e in self.type.sizes if isinstance(e, Int))
         return sizes if len(sizes) == len(self.type.sizes) else None
 
 
 @dataclass(slots=True, eq=False)
 class World:
-    """One function being built. `fresh` numbers roots, symbols and functions of the whole program."""
+    """The state of one function. `fresh` numbers the roots, symbols and functions of the whole program."""
 
     rng: random.Random
     options: RandomOptions
@@ -73,7 +75,7 @@ class World:
     depth: int = 0
     tensors: list[Held] = field(default_factory=list)
     symbols: list[Expr] = field(default_factory=list)
-    """Int symbols that are defined here."""
+    """Int symbols defined in this function."""
     scalars: list[Value] = field(default_factory=list)
     """Int parameters."""
     predicates: list[Value] = field(default_factory=list)
@@ -82,17 +84,17 @@ class World:
     """Handles of random generators."""
 
     def name(self, wish: str) -> str:
-        """A name for a value, at times a hostile one."""
+        """A name for a value, sometimes a hostile one."""
         return hostile_name(self.rng, wish) if self.options.hostile else wish
 
     def string(self) -> str:
-        """A message, label or comment."""
+        """A random message, label or comment."""
         if self.options.hostile and self.rng.random() < 0.5:
             return hostile_string(self.rng)
         return self.rng.choice(("", "check", "after attention"))
 
     def step(self) -> None:
-        """Called before each step: the ops that follow share a provenance."""
+        """Begins a step: its ops share a provenance."""
         self.function.prov = random_provenance(self.rng)
 
     def hold(
@@ -104,36 +106,36 @@ class World:
         own: bool = True,
         mutable: bool = True,
     ) -> Held:
-        """Makes a tensor available."""
+        """Makes a tensor available to later ops."""
         number = next(self.fresh) if root is None else root
-        held = Held(value=value, root=number, ready=ready, own=own, mutable=mutable)
-        self.tensors.append(held)
-        return held
+        entry = Held(value=value, root=number, ready=ready, own=own, mutable=mutable)
+        self.tensors.append(entry)
+        return entry
 
-    def pick(self, found: Iterable[Held]) -> Held | None:
-        """Any of these."""
-        items = list(found)
+    def pick(self, candidates: Iterable[Held]) -> Held | None:
+        """A random candidate, or None."""
+        items = list(candidates)
         return self.rng.choice(items) if items else None
 
     def dense(self) -> Held | None:
-        """A float32 tensor in row-major order that holds data."""
+        """A random float32 tensor in row-major order with data."""
         return self.pick(t for t in self.tensors if t.ready and t.dense)
 
-    def like(self, held: Held) -> Held | None:
+    def like(self, entry: Held) -> Held | None:
         """Another tensor of the same sizes, or the same one."""
-        return self.pick(t for t in self.tensors if t.ready and t.dense and t.type.sizes == held.type.sizes)
+        return self.pick(t for t in self.tensors if t.ready and t.dense and t.type.sizes == entry.type.sizes)
 
     def forget(self, root: int) -> None:
-        """The storage is moved, reused or freed."""
+        """Removes the tensors of a storage that is moved, reused or freed."""
         self.tensors = [t for t in self.tensors if t.root != root]
 
     def device(self) -> Device:
-        """Where a tensor goes that no kernel takes: the target's device, or the CPU."""
+        """A device for a tensor that no kernel reads: the target's device, or the CPU."""
         target = self.program.target.device
         return CPU if self.options.executable else self.rng.choice((target, CPU, Device("cuda", 1)))
 
     def dims(self) -> tuple[int | Expr, ...]:
-        """Sizes of a new tensor."""
+        """Random sizes of a new tensor."""
         choices: list[tuple[int | Expr, ...]] = [(16,), (4, 4), (2, 8), (1,), (), (3, 1, 5)]
         if self.symbols:
             symbol = self.rng.choice(self.symbols)
@@ -141,11 +143,11 @@ class World:
         return self.rng.choice(choices)
 
     def type(self) -> TensorType:
-        """A type of a new tensor that kernels take."""
+        """A random type of a new kernel argument."""
         return tensor_type(DType.F32, self.dims())
 
     def alloc(self, type: TensorType) -> Held:
-        """A new tensor, not written yet."""
+        """Allocates a new, uninitialized tensor."""
         return self.hold(self.function.alloc(self.name("buf"), type), ready=False)
 
     def symbol(self, kind: SymKind = SymKind.INT, *, backed: bool, lower: int | None = 0) -> Sym:
@@ -171,7 +173,7 @@ class World:
         return self.function.call(EXTERNS[name], args, kwargs, name=self.name(wish), type=type)
 
     def child(self, wish: str) -> World:
-        """A new function of the program."""
+        """Begins a new function of the program."""
         function = self.program.function(self.name(f"{wish}{next(self.fresh)}"))
         return World(
             rng=self.rng,
@@ -183,17 +185,17 @@ class World:
         )
 
     @staticmethod
-    def length(held: Held) -> Expr:
-        """Number of elements."""
-        return numel(held.type.sizes)
+    def length(entry: Held) -> Expr:
+        """The number of elements."""
+        return numel(entry.type.sizes)
 
 
 Step = Callable[[World], None]
-"""Appends a few ops to a random function, or nothing where there is nothing to work on."""
+"""Appends a few ops to a random function, or nothing if no operand is available."""
 
 
 def on_dense(step: Callable[[World, Held], None]) -> Step:
-    """A step on a float32 tensor in row-major order that holds data."""
+    """Makes a step of a function on a float32 tensor in row-major order with data."""
 
     def run(w: World) -> None:
         x = w.dense()

@@ -1,4 +1,5 @@
-"""A program as a page for a browser: its text beside the model's source, kernels, data flow, memory, and what a run left."""
+"""Shows a program as a page in a browser: text and source, kernels, data flow, memory, and the data of a
+run."""
 
 from wrapper_ir_tools.view.model import (
     Edge,

@@ -1,4 +1,4 @@
-"""What flows between the lines of a function: through values, and through the memory that they share."""
+"""Data flow between the lines of a function, through values and through shared memory."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from wrapper_ir.support.quoting import value_name
 from wrapper_ir_tools.view.model import Edge, Role, ValueUse
 
 CONSTANT = -1
-"""The source of what flows from a constant."""
+"""The source of data from a constant."""
 
 
 def value_uses(ops: Iterable[tuple[int, Op]], aliasing: Aliasing) -> tuple[ValueUse, ...]:
-    """The values at the ops of one line, each once, with what the ops do: results first."""
-    found: dict[Value, Role] = {}
+    """The values at the ops of one line, each once, with their roles: results first."""
+    roles: dict[Value, Role] = {}
     for position, op in ops:
         effects = aliasing.effects[position]
-        found.update(dict.fromkeys(results(op), Role.DEFINES))
+        roles.update(dict.fromkeys(results(op), Role.DEFINES))
         for value in operands(op):
             reads, writes = value in effects.reads, value in effects.writes
             role = _ROLES[reads, writes]
             if value in effects.ends or value in effects.moves:
                 role = Role.ENDS
-            found.setdefault(value, role)
-    return tuple(ValueUse(value_name(v.name), role) for v, role in found.items())
+            roles.setdefault(value, role)
+    return tuple(ValueUse(value_name(v.name), role) for v, role in roles.items())
 
 
 _ROLES = {
@@ -43,10 +43,10 @@ _ROLES = {
 def data_flow(
     function: Function, analyses: Analyses, rows: dict[int, int], params: dict[Value, int]
 ) -> tuple[Edge, ...]:
-    """From where the elements (or the number, or the name) that each op needs come: the line that last wrote the storage
-    before it, else the one that defines the value.
+    """Yields the data-flow edges of a function.
 
-    `rows` gives the line of each op, `params` that of each parameter. Of a loop, what flows within one trip.
+    The source of an operand is the last earlier line that wrote its storage, otherwise the line that defines
+    it. `rows` maps ops to lines, `params` maps parameters. For a loop, the edges are those within one trip.
     """
     return tuple(dict.fromkeys(_Flow(function, analyses, rows, params).edges()))
 
@@ -62,7 +62,7 @@ class _Flow:
         """The line that last wrote each storage."""
 
     def edges(self) -> Iterator[Edge]:
-        """In program order."""
+        """Yields the edges in program order."""
         for position, op in enumerate(self.body):
             row, effects = self.rows[position], self.aliasing.effects[position]
             for value in dict.fromkeys((*effects.reads, *operands(op))):
@@ -75,7 +75,7 @@ class _Flow:
                 self.written.update(dict.fromkeys(self.aliasing.roots.get(value, NO_ROOTS), row))
 
     def _definition(self, value: Value) -> Iterator[int]:
-        """Of memory that is only written: the line that names it."""
+        """The line that defines memory that is only written."""
         if value in self.defined:
             yield self.defined[value]
 

@@ -1,4 +1,4 @@
-"""What a page about a program shows, as data."""
+"""The data model of a page about a program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Role(enum.Enum):
-    """What an op does with a value."""
+    """The role of a value at an op."""
 
     DEFINES = "defines"
     READS = "reads"
@@ -15,12 +15,12 @@ class Role(enum.Enum):
     READS_AND_WRITES = "reads and writes"
     ENDS = "ends"
     USES = "uses"
-    """Names it, or needs its layout, and does not touch its elements."""
+    """Refers to the value, or needs its layout, without access to its elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueUse:
-    """A value at an op; `name` as the text form writes it, without `%`."""
+    """A value at an op; `name` is its name in the text form, without `%`."""
 
     name: str
     role: Role
@@ -28,11 +28,12 @@ class ValueUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A line of a function's text, and what is known of its ops: those from `first` up to before `stop`.
+    """A line of a function's text and its ops, from `first` up to, but excluding, `stop`.
 
-    `prov` is an index into `ProgramView.provenance`, -1 for none. `serves` are the places of the op that this one serves (it
-    allocates, views, checks or frees what that one computes), and `reason` says how; or `reason` says why there are none. `kernel` is the kernel or operator that runs, `args` its
-    arguments as text; `grid` and `extents` as in `Launch`. `calls` are functions.
+    `prov` is an index into `ProgramView.provenance`, -1 for none. `serves` has the source locations of the op
+    that this one serves (it allocates, views, checks or frees that op's result), and `reason` describes the
+    relation, or explains why there are none. `kernel` is the kernel or operator that runs, `args` its
+    arguments as text; `grid` and `extents` are those of `Launch`. `calls` are functions.
     """
 
     text: str
@@ -61,7 +62,9 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Neighbouring rows of one module, from `start` up to before `stop`; groups nest, and stand before what is in them."""
+    """Adjacent rows of one module, from `start` up to, but excluding, `stop`. Outer groups precede nested
+    ones.
+    """
 
     start: int
     stop: int
@@ -71,7 +74,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageView:
-    """A storage that a function holds from the op at `begin` up to before the one at `end`, as `HeldStorage`."""
+    """A storage that a function holds from the op at `begin` up to, but excluding, `end`.
+
+    See `HeldStorage`.
+    """
 
     name: str
     kind: str
@@ -84,7 +90,7 @@ class StorageView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryView:
-    """Bytes that a function holds while each op runs, the worst op, and what they are."""
+    """Bytes that a function holds during each op, the peak, and the storages."""
 
     held: tuple[int, ...]
     peak_op: int
@@ -93,7 +99,7 @@ class MemoryView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionView:
-    """A function: all lines of its text, what flows between them, how they fold; its memory where that is known."""
+    """A function: all lines of its text, their data flow and groups, and its memory if known."""
 
     name: str
     rows: tuple[Row, ...]
@@ -115,7 +121,7 @@ class KernelView:
 
 @dataclass(frozen=True, slots=True)
 class SourceSegment:
-    """Neighbouring lines of a file; `first` is the number of the first one, from 1."""
+    """Adjacent lines of a file; `first` is the number of the first one, from 1."""
 
     first: int
     lines: tuple[str, ...]
@@ -123,11 +129,10 @@ class SourceSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A file that ops come from, under the name that the program has for it: its lines near those places, or why there are
-    none.
+    """A source file of ops, under the program's name for it: its lines near those ops, or why it has none.
 
-    `recorded` are the lines whose text was kept when the program was captured, by number; `changed` those of them which the
-    file has otherwise now.
+    `recorded` has the lines whose text was saved at capture, by number. `changed` lists those that differ in
+    the file now.
     """
 
     name: str
@@ -140,7 +145,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTime:
-    """The time of one op in a run: seconds a run, and what else the profile says of it, as text by name."""
+    """The time of one op in a run: seconds per run, and other facts of the profile as text by name."""
 
     function: str
     op: int
@@ -150,9 +155,11 @@ class OpTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedValue:
-    """A value that a run saved: of which kernel's launch, which argument, and what it is in words. Without a kernel it is an
-    argument or a result of the program, as `phase` says (`inputs`, `outputs`). `op` is -1 where the file does not say of which
-    launch."""
+    """A value that a run saved: the kernel of the launch, the argument, and a summary.
+
+    Without a kernel it is an argument or a result of the program, as `phase` says (`inputs`, `outputs`). `op`
+    is -1 if the file does not name the launch.
+    """
 
     file: str
     kernel: str
@@ -165,7 +172,7 @@ class SavedValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramView:
-    """A program with all that a page says about it."""
+    """A program with all data of its page."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
@@ -177,9 +184,9 @@ class ProgramView:
     constants: tuple[tuple[str, str], ...] = ()
     """Constants: name of the value, and declaration."""
     provenance: tuple[dict[str, object], ...] = ()
-    """Distinct provenances: the fields of `Provenance` that are not empty."""
+    """Distinct provenances: the non-empty fields of `Provenance`."""
     sources: tuple[SourceFile, ...] = ()
     times: tuple[OpTime, ...] = ()
     values: tuple[SavedValue, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the page lacks, and why."""
+    """Parts that the page lacks, and why."""

@@ -1,4 +1,4 @@
-"""How the lines of a function fold by module."""
+"""Groups the lines of a function by module."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ Path = tuple[str, ...]
 
 
 def module_path(modules: Sequence[str]) -> Path:
-    """The innermost module that holds all of these, as its parts: `("encoder", "layer")` for `encoder.layer.0` and
-    `encoder.layer.1`."""
+    """The innermost common module of all of these, as a tuple of its parts.
+
+    For `encoder.layer.0` and `encoder.layer.1`, that is `("encoder", "layer")`.
+    """
     paths = [tuple(m.split(".")) for m in modules if m]
     if not paths:
         return ()
-    return _common(min(paths), max(paths))  # what the first and last in order share, all share
+    # the first and last in order share only what all share
+    return _common(min(paths), max(paths))
 
 
 def _common(a: Path, b: Path) -> Path:
@@ -26,21 +29,22 @@ def _common(a: Path, b: Path) -> Path:
 
 
 def module_groups(paths: Sequence[Path | None], begin: int = 0) -> tuple[Group, ...]:
-    """Groups of neighbouring rows below one module; the first row is number `begin`.
+    """Groups adjacent rows by module; the first row is number `begin`.
 
-    A row without a module (None) belongs to where the row before it belongs. A module of one row has no group, and modules
-    that hold the same rows are one group: `encoder.layer`.
+    A row without a module (None) belongs to the group of the row before it. A module with one row has no
+    group. Modules with the same rows form one group: `encoder.layer`.
     """
-    known: list[Path] = []
+    known_paths: list[Path] = []
     for path in paths:
-        known.append(path if path is not None else known[-1] if known else ())
-    return tuple(_groups(known, begin, 0, len(known), 0, 0))
+        known_paths.append(path if path is not None else known_paths[-1] if known_paths else ())
+    return tuple(_groups(known_paths, begin, 0, len(known_paths), 0, 0))
 
 
 def _groups(
     paths: Sequence[Path], begin: int, start: int, stop: int, parts: int, depth: int
 ) -> Iterator[Group]:
-    """Groups of the rows from `start` up to before `stop`, whose paths are alike in their first `parts` parts."""
+    """Groups the rows from `start` up to, but excluding, `stop`; their paths share the first `parts`
+    parts."""
     while start < stop:
         if len(paths[start]) <= parts:
             start += 1

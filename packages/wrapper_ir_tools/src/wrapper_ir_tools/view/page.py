@@ -1,4 +1,4 @@
-"""One self-contained HTML file: the view's data, the page's own code, and the libraries that it is built with."""
+"""Builds a self-contained HTML file from the view's data, the page's scripts, and the embedded libraries."""
 
 from __future__ import annotations
 
@@ -33,26 +33,30 @@ const {h, render} = preact, {useState, useMemo, useEffect, useLayoutEffect, useR
 """
 _END: Final = "})();\n"
 _LISTS: Final = (Edge, Group, SourceSegment, ValueUse)
-"""What is many times in the data: its fields without their names."""
+"""Frequent records, which are serialized as lists, without field names."""
 
 
 def view_json(view: ProgramView, other: ProgramView | None = None, diff: str = "") -> str:
-    """The data of a page, ASCII in one line: `programs`, and for two of them `diff` (the JSON of `_diff`). Fields that have
-    their default value are left out."""
+    """Serializes the data of a page as one line of ASCII JSON: `programs` and, for two of them, `diff`.
+
+    Fields with default values are omitted.
+    """
     programs = ",".join(_json(v) for v in (view, other) if v is not None)
     rest = f',"diff":{diff}' if diff else ""
-    return f'{{"programs":[{programs}]{rest}}}'.replace("<", "\\u003c")  # no text ends the script
+    # no text ends the script
+    return f'{{"programs":[{programs}]{rest}}}'.replace("<", "\\u003c")
 
 
 def view_html(view: ProgramView) -> str:
-    """The page of one program."""
+    """Builds the page of one program."""
     return _page(view_json(view))
 
 
 def diff_html(
     old: tuple[Program, ProgramView], new: tuple[Program, ProgramView], *, names: bool = False
 ) -> str:
-    """The page of two programs beside each other, aligned as `wir diff` aligns them; `names` as in `diff_programs`."""
+    """Builds the page of two programs side by side, aligned as by `wir diff`; `names` as in
+    `diff_programs`."""
     diff = _diff(program_parts(old[0], new[0], names=names), names)
     return _page(view_json(old[1], new[1], diff))
 
@@ -73,19 +77,20 @@ def _json(view: ProgramView) -> str:
 
 
 def _plain(item: object) -> object:
-    """A record as JSON has it."""
+    """Converts a record to JSON types."""
     if isinstance(item, enum.Enum):
         return item.value
     assert dataclasses.is_dataclass(item)
-    held = {f.name: getattr(item, f.name) for f in dataclasses.fields(item)}  # by its name
+    # `asdict` would convert nested records too
+    fields = {f.name: getattr(item, f.name) for f in dataclasses.fields(item)}
     if isinstance(item, _LISTS):
-        return list(held.values())
-    return {f.name: held[f.name] for f in dataclasses.fields(item) if held[f.name] != f.default}
+        return list(fields.values())
+    return {f.name: fields[f.name] for f in dataclasses.fields(item) if fields[f.name] != f.default}
 
 
 def _page(data: str) -> str:
     script = _script()
-    # only this very script runs: what a program says can become no other, even if it became markup
+    # only this script may run: markup in the program's text cannot execute
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash(script)}'"
     page = _asset("page.html")
     for mark, text in {
@@ -104,7 +109,7 @@ def _script() -> str:
 
 
 def _without_map(script: str) -> str:
-    """Without the name of a file that a browser would ask for."""
+    """Removes the name of a source map, which a browser would request."""
     return "\n".join(line for line in script.splitlines() if not line.startswith("//# sourceMappingURL="))
 
 

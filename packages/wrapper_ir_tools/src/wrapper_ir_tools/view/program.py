@@ -1,4 +1,4 @@
-"""A program as a page shows it."""
+"""Builds the view of a program."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from wrapper_ir_tools.view.modules import module_groups, module_path
 from wrapper_ir_tools.view.sources import SourceOptions, read_sources
 
 _MOST_NAMES = 10
-"""How many symbols a note names."""
+"""Maximum number of symbols in a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions:
-    """What a view is made with: a title, values of symbols, where sources are, and what a run left: times and values."""
+    """Options of a view: a title, values of symbols, source folders, and the times and values of a run."""
 
     title: str = "program"
     hints: Mapping[str, int] = field(default_factory=dict)
@@ -55,10 +55,10 @@ class ViewOptions:
 
 
 @paused_collection()
-def view_program(found: Program | Artifact, options: ViewOptions | None = None) -> ProgramView:
-    """The view of a valid program. What cannot be worked out about it is said in its notes."""
+def view_program(content: Program | Artifact, options: ViewOptions | None = None) -> ProgramView:
+    """Builds the view of a valid program. Its notes list what could not be determined."""
     options = options or ViewOptions()
-    program = found.program if isinstance(found, Artifact) else found
+    program = content.program if isinstance(content, Artifact) else content
     notes: list[str] = []
     provenance: dict[Provenance, int] = {}
     memory = _memory(program, options.hints, notes)
@@ -72,7 +72,7 @@ def view_program(found: Program | Artifact, options: ViewOptions | None = None) 
     bare = dataclasses.replace(program, kernels=(), functions=(), externs=(), constants=())
     return ProgramView(
         title=options.title,
-        facts=tuple(_facts(found, program)),
+        facts=tuple(_facts(content, program)),
         declarations=print_program(bare).strip(),
         functions=functions,
         kernels=tuple(_kernel(k, program) for k in program.kernels),
@@ -82,7 +82,7 @@ def view_program(found: Program | Artifact, options: ViewOptions | None = None) 
         ),
         provenance=tuple(map(_known_fields, provenance)),
         sources=read_sources(
-            places, options.sources, source_texts(found) if isinstance(found, Artifact) else {}
+            places, options.sources, source_texts(content) if isinstance(content, Artifact) else {}
         ),
         times=options.times,
         values=options.values,
@@ -90,22 +90,23 @@ def view_program(found: Program | Artifact, options: ViewOptions | None = None) 
     )
 
 
-def _facts(found: Program | Artifact, program: Program) -> Iterator[tuple[str, str]]:
+def _facts(content: Program | Artifact, program: Program) -> Iterator[tuple[str, str]]:
     yield "ops", f"{sum(len(f.body) for f in program.functions):,}"
     yield "functions", f"{len(program.functions):,}"
     yield "kernels", f"{len(program.kernels):,}"
     yield "launches", f"{sum(isinstance(op, Launch) for op in program.ops):,}"
     yield "operator calls", f"{sum(isinstance(op, CallExtern) for op in program.ops):,}"
     yield "constants", f"{len(program.constants):,}"
-    if isinstance(found, Artifact):
-        if found.binaries:
-            yield "compiled kernels", f"{len(found.binaries):,}"
-        yield from sorted(found.metadata.items())
+    if isinstance(content, Artifact):
+        if content.binaries:
+            yield "compiled kernels", f"{len(content.binaries):,}"
+        yield from sorted(content.metadata.items())
 
 
 def _known_fields(prov: Provenance) -> dict[str, object]:
-    held = {f.name: getattr(prov, f.name) for f in dataclasses.fields(prov)}  # by its name
-    return {name: value for name, value in held.items() if value}
+    # `asdict` would copy the fields
+    fields = {f.name: getattr(prov, f.name) for f in dataclasses.fields(prov)}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _memory(program: Program, hints: Mapping[str, int], notes: list[str]) -> dict[str, MemoryView]:
@@ -118,19 +119,20 @@ def _memory(program: Program, hints: Mapping[str, int], notes: list[str]) -> dic
         first, more = report.assumed[:_MOST_NAMES], len(report.assumed) - _MOST_NAMES
         symbols = ", ".join(first) + (f" and {more} more" if more > 0 else "")
         notes.append(
-            f"memory is shown for the smallest values of symbols without hint ({symbols}): --hint gives others"
+            f"memory is shown for the smallest values of symbols without hint ({symbols}): --hint gives "
+            "others"
         )
     return {f.name: _function_memory(f) for f in report.functions}
 
 
-def _function_memory(found: FunctionMemory) -> MemoryView:
+def _function_memory(memory: FunctionMemory) -> MemoryView:
     storages = tuple(
         StorageView(
             name=s.name, kind=s.kind, bytes=s.bytes, begin=s.begin, end=s.end, address=s.address, pool=s.pool
         )
-        for s in found.storages
+        for s in memory.storages
     )
-    return MemoryView(held=found.held, peak_op=found.peak_op, storages=storages)
+    return MemoryView(held=memory.held, peak_op=memory.peak_op, storages=storages)
 
 
 def _kernel(kernel: KernelDef, program: Program) -> KernelView:
@@ -148,8 +150,11 @@ def _kernel(kernel: KernelDef, program: Program) -> KernelView:
 
 
 class _Lines:
-    """The lines of one function. `provenance` is filled with what its ops say, numbered by first use; `led` says where each op
-    leads in the source."""
+    """Builds the rows of one function.
+
+    `provenance` is extended with that of its ops, numbered by first use; `led` has the source lines of each
+    op.
+    """
 
     def __init__(
         self,
@@ -164,12 +169,12 @@ class _Lines:
         self.lines = print_lines(function, analyses.program)
 
     def view(self, memory: MemoryView | None) -> FunctionView:
-        """All that is known of them."""
+        """Builds the view of the function."""
         rows, header = [], next(i for i, line in enumerate(self.lines) if line.stop or line.text == "}")
         params = self._params(header)
         for number, line in enumerate(self.lines):
-            held = tuple(v for v, row in params.items() if row == number)
-            rows.append(self._row(line, held))
+            row_params = tuple(v for v, row in params.items() if row == number)
+            rows.append(self._row(line, row_params))
         row_of = {op: number for number, line in enumerate(self.lines) for op in range(line.first, line.stop)}
         paths = [self._path(line) for line in self.lines]
         return FunctionView(
@@ -181,7 +186,7 @@ class _Lines:
         )
 
     def _params(self, header: int) -> dict[Value, int]:
-        """The line of each parameter: the only one of a short header, else one each."""
+        """Maps each parameter to its line: the single line of a short header, otherwise one line each."""
         values = [p.value for p in self.function.params]
         return {v: 0 if header == 1 else number for number, v in enumerate(values, start=1)}
 
@@ -195,13 +200,13 @@ class _Lines:
             values = tuple(ValueUse(value_name(v.name), Role.DEFINES) for v in params)
             return Row(text=line.text, values=values)
         op = ops[0]
-        known, led = op.prov != Provenance(), self.led[line.first]
+        has_provenance, led = op.prov != Provenance(), self.led[line.first]
         plain = Row(
             text=line.text,
             first=line.first,
             stop=line.stop,
             op=type(op).__name__,
-            prov=self.provenance.setdefault(op.prov, len(self.provenance)) if known else -1,
+            prov=self.provenance.setdefault(op.prov, len(self.provenance)) if has_provenance else -1,
             serves=() if led.lead is Lead.OWN else led.sources,
             reason="" if led.lead is Lead.OWN else led.reason,
             values=value_uses(enumerate(ops, start=line.first), self.aliasing),
@@ -210,7 +215,7 @@ class _Lines:
         return self._run(plain, op)
 
     def _run(self, row: Row, op: Op) -> Row:
-        """With the kernel or operator that the op runs."""
+        """Adds the kernel or operator that the op runs."""
         types = self.types
         match op:
             case Launch():

@@ -1,4 +1,4 @@
-"""What a run left in files: the times of `wir profile`, and the tensors of `debug save`."""
+"""Reads the data of a run: the times of `wir profile`, and the tensors of `debug save`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from wrapper_ir_runtime.tensor_text import TensorView, summarize, summary_text, 
 from wrapper_ir_runtime.tensor_text.lines import WHOLE
 from wrapper_ir_tools.view.model import OpTime, SavedValue
 
-# Any in this file: what JSON holds, before it is looked at.
+# Any in this file: unvalidated JSON
 
 _MOST_ELEMENTS = 4_000_000
-"""Larger tensors are shown without statistics, which take a second or so for that many."""
+"""Larger tensors have no statistics: this many take about a second."""
 _MOST_SIZES = 1024
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-"""What a file of another form raises where it is read."""
+"""Exceptions while reading a file in another format."""
 _FORMATS = {"F8_E4M3": DType.F8E4M3FN, "F8_E5M2": DType.F8E5M2}
-"""Element types that the format of files calls otherwise than `DType` in capitals."""
+"""Element types whose safetensors name is not that of `DType` in capitals."""
 
 
 def read_profile(path: Path) -> tuple[OpTime, ...]:
-    """The times in a file that `wir profile -o` wrote. Raises ReportError WIR273 for another file."""
+    """Reads the times that `wir profile -o` wrote. Raises ReportError WIR273 for any other file."""
     try:
         ops = json.loads(read_text(path))["ops"]
         return tuple(_time(op) for op in ops)
@@ -42,7 +42,7 @@ def read_profile(path: Path) -> tuple[OpTime, ...]:
 
 
 def _time(op: Mapping[str, Any]) -> OpTime:
-    """The time on the device where it was measured, else of the host."""
+    """Reads the time on the device if it was measured, otherwise that of the host."""
     on_device = op.get("device_seconds")
     seconds = float(op["seconds"] if on_device is None else on_device)
     return OpTime(
@@ -63,13 +63,17 @@ def _facts(op: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def read_saved_values(folder: Path) -> tuple[SavedValue, ...]:
-    """The tensors in the safetensors files of a folder, with their statistics, those of one name in the order in which they were
-    saved. Raises ReportError WIR273 where there is no such folder, or a file is damaged."""
+    """Reads the tensors in a folder of safetensors files, with statistics; equal names in the order of
+    saving.
+
+    Raises ReportError WIR273 if the folder does not exist or a file is damaged.
+    """
     if not folder.is_dir():
         raise ReportError(
             "WIR273", f"no folder {str(folder)!r}", hint="give the folder that debug values saved into"
         )
-    paths = sorted(folder.glob("*.safetensors"), key=lambda path: (len(path.name), path.name))  # a, a_1, a_10
+    # order: a, a_1, a_10
+    paths = sorted(folder.glob("*.safetensors"), key=lambda path: (len(path.name), path.name))
     return tuple(v for path in paths for v in _values(path))
 
 
@@ -79,20 +83,20 @@ def _values(path: Path) -> Iterator[SavedValue]:
             data = memoryview(file.read())
         begin = 8 + int.from_bytes(data[:8], "little")
         header = json.loads(bytes(data[8:begin]))
-        said = header.pop("__metadata__", {})
+        metadata = header.pop("__metadata__", {})
         for name, entry in header.items():
             first, last = entry["data_offsets"]
             if not 0 <= first <= last <= len(data) - begin:
-                raise ValueError(f"{name} lies outside of the file")
-            tensor = _tensor(entry, said, data[begin + first : begin + last])
+                raise ValueError(f"{name} is outside the file")
+            tensor = _tensor(entry, metadata, data[begin + first : begin + last])
             yield SavedValue(
                 file=path.name,
-                kernel=said.get("kernel", ""),
-                value=value_name(said.get("arg", name)),
-                phase=said.get("phase", ""),
+                kernel=metadata.get("kernel", ""),
+                value=value_name(metadata.get("arg", name)),
+                phase=metadata.get("phase", ""),
                 summary=_summary(tensor),
-                function=said.get("function", ""),
-                op=int(said.get("op_index", -1)),
+                function=metadata.get("function", ""),
+                op=int(metadata.get("op_index", -1)),
             )
     except _DAMAGE as error:
         raise ReportError(
@@ -100,13 +104,14 @@ def _values(path: Path) -> Iterator[SavedValue]:
         ) from error
 
 
-def _tensor(entry: Mapping[str, Any], said: Mapping[str, str], data: memoryview) -> TensorView:
-    """The tensor of an entry; bytes are of the element type that the metadata say, which are a last dimension then."""
+def _tensor(entry: Mapping[str, Any], metadata: Mapping[str, str], data: memoryview) -> TensorView:
+    """Reads the tensor of an entry. If the metadata name another dtype, the stored bytes are
+    reinterpreted."""
     stored, sizes = str(entry["dtype"]), tuple(map(int, entry["shape"]))
     if len(sizes) > _MOST_SIZES or not all(0 <= size < 1 << 63 for size in sizes):
         raise ValueError("its sizes are not those of a tensor")
     dtype = _FORMATS.get(stored) or DType(stored.lower())
-    real = DType(said.get("dtype", dtype.value))
+    real = DType(metadata.get("dtype", dtype.value))
     if real is not dtype and sizes:
         last = sizes[-1] * dtype.itemsize // real.itemsize
         dtype, sizes = real, sizes[:-1] if last == 1 else (*sizes[:-1], last)

@@ -1,4 +1,4 @@
-"""Lines of the model's source, found by the places that ops say they come from."""
+"""Finds lines of the model's source by the source locations of ops."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from wrapper_ir.artifact.sources import read_source, source_folders, split_place
 from wrapper_ir_tools.view.model import SourceFile, SourceSegment
 
 _AROUND = 200
-"""Lines that are shown before and after each place."""
+"""Number of lines before and after each location."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Where files are looked for: in `roots`, then where `source_folders` says; nowhere without `read`."""
+    """Folders to search: `roots`, then those of `source_folders`; none unless `read`."""
 
     roots: tuple[Path, ...] = ()
     read: bool = True
@@ -28,17 +28,19 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 def read_sources(
     places: Iterable[str], options: SourceOptions, recorded: Mapping[str, str] = _NOTHING
 ) -> tuple[SourceFile, ...]:
-    """The files of these places, by name, with the lines around them. `recorded` is the text of places that was kept when the
-    program was captured."""
-    wanted: dict[str, set[int]] = {}
+    """Reads the files of these locations, by name, with the lines around them.
+
+    `recorded` has the text of locations that was saved at capture.
+    """
+    numbers: dict[str, set[int]] = {}
     for file, line in map(split_place, places):
-        wanted.setdefault(file, set()).add(line)
+        numbers.setdefault(file, set()).add(line)
     folders = source_folders(options.roots)
-    found = []
-    for name in sorted(wanted):
-        texts = {n: recorded[f"{name}:{n}"] for n in sorted(wanted[name]) if f"{name}:{n}" in recorded}
-        found.append(_with_recorded(_read(name, sorted(wanted[name]), folders, options.read), texts))
-    return tuple(found)
+    files = []
+    for name in sorted(numbers):
+        texts = {n: recorded[f"{name}:{n}"] for n in sorted(numbers[name]) if f"{name}:{n}" in recorded}
+        files.append(_with_recorded(_read(name, sorted(numbers[name]), folders, options.read), texts))
+    return tuple(files)
 
 
 def _with_recorded(source: SourceFile, texts: Mapping[int, str]) -> SourceFile:
@@ -57,7 +59,7 @@ def _read(name: str, lines: Sequence[int], folders: Sequence[Path], read: bool) 
 
 
 def _segments(text: Sequence[str], lines: Sequence[int]) -> Iterator[SourceSegment]:
-    """What is within `_AROUND` lines of one of the `lines`, in as few pieces as it takes."""
+    """Yields the text within `_AROUND` lines of `lines`, in as few segments as possible."""
     start = stop = 0
     for line in lines:
         if not 0 < line <= len(text):

@@ -1,4 +1,4 @@
-"""Shrinks a program that fails to the few ops that it takes, with the inputs that they had."""
+"""Shrinks a failing program to the few ops that cause the failure, with their inputs."""
 
 from wrapper_ir_tools.debugger.minify.checks import (
     Check,

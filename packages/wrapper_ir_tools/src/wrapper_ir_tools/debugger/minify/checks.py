@@ -1,4 +1,4 @@
-"""What a program that is being shrunk has to go on doing wrong."""
+"""Failures that a program must preserve while it is shrunk."""
 
 from __future__ import annotations
 
@@ -30,20 +30,24 @@ _CODE = re.compile(r"\[([A-Z]+\d{3})\]")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Whether an artifact, or both of two, which take no inputs, still fail; `text` says how, for the test that comes out.
-    `inputs_are_fixed`: what the check compares with was computed once, from the inputs that the program has."""
+    """Decides if an artifact (or a pair of them), which takes no inputs, still fails.
 
-    fails: Callable[..., bool]  # of one artifact, or of two
+    `text` describes the failure in the generated test. `inputs_are_fixed`: the reference was computed once,
+    from the inputs of the program.
+    """
+
+    # called with one artifact, or with two
+    fails: Callable[..., bool]
     text: str
     inputs_are_fixed: bool = False
 
 
 def finite_check(machine: Machine[Any], options: HuntOptions, interp: InterpOptions) -> Check:
-    """An op makes a bad value from good ones."""
+    """Checks that an op computes a bad value from good ones."""
 
     def fails(artifact: Artifact) -> bool:
-        found = hunt(Subject(artifact, machine, options=interp), options)
-        return found is not None and found.function is not None
+        finding = hunt(Subject(artifact, machine, options=interp), options)
+        return finding is not None and finding.function is not None
 
     return Check(fails, "an op makes a NaN or an infinity")
 
@@ -51,19 +55,22 @@ def finite_check(machine: Machine[Any], options: HuntOptions, interp: InterpOpti
 def engine_check(
     emitter: Emitter[Any], machine: Machine[Any], interp: InterpOptions, tolerance: Tolerance | None = None
 ) -> Check:
-    """The emitter's engine computes something else than the interpreter, or fails where that does not."""
+    """Checks that the emitter's engine differs from the interpreter, or fails alone."""
 
     def fails(artifact: Artifact) -> bool:
         subject = Subject(artifact, machine, options=interp)
         second = engine_samples(artifact, emitter, machine, InputChoice())
-        found = compare_runs(samples(subject), second, tolerance)
-        return found.mismatch is not None or found.failed == 2
+        comparison = compare_runs(samples(subject), second, tolerance)
+        return comparison.mismatch is not None or comparison.failed == 2
 
     return Check(fails, f"the engine {emitter.name!r} differs from the interpreter")
 
 
 def program_check(machine: Machine[Any], interp: InterpOptions, tolerance: Tolerance | None = None) -> Check:
-    """A second program computes another value than the first under the same name. Random operators draw once for both."""
+    """Checks that a second program computes another value than the first under the same name.
+
+    Random operators draw once for both.
+    """
 
     def fails(first: Artifact, second: Artifact) -> bool:
         one = Subject(first, machine, options=interp)
@@ -74,21 +81,27 @@ def program_check(machine: Machine[Any], interp: InterpOptions, tolerance: Toler
 
 
 def eager_check(reference: EagerReference, machine: Machine[Any], interp: InterpOptions) -> Check:
-    """The op computes something else than the model, of whose value the whole program differs first. A copy in the op's place
-    holds what it computed in the whole program, and does not count."""
+    """Checks that the op differs from the model as in the whole program, where its value is the first to
+    differ.
+
+    A copy in place of the op has the value of the whole program and does not count.
+    """
 
     def fails(artifact: Artifact) -> bool:
-        found = reference.mismatch(Subject(artifact, machine, options=interp))
-        if found is None or found.first.function is None:
+        mismatch = reference.mismatch(Subject(artifact, machine, options=interp))
+        if mismatch is None or mismatch.first.function is None:
             return False
-        return not is_stub(found.first.function.body[found.first.position])
+        return not is_stub(mismatch.first.function.body[mismatch.first.position])
 
     return Check(fails, f"{reference.text} differs from the model", inputs_are_fixed=True)
 
 
 def command_check(command: str, artifact: Artifact, timeout: float = 600) -> Check:
-    """A shell command on the file (in place of `{}`, else as last argument) fails as it does for `artifact`: with the same exit
-    status and, where it prints one, the same code."""
+    """Checks that a shell command fails as it does for `artifact`.
+
+    The file replaces `{}`, or is appended as the last argument. The exit status and, if one is printed, the
+    error code must be the same.
+    """
     first = _outcome(command, artifact, timeout)
 
     def fails(candidate: Artifact) -> bool:
@@ -103,8 +116,8 @@ def _outcome(command: str, artifact: Artifact, timeout: float) -> tuple[int, str
         save(artifact, path)
         file = shlex.quote(str(path))
         line = command.replace("{}", file) if "{}" in command else f"{command} {file}"
-        done = subprocess.run(
+        process = subprocess.run(
             line, shell=True, capture_output=True, text=True, check=False, timeout=timeout
         )  # the user's own command
-    found = _CODE.search(done.stderr) or _CODE.search(done.stdout)
-    return done.returncode, found[1] if found else ""
+    match = _CODE.search(process.stderr) or _CODE.search(process.stdout)
+    return process.returncode, match[1] if match else ""

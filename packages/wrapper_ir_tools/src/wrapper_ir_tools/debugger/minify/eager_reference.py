@@ -1,4 +1,4 @@
-"""A model's own values, against which parts of a program are compared."""
+"""A model's values, the reference for parts of a program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wrapper_ir_tools.debugger.tolerances import Tolerance
 
 
 class _Recorded:
-    """A run whose values are computed once, and held."""
+    """A run whose values are computed once and cached."""
 
     def __init__(self, run: EagerRun) -> None:
         self._run = run
@@ -31,26 +31,29 @@ class _Recorded:
 
 
 class EagerReference:
-    """The values of a model's nodes, and the value of the program that differs first. The model runs once.
+    """The values of a model's nodes, and the first value of the program that differs. The model runs once.
 
-    Raises DebugError WIR962 where the program agrees with the model.
+    Raises DebugError WIR962 if the program agrees with the model.
     """
 
     def __init__(self, subject: Subject, eager: EagerRun, tolerance: Tolerance | None = None) -> None:
         self._eager = _Recorded(eager)
         self._tolerance = tolerance
-        found = compare_with_eager(subject, self._eager, tolerance)
-        if found.failure is not None:
-            raise found.failure
-        if found.mismatch is None:
+        comparison = compare_with_eager(subject, self._eager, tolerance)
+        if comparison.failure is not None:
+            raise comparison.failure
+        if comparison.mismatch is None:
             raise DebugError(
                 "WIR962",
-                f"the program does not fail: {found.matched} values agree with the model's nodes",
+                f"the program does not fail: {comparison.matched} values agree with the model's nodes",
                 hint="where a constant differs, `wir compare --with eager` names it",
             )
-        self.text = f"the value {found.mismatch.first.name}"
+        self.text = f"the value {comparison.mismatch.first.name}"
 
     def mismatch(self, subject: Subject) -> Mismatch | None:
-        """How that value differs in a part of the program; None where it does not, or another one does before it."""
-        found = compare_with_eager(subject, self._eager, self._tolerance).mismatch
-        return None if found is None or f"the value {found.first.name}" != self.text else found
+        """The difference of that value in a part of the program.
+
+        Returns None if it agrees, or if another value differs before it.
+        """
+        mismatch = compare_with_eager(subject, self._eager, self._tolerance).mismatch
+        return None if mismatch is None or f"the value {mismatch.first.name}" != self.text else mismatch

@@ -1,4 +1,4 @@
-"""Which kernels a change of sizes is wrong for: those that may have sizes in their source."""
+"""Finds the kernels that forbid a change of sizes: those whose source may contain sizes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\.)")
 
 
 def kernels_with_sizes(program: Program, numbers: Mapping[int, int]) -> list[str]:
-    """The names of launched kernels that a change of these numbers, old ones to new ones, concerns, and that may know the old
-    ones: none is among what they are given, or their source has one of them."""
+    """Names of launched kernels that a change of these numbers (old to new) affects and may break.
+
+    Such a kernel has none of the old numbers among its arguments, or has one of them in its source.
+    """
     kernels = {k.name: k for k in program.kernels}
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for op in program.ops:
         if not isinstance(op, Launch) or not any(_changes(arg, numbers) for arg in op.args):
             continue
         kernel = kernels[op.kernel]
-        if isinstance(kernel, OperatorKernel):  # which reads sizes from its arguments
+        # it reads sizes from its arguments
+        if isinstance(kernel, OperatorKernel):
             continue
         is_given = any(isinstance(arg, Int) and arg.value in numbers for arg in op.args)
-        written = {int(text) for text in _NUMBER.findall(source_of(kernel))}
-        if isinstance(kernel, MultiKernel) or not is_given or not written.isdisjoint(numbers):
-            found[op.kernel] = None
-    return list(found)
+        literals = {int(text) for text in _NUMBER.findall(source_of(kernel))}
+        if isinstance(kernel, MultiKernel) or not is_given or not literals.isdisjoint(numbers):
+            names[op.kernel] = None
+    return list(names)
 
 
 def _changes(arg: Arg, numbers: Mapping[int, int]) -> bool:

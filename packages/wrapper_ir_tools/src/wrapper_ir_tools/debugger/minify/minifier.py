@@ -1,4 +1,4 @@
-"""Shrinks a failing program, step by step; each step is kept if the program is valid and still fails."""
+"""Shrinks a failing program step by step. A step is kept if the program is valid and still fails."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from wrapper_ir_tools.debugger.subject import InputChoice, Subject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minified:
-    """The small program, which takes no inputs, and how many ops of `main` there were and are, after how many tries; the second
-    program where two are compared. `notes` say what could not shrink, and why."""
+    """The shrunk program, which takes no inputs, and how it was found.
+
+    `before` and `after` count the ops of `main`; `tries` counts the candidates. `second` is the other program
+    of a comparison. `notes` say what could not be shrunk, and why.
+    """
 
     artifact: Artifact
     before: int
@@ -31,11 +34,12 @@ class Minified:
 
 
 def minify(subject: Subject, check: Check, second: Subject | None = None) -> Minified:
-    """Shrinks what the subject runs: sizes, ops after and before the failure, ops that copies of what they computed can stand
-    for, results, and the content of constants. Where a check compares two programs, both shrink alike.
+    """Shrinks the subject's program: sizes, ops, results, and the contents of constants.
 
-    Raises VerificationError for an invalid program, DebugError WIR962 for one that does not fail, WIR963 for two programs that
-    cannot be shrunk alike.
+    Ops before and after the failure are removed; others are replaced by copies of the values that they
+    computed. If the check compares two programs, both shrink alike. Raises VerificationError for an invalid
+    program, DebugError WIR962 for one that does not fail, WIR963 for two programs that cannot be shrunk
+    alike.
     """
     if second is not None:
         _require_alike(subject, second)
@@ -43,7 +47,7 @@ def minify(subject: Subject, check: Check, second: Subject | None = None) -> Min
 
 
 def _require_alike(first: Subject, second: Subject) -> None:
-    """Both programs take the same inputs, and name what they compute alike."""
+    """Requires that both programs take the same inputs and use the same names."""
     params = [tuple(p.value for p in s.program.main.params) for s in (first, second)]
     symbols = [s.program.symbols for s in (first, second)]
     if params[0] != params[1] or symbols[0] != symbols[1]:
@@ -56,7 +60,10 @@ def _require_alike(first: Subject, second: Subject) -> None:
         raise DebugError(
             "WIR963",
             "the two programs have no op in common at which both could be cut",
-            hint="compare programs whose values have the same names, or shrink one with `--compare` and an engine",
+            hint=(
+                "compare programs whose values have the same names, or shrink one with `--compare` and "
+                "an engine"
+            ),
         )
 
 
@@ -79,19 +86,19 @@ class _Minifier:
                 f"the program does not fail: there is no sign that {self.check.text}",
                 hint="give the inputs with which it does",
             )
-        found = self._cut(Pieces(*self._small_symbols()))
+        programs = self._cut(Pieces(*self._small_symbols()))
         steps = [self._stub, self._results]
         if self.check.inputs_are_fixed:
             self.notes.append("sizes and contents stay as they are: the model's values belong to them")
         else:
             steps += [self._sizes, self._contents]
         for step in steps:
-            found = step(found)
+            programs = step(programs)
         return Minified(
-            artifact=found[0],
-            second=found[1] if len(found) > 1 else None,
+            artifact=programs[0],
+            second=programs[1] if len(programs) > 1 else None,
             before=len(self.subjects[0].program.main.body),
-            after=len(found[0].program.main.body),
+            after=len(programs[0].program.main.body),
             tries=self.tries,
             notes=tuple(self.notes),
         )
@@ -99,7 +106,7 @@ class _Minifier:
     # --- candidates
 
     def _fails(self, candidate: Programs | None) -> bool:
-        """Whether a candidate is valid and still fails."""
+        """True if a candidate is valid and still fails."""
         if candidate is None:
             return False
         self.tries += 1
@@ -118,7 +125,7 @@ class _Minifier:
     # --- steps
 
     def _small_symbols(self) -> tuple[Subject, ...]:
-        """The same programs on smaller inputs, symbol by symbol."""
+        """Returns the same programs with smaller inputs, symbol by symbol."""
         subjects, choice = self.subjects, self.subjects[0].inputs
         if choice.given is not None or choice.file is not None:
             return subjects
@@ -140,56 +147,61 @@ class _Minifier:
         return subjects
 
     def _cut(self, pieces: Pieces) -> Programs:
-        """Without the ops after the failure, and without those before, whose results become constants."""
+        """Removes the ops after the failure, and those before it, whose results become constants."""
         last = smallest(0, pieces.last, lambda at: self._fails(pieces.between(0, at)))
-        # from the last op backwards: how many ops it takes
+        # count ops backwards from the last one
         count = smallest(0, last, lambda n: self._fails(pieces.between(last - n, last)))
-        found = pieces.between(last - count, last)
-        assert found is not None  # it failed
-        return found
+        programs = pieces.between(last - count, last)
+        # this range failed
+        assert programs is not None
+        return programs
 
     def _stub(self, programs: Programs) -> Programs:
-        """With copies of what they computed in place of as many ops as can be."""
+        """Replaces as many ops as possible by copies of the values that they computed."""
         pieces = Pieces(*self._of(programs))
         every = pieces.replaceable()
 
-        def without(kept: Sequence[int]) -> Programs | None:
-            return pieces.stubbed([n for n in every if n not in kept])
+        def without(kept_rows: Sequence[int]) -> Programs | None:
+            return pieces.stubbed([n for n in every if n not in kept_rows])
 
-        kept = smallest_set(every, lambda kept: self._fails(without(kept)))
-        smaller = without(kept)
+        required = smallest_set(every, lambda required: self._fails(without(required)))
+        smaller = without(required)
         return (
-            smaller if smaller is not None and (len(kept) < len(every) or self._fails(smaller)) else programs
+            smaller
+            if smaller is not None and (len(required) < len(every) or self._fails(smaller))
+            else programs
         )
 
     def _results(self, programs: Programs) -> Programs:
-        """With as few results as can be."""
+        """Returns as few results as possible."""
 
-        def only(kept: Sequence[str]) -> Programs:
-            return tuple(returning(artifact, kept) for artifact in programs)
+        def only(labels: Sequence[str]) -> Programs:
+            return tuple(returning(artifact, labels) for artifact in programs)
 
         every = list(dict.fromkeys(map(label, programs[0].program.main.returns.values)))
-        kept = smallest_set(every, lambda kept: self._fails(only(kept)))
-        return only(kept) if len(kept) < len(every) else programs
+        required = smallest_set(every, lambda required: self._fails(only(required)))
+        return only(required) if len(required) < len(every) else programs
 
     def _sizes(self, programs: Programs) -> Programs:
-        """With smaller numbers in place of sizes, from the largest one on."""
+        """Replaces constant sizes by smaller ones, from the largest on."""
         resizing = Resizing()
         for size in number_sizes(programs):
             for small in smaller_sizes(size):
-                found = next(filter(self._fails, resizing.candidates(programs, size, small)), None)
-                if found is not None:
-                    programs = found
+                smaller = next(filter(self._fails, resizing.candidates(programs, size, small)), None)
+                if smaller is not None:
+                    programs = smaller
                     break
         self.notes += resizing.notes(programs)
         return programs
 
     def _contents(self, programs: Programs) -> Programs:
-        """With zeros in as many constants as can be."""
+        """Fills as many constants as possible with zeros."""
         names = [n for n, d in programs[0].constants.items() if any(d.buffer.cast("B"))]
 
-        def zeroed(kept: Sequence[str]) -> Programs:
-            return tuple(zeroed_content(artifact, set(names) - set(kept)) for artifact in programs)
+        def zeroed(names_with_content: Sequence[str]) -> Programs:
+            return tuple(
+                zeroed_content(artifact, set(names) - set(names_with_content)) for artifact in programs
+            )
 
-        kept = smallest_set(names, lambda kept: self._fails(zeroed(kept)))
-        return zeroed(kept) if len(kept) < len(names) else programs
+        required = smallest_set(names, lambda required: self._fails(zeroed(required)))
+        return zeroed(required) if len(required) < len(names) else programs

@@ -1,4 +1,4 @@
-"""A small program as a Python test: its text, its constants, and what has to hold of it."""
+"""Prints a small program as a Python test: its text, its constants, and an assertion."""
 
 from __future__ import annotations
 
@@ -108,8 +108,10 @@ def test_the_command_succeeds(tmp_path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleOptions:
-    """What a test holds a program against: an `engine`, a `second` program, the `model`'s value, or a `command`; without any of
-    these, every op has to compute finite values. `machine` runs it."""
+    """Selects the assertion of a test: an `engine`, a `second` program, the `model`'s value, or a `command`.
+
+    Without any of these, every op must compute finite values. `machine` runs the program.
+    """
 
     machine: str
     engine: str = ""
@@ -119,7 +121,9 @@ class ModuleOptions:
 
 
 def module_text(artifact: Artifact, text: str, options: ModuleOptions) -> str:
-    """The source of a module with one test, which fails as long as the fault is there. `text` says what the fault is."""
+    """Returns the source of a module with one test that fails while the fault exists. `text` describes the
+    fault.
+    """
     imports = "emitter, machine" if options.engine else "machine"
     head = _HEADER.format(
         text=text, imports=imports, program=print_program(artifact.program), constants=_constants(artifact)
@@ -136,10 +140,10 @@ def _test(options: ModuleOptions) -> str:
         program = print_program(options.second.program)
         return _PROGRAM.format(program=program, constants=_constants(options.second), machine=machine)
     if options.model is not None:
-        key, held = options.model.first.key, options.model.second.content.held
-        if not isinstance(held, TensorView):
-            return _EXPECTED.format(expected="", content=repr(held), key=key, machine=machine)
-        expected = _constant("value", TensorData(held.dtype, memoryview(held.data)))
+        key, expectation = options.model.first.key, options.model.second.content.held
+        if not isinstance(expectation, TensorView):
+            return _EXPECTED.format(expected="", content=repr(expectation), key=key, machine=machine)
+        expected = _constant("value", TensorData(expectation.dtype, memoryview(expectation.data)))
         content = 'replace(found.content.held, data=tensors(EXPECTED)["value"].buffer)'
         return _EXPECTED.format(expected=expected, content=content, key=key, machine=machine)
     return (

@@ -1,4 +1,4 @@
-"""What numbers become when a size does: the strides, counts and bytes that follow from it."""
+"""Derives all numbers that change with a size: strides, counts and bytes."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ def tensor_types(program: Program) -> list[TensorType]:
 
 
 def changed_numbers(program: Program, old: int, new: int, with_multiples: bool) -> Mapping[int, int] | None:
-    """What each number becomes: sizes, and the strides, counts and bytes of all layouts that have them. None where one number
-    would become two."""
-    found = {old: new}
+    """Maps each old number to its new one: sizes, and the strides, counts and bytes of all affected layouts.
+
+    Returns None if one number would map to two.
+    """
+    numbers_map = {old: new}
     types = tensor_types(program)
     if with_multiples:
         sizes = {s.value for t in types for s in t.sizes if isinstance(s, Int)}
-        found |= {n: n // old * new for n in sizes if n % old == 0 and n}
+        numbers_map |= {n: n // old * new for n in sizes if n % old == 0 and n}
     while True:
-        count = len(found)
-        for before, after in _changes(types, found, _layout_numbers):
-            if found.setdefault(before, after) != after:
+        count = len(numbers_map)
+        for before, after in _changes(types, numbers_map, _layout_numbers):
+            if numbers_map.setdefault(before, after) != after:
                 return None
-        if len(found) > count:
+        if len(numbers_map) > count:
             continue
-        for before, after in _changes(types, found, _derived_numbers):
-            found.setdefault(before, after)
-        if len(found) == count:
-            return found
+        for before, after in _changes(types, numbers_map, _derived_numbers):
+            numbers_map.setdefault(before, after)
+        if len(numbers_map) == count:
+            return numbers_map
 
 
 def _changes(
@@ -50,13 +52,13 @@ def _changes(
 
 
 def _layout_numbers(type: TensorType) -> list[int]:
-    """The numbers of a layout; of symbolic ones, 0."""
+    """The numbers of a layout; 0 for symbolic ones."""
     exprs = (*type.sizes, *type.strides, numel(type.sizes), extent_bytes(type))
     return list(map(number_of, exprs))
 
 
 def _derived_numbers(type: TensorType) -> list[int]:
-    """Numbers that may follow from a layout, or be there for another reason: sizes of dimensions that are one, steps in bytes."""
+    """Numbers that may or may not derive from a layout: sizes of merged dimensions, steps in bytes."""
     sizes, strides = ([number_of(e) for e in part] for part in (type.sizes, type.strides))
     rank, item = range(len(sizes)), type.dtype.itemsize
     joined = [math.prod(sizes[i : j + 1]) for i in rank for j in rank if i < j]
@@ -64,7 +66,7 @@ def _derived_numbers(type: TensorType) -> list[int]:
 
 
 def changed_type(type: TensorType, numbers: Mapping[int, int]) -> TensorType:
-    """The type with other sizes. Strides stay row-major, or those of a permutation, where they were."""
+    """Returns the type with other sizes. Strides of a permuted row-major layout stay row-major."""
     sizes = tuple(with_numbers(e, numbers) for e in type.sizes)
     order = sorted(range(len(sizes)), key=lambda d: -number_of(type.strides[d]))
     permuted = tuple(type.sizes[d] for d in order)
@@ -77,14 +79,14 @@ def changed_type(type: TensorType, numbers: Mapping[int, int]) -> TensorType:
 
 
 def number_of(e: Expr) -> int:
-    """The number; 0 for what is symbolic."""
+    """The value of an integer literal; 0 for a symbolic expression."""
     return e.value if isinstance(e, Int) else 0
 
 
 def with_numbers(e: Expr, numbers: Mapping[int, int]) -> Expr:
-    """The expression with other numbers in it."""
-    found: dict[str | Expr, Expr] = {i: Int(numbers[i.value]) for i in _ints(e) if i.value in numbers}
-    return substitute(e, found, simplify=False)
+    """Returns the expression with integers replaced."""
+    replacements: dict[str | Expr, Expr] = {i: Int(numbers[i.value]) for i in _ints(e) if i.value in numbers}
+    return substitute(e, replacements, simplify=False)
 
 
 def _ints(e: Expr) -> Iterator[Int]:

@@ -1,4 +1,4 @@
-"""What is left of a program with fewer results, or without the content of constants."""
+"""Programs with fewer results, or without the contents of constants."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from wrapper_ir_tools.debugger.minify.stubs import rebuilt
 
 
 def label(arg: Arg) -> str:
-    """The name of a result, or its text: two programs that shrink alike have the same ones."""
+    """The name of a result, or its text. Two programs that shrink alike have the same labels."""
     return f"%{arg.name}" if isinstance(arg, Value) else str(arg)
 
 
 def returning(artifact: Artifact, labels: Collection[str]) -> Artifact:
-    """The artifact, which returns these of its results alone."""
+    """Returns the artifact with only these results."""
     main = artifact.program.main
     returned = main.returns
     values = tuple(v for v in returned.values if label(v) in labels)
@@ -28,7 +28,7 @@ def returning(artifact: Artifact, labels: Collection[str]) -> Artifact:
 
 
 def zeroed_content(artifact: Artifact, names: Collection[str]) -> Artifact:
-    """The artifact with zeros in these constants."""
+    """Returns the artifact with zeros in these constants."""
     data = {
         n: TensorData(d.dtype, memoryview(bytes(d.nbytes))) if n in names else d
         for n, d in artifact.constants.items()

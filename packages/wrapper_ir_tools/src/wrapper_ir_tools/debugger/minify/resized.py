@@ -1,4 +1,4 @@
-"""A program with other numbers for its sizes, and constants that are as small."""
+"""Rewrites a program with other sizes, and its constants to match."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class _Rewriter:
     values: dict[Value, Value] = field(default_factory=dict)
 
     def value(self, value: Value) -> Value:
-        found = self.values.get(value)
-        if found is None:
-            found = self.values[value] = Value(value.name, self.type(value.type))
-        return found
+        mapping = self.values.get(value)
+        if mapping is None:
+            mapping = self.values[value] = Value(value.name, self.type(value.type))
+        return mapping
 
     def type(self, type: Type) -> Type:
         match type:
@@ -42,20 +42,21 @@ class _Rewriter:
 
 
 def resized(artifact: Artifact, numbers: Mapping[int, int]) -> Artifact | None:
-    """The artifact with the new numbers in place of the old ones; None where bytes of a constant that changes are not its own."""
+    """Replaces the old numbers by the new ones; None if a changed constant shares its bytes."""
     rewriter, program = _Rewriter(numbers), artifact.program
     constants: list[Constant] = []
     data: dict[str, TensorData] = {}
     for constant in program.constants:
         value = rewriter.value(constant.value)
-        held = artifact.data_of(constant)
+        data_before = artifact.data_of(constant)
         changed = value != constant.value
-        if changed and (constant.storage or held is None):
-            return None  # bytes of several constants, or of none
-        if changed and held is not None:
+        if changed and (constant.storage or data_before is None):
+            # shared bytes, or no data
+            return None
+        if changed and data_before is not None:
             assert isinstance(value.type, TensorType)
             assert isinstance(constant.value.type, TensorType)
-            cut = _corner(held, constant.value.type, value.type)
+            cut = _corner(data_before, constant.value.type, value.type)
             if cut is None:
                 return None
             data[value.name] = cut
@@ -66,7 +67,7 @@ def resized(artifact: Artifact, numbers: Mapping[int, int]) -> Artifact | None:
 
 
 def _corner(data: TensorData, old: TensorType, new: TensorType) -> TensorData | None:
-    """The first elements in each dimension; None for layouts that are symbolic, or larger than the data."""
+    """The first elements in each dimension; None for a layout that is symbolic or larger than the data."""
     layouts = [(*map(number_of, t.sizes), *map(number_of, t.strides)) for t in (old, new)]
     if any(not isinstance(e, Int) for t in (old, new) for e in (*t.sizes, *t.strides)):
         return None

@@ -1,5 +1,7 @@
-"""Searches for small failing sets: by halves, and by delta debugging (Zeller and Hildebrandt, Simplifying and Isolating
-Failure-Inducing Input, IEEE TSE 2002)."""
+"""Searches for small failing sets by bisection and by delta debugging.
+
+Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, IEEE TSE 2002.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ T = TypeVar("T")
 
 
 def smallest(low: int, high: int, fails: Callable[[int], bool]) -> int:
-    """The smallest number from `low` to `high` that fails, if all above it do; `high` is known to. Whatever the numbers in
-    between do, what comes back fails."""
+    """Finds the smallest failing number from `low` to `high` if all above it fail; `high` must fail.
+
+    If failures are not monotonic, the result still fails.
+    """
     while low < high:
         middle = (low + high) // 2
         if fails(middle):
@@ -22,19 +26,19 @@ def smallest(low: int, high: int, fails: Callable[[int], bool]) -> int:
 
 
 def smallest_set(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
-    """A subset that fails, and of which no single item can be left out. All items together are known to fail."""
-    left = list(items)
+    """Finds a failing subset from which no single item can be removed. All items together must fail."""
+    remaining = list(items)
     parts = 2
-    while left and parts <= max(len(left), 1) * 2:
-        size = max(len(left) // parts, 1)
-        for begin in range(0, len(left), size):
-            rest = left[:begin] + left[begin + size :]
+    while remaining and parts <= max(len(remaining), 1) * 2:
+        size = max(len(remaining) // parts, 1)
+        for begin in range(0, len(remaining), size):
+            rest = remaining[:begin] + remaining[begin + size :]
             if fails(rest):
-                left = rest
+                remaining = rest
                 parts = max(parts - 1, 2)
                 break
         else:
             if size == 1:
                 break
             parts *= 2
-    return left
+    return remaining

@@ -1,7 +1,7 @@
-"""Sizes that are numbers, made smaller throughout a program.
+"""Shrinks constant sizes throughout a program.
 
-A candidate replaces a size everywhere, with the strides, counts and bytes that follow from it. Whether it is right is for the
-verifier to say, and for the check that is to fail. No candidate changes what a kernel has in its source.
+A candidate replaces a size everywhere, with the strides, counts and bytes that derive from it. The verifier
+and the failure check decide if it is valid. No candidate changes a number in a kernel's source.
 """
 
 from __future__ import annotations
@@ -18,39 +18,41 @@ _SMALLEST = 2
 
 
 def number_sizes(programs: Sequence[Artifact]) -> list[int]:
-    """The sizes of tensors that are numbers and could be smaller, from the largest one on."""
-    found = {
+    """Constant sizes of tensors that could be smaller, the largest first."""
+    sizes = {
         size.value
         for artifact in programs
         for type in tensor_types(artifact.program)
         for size in type.sizes
         if isinstance(size, Int)
     }
-    return sorted((n for n in found if n > _SMALLEST), reverse=True)
+    return sorted((n for n in sizes if n > _SMALLEST), reverse=True)
 
 
 def smaller_sizes(size: int) -> list[int]:
-    """What to try in place of a size, the smallest first."""
+    """Replacements to try for a size, the smallest first."""
     tried = {_SMALLEST, _SMALLEST + 1, size // 8, size // 4, size // 2}
     return sorted(n for n in tried if _SMALLEST <= n < size)
 
 
 class Resizing:
-    """Makes candidates, and notes the kernels that forbid some."""
+    """Generates candidates, and records the kernels that forbid some."""
 
     def __init__(self) -> None:
         self._kernels: dict[str, None] = {}
 
     def candidates(self, programs: Sequence[Artifact], old: int, new: int) -> Iterator[tuple[Artifact, ...]]:
-        """The programs with `new` in place of the size `old`: multiples of it stay, or change with it."""
+        """Yields the programs with `new` in place of the size `old`. Multiples of it are kept, or changed
+        with it.
+        """
         for with_multiples in (False, True):
-            made = [self._resized(artifact, old, new, with_multiples) for artifact in programs]
-            found = tuple(artifact for artifact in made if artifact is not None)
-            if len(found) == len(programs):
-                yield found
+            resized_all = [self._resized(artifact, old, new, with_multiples) for artifact in programs]
+            valid = tuple(artifact for artifact in resized_all if artifact is not None)
+            if len(valid) == len(programs):
+                yield valid
 
     def notes(self, programs: Sequence[Artifact]) -> list[str]:
-        """A line about the kernels because of which sizes stayed."""
+        """One line about the kernels that kept sizes from shrinking."""
         launched = {k.name for artifact in programs for k in artifact.program.kernels}
         names = ", ".join(f"@{name}" for name in self._kernels if name in launched)
         return [f"sizes that are numbers stay where {names} may have them in the source"] if names else []

@@ -1,4 +1,4 @@
-"""Ops replaced by copies of what they computed."""
+"""Replaces ops by copies of the values that they computed."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ _WORK = (ops.Launch, ops.CallExtern, ops.Copy, ops.CallSubgraph, ops.Switch, ops
 
 
 def replaceable(program: Program, analyses: Analyses) -> list[int]:
-    """Positions of the ops of `main` that compute tensors and nothing else, so that copies can stand for them."""
+    """Positions of the ops of `main` that only compute tensors, so that copies can replace them."""
     main = program.main
-    found = []
+    positions = []
     for position, op in enumerate(main.body):
-        made = products(main, position, analyses)
-        tensors_only = made and all(map(is_tensor, (*made, *results(op))))
+        values = products(main, position, analyses)
+        tensors_only = values and all(map(is_tensor, (*values, *results(op))))
         if isinstance(op, _WORK) and tensors_only and not is_stub(op):
-            found.append(position)
-    return found
+            positions.append(position)
+    return positions
 
 
 def is_stub(op: Op) -> bool:
-    """Whether the op copies a constant that holds what the whole program computed."""
+    """True if the op copies a constant with a value computed by the whole program."""
     return isinstance(op, ops.Copy) and op.src.name.endswith(".content")
 
 
 def stubbed(subject: Subject, positions: Collection[int]) -> Artifact:
-    """The program with copies of constants in place of the ops at these positions, and without what nothing needs then."""
+    """Replaces the ops at these positions by copies of constants, and removes dead ops."""
     program, main = subject.program, subject.program.main
-    held: dict[tuple[int, str], TensorView] = {
+    contents: dict[tuple[int, str], TensorView] = {
         (s.position, s.name): s.content.held
         for s in samples(subject)
         if s.function is main and s.position in positions and isinstance(s.content.held, TensorView)
@@ -59,7 +59,7 @@ def stubbed(subject: Subject, positions: Collection[int]) -> Artifact:
             continue
         for value in products(main, position, subject.analyses):
             assert is_tensor(value)
-            content = held[position, f"%{value.name}"]
+            content = contents[position, f"%{value.name}"]
             dense = replace(value.type, strides=contiguous_strides(value.type.sizes))
             name = _fresh(f"{value.name}.content", names)
             stored = TensorData(content.dtype, content.data.cast("B"))
@@ -92,12 +92,14 @@ def _fresh(wish: str, names: set[str]) -> str:
 
 
 def rebuilt(artifact: Artifact, program: Program, data: Mapping[str, TensorData]) -> Artifact:
-    """The artifact with a changed program, without ops and definitions that nothing needs; `data` is of new constants."""
+    """Returns the artifact with a changed program, without dead ops and definitions. `data` has new
+    constants.
+    """
     smaller = EliminateDeadOps().run(program)
-    used = {v for op in smaller.ops for v in operands(op)}
-    kept = tuple(c for c in smaller.constants if c.value in used)
-    smaller = replace(smaller, constants=kept)
-    names = {c.data_name for c in kept}
+    operand_set = {v for op in smaller.ops for v in operands(op)}
+    live = tuple(c for c in smaller.constants if c.value in operand_set)
+    smaller = replace(smaller, constants=live)
+    names = {c.data_name for c in live}
     stored = {n: d for n, d in {**artifact.constants, **data}.items() if n in names}
     kernels = set(map(content_hash, smaller.kernels))
     bare = bare_artifact(smaller, stored)
