@@ -23,10 +23,14 @@ def report_json(report: MemoryReport) -> str:
 
 def report_html(report: MemoryReport) -> str:
     """Formats the report as one standalone page: storages over ops and addresses."""
-    page = files("wrapper_ir_tools.report").joinpath("memory.html").read_text(encoding="utf-8")
+    page = _text("memory.html").replace("@SCRIPT@", _text("memory.js"))
     data = json.dumps(dataclasses.asdict(report), separators=(",", ":"))
     # no text ends the script
     return page.replace("@REPORT@", data.replace("<", "\\u003c"))
+
+
+def _text(name: str) -> str:
+    return files("wrapper_ir_tools.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def report_csv(report: MemoryReport) -> str:

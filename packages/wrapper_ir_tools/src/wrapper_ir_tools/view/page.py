@@ -29,7 +29,8 @@ _SCRIPTS: Final = (
 )
 _BEGIN: Final = """(() => {
 "use strict";
-const {h, render} = preact, {useState, useMemo, useEffect, useLayoutEffect, useRef, useReducer} = preactHooks, html = htm.bind(h);
+const {h, render} = preact, html = htm.bind(h);
+const {useState, useMemo, useEffect, useLayoutEffect, useRef, useReducer} = preactHooks;
 """
 _END: Final = "})();\n"
 _LISTS: Final = (Edge, Group, SourceSegment, ValueUse)
@@ -105,7 +106,13 @@ def _page(data: str) -> str:
 
 def _script() -> str:
     libraries = "\n".join(_without_map(_text("vendor", name)) for name in _LIBRARIES)
-    return f"{libraries}\n{_BEGIN}{''.join(map(_asset, _SCRIPTS))}{_END}"
+    scripts = "".join(_without_indentation(_asset(name)) for name in _SCRIPTS)
+    return f"{libraries}\n{_BEGIN}{scripts}{_END}"
+
+
+def _without_indentation(script: str) -> str:
+    """Removes leading spaces, which neither JavaScript nor the templates of htm need: pages stay small."""
+    return "".join(line.lstrip(" ") for line in script.splitlines(keepends=True))
 
 
 def _without_map(script: str) -> str:

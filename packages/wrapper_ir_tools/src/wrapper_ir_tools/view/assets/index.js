@@ -1,4 +1,4 @@
-// What is looked up in a program: rows by op, uses by value, what flows into and out of a row, times.
+// Lookup tables of a program: rows by op, uses by value, data flow of rows, times.
 
 class ProgramIndex {
   constructor(data, side) {
@@ -23,14 +23,24 @@ class ProgramIndex {
     found.start = this.rows.length;
     found.rowOf = new Map();
     for (const row of found.rows) {
-      Object.assign(row, {side: this.side, number: this.rows.length, owner: found, before: [], after: [], seconds: 0, facts: [], saved: []});
+      Object.assign(row, {
+        side: this.side,
+        number: this.rows.length,
+        owner: found,
+        before: [],
+        after: [],
+        seconds: 0,
+        facts: [],
+        saved: [],
+      });
       row.first ??= -1;
       row.stop ??= -1;
       row.values ??= [];
       row.serves ??= [];
       row.prov = row.prov === undefined ? {} : this.data.provenance[row.prov];
       for (let op = row.first; op < row.stop; op++) found.rowOf.set(op, row.number);
-      for (const [name, role] of row.values) addTo(this.usesByValue, this.valueKey(row, name), {row: row.number, role});
+      for (const [name, role] of row.values)
+        addTo(this.usesByValue, this.valueKey(row, name), {row: row.number, role});
       for (const place of row.prov.locations || []) addTo(this.rowsByPlace, place, row.number);
       if (row.kernel) addTo(this.launches, row.kernel, row.number);
       this.rows.push(row);
@@ -59,19 +69,22 @@ class ProgramIndex {
   addValues(values) {
     const groups = new Map();
     for (const value of values) {
-      const exact = value.op >= 0 ? this.rowAt(value.function || this.functions[0].name, value.op) : undefined;
-      if (exact) exact.saved.push(value); else addTo(groups, `${value.phase}\n${value.kernel}\n${value.value}`, value);
+      const exact =
+        value.op >= 0 ? this.rowAt(value.function || this.functions[0].name, value.op) : undefined;
+      if (exact) exact.saved.push(value);
+      else addTo(groups, `${value.phase}\n${value.kernel}\n${value.value}`, value);
     }
     for (const found of groups.values()) {
       const rows = this.rowsOf(found[0]);
-      // as many as there are launches: the first is of the first one; else which is whose is not known
+      // with one value per launch they pair in order; otherwise every launch shows all of them
       rows.forEach((row, n) => row.saved.push(...(rows.length === found.length ? [found[n]] : found)));
     }
   }
 
-  // The rows that a saved value may be of: launches with it, or where the program gets or returns it.
+  // Rows that may have saved the value: launches with it, or the program's parameters and returns.
   rowsOf({kernel, phase, value}) {
-    const holds = row => row.values.some(([name]) => name === value), [main] = this.functions;
+    const holds = row => row.values.some(([name]) => name === value),
+      [main] = this.functions;
     if (kernel) return (this.launches.get(kernel) || []).map(number => this.rows[number]).filter(holds);
     return main.rows.filter(row => holds(row) && (phase === "inputs" ? row.first < 0 : row.op === "Return"));
   }
@@ -82,27 +95,44 @@ class ProgramIndex {
     return number === undefined ? undefined : this.rows[number];
   }
 
-  valueKey(row, name) { return this.constants.has(name) ? `\n${name}` : `${row.owner.index}\n${name}`; }
-  uses(row, name) { return this.usesByValue.get(this.valueKey(row, name)) || []; }
-  definition(row, name) { return this.uses(row, name).find(use => use.role === "defines"); }
+  valueKey(row, name) {
+    return this.constants.has(name) ? `\n${name}` : `${row.owner.index}\n${name}`;
+  }
+  uses(row, name) {
+    return this.usesByValue.get(this.valueKey(row, name)) || [];
+  }
+  definition(row, name) {
+    return this.uses(row, name).find(use => use.role === "defines");
+  }
 
   get haystacks() {
-    this.hay ??= this.rows.map(row => [row.text, row.kernel || "", ...Object.values(row.prov).flat()].join("\n").toLowerCase());
+    this.hay ??= this.rows.map(row =>
+      [row.text, row.kernel || "", ...Object.values(row.prov).flat()].join("\n").toLowerCase(),
+    );
     return this.hay;
   }
 }
 
 function addTo(map, key, item) {
   const held = map.get(key);
-  if (held) held.push(item); else map.set(key, [item]);
+  if (held) held.push(item);
+  else map.set(key, [item]);
 }
 
 const commas = n => n.toLocaleString("en-US");
 function bytesText(n) {
-  const unit = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]].find(u => n >= u[1]);
+  const unit = [
+    ["GiB", 2 ** 30],
+    ["MiB", 2 ** 20],
+    ["KiB", 2 ** 10],
+  ].find(u => n >= u[1]);
   return unit ? `${(n / unit[1]).toFixed(2)} ${unit[0]}` : `${commas(n)} B`;
 }
 function timeText(seconds) {
-  const [unit, size] = [["s", 1], ["ms", 1e-3], ["\u00b5s", 1e-6]].find(u => seconds >= u[1]) || ["ns", 1e-9];
+  const [unit, size] = [
+    ["s", 1],
+    ["ms", 1e-3],
+    ["\u00b5s", 1e-6],
+  ].find(u => seconds >= u[1]) || ["ns", 1e-9];
   return `${(seconds / size).toPrecision(3)} ${unit}`;
 }
