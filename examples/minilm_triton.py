@@ -23,8 +23,8 @@ import py_wrapper
 import wrapper_ir
 from examples.minilm import SENTENCES, TOLERANCE, Model, embed, load_model, print_program, step
 from inductor_frontend import CaptureOptions
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import TritonKernel
 
 BATCHES = {"2 short": SENTENCES[::6], "3 short": (SENTENCES[0], SENTENCES[6], SENTENCES[1])}
 
@@ -43,7 +43,7 @@ def capture(model: Model) -> Artifact:
 
 def print_kernel(console: Console, artifact: Artifact) -> None:
     """The kernel with the shortest source."""
-    kernels = [k for k in artifact.program.kernels if isinstance(k, TritonKernel)]
+    kernels = [k for k in artifact.program.kernels if isinstance(k, ir.TritonKernel)]
     shortest = min(kernels, key=lambda k: len(k.source))
     console.print(f"{len(kernels)} Triton kernels; the shortest one:\n")
     console.print(shortest.source.strip() + "\n", highlight=False, markup=False, soft_wrap=True)

@@ -19,7 +19,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.common.compare import allocated
-from wrapper_ir.ir.schemas import parse_schema
+from wrapper_ir import ir
 from wrapper_ir.operators.devices import only_device
 
 # Any in this file: overloads, and arguments of any operator
@@ -34,7 +34,7 @@ def candidates() -> dict[str, str]:
     overloads = list(_overloads())
     by_arguments = {_arguments(out, drop="out"): out for out in overloads if _writes_out(out)}
     for overload in overloads:
-        schema = parse_schema(str(overload._schema))
+        schema = ir.parse_schema(str(overload._schema))
         makes_one = [(r.type, r.aliases) for r in schema.returns] == [("Tensor", frozenset())]
         known_sizes = torch.Tag.dynamic_output_shape not in overload.tags
         variant = by_arguments.get(_arguments(overload)) if makes_one and known_sizes else None
@@ -63,7 +63,7 @@ def _name(overload: Any) -> str:
 
 
 def _writes_out(overload: Any) -> bool:
-    written = [a for a in parse_schema(str(overload._schema)).args if a.written]
+    written = [a for a in ir.parse_schema(str(overload._schema)).args if a.written]
     return (
         [a.name for a in written] == ["out"]
         and written[0].keyword_only
@@ -74,7 +74,7 @@ def _writes_out(overload: Any) -> bool:
 
 def _arguments(overload: Any, drop: str = "") -> tuple[Any, ...]:
     """The operator, and its arguments with their defaults."""
-    args = parse_schema(str(overload._schema)).args
+    args = ir.parse_schema(str(overload._schema)).args
     kept = [(a.name, a.type, a.keyword_only, a.default) for a in args if a.name != drop]
     return overload.overloadpacket, *kept
 

@@ -33,8 +33,7 @@ from torch.utils.backend_registration import (
 
 from cpp_wrapper import CppKernelRuntime
 from inductor_frontend.devices import DevicePackage
-from wrapper_ir.ir.kernels import CppKernel, ForeignKernel, KernelDef
-from wrapper_ir.ir.program import Target
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime.cache import open_cache, read_settings
 
@@ -160,22 +159,22 @@ class ToyRuntime:
 
     kind: str = NAME
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         """One kernel."""
         return self.load_all([kernel], target)[kernel.name]
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         """Kernels by name. Raises what the C++ runtime raises."""
-        known = [kernel for kernel in kernels if isinstance(kernel, ForeignKernel)]
+        known = [kernel for kernel in kernels if isinstance(kernel, ir.ForeignKernel)]
         built = CppKernelRuntime().load_all([_on_the_host(kernel) for kernel in known], target)
         return {kernel.name: _launched(built[kernel.name]) for kernel in known}
 
 
-def _on_the_host(kernel: ForeignKernel) -> CppKernel:
+def _on_the_host(kernel: ir.ForeignKernel) -> ir.CppKernel:
     """The same kernel for tensors of the host. Its first line names the instructions that it is written for."""
     first, _, source = kernel.payload.partition("\n")
     isa = tuple(first.removeprefix("// isa:").split())
-    return CppKernel(name=kernel.name, params=kernel.params, source=source, entry="kernel", isa=isa)
+    return ir.CppKernel(name=kernel.name, params=kernel.params, source=source, entry="kernel", isa=isa)
 
 
 def _launched(kernel: LoadedKernel) -> LoadedKernel:

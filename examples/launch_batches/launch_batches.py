@@ -15,7 +15,7 @@ from typing import Any
 from torch import fx
 
 from fx_converter import boxed_call
-from wrapper_ir.ir.ops import AssertFinite, Comment, OpBase
+from wrapper_ir import ir
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +89,8 @@ class LaunchBatches:
     """See `fx_converter.GraphCompiler`."""
 
     name: str = "launch-batches"
-    lowerings: Mapping[type[OpBase], Callable[[Any, Any], bool]] = field(
-        default_factory=lambda: MappingProxyType({AssertFinite: _left_out, Comment: _left_out})
+    lowerings: Mapping[type[ir.OpBase], Callable[[Any, Any], bool]] = field(
+        default_factory=lambda: MappingProxyType({ir.AssertFinite: _left_out, ir.Comment: _left_out})
     )
 
     def compile_graph(self, module: fx.GraphModule) -> Callable[..., tuple[Any, ...]]:

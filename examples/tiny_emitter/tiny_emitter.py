@@ -11,19 +11,13 @@ from types import MappingProxyType
 from typing import Any, assert_never
 
 import wrapper_ir
+from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import constant_alignment
 from wrapper_ir.analysis.input_facts import Input, NumberInput
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Int, Sym, to_python
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.ops import Arg, Complex
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir.support.quoting import (
@@ -173,12 +167,12 @@ class FunctionWriter:
         self.names = {c.value: f"constants[{python_string(c.value.name)}]" for c in constants}
         self.symbols = {s.name: self.fresh(f"sym_{s.name}") for s in plan.program.symbols}
 
-    def define(self, value: Value) -> str:
+    def define(self, value: ir.Value) -> str:
         """A fresh Python name for a value: `%buf0.s` is `buf0_s`."""
         name = self.names[value] = self.fresh(value.name)
         return name
 
-    def end(self, values: Iterable[Value]) -> str:
+    def end(self, values: Iterable[ir.Value]) -> str:
         """A statement that ends names: Python keeps bytes as long as any name holds a tensor of them."""
         names = [self.names.pop(value) for value in values]
         return f"del {', '.join(names)}" if names else ""
@@ -192,35 +186,35 @@ class FunctionWriter:
         match e:
             case Sym(name=name):
                 return self.symbols[name]
-            case SizeOf(value=value, dim=dim):
+            case ir.SizeOf(value=value, dim=dim):
                 return f"{self.names[value]}.size({dim})"
-            case StrideOf(value=value, dim=dim):
+            case ir.StrideOf(value=value, dim=dim):
                 return f"{self.names[value]}.stride({dim})"
-            case OffsetOf(value=value):
+            case ir.OffsetOf(value=value):
                 return f"{self.names[value]}.storage_offset()"
-            case Item(value=value) if isinstance(value.type, TensorType):
+            case ir.Item(value=value) if isinstance(value.type, ir.TensorType):
                 return f"{self.names[value]}.item()"
-            case Item(value=value):
+            case ir.Item(value=value):
                 return self.names[value]
             case _:
                 raise AssertionError(f"{e} is not a leaf")
 
-    def arg(self, x: Arg) -> str:
+    def arg(self, x: ir.Arg) -> str:
         """An argument of a call."""
         match x:
-            case Value():
+            case ir.Value():
                 return self.names[x]
             case Expr():
                 return self.expr(x)
-            case Complex():
+            case ir.Complex():
                 return f"complex({self.expr(x.real)}, {self.expr(x.imag)})"
             case tuple():
                 return f"[{', '.join(map(self.arg, x))}]"
-            case DType():
+            case ir.DType():
                 return f"torch.{x.torch_name}"
-            case Device():
+            case ir.Device():
                 return f"torch.device({python_string(str(x))})"
-            case MemoryFormat() | Layout():
+            case ir.MemoryFormat() | ir.Layout():
                 return f"torch.{x.value}"
             case str():
                 return python_string(x)
@@ -294,30 +288,30 @@ class FunctionWriter:
             case _:
                 assert_never(step)
 
-    def input(self, value: Value, wanted: Input) -> str:
+    def input(self, value: ir.Value, wanted: Input) -> str:
         """A check of one argument. None stands for a size that only a symbol tells."""
         name = self.names[value]
         if isinstance(wanted, NumberInput):
             return f"check(type({name}) is {wanted.kind}, {python_string(f'{wanted.name} is not {wanted.kind}')})"
-        assert isinstance(value.type, TensorType)  # as the check says
+        assert isinstance(value.type, ir.TensorType)  # as the check says
         layout = f"{self.arg(value.type.dtype)}, {list(wanted.sizes)}, {list(wanted.fixed_strides)}"
         return f"check(fits({name}, {layout}), {python_string(f'{wanted.name} is not {wanted.text}')})"
 
-    def aligned(self, value: Value, alignment: int, message: str) -> str:
+    def aligned(self, value: ir.Value, alignment: int, message: str) -> str:
         """A check of an address."""
         said = python_string(message or f"{value.name} is aligned to {alignment} bytes")
         return f"check({self.names[value]}.data_ptr() % {alignment} == 0, {said})"
 
-    def made(self, result: Value, text: str, ends: tuple[Value, ...]) -> str:
+    def made(self, result: ir.Value, text: str, ends: tuple[ir.Value, ...]) -> str:
         """A new name, and the names that it takes the place of."""
         line, end = f"{self.define(result)} = {text}", self.end(ends)
         return f"{line}; {end}" if end else line
 
-    def layout(self, type: TensorType) -> str:
+    def layout(self, type: ir.TensorType) -> str:
         """Sizes and strides."""
         return f"{self.exprs(type.sizes)}, {self.exprs(type.strides)}"
 
-    def view(self, result: Value[TensorType], source: Value, offset: Expr) -> str:
+    def view(self, result: ir.Value[ir.TensorType], source: ir.Value, offset: Expr) -> str:
         """A window of bytes."""
         type = result.type
         return f"view({self.names[source]}, {self.arg(type.dtype)}, {self.layout(type)}, {self.expr(offset)})"
@@ -346,11 +340,11 @@ def refusal(step: Refused) -> NotSupportedError:
     )
 
 
-def refuse_devices(program: Program) -> None:
+def refuse_devices(program: ir.Program) -> None:
     """Raises NotSupportedError where anything is not on the CPU."""
-    values = [p.value for p in program.main.params] + [v for op in program.main.body for v in results(op)]
+    values = [p.value for p in program.main.params] + [v for op in program.main.body for v in ir.results(op)]
     for value in values:
-        if isinstance(value.type, TensorType | StorageType) and value.type.device.type != "cpu":
+        if isinstance(value.type, ir.TensorType | ir.StorageType) and value.type.device.type != "cpu":
             raise NotSupportedError(
                 "TINY102",
                 f"tiny_emitter cannot place %{value.name} on {value.type.device}: it writes for one CPU",
@@ -382,7 +376,7 @@ class TinyEmitter:
         wrapper_ir.save(artifact, files[1])
         return files
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         """A callable that takes the model's arguments and returns the model's own output structure. It
         checks no inputs, so that nothing is gained where they are guarded."""
         scope: dict[str, Any] = {"__file__": "<tiny_emitter>"}
@@ -400,7 +394,7 @@ def bind(main: Callable[..., Any], artifact: Artifact) -> CompiledProgram:
             artifact.constants[c.value.name], c.value.type, c.mutable, alignment
         )
         for c in program.constants
-        if isinstance(c.value.type, TensorType)
+        if isinstance(c.value.type, ir.TensorType)
     }
     kernels = load_kernels(program.kernels, program.target)
 

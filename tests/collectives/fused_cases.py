@@ -14,9 +14,8 @@ from torch.distributed import _functional_collectives
 import fx_converter
 import py_wrapper
 from fx_converter import FxOptions
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import torch_operators
@@ -57,7 +56,7 @@ func @main(%x: f32[4, 2, 8], %gate: f32[16, 8], %up: f32[8, 16], %down: f32[16, 
 """
 
 
-def program(world: int, operation: str = "sum") -> Program:
+def program(world: int, operation: str = "sum") -> ir.Program:
     """A layer that is split by columns and then by rows, between a gather and a reduce-scatter, for a GPU."""
     sizes = {"DECLARATIONS": DECLARATIONS, "WORLD": world, "ROWS": 8 * world, "ALL": 4 * world}
     text = _LAYER.replace("OPERATION", operation)
@@ -66,7 +65,7 @@ def program(world: int, operation: str = "sum") -> Program:
     return parse_program(text)
 
 
-def fused(program: Program, device: str = "cpu") -> tuple[Artifact, Artifact]:
+def fused(program: ir.Program, device: str = "cpu") -> tuple[Artifact, Artifact]:
     """A program for a GPU as it is and with fused products, both for this device."""
     made = (print_program(run_pipeline(program, passes)) for passes in ("derive-frees", _FUSE))
     usual, other = (bare_artifact(parse_program(text.replace("cuda:0", device))) for text in made)

@@ -28,8 +28,8 @@ from tests.collectives.cpp_libraries import library
 from tests.collectives.fused_cases import engines
 from tests.collectives.steps import join_over_gpus, run_steps
 from tests.common.parallel_models import ParallelMlp, SequenceMlp
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.ops import AllocStorage, CallExtern
 
 # Any in this file: what torch leaves untyped
 CALLS = 3
@@ -67,12 +67,12 @@ def _captured(model: nn.Module, *args: Tensor) -> Artifact:
 
 def _operators(artifact: Artifact) -> list[str]:
     return [
-        op.target for op in artifact.program.ops if isinstance(op, CallExtern) and "symm_mem" in op.target
+        op.target for op in artifact.program.ops if isinstance(op, ir.CallExtern) and "symm_mem" in op.target
     ]
 
 
 def _ids(artifact: Artifact) -> list[int]:
-    types = [op.result.type for op in artifact.program.ops if isinstance(op, AllocStorage)]
+    types = [op.result.type for op in artifact.program.ops if isinstance(op, ir.AllocStorage)]
     return [t.space.alloc_id for t in types if t.is_symmetric]
 
 

@@ -15,15 +15,10 @@ from torch.distributed import _functional_collectives
 
 import py_wrapper
 from tests.collectives.fused_cases import DECLARATIONS, engines
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.ops import AllocStorage
-from wrapper_ir.ir.program import Function, Program, Target
-from wrapper_ir.ir.structure import map_function
-from wrapper_ir.ir.types import Device, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_torch import Repeaters, torch_operators
 
@@ -55,13 +50,13 @@ OPTIONS = ("", "one-shot-all-reduce-threshold-bytes=0")
 """Of `lower-collectives`: sums in one step; in two, which leave something else in what is summed."""
 
 
-def program(world: int) -> Program:
+def program(world: int) -> ir.Program:
     """For a GPU: sums of what is read later, and in place; shares of a sum, of an input among them."""
     text = _SUMS.replace("DECLARATIONS", DECLARATIONS.rstrip())
     return parse_program(text.replace("WORLD", str(world)).replace("ROWS", str(16 // world)))
 
 
-def lowered_pair(program: Program, options: str, device: str = "cpu") -> tuple[Artifact, Artifact]:
+def lowered_pair(program: ir.Program, options: str, device: str = "cpu") -> tuple[Artifact, Artifact]:
     """A program for a GPU as it is and with kernels; on a CPU only symmetric memory stays the GPU's."""
     made = [
         run_pipeline(program, passes)
@@ -74,26 +69,28 @@ def lowered_pair(program: Program, options: str, device: str = "cpu") -> tuple[A
     return bare_artifact(usual), bare_artifact(other)
 
 
-def _for_cpu(program: Program) -> Program:
-    analyses, cpu = Analyses(program), Device("cpu")
+def _for_cpu(program: ir.Program) -> ir.Program:
+    analyses, cpu = Analyses(program), ir.Device("cpu")
 
-    def moved(function: Function) -> Function:
+    def moved(function: ir.Function) -> ir.Function:
         roots = analyses.aliasing(function).roots
         symmetric = {
-            op.result for op in function.body if isinstance(op, AllocStorage) and op.result.type.is_symmetric
+            op.result
+            for op in function.body
+            if isinstance(op, ir.AllocStorage) and op.result.type.is_symmetric
         }
-        new: dict[Value, Value] = {}
+        new: dict[ir.Value, ir.Value] = {}
 
-        def value(old: Value) -> Value:
+        def value(old: ir.Value) -> ir.Value:
             is_symmetric = any(root in symmetric for root in roots.get(old, (old,)))
-            if is_symmetric or not isinstance(old.type, StorageType | TensorType):
+            if is_symmetric or not isinstance(old.type, ir.StorageType | ir.TensorType):
                 return old
-            return new.setdefault(old, Value(old.name, dataclasses.replace(old.type, device=cpu)))
+            return new.setdefault(old, ir.Value(old.name, dataclasses.replace(old.type, device=cpu)))
 
-        return map_function(function, value)
+        return ir.map_function(function, value)
 
     functions = [moved(f) for f in program.functions]
-    return dataclasses.replace(program.with_functions(functions), target=Target(device=cpu))
+    return dataclasses.replace(program.with_functions(functions), target=ir.Target(device=cpu))
 
 
 @contextmanager
@@ -125,7 +122,7 @@ def on_host(total: Callable[[Tensor, str], Tensor], rank: int, world: int) -> It
     library.impl("two_shot_all_reduce_out", two_shot, "CPU")
     library.impl("reduce_scatter_out", scatter, "CPU")
 
-    def plain(self: Repeaters, name: str, device: Device, calls: int) -> Callable[..., Any]:
+    def plain(self: Repeaters, name: str, device: ir.Device, calls: int) -> Callable[..., Any]:
         # also where other tests have loaded a fake of the driver
         function: Callable[..., Any] = getattr(torch, PLAIN_FUNCTIONS[name])
         return function

@@ -25,8 +25,8 @@ import wrapper_ir
 from fx_converter import FxOptions
 from tests.collectives.lowered_cases import require_equal
 from tests.collectives.steps import join_over_gpus, run_steps
+from wrapper_ir import ir
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ir.ops import CallExtern
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_runtime.interp import Interpreter
 
@@ -102,7 +102,7 @@ def scattered(rank: int) -> dict[str, float]:
         assert any(
             op.target == "symm_mem::reduce_scatter_out"
             for op in programs[1].ops
-            if isinstance(op, CallExtern)
+            if isinstance(op, ir.CallExtern)
         )
         runs = [py_wrapper.compile(bare_artifact(program)) for program in programs]
         x = torch.randint(0, 64, (size,), device="cuda").to(torch.bfloat16)

@@ -11,10 +11,8 @@ from inductor_frontend import CaptureOptions
 from inductor_frontend.translate.finish import finish
 from tests.collectives.collective_cases import WORLD, fake_group
 from tests.common.parallel_models import ParallelMlp
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import AllocStorage
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.collectives.lower_collectives import LowerCollectives
 from wrapper_ir_passes.collectives.register_buffers import RegisterBuffers
@@ -23,11 +21,11 @@ KINDS = (LowerCollectives(two_shot_all_reduce_threshold_bytes=1 << 30), Register
 
 
 @pytest.fixture
-def programs(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[ir.Program]:
     """What is compiled."""
-    made: list[Program] = []
+    made: list[ir.Program] = []
 
-    def record(program: Program, options: CaptureOptions) -> Analyses:
+    def record(program: ir.Program, options: CaptureOptions) -> Analyses:
         found = finish(program, options)
         made.append(found.program)
         return found
@@ -36,15 +34,15 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
     return made
 
 
-def _ids(program: Program, step: Pass) -> list[int]:
+def _ids(program: ir.Program, step: Pass) -> list[int]:
     """As they would be on a GPU."""
     on_gpu = parse_program(print_program(program).replace("target cpu", "target cuda:0"))
-    types = [op.result.type for op in step.run(on_gpu).ops if isinstance(op, AllocStorage)]
+    types = [op.result.type for op in step.run(on_gpu).ops if isinstance(op, ir.AllocStorage)]
     return [type.space.alloc_id for type in types if type.is_group_memory]
 
 
 @pytest.mark.slow
-def test_no_two_programs_share_one(programs: list[Program]) -> None:
+def test_no_two_programs_share_one(programs: list[ir.Program]) -> None:
     widths = (8, 16)
     with fake_group():
         for width in widths:

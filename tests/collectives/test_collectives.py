@@ -17,8 +17,8 @@ from tests.collectives.collective_cases import CASES, HAS_P2P, WORLD, lonely_art
 from tests.collectives.collective_training import TRAINING
 from tests.collectives.processes import run_cases
 from tests.common.compare import clone_tree
+from wrapper_ir import ir
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ir.ops import CollectiveStart
 from wrapper_ir_runtime.interp import run
 
 
@@ -54,7 +54,9 @@ def test_alone(tmp_path: Path) -> None:
     """What was captured with a fake group runs in a real one of the same name, and in none."""
     artifact, inputs = lonely_artifact()
     started = [
-        op.target.partition("::")[2] for op in artifact.program.main.body if isinstance(op, CollectiveStart)
+        op.target.partition("::")[2]
+        for op in artifact.program.main.body
+        if isinstance(op, ir.CollectiveStart)
     ]
     assert len(started) == 7
     compiled = py_wrapper.compile(artifact)

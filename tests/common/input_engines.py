@@ -12,8 +12,8 @@ import fx_converter
 import py_wrapper
 import wrapper_ir
 from fx_converter import FxOptions
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_runtime.interp.options import InterpOptions
@@ -28,7 +28,7 @@ def artifact_of(body: str) -> Artifact:
     return bare_artifact(program)
 
 
-def engines(artifact: Artifact, folder: Path, guarded: Guarded = NOT_GUARDED) -> Mapping[str, Run]:
+def engines(artifact: Artifact, folder: Path, guarded: ir.Guarded = ir.NOT_GUARDED) -> Mapping[str, Run]:
     """Callables over flat arguments, by the name of the engine and of the form of its call."""
     interpreter = Interpreter(artifact, machine("torch"), InterpOptions(guarded=guarded))
     python = py_wrapper.compile(artifact, py_wrapper.PyOptions(guarded=guarded))
@@ -52,7 +52,7 @@ def engines(artifact: Artifact, folder: Path, guarded: Guarded = NOT_GUARDED) ->
             options = FxOptions(kernel_calls=calls, convention=convention, guarded=guarded)
             module = fx_converter.convert(artifact, options)
             found[f"fx, {calls}, {convention}"] = _called(module)
-            if guarded == NOT_GUARDED:
+            if guarded == ir.NOT_GUARDED:
                 file = folder / f"{calls}_{convention}.wir"
                 fx_converter.save(module, file)
                 found[f"fx, {calls}, {convention}, loaded"] = _called(fx_converter.load(file))

@@ -17,10 +17,10 @@ import inductor_frontend.backend.lowered as lowered
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.translate.finish import finish
 from tests.common.torch_versions import golden_file, since
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.program import Program
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir.text import parse_program, print_program
@@ -85,7 +85,7 @@ def _same(got: Any, want: Any) -> None:
             assert a == b
 
 
-def check_round_trips(program: Program) -> None:
+def check_round_trips(program: ir.Program) -> None:
     """Text and JSON say all of it."""
     assert parse_program(print_program(program)) == program
     assert from_json(to_json(program)) == program
@@ -113,7 +113,7 @@ def check_capture(case: Case, exported: ExportedProgram | None = None) -> Artifa
     return artifact
 
 
-def check_compile(case: Case, *, refuses: bool = False) -> list[Program]:
+def check_compile(case: Case, *, refuses: bool = False) -> list[ir.Program]:
     """Compiles a case with everything dynamic, and makes its calls. What must be refused is, with `refuses`; without,
     Dynamo's guards lead to other code for it."""
     compiled = torch.compile(case.function, backend="wrapper_ir", dynamic=True)
@@ -130,11 +130,11 @@ def check_compile(case: Case, *, refuses: bool = False) -> list[Program]:
 
 
 @contextmanager
-def compiled_programs() -> Iterator[list[Program]]:
+def compiled_programs() -> Iterator[list[ir.Program]]:
     """The programs that the backend makes in this block."""
-    programs: list[Program] = []
+    programs: list[ir.Program] = []
 
-    def record(program: Program, options: CaptureOptions) -> Analyses:
+    def record(program: ir.Program, options: CaptureOptions) -> Analyses:
         found = finish(program, options)
         programs.append(found.program)
         return found
@@ -144,7 +144,7 @@ def compiled_programs() -> Iterator[list[Program]]:
         yield programs
 
 
-def assert_golden(path: Path, program: Program, update: bool) -> None:
+def assert_golden(path: Path, program: ir.Program, update: bool) -> None:
     """Holds symbols and functions, without kernels and without the places that ops come from, against a file."""
     text = print_program(program)
     lines = text[: text.index("\nprovenance")].splitlines()

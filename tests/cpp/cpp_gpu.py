@@ -28,9 +28,8 @@ from triton_runtime import Binary
 from triton_runtime.compile.ahead import kernel_binary
 from triton_runtime.runtime import TritonRuntime
 from triton_runtime.settings import read_settings
-from wrapper_ir import parse_program, verify
+from wrapper_ir import ir, parse_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.kernels import LaunchFacts, TensorMap, TritonKernel
 
 ADD_KERNEL = (
     'kernel triton @add entry "add" (read f32* x divisible(16), read f32* y, write f32* out, f32 factor, i32 n)\n'
@@ -190,18 +189,18 @@ def artifact_for_gpu(
     text: str,
     constants: Mapping[str, Tensor] | None = None,
     archs: tuple[str, ...] = ("sm_90",),
-    facts: LaunchFacts | None = None,
-    maps: tuple[TensorMap, ...] = (),
+    facts: ir.LaunchFacts | None = None,
+    maps: tuple[ir.TensorMap, ...] = (),
 ) -> Artifact:
     """The artifact of a program for `cuda:0`; its kernels carry code for the fake driver, with these facts of a launch."""
     program = parse_program(f'wir 0.3\ntarget cuda:0 arch "{archs[-1]}"\n{text}')
     verify(program)
     binaries = []
     for kernel in program.kernels:
-        if not isinstance(kernel, TritonKernel):
+        if not isinstance(kernel, ir.TritonKernel):
             continue
         for arch in archs:
-            known = facts or LaunchFacts(symbol=kernel.entry, num_warps=4, warp_size=32)
+            known = facts or ir.LaunchFacts(symbol=kernel.entry, num_warps=4, warp_size=32)
             one = TritonRuntime().launchable(kernel)
             binary = Binary(
                 image=b"",

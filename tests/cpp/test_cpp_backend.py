@@ -19,9 +19,9 @@ from cpp_wrapper.settings import read_settings
 from inductor_frontend import capture
 from tests.common.torch_versions import since
 from tests.cpp.cpp_case import FAST
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 
 # Any in this file: functions of any kind, as torch.compile returns them
 IN_PYTHON = replace(FAST, python_operators=True)
@@ -32,7 +32,7 @@ COMPILED: list[LoadedProgram] = []
 class Watched(cpp_wrapper.CppEmitter):
     """Writes down what it compiled."""
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> LoadedProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> LoadedProgram:
         """As the emitter."""
         COMPILED.append(cpp_wrapper.CppEmitter.compile(self, artifact, guarded))
         return COMPILED[-1]

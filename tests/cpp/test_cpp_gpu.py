@@ -33,10 +33,9 @@ from tests.cpp.cpp_gpu import (
     artifact_for_gpu,
     run_by_handles,
 )
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ArgumentError, TensorCheckError
-from wrapper_ir.ir.kernels import LaunchFacts, Scratch, TensorMap
 
 pytest.importorskip("triton", reason="kernels are bound by triton_runtime")
 
@@ -44,7 +43,7 @@ GOLDEN = Path(__file__).parent / "golden"
 RUNNER = Path(__file__).parents[2] / "examples" / "cpp_runner"
 W = torch.arange(1024.0)
 CONSTANTS = {"w": W, "none": torch.empty(0, 4)}
-MAP = TensorMap(box=(64, 32), element_type=7, element_size=4, swizzle=3)
+MAP = ir.TensorMap(box=(64, 32), element_type=7, element_size=4, swizzle=3)
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +258,7 @@ def test_a_program_without_python(gpu: FakeGpu, tmp_path: Path) -> None:
 
 
 def test_launches_with_attributes(gpu: FakeGpu, tmp_path: Path) -> None:
-    facts = LaunchFacts(
+    facts = ir.LaunchFacts(
         symbol="attributes",
         num_warps=4,
         warp_size=32,
@@ -267,7 +266,7 @@ def test_launches_with_attributes(gpu: FakeGpu, tmp_path: Path) -> None:
         shared_bytes=100_000,
         cooperative=True,
         dependent_launch=True,
-        scratch=Scratch(nbytes=128, align=128),
+        scratch=ir.Scratch(nbytes=128, align=128),
     )
     program = gpu.load(artifact_for_gpu(MIXED, CONSTANTS, facts=facts), tmp_path / "m.so")
     gpu.cuda.launches()

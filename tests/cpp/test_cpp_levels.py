@@ -14,8 +14,8 @@ from cpp_wrapper import IsaError
 from cpp_wrapper._compat import open_runner
 from cpp_wrapper.kernels.isa import ISAS, Isa
 from tests.cpp.cpp_case import FAST, artifact_of_text
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import CppKernel, CppSource
 
 TEXT = """
 kernel cpp @one entry "kernel" (write f32* target) {{{
@@ -50,9 +50,9 @@ def _artifact(one: tuple[tuple[str, ...], ...], two: tuple[tuple[str, ...], ...]
     artifact = artifact_of_text(TEXT)
     kernels = []
     for kernel, sets in zip(artifact.program.kernels, (one, two), strict=True):
-        assert isinstance(kernel, CppKernel)
+        assert isinstance(kernel, ir.CppKernel)
         first, *rest = (
-            CppSource(source=f'extern "C" void kernel(float* target) {{ *target = {number}; }}\n', isa=isa)
+            ir.CppSource(source=f'extern "C" void kernel(float* target) {{ *target = {number}; }}\n', isa=isa)
             for number, isa in enumerate(sets, 1)
         )
         kernels.append(replace(kernel, source=first.source, isa=first.isa, variants=tuple(rest)))

@@ -13,7 +13,7 @@ from cpp_wrapper._compat import torch_include_dirs, torch_version
 from cpp_wrapper.sources.scope import TEXTS
 from cpp_wrapper.sources.shims import c_signature, c_types, shim_table
 from tests.cpp.cpp_case import artifact_of_text
-from wrapper_ir.ir.schemas import parse_schema
+from wrapper_ir import ir
 
 AOTI = torch_include_dirs()[0] / "torch" / "csrc"
 
@@ -58,7 +58,7 @@ def test_signatures_in_c_follow_from_the_schemas_of_the_installed_torch(device: 
             )
     for operator, (since, _, parameters) in shim_table(device).items():
         if since <= torch_version() and operator in schemas:
-            assert c_types(c_signature(parse_schema(schemas[operator]))) == c_types(parameters), operator
+            assert c_types(c_signature(ir.parse_schema(schemas[operator]))) == c_types(parameters), operator
 
 
 def test_the_runtime_declares_the_shim_as_the_installed_headers_do() -> None:

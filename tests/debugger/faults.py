@@ -6,18 +6,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.expr import Int
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.kernels import CppKernel
-from wrapper_ir.ir.layout import numel
-from wrapper_ir.ir.ops import CallExtern, Launch, Op
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 
 Plant = Callable[[Artifact], Artifact]
-Body = tuple[Op, ...]
+Body = tuple[ir.Op, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +42,11 @@ def _with_body(artifact: Artifact, body: Body) -> Artifact:
     return replace(artifact, program=program.with_functions((main, *program.functions[1:])))
 
 
-def _where(artifact: Artifact, wanted: Callable[[Op], bool]) -> list[int]:
+def _where(artifact: Artifact, wanted: Callable[[ir.Op], bool]) -> list[int]:
     return [i for i, op in enumerate(artifact.program.main.body) if wanted(op)]
 
 
-def _changed(artifact: Artifact, position: int, *new: Op) -> Artifact:
+def _changed(artifact: Artifact, position: int, *new: ir.Op) -> Artifact:
     body = artifact.program.main.body
     return _with_body(artifact, (*body[:position], *new, *body[position + 1 :]))
 
@@ -61,7 +55,7 @@ def _kernel_text(artifact: Artifact, name: str, old: str, new: str) -> Artifact:
     """Replaces text in the source of the first kernel whose name has `name` in it."""
     program = artifact.program
     wanted = next(k for k in program.kernels if name in k.name)
-    assert isinstance(wanted, CppKernel)
+    assert isinstance(wanted, ir.CppKernel)
     assert old in wanted.source
     changed = replace(wanted, source=wanted.source.replace(old, new))
     kernels = tuple(changed if k is wanted else k for k in program.kernels)
@@ -81,17 +75,17 @@ def reduction_size(artifact: Artifact) -> Artifact:
 def missing_copy(artifact: Artifact) -> Artifact:
     """The kernel that joins the states of both directions is not launched."""
     (position,) = _where(
-        artifact, lambda op: isinstance(op, Launch) and op.kernel.startswith("cpp_fused_cat_")
+        artifact, lambda op: isinstance(op, ir.Launch) and op.kernel.startswith("cpp_fused_cat_")
     )[:1]
     return _changed(artifact, position)
 
 
 def nan_in_third_layer(artifact: Artifact) -> Artifact:
     """The third activation is a logarithm, also of what is negative."""
-    position = _where(artifact, lambda op: isinstance(op, Launch))[2]
+    position = _where(artifact, lambda op: isinstance(op, ir.Launch))[2]
     op = artifact.program.main.body[position]
-    log = ExternDef(schema="aten::log_(Tensor(a!) self) -> Tensor(a!)")
-    changed = _changed(artifact, position, CallExtern(target=log.name, args=op.args, prov=op.prov))  # type: ignore[union-attr]  # a launch
+    log = ir.ExternDef(schema="aten::log_(Tensor(a!) self) -> Tensor(a!)")
+    changed = _changed(artifact, position, ir.CallExtern(target=log.name, args=op.args, prov=op.prov))  # type: ignore[union-attr]  # a launch
     return replace(changed, program=replace(changed.program, externs=(*changed.program.externs, log)))
 
 
@@ -100,37 +94,36 @@ def wrong_stride(artifact: Artifact) -> Artifact:
     old, position = next(
         (op.result, i)
         for i, op in enumerate(artifact.program.main.body)
-        if isinstance(op, ops.View) and op.result.name == "2.weight.v"
+        if isinstance(op, ir.View) and op.result.name == "2.weight.v"
     )
     op = artifact.program.main.body[position]
-    assert isinstance(op, ops.View)
-    new = Value(old.name, replace(old.type, strides=(Int(64), Int(1))))
+    assert isinstance(op, ir.View)
+    new = ir.Value(old.name, replace(old.type, strides=(Int(64), Int(1))))
     return _renamed(_changed(artifact, position, replace(op, result=new)), old, new)
 
 
-def _renamed(artifact: Artifact, old: Value[TensorType], new: Value[TensorType]) -> Artifact:
-    from wrapper_ir.ir.structure import map_values
+def _renamed(artifact: Artifact, old: ir.Value[ir.TensorType], new: ir.Value[ir.TensorType]) -> Artifact:
 
     body = artifact.program.main.body
-    return _with_body(artifact, tuple(map_values(op, lambda v: new if v == old else v) for op in body))
+    return _with_body(artifact, tuple(ir.map_values(op, lambda v: new if v == old else v) for op in body))
 
 
 def race(artifact: Artifact) -> Artifact:
     """The second matmul runs on another stream without synchronisation."""
-    position = _where(artifact, lambda op: isinstance(op, CallExtern))[1]
+    position = _where(artifact, lambda op: isinstance(op, ir.CallExtern))[1]
     op = artifact.program.main.body[position]
-    assert isinstance(op, CallExtern)
+    assert isinstance(op, ir.CallExtern)
     return _changed(artifact, position, replace(op, stream=1))
 
 
 def _second_layer_norm(artifact: Artifact) -> tuple[str, str]:
     """Names of the sum that it reads, which the residual connection needs later, and of its result."""
-    launches = [op for op in artifact.program.main.body if isinstance(op, Launch)]
+    launches = [op for op in artifact.program.main.body if isinstance(op, ir.Launch)]
     norm = [op for op in launches if "native_layer_norm" in op.kernel][1]
     elements = [
-        (arg.name, numel(arg.type.sizes))
+        (arg.name, ir.numel(arg.type.sizes))
         for arg in norm.args
-        if isinstance(arg, Value) and isinstance(arg.type, TensorType)
+        if isinstance(arg, ir.Value) and isinstance(arg.type, ir.TensorType)
     ]
     result, number = elements[-1]
     return next(name for name, of_it in elements if of_it == number), result
@@ -140,29 +133,29 @@ def bad_in_place(artifact: Artifact) -> Artifact:
     """Layer norm writes over the sum that the residual connection needs later."""
     body = list(artifact.program.main.body)
     read, written = _second_layer_norm(artifact)
-    view = next(i for i, op in enumerate(body) if isinstance(op, ops.View) and op.result.name == written)
+    view = next(i for i, op in enumerate(body) if isinstance(op, ir.View) and op.result.name == written)
     storage = next(
-        op.result for op in body if isinstance(op, ops.AllocStorage) and op.result.name == f"{written}.s"
+        op.result for op in body if isinstance(op, ir.AllocStorage) and op.result.name == f"{written}.s"
     )
-    source = next(op.result for op in body if isinstance(op, ops.View) and op.result.name == read)
+    source = next(op.result for op in body if isinstance(op, ir.View) and op.result.name == read)
     old = body[view]
-    assert isinstance(old, ops.View)
+    assert isinstance(old, ir.View)
     body[view] = replace(old, source=source)
     ended = [
         op
         for op in body
-        if not (isinstance(op, ops.AllocStorage) and op.result == storage)
-        and not (isinstance(op, ops.Free) and op.storage == storage)
+        if not (isinstance(op, ir.AllocStorage) and op.result == storage)
+        and not (isinstance(op, ir.Free) and op.storage == storage)
     ]
     return _with_body(artifact, tuple(ended))
 
 
 def wrong_dtype(artifact: Artifact) -> Artifact:
     """A sum of positions in 32 bits, which kernels read as 64."""
-    (position,) = _where(artifact, lambda op: isinstance(op, CallExtern) and op.target == "aten::cumsum")
+    (position,) = _where(artifact, lambda op: isinstance(op, ir.CallExtern) and op.target == "aten::cumsum")
     op = artifact.program.main.body[position]
-    assert isinstance(op, CallExtern)
-    kwargs = tuple((k, DType.I32 if k == "dtype" else v) for k, v in op.kwargs)
+    assert isinstance(op, ir.CallExtern)
+    kwargs = tuple((k, ir.DType.I32 if k == "dtype" else v) for k, v in op.kwargs)
     return _changed(artifact, position, replace(op, kwargs=kwargs))
 
 
@@ -183,11 +176,11 @@ def stale_constant(artifact: Artifact) -> Artifact:
 
 def swapped_arguments(artifact: Artifact) -> Artifact:
     """Attention takes keys for queries and queries for keys."""
-    position = _where(artifact, lambda op: isinstance(op, CallExtern) and "scaled_dot_product" in op.target)[
-        1
-    ]
+    position = _where(
+        artifact, lambda op: isinstance(op, ir.CallExtern) and "scaled_dot_product" in op.target
+    )[1]
     op = artifact.program.main.body[position]
-    assert isinstance(op, CallExtern)
+    assert isinstance(op, ir.CallExtern)
     query, key, *rest = op.args
     return _changed(artifact, position, replace(op, args=(key, query, *rest)))
 

@@ -10,9 +10,8 @@ import pytest
 
 from tests.debugger.command_case import wir
 from tests.debugger.faults import wrong_stride
-from wrapper_ir import load, save
+from wrapper_ir import ir, load, save
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.ops import CallExtern
 from wrapper_ir.text import print_function
 
 
@@ -26,7 +25,7 @@ def files(good: Callable[[str], Artifact], tmp_path: Path, monkeypatch: pytest.M
 
 
 def calls(path: str) -> list[str]:
-    return [op.target for op in load(path).program.ops if isinstance(op, CallExtern)]
+    return [op.target for op in load(path).program.ops if isinstance(op, ir.CallExtern)]
 
 
 def test_against_the_model(files: Path) -> None:

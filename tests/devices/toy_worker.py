@@ -25,10 +25,9 @@ from inductor_frontend.devices import device_package
 from inductor_frontend.devices.targets import capture_target
 from inductor_frontend.errors import HookError
 from tests.common.torch_versions import since
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.file import load, save
-from wrapper_ir.ir.kernels import ForeignKernel
-from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir.verifier import verify
 from wrapper_ir_runtime.interp import Interpreter
@@ -80,9 +79,9 @@ def _captured() -> Artifact:
 def captured_programs_are_for_the_device(folder: Path) -> None:
     artifact = _captured()
     verify(artifact.program)
-    assert artifact.program.target.device == Device("toy", 0)
+    assert artifact.program.target.device == ir.Device("toy", 0)
     assert artifact.program.target.arch == "v2"
-    kernels = [k for k in artifact.program.kernels if isinstance(k, ForeignKernel)]
+    kernels = [k for k in artifact.program.kernels if isinstance(k, ir.ForeignKernel)]
     assert kernels
     assert len(kernels) == len(artifact.program.kernels)
     assert {k.runtime for k in kernels} == {"toy"}

@@ -10,7 +10,7 @@ from torch import fx
 
 from fx_converter.compilers import Lowering
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.ir.ops import Copy, OpBase
+from wrapper_ir import ir
 
 
 class Recording:
@@ -19,10 +19,10 @@ class Recording:
     name = "recording"
 
     def __init__(self) -> None:
-        self.lowerings: Mapping[type[OpBase], Lowering] = {Copy: self._copy}
+        self.lowerings: Mapping[type[ir.OpBase], Lowering] = {ir.Copy: self._copy}
         self.seen: list[str] = []
 
-    def _copy(self, op: Copy, scope: FunctionScope) -> bool:
+    def _copy(self, op: ir.Copy, scope: FunctionScope) -> bool:
         if op.non_blocking:
             return False
         dst, src = scope.value(op.dst), scope.value(op.src)

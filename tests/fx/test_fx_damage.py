@@ -22,11 +22,9 @@ from fx_converter.kernels import KernelCalls, targets
 from tests.common.forms import both_forms
 from tests.fx.damage import NAME, no_output, other_main, rewritten, tables, text_of
 from tests.fx.recording import Recording
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ArtifactError, PluginError, WirError
-from wrapper_ir.ir.kernels import ForeignKernel, KernelDef
-from wrapper_ir.ir.ops import Copy, Launch, Switch
-from wrapper_ir.ir.program import Target
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 from wrapper_ir.plugins.registry import kernel_runtime
 
@@ -66,11 +64,11 @@ class Runtime:
 
     kind = "pytest-kernels"
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
-        assert isinstance(kernel, ForeignKernel)
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
+        assert isinstance(kernel, ir.ForeignKernel)
         return FUNCTIONS[kernel.payload.split()[0]]
 
-    def load_all(self, kernels: Any, target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Any, target: ir.Target) -> dict[str, LoadedKernel]:
         return {k.name: self.load(k, target) for k in kernels}
 
 
@@ -115,16 +113,18 @@ class TestRefused:
 
     def test_an_op_that_the_options_forbid(self, form: KernelCalls) -> None:
         with pytest.raises(WirError, match=r"(?s)FX106.*Switch.*%b = cond.*FxOptions.forbid") as caught:
-            fx_converter.convert(artifact(f"forbid {form}"), options(form, forbid=[Switch]))
+            fx_converter.convert(artifact(f"forbid {form}"), options(form, forbid=[ir.Switch]))
         assert caught.value.code == "FX106"
 
     def test_an_op_of_a_called_function(self, form: KernelCalls) -> None:
         with pytest.raises(WirError, match=r"(?s)FX106.*copy %t, %p"):
-            fx_converter.compile(artifact(f"inner {form}"), options(form, forbid={Copy, Launch} - {Launch}))
+            fx_converter.compile(
+                artifact(f"inner {form}"), options(form, forbid={ir.Copy, ir.Launch} - {ir.Launch})
+            )
 
     def test_an_op_that_the_compiler_does_not_take(self, form: KernelCalls) -> None:
         compiler = Recording()
-        compiler.lowerings = {Switch: refuse}
+        compiler.lowerings = {ir.Switch: refuse}
         with pytest.raises(WirError, match=r"(?s)FX106.*Switch"):
             fx_converter.compile(artifact(f"taken {form}"), options(form, compilers={"cpu": compiler}))
         assert compiler.seen == []
@@ -142,7 +142,7 @@ class TestRefused:
 def test_what_is_forbidden_is_a_class_of_ops() -> None:
     with pytest.raises(WirError, match=r"FX103.*forbid.*Switch"):
         FxOptions(forbid=["Switch"])  # type: ignore[list-item]  # the point of the test
-    allowed = fx_converter.convert(artifact("allowed"), options("direct", forbid=[Copy, Launch][:0]))
+    allowed = fx_converter.convert(artifact("allowed"), options("direct", forbid=[ir.Copy, ir.Launch][:0]))
     assert allowed(torch.ones(2, 4), torch.tensor(True))[1] == 4
 
 
@@ -232,7 +232,7 @@ def test_random_damage_of_the_graph(
     """A graph that still reads may be another one, but then it is whole; else nothing of it was entered anywhere."""
     entered: list[str] = []
 
-    def register(kernel: KernelDef, hash: str, *more: Any) -> Any:
+    def register(kernel: ir.KernelDef, hash: str, *more: Any) -> Any:
         entered.append(hash)
         return torch.ops.aten.relu
 

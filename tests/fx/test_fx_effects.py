@@ -28,8 +28,8 @@ from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from tests.fx.collective_graph import graph as collectives
 from tests.fx.fx_cases import every_case, options, stored
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.ops import OPS, Free, Op, OpBase
 
 PURE = {
     "align",
@@ -62,11 +62,11 @@ class Watch:
     name = "watch"
 
     def __init__(self) -> None:
-        self.nodes: list[tuple[Op, FunctionScope, list[fx.Node]]] = []
+        self.nodes: list[tuple[ir.Op, FunctionScope, list[fx.Node]]] = []
 
     @property
-    def lowerings(self) -> Mapping[type[OpBase], Callable[[Any, FunctionScope], bool]]:
-        return dict.fromkeys(OPS, self._convert)
+    def lowerings(self) -> Mapping[type[ir.OpBase], Callable[[Any, FunctionScope], bool]]:
+        return dict.fromkeys(ir.OPS, self._convert)
 
     def _convert(self, op: Any, scope: FunctionScope) -> bool:
         before = set(scope.graph.nodes)
@@ -85,7 +85,7 @@ def effectful_nodes(artifact: Artifact, form: KernelCalls) -> set[str]:
     found = set()
     for op, scope, nodes in watch.nodes:
         calls = [n for n in nodes if n.op == "call_function"]
-        if calls and (does_more(op, scope.program.analyses) or isinstance(op, Free)):
+        if calls and (does_more(op, scope.program.analyses) or isinstance(op, ir.Free)):
             assert any(n.is_impure() for n in calls), op
             found.add(type(op).__name__)
     return found

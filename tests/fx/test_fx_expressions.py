@@ -19,13 +19,11 @@ from fx_converter import FxOptions
 from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
 from tests.common.forms import FORMS
+from wrapper_ir import ir
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExpressionError, WirError
 from wrapper_ir.expr import Apply, Expr, Sym, SymKind, evaluate, print_expr
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ir.atoms import parse_expr
-from wrapper_ir.ir.kernels import ForeignKernel, KernelDef
-from wrapper_ir.ir.program import Program, Target
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 from wrapper_ir_runtime.interp import InterpOptions, run
 from wrapper_ir_tools.testing.numbers import random_bool, random_float, random_int
@@ -39,15 +37,15 @@ class Store:
 
     kind = "pytest-store"
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
-        assert isinstance(kernel, ForeignKernel)
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
+        assert isinstance(kernel, ir.ForeignKernel)
 
         def store(out: Tensor, value: int) -> None:
             out.fill_(value)
 
         return store
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         return {k.name: self.load(k, target) for k in kernels}
 
 
@@ -102,7 +100,7 @@ ITEMS = (
 )
 
 
-def program_of(position: str, e: str, **kinds: str) -> Program:
+def program_of(position: str, e: str, **kinds: str) -> ir.Program:
     said = {"size": "backed [0, 64]", "item": "unbacked", "number": "unbacked", "bool": "unbacked", **kinds}
     return wrapper_ir.parse_program(PROGRAM.format(body=BODIES[position].format(e=e), **said))
 
@@ -128,7 +126,7 @@ def runs(position: str, e: Expr) -> bool:
     return bool(value) if position == "condition" else abs(value) < 1 << 62
 
 
-def check(position: str, e: Expr, program: Program) -> None:
+def check(position: str, e: Expr, program: ir.Program) -> None:
     artifact = bare_artifact(program)
     quiet = InterpOptions(find_runtime=find_runtime)
     want = run(artifact, inputs(), TORCH_MACHINE, quiet) if runs(position, e) else None
@@ -142,7 +140,7 @@ def check(position: str, e: Expr, program: Program) -> None:
             assert_same(fx.Interpreter(module, garbage_collect_values=False).run(*inputs()), want)
 
 
-def narrowed(module: fx.GraphModule, program: Program) -> dict[str, Any]:
+def narrowed(module: fx.GraphModule, program: ir.Program) -> dict[str, Any]:
     """Symbols that have other ranges than the program declares: conversion assumes nothing."""
     env = next(n.meta["val"].fake_mode.shape_env for n in module.graph.nodes if n.op == "placeholder")
     assert env.guards == []
@@ -223,14 +221,14 @@ def test_every_node(row: int) -> None:
             wrapper_ir.verify(program)
         except WirError:
             continue
-        check(position, parse_expr(text, KINDS), program)
+        check(position, ir.parse_expr(text, KINDS), program)
         checked += 1
     assert checked
 
 
 def test_the_table_has_every_node() -> None:
     seen: set[object] = set()
-    waiting = [parse_expr(text, KINDS) for _, text in TABLE]
+    waiting = [ir.parse_expr(text, KINDS) for _, text in TABLE]
     while waiting:
         e = waiting.pop()
         seen.add(e.op if isinstance(e, Apply) else type(e))

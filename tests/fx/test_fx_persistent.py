@@ -20,10 +20,9 @@ from fx_converter.persistent import persistent_nodes
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from tests.fx.fx_cases import every_case, options, wanted
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.guarded import Guarded
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
@@ -106,7 +105,7 @@ def test_planned_calls_allocate_pools_and_keep_tensors_over_them() -> None:
 
 
 def test_a_call_that_fails_leaves_the_next_one_right() -> None:
-    guarded = Guarded.all_inputs(program().program)  # so that it fails in the middle
+    guarded = ir.Guarded.all_inputs(program().program)  # so that it fails in the middle
     run = fx_converter.compile(program(), FxOptions(persistent_buffers=True, guarded=guarded))
     assert_right(run)
     with pytest.raises(RuntimeError):

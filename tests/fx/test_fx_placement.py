@@ -19,9 +19,9 @@ from fx_converter.kernels import KernelCalls
 from fx_converter.targets import placement
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.guarded import Guarded
 
 PROGRAM = """wir 0.3
 target cuda:1 arch "sm_90"
@@ -173,7 +173,7 @@ def test_streams_and_events_are_nodes_in_the_programs_order(form: KernelCalls, t
 @both_forms
 @pytest.mark.parametrize("boxed", [False, True])
 def test_what_is_asked_of_the_device(form: KernelCalls, boxed: bool, gpus: Gpus) -> None:
-    guarded = Guarded.all_inputs(artifact().program)  # tensors of the CPU stand in for the device's
+    guarded = ir.Guarded.all_inputs(artifact().program)  # tensors of the CPU stand in for the device's
     options = FxOptions(kernel_calls=form, guarded=guarded)
     run = (fx_converter.compile if boxed else fx_converter.convert)(artifact(), options)
     z = torch.randn(4)
@@ -194,7 +194,7 @@ def test_what_is_asked_of_the_device(form: KernelCalls, boxed: bool, gpus: Gpus)
 
 @pytest.mark.parametrize("make", [fx_converter.compile, fx_converter.convert])
 def test_a_failed_call_leaves_what_it_entered(make: Callable[..., Any], gpus: Gpus) -> None:
-    run = make(artifact(), FxOptions(guarded=Guarded.all_inputs(artifact().program)))
+    run = make(artifact(), FxOptions(guarded=ir.Guarded.all_inputs(artifact().program)))
     with pytest.raises(ExecutionError, match="WIR920"):
         run(torch.zeros(9), torch.zeros(9), torch.zeros(9))
     assert gpus.log[0] == "enter device 1"

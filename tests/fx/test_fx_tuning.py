@@ -19,9 +19,8 @@ from fx_converter.errors import ConvertError
 from fx_converter.kernels import KernelCalls
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.kernels import TritonKernel
-from wrapper_ir.ir.types import Device
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.plugins.protocols import LoadedKernel
 
@@ -90,7 +89,7 @@ class Bench:
         self.needs_binary = False
         self.name = "bench"
 
-    def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
+    def load(self, launchable: Launchable, device: ir.Device) -> LoadedKernel:
         run = self._driver.load(launchable, device)
         block = dict(launchable.config.meta)["BLOCK"]
         assert isinstance(block, int)
@@ -168,7 +167,7 @@ def test_the_choice_is_saved(form: KernelCalls, bench: Bench, tmp_path: Path) ->
     module = fx_converter.convert(artifact(), options(bench, tmp_path, form, KernelTuning()))
     fx_converter.save(module, tmp_path / "graph.wir")
     (kernel,) = wrapper_ir.load(tmp_path / "graph.wir").program.kernels
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     assert [dict(config.meta) for config in kernel.configs] == [{"BLOCK": LARGE}]
     (launch,) = (n for n in module.graph.nodes if "kernel" in n.meta)
     assert launch.meta["kernel_hash"] == content_hash(kernel)
@@ -182,7 +181,7 @@ def test_without_a_device_known_times_decide(tmp_path: Path) -> None:
     """Torch's own form gets the chosen config: of the artifact's record, or of another's; without times, the first."""
     for_a_gpu = artifact(BACKED.replace("f32[s0]", "f32[s0] @cuda:0"), 'target cuda:0 arch "sm_90"')
     (kernel,) = for_a_gpu.program.kernels
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     small, large = (config_key(config) for config in kernel.configs)
     key = TuningKey(content_hash(kernel), "some device", "3.7", (4096,))
     record = TuningRecord({key: Entry(order=(small, large), times={small: (2000,) * 5, large: (1000,) * 5})})

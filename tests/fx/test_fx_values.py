@@ -12,9 +12,8 @@ from fx_converter import FxOptions
 from fx_converter.kernels import KernelCalls
 from tests.common.forms import both_forms
 from tests.fx.fx_values import Recorder
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import StorageType
 
 every_case = pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
 
@@ -42,8 +41,8 @@ def test_every_value_and_symbol_is_a_node(case: Case, form: KernelCalls) -> None
     module = flat(artifact, form)
     said = [n.meta.get("value", n.meta.get("symbol")) for n in module.graph.nodes]
     for op in artifact.program.main.body:
-        for value in results(op):
-            if not isinstance(value.type, StorageType):
+        for value in ir.results(op):
+            if not isinstance(value.type, ir.StorageType):
                 assert value.name in said
     for node in module.graph.nodes:
         name = node.meta.get("value", node.meta.get("symbol"))

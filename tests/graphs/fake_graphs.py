@@ -20,11 +20,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from wrapper_ir import ir
 from wrapper_ir.analysis import recordable, regions
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.recordable import Refusal
-from wrapper_ir.ir.ops import Op
-from wrapper_ir.ir.types import Device
 from wrapper_ir.verifier.checks import recording
 from wrapper_ir_runtime import RECORDERS, Recorder, Span
 
@@ -220,9 +219,9 @@ def fake_device(name: str = "cpu", make: Callable[[], FakeGraphs] = FakeGraphs) 
 def let_the_cpu_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes the CPU for a device that records."""
 
-    def elsewhere(op: Op, analyses: Analyses) -> Iterator[Refusal]:
+    def elsewhere(op: ir.Op, analyses: Analyses) -> Iterator[Refusal]:
         return (found for found in recordable.refusals(op, analyses) if found[0] != "WIR226")
 
     monkeypatch.setattr(regions, "refusals", elsewhere)
     monkeypatch.setattr(recording, "refusals", elsewhere)
-    monkeypatch.setattr(recording, "CPU", Device("meta"))
+    monkeypatch.setattr(recording, "CPU", ir.Device("meta"))

@@ -15,9 +15,8 @@ from inductor_frontend.backend import lowered
 from py_wrapper import PythonEmitter
 from tests.graphs.fake_graphs import FakeGraphs, RerunGraphs, fake_device, let_the_cpu_record
 from tests.graphs.training import LOOPS, train_beside_eager
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.text import print_program
 
@@ -25,7 +24,7 @@ from wrapper_ir.text import print_program
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGraphs]:
     let_the_cpu_record(monkeypatch)
-    monkeypatch.setattr(lowered, "CPU", Device("meta"))
+    monkeypatch.setattr(lowered, "CPU", ir.Device("meta"))
     torch._dynamo.reset()
     torch.manual_seed(0)
     with fake_device(make=RerunGraphs) as device:
@@ -109,7 +108,7 @@ def test_the_gradient_of_a_tied_weight_is_added_up_where_it_lies(device: FakeGra
     programs: list[str] = []
 
     class Keeping(PythonEmitter):
-        def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
             programs.append(print_program(artifact.program))
             return super().compile(artifact, guarded)
 
@@ -191,7 +190,7 @@ def test_memory_without_graphs_is_planned(monkeypatch: pytest.MonkeyPatch, plann
     programs: list[str] = []
 
     class Keeping(PythonEmitter):
-        def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
             programs.append(print_program(artifact.program))
             return super().compile(artifact, guarded)
 

@@ -11,38 +11,33 @@ from torch.utils import _pytree as pytree
 
 import wrapper_ir
 from tests.common.compare import clone_tree
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import Access, KernelDef
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import AllocStorage, Copy, Free, Launch, Op, View, ViewMode
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value, as_tensor
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_runtime.interp import call
 
 
-def claimed_pairs(kernel: KernelDef) -> list[tuple[int, int]]:
+def claimed_pairs(kernel: ir.KernelDef) -> list[tuple[int, int]]:
     """Positions of a parameter that is read, and of one that is written, which may be the same bytes. Those that this
     program gives parts of one storage are left out: what they hold comes from the kernel itself."""
     position = {p.name: i for i, p in enumerate(kernel.params)}
     return [
         (i, position[name])
         for i, p in enumerate(kernel.params)
-        if p.access is Access.READ and not p.may_overlap
+        if p.access is ir.Access.READ and not p.may_overlap
         for name in p.may_alias
-        if kernel.params[position[name]].access is Access.WRITE
+        if kernel.params[position[name]].access is ir.Access.WRITE
     ]
 
 
-def in_place(program: Program, turn: int) -> tuple[Program, int]:
+def in_place(program: ir.Program, turn: int) -> tuple[ir.Program, int]:
     """The program with the `turn`th claimed pair of each launch in one storage of its own, and how many launches that
     changes: what is read is copied there before the launch, what is written is copied back after it."""
-    body: list[Op] = []
+    body: list[ir.Op] = []
     changed = 0
     for position, op in enumerate(program.main.body):
-        pairs = _usable(program, op) if isinstance(op, Launch) else []
-        if isinstance(op, Launch) and turn < len(pairs):
+        pairs = _usable(program, op) if isinstance(op, ir.Launch) else []
+        if isinstance(op, ir.Launch) and turn < len(pairs):
             changed += 1
             body += _shared(op, *pairs[turn], f"pair{position}")
         else:
@@ -52,25 +47,25 @@ def in_place(program: Program, turn: int) -> tuple[Program, int]:
     return replace(program, functions=functions), changed
 
 
-def _usable(program: Program, op: Launch) -> list[tuple[int, int]]:
+def _usable(program: ir.Program, op: ir.Launch) -> list[tuple[int, int]]:
     """Claimed pairs that this launch does not use already."""
     return [(i, j) for i, j in claimed_pairs(program.kernel(op.kernel)) if op.args[i] != op.args[j]]
 
 
-def _shared(op: Launch, read: int, written: int, name: str) -> Iterator[Op]:
-    source, target = as_tensor(op.args[read]), as_tensor(op.args[written])
-    room = extent_bytes(source.type) + extent_bytes(target.type)
-    storage = Value(f"{name}.s", StorageType(room, source.type.device))
-    mine, its = Value(f"{name}.r", source.type), Value(f"{name}.w", target.type)
+def _shared(op: ir.Launch, read: int, written: int, name: str) -> Iterator[ir.Op]:
+    source, target = ir.as_tensor(op.args[read]), ir.as_tensor(op.args[written])
+    room = ir.extent_bytes(source.type) + ir.extent_bytes(target.type)
+    storage = ir.Value(f"{name}.s", ir.StorageType(room, source.type.device))
+    mine, its = ir.Value(f"{name}.r", source.type), ir.Value(f"{name}.w", target.type)
     args = list(op.args)
     args[read], args[written] = mine, its
-    yield AllocStorage(result=storage)
-    yield View(source=storage, result=mine, mode=ViewMode.ALIAS)
-    yield View(source=storage, result=its, mode=ViewMode.ALIAS)
-    yield Copy(dst=mine, src=source)
+    yield ir.AllocStorage(result=storage)
+    yield ir.View(source=storage, result=mine, mode=ir.ViewMode.ALIAS)
+    yield ir.View(source=storage, result=its, mode=ir.ViewMode.ALIAS)
+    yield ir.Copy(dst=mine, src=source)
     yield replace(op, args=tuple(args))
-    yield Copy(dst=target, src=its)
-    yield Free(storage=storage)
+    yield ir.Copy(dst=target, src=its)
+    yield ir.Free(storage=storage)
 
 
 def results(artifact: Artifact, args: Any, kwargs: Any = None) -> Any:  # Any: a model's arguments and results

@@ -13,11 +13,8 @@ from torch import Tensor
 
 import py_wrapper
 from tools.conformance.plans import WAYS
-from wrapper_ir import verify
+from wrapper_ir import ir, verify
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.ops import Slot
-from wrapper_ir.ir.program import Ownership
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
 # Any in this file: flat values of any program
@@ -72,13 +69,13 @@ class PlannedEverywhere:
         """As Python."""
         return py_wrapper.write(artifact, folder)
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> _Everywhere:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> _Everywhere:
         """See `_Everywhere`."""
         planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, self.passes))
         verify(planned)
         self.graphs += 1
-        self.slots += sum(isinstance(op, Slot) for op in planned.program.ops)
-        borrowed = [p.ownership is Ownership.BORROWED for p in artifact.program.main.params]
+        self.slots += sum(isinstance(op, ir.Slot) for op in planned.program.ops)
+        borrowed = [p.ownership is ir.Ownership.BORROWED for p in artifact.program.main.params]
         return _Everywhere(py_wrapper.compile(artifact).boxed, engines(planned), borrowed, self)
 
 

@@ -20,11 +20,9 @@ from inductor_frontend import CaptureOptions
 from tests.common.zoo import ZOO
 from tests.models.inplace_runs import claimed_pairs, results, same_in_place
 from tools.conformance.cases import list_cases, load_call, op_table, stratified
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.kernels import Access, KernelDef
-from wrapper_ir.ir.ops import Launch
-from wrapper_ir.ir.values import Value
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
@@ -132,7 +130,7 @@ class TestIllegal:
         x, y = torch.randn(48, 48), torch.randn(48, 48)
         artifact = captured(reread, (x, y), language)
         [kernel] = artifact.program.kernels
-        first = next(p for p in kernel.params if p.access is Access.WRITE)
+        first = next(p for p in kernel.params if p.access is ir.Access.WRITE)
         assert not first.may_alias
         same_in_place(artifact, (x, y))
 
@@ -150,12 +148,12 @@ class TestIllegal:
         x, y = torch.randn(48, 48), torch.randn(48, 48)
         artifact = captured(transposed, (x, y), "cpp")
 
-        def lied(kernel: KernelDef) -> KernelDef:
-            written = {p.name for p in kernel.params if p.access is Access.WRITE}
+        def lied(kernel: ir.KernelDef) -> ir.KernelDef:
+            written = {p.name for p in kernel.params if p.access is ir.Access.WRITE}
             return replace(
                 kernel,
                 params=tuple(
-                    replace(p, may_alias=tuple(sorted(written)) if p.access is Access.READ else ())
+                    replace(p, may_alias=tuple(sorted(written)) if p.access is ir.Access.READ else ())
                     for p in kernel.params
                 ),
             )
@@ -167,13 +165,13 @@ class TestIllegal:
 
 def given_in_pairs(artifact: Artifact) -> set[str]:
     """Names of the values that some launch gives to a parameter of a claimed pair."""
-    launches = [op for op in artifact.program.main.body if isinstance(op, Launch)]
+    launches = [op for op in artifact.program.main.body if isinstance(op, ir.Launch)]
     return {
         value.name
         for op in launches
         for pair in claimed_pairs(artifact.program.kernel(op.kernel))
         for value in (op.args[pair[0]], op.args[pair[1]])
-        if isinstance(value, Value)
+        if isinstance(value, ir.Value)
     }
 
 

@@ -19,9 +19,9 @@ from inductor_frontend import CaptureOptions, capture
 from tests.common.compare import assert_same
 from tests.common.torch_versions import since
 from tests.common.zoo import ZOO
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import PassError
-from wrapper_ir.ir.types import CPU, Device
 from wrapper_ir.operators.devices import ONE_DEVICE, only_device
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_passes import run_on_artifact, run_pipeline
@@ -31,7 +31,7 @@ from wrapper_ir_tools.cli.main import main
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
-CUDA = Device("cuda", 0)
+CUDA = ir.Device("cuda", 0)
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ def test_functions_for_a_gpu_run_on_a_cpu(function: Callable[..., Any]) -> None:
     artifact = for_a_gpu(function, args)
     assert CUDA in devices_of(artifact.program)
     moved = run_on_artifact(artifact, "move-device{to=cpu}")
-    assert devices_of(moved.program) == (CPU,)
+    assert devices_of(moved.program) == (ir.CPU,)
     assert moved.program.kernels == artifact.program.kernels
     for run in runs(moved):
         assert_same(run(*args), function(*args))
@@ -100,7 +100,7 @@ def test_triton_kernels_of_a_cpu_go_to_a_gpu_and_back() -> None:
     args = (torch.randn(16, 64), torch.randn(64, 64))
     artifact = capture(attention, args, options=CaptureOptions(cpu_kernels="triton"))
     there = run_on_artifact(artifact, "move-device{to=cuda:3,arch=sm_90}")
-    assert devices_of(there.program) == (Device("cuda", 3),)
+    assert devices_of(there.program) == (ir.Device("cuda", 3),)
     assert there.program.target.arch == "sm_90"
     back = run_on_artifact(there, "move-device{to=cpu}")
     assert back.program == artifact.program
@@ -111,7 +111,7 @@ def test_random_numbers_of_the_new_device() -> None:
     artifact = for_a_gpu(lambda x: torch.nn.functional.dropout(x, 0.5), (torch.ones(64, 64),))
     moved = run_on_artifact(artifact, "move-device{to=cpu}")
     assert [r.device for r in artifact.signature.random] == [CUDA]
-    assert [r.device for r in moved.signature.random] == [CPU]
+    assert [r.device for r in moved.signature.random] == [ir.CPU]
     out = py_wrapper.compile(moved)(torch.ones(64, 64))
     assert set(out.unique().tolist()) == {0.0, 2.0}
 

@@ -19,11 +19,9 @@ from tests.common.zoo import ZOO
 from tests.models.model_cases import artifact_of, calls_of, case_of
 from tests.models.planned_everywhere import PlannedEverywhere, engines
 from tests.models.training_cases import step, training_case
-from wrapper_ir import parse_program, verify
+from wrapper_ir import ir, parse_program, verify
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ir.ops import Slot
-from wrapper_ir.ir.values import is_storage
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_passes.translation import compare
@@ -47,7 +45,7 @@ SIZES = [
 def test_in_every_engine(name: str, dynamic: bool) -> None:
     case, artifact = case_of(name), artifact_of(name, dynamic)
     planned = dataclasses.replace(artifact, program=PlanMemory().run(artifact.program))
-    assert any(isinstance(op, Slot) for op in planned.program.ops)
+    assert any(isinstance(op, ir.Slot) for op in planned.program.ops)
     verify(planned)
     assert compare(artifact.program, planned.program) is None
     plain = py_wrapper.compile(artifact)
@@ -148,7 +146,7 @@ def test_branches_and_loops(dynamic: bool) -> None:
     with torch.no_grad():
         artifact = capture(model, (torch.tensor(3), x), dynamic_shapes=shapes)
         planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, MEMORY_PASSES))
-        lent = [p for f in planned.program.functions for p in f.params if is_storage(p.value)]
+        lent = [p for f in planned.program.functions for p in f.params if ir.is_storage(p.value)]
         assert len(lent) >= 4  # of two branches, a condition and a body
         plain, runs = py_wrapper.compile(artifact), engines(planned)
         for args in ((torch.tensor(3), x), (torch.tensor(0), -x), (torch.tensor(2), x[:5] if dynamic else x)):

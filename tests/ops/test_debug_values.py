@@ -14,9 +14,8 @@ from torch import Tensor
 
 from tests.models.model_cases import artifact_of, calls_of, case_of
 from tests.ops.debug_engines import Said, observe
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.types import DType
 from wrapper_ir_passes import run_on_artifact
 
 # Any in this file: arguments of models
@@ -98,12 +97,12 @@ func @main(%x: f32[1], %n: int, %f: float, %b: bool) {
     assert not files
 
 
-def _patterns(dtype: DType, count: int) -> Tensor:
+def _patterns(dtype: ir.DType, count: int) -> Tensor:
     """Elements of every kind that a type has, NaN, infinities, subnormals and negative zero among them."""
     raw = torch.randint(
         0, 256, (count * dtype.itemsize,), dtype=torch.uint8, generator=torch.Generator().manual_seed(7)
     )
-    if dtype is DType.BOOL:
+    if dtype is ir.DType.BOOL:
         raw = raw % 2
     elif dtype.is_floating or dtype.is_complex:
         raw[: 2 * dtype.itemsize] = 0xFF  # NaN
@@ -111,8 +110,8 @@ def _patterns(dtype: DType, count: int) -> Tensor:
     return raw.view(getattr(torch, dtype.torch_name))
 
 
-@pytest.mark.parametrize("dtype", DType, ids=lambda d: d.value)
-def test_element_types(dtype: DType, said: Callable[..., Said]) -> None:
+@pytest.mark.parametrize("dtype", ir.DType, ids=lambda d: d.value)
+def test_element_types(dtype: ir.DType, said: Callable[..., Said]) -> None:
     """Whole, empty, one element, statistics, and a view that is not contiguous; printed and saved."""
     t = dtype.value
     text = f"""func @main(%one: {t}[], %none: {t}[0, 3], %whole: {t}[3, 4], %many: {t}[5000], %odd: {t}[3, 40]{{1, 3}}) {{

@@ -7,7 +7,7 @@ import torch
 
 from tests.common.compare import allocated
 from tools.out_variants import candidates
-from wrapper_ir.ir.schemas import ExternDef, parse_schema
+from wrapper_ir import ir
 from wrapper_ir.operators.out_variants import OUT_VARIANTS, out_variant
 
 
@@ -17,9 +17,9 @@ def test_rows_are_variants_that_torch_does_not_generate() -> None:
     assert OUT_VARIANTS.items() <= known.items()
     for name, variant in OUT_VARIANTS.items():
         schemas = [_schema(n) for n in (name, variant)]
-        declared = out_variant(ExternDef(schema=schemas[0]))
+        declared = out_variant(ir.ExternDef(schema=schemas[0]))
         assert declared is not None
-        assert parse_schema(declared.schema).args == parse_schema(schemas[1]).args
+        assert ir.parse_schema(declared.schema).args == ir.parse_schema(schemas[1]).args
 
 
 def _schema(name: str) -> str:

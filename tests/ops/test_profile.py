@@ -18,9 +18,8 @@ import inductor_frontend
 import wrapper_ir
 from py_wrapper import TORCH_MACHINE
 from tests.ops.debug_engines import engines
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.types import CPU
 from wrapper_ir_passes import run_on_artifact, run_pipeline
 from wrapper_ir_tools.cli.main import main
 from wrapper_ir_tools.profile import bandwidth, profile_artifact, profile_json
@@ -138,7 +137,7 @@ def test_a_profile_has_its_schema() -> None:
 
 
 def test_the_limit_is_measured() -> None:
-    assert 1e8 < bandwidth(TORCH_MACHINE, CPU) < 1e13
+    assert 1e8 < bandwidth(TORCH_MACHINE, ir.CPU) < 1e13
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ import fx_converter
 import py_wrapper
 from fx_converter import FxOptions
 from tests.common.input_engines import artifact_of, engines
+from wrapper_ir import ir
 from wrapper_ir.errors import NotSupportedError, PassError, WirError
-from wrapper_ir.ir.ops import EnterMemoryPool, EnterProfile
-from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_lowering.storages import made_elsewhere
 from wrapper_ir_passes import run_pipeline
@@ -61,7 +60,7 @@ def test_profilers_see_scopes_in_scopes(tmp_path: Path) -> None:
 def test_the_interpreter_tells_of_scopes() -> None:
     told: list[tuple[str, str, bool]] = []
 
-    def hear(op: EnterProfile, begins: bool) -> None:
+    def hear(op: ir.EnterProfile, begins: bool) -> None:
         told.append((op.name, op.details, begins))
 
     options = InterpOptions(profile=hear)
@@ -142,8 +141,8 @@ def test_graphs_enter_pools(form: Any) -> None:
 
 def test_pools_move_between_devices_of_a_type() -> None:
     there = run_pipeline(pooled().program, "move-device{from=cuda:0,to=cuda:1}")
-    (scope,) = (op for op in there.main.body if isinstance(op, EnterMemoryPool))
-    assert scope.device == Device("cuda", 1)
+    (scope,) = (op for op in there.main.body if isinstance(op, ir.EnterMemoryPool))
+    assert scope.device == ir.Device("cuda", 1)
     with pytest.raises(PassError, match=r"WIR807.*memory pool big"):
         run_pipeline(pooled().program, "move-device{from=cuda:0,to=cpu}")
 

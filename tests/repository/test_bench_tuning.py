@@ -14,7 +14,7 @@ from torch import Tensor
 
 from inductor_frontend import CaptureOptions, capture
 from py_wrapper import TORCH_MACHINE
-from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir import ir
 
 pytest.importorskip("triton", reason="the tuner is triton_runtime's")
 
@@ -38,7 +38,7 @@ def test_launches_of_a_program_with_their_arguments() -> None:
     assert len(found) == len(seen) == len(program.kernels)
     for job in found:
         listed = program.kernel(job.kernel.name)
-        assert isinstance(listed, TritonKernel)
+        assert isinstance(listed, ir.TritonKernel)
         assert job.kernel.configs[: len(listed.configs)] == listed.configs
         assert len({config_key(c) for c in job.kernel.configs}) == len(job.kernel.configs) > 1
         assert len(job.args) == len(job.kernel.params) + len(job.kernel.grid_params)
@@ -91,7 +91,7 @@ def test_noise_is_borne() -> None:
     assert same >= 19
 
 
-def a_row(chosen: tuple[TritonConfig, TritonConfig], seconds: Mapping[TritonConfig, float]) -> Row:
+def a_row(chosen: tuple[ir.TritonConfig, ir.TritonConfig], seconds: Mapping[ir.TritonConfig, float]) -> Row:
     times = {config_key(c): [s] * 3 for c, s in seconds.items()}
     run = Entry.of_seconds([*times], times, {})
     return Row("m", kernel(*seconds), chosen, (run, run), times)

@@ -9,14 +9,13 @@ from types import FrameType
 import pytest
 
 from tools.bench.growing_programs import FAMILIES
-from wrapper_ir import check, parse_program
+from wrapper_ir import check, ir, parse_program
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_tools.report import memory_report
 
-STEPS: dict[str, Callable[[Program], object]] = {
+STEPS: dict[str, Callable[[ir.Program], object]] = {
     "verify": check,
     "derive-frees": derive_frees,
     "stats": program_stats,

@@ -18,18 +18,9 @@ import wrapper_ir
 from tests.common.torch_versions import since
 from tests.signature.call_effects import Seen, differences, observe
 from tests.signature.signature_case import CASES, Case, pair, x
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.signature import (
-    InputOutput,
-    InputView,
-    RandomState,
-    ResultOutput,
-    ResultView,
-    SameTensor,
-    WriteBackKind,
-)
-from wrapper_ir.ir.types import CPU
 from wrapper_ir_runtime.interp import Interpreter
 
 # Any in this file: models, their arguments and results.
@@ -109,7 +100,7 @@ def test_random_numbers_are_those_of_torch_compile() -> None:
     (value,), _ = case.make()
     stock = torch.compile(case.model())
     artifact = artifact_of("random")
-    assert artifact.signature.random == (RandomState(device=CPU),)
+    assert artifact.signature.random == (ir.RandomState(device=ir.CPU),)
     assert artifact_of("plain").signature.random == ()
     runs = []
     for engine in (stock, *engines(artifact)):
@@ -135,7 +126,7 @@ def test_moves_of_any_size() -> None:
         return x[0], x
 
     artifact = dynamic(function, x())
-    assert [w.kind for w in artifact.signature.write_backs] == [WriteBackKind.METADATA]
+    assert [w.kind for w in artifact.signature.write_backs] == [ir.WriteBackKind.METADATA]
     for engine in (function, *engines(artifact)):
         mine = torch.arange(21.0).view(7, 3)
         out = engine(mine)
@@ -152,7 +143,7 @@ def test_same_tensor_of_any_size() -> None:
 
     value = x()
     artifact = dynamic(function, value, value)
-    assert artifact.signature.same == (SameTensor(leaves=(0, 1)),)
+    assert artifact.signature.same == (ir.SameTensor(leaves=(0, 1)),)
     for engine in engines(artifact):
         mine = torch.ones(7, 3)
         torch.testing.assert_close(engine(mine, mine), torch.full((7, 3), 4.0))
@@ -347,14 +338,14 @@ def test_a_kept_copy_survives_a_swap() -> None:
 
 def test_bindings() -> None:
     assert artifact_of("written_and_returned").signature.bindings == (
-        InputOutput(leaf=0),
-        InputView(index=0, leaf=0),
-        InputView(index=1, leaf=0),
+        ir.InputOutput(leaf=0),
+        ir.InputView(index=0, leaf=0),
+        ir.InputView(index=1, leaf=0),
     )
     assert artifact_of("an_intermediate_and_its_view").signature.bindings == (
-        ResultView(index=0, base=1),
-        ResultOutput(index=1),
-        ResultOutput(index=1),
+        ir.ResultView(index=0, base=1),
+        ir.ResultOutput(index=1),
+        ir.ResultOutput(index=1),
     )
     assert artifact_of("moved_slice").signature.written == (0,)
     (shared,) = artifact_of("overlapping_written").signature.shared

@@ -22,10 +22,9 @@ import py_wrapper
 import tests.signature.signature_cases  # noqa: F401  # adds its cases to the list
 from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.signature.signature_case import CASES
-from wrapper_ir import check, load, save
+from wrapper_ir import check, ir, load, save
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError
-from wrapper_ir.ir.signature import Signature
 from wrapper_ir.json.signature import signature_from_json, signature_to_json
 from wrapper_ir_runtime.interp import Interpreter
 
@@ -183,7 +182,7 @@ def test_loading_does_not_verify_and_compiling_does(tmp_path: Path) -> None:
     name = "plain"
     artifact = captured(name)
     assert artifact is not None
-    signature: Signature = dataclasses.replace(artifact.signature, params=(7,))
+    signature: ir.Signature = dataclasses.replace(artifact.signature, params=(7,))
     save(dataclasses.replace(artifact, signature=signature), tmp_path / "m.wir")
     loaded = load(tmp_path / "m.wir")
     for make in (py_wrapper.compile, fx_converter.convert):

@@ -23,10 +23,8 @@ from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.session import capture_session
 from tests.signature.call_effects import differences, observe
+from wrapper_ir import ir
 from wrapper_ir.expr import SymKind
-from wrapper_ir.ir.ops import FunctionSummary, ResultOrigin
-from wrapper_ir.ir.types import ScalarType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_runtime import TorchCaller, signature_call
 
 # Any in this file: random functions, their arguments and results.
@@ -108,15 +106,15 @@ def _argument(kind: str, number: int, made: list[torch.Tensor]) -> torch.Tensor:
             return (torch.arange(12.0) + number).view(4, 3).clone()
 
 
-def _origin(node: fx.Node, names: tuple[str, ...]) -> ResultOrigin:
+def _origin(node: fx.Node, names: tuple[str, ...]) -> ir.ResultOrigin:
     """Where a result of the graph lies, as a program's summary says it."""
     root = root_of(node)
     if root.target is torch.ops.aten.copy_.default:  # an input, once it is written
         root = root.all_input_nodes[0]
     if root.op == "placeholder":
-        return ResultOrigin(params=(names.index(root.name),))
-    return ResultOrigin(
-        own=(Value(root.name, ScalarType(SymKind.INT)),)
+        return ir.ResultOrigin(params=(names.index(root.name),))
+    return ir.ResultOrigin(
+        own=(ir.Value(root.name, ir.ScalarType(SymKind.INT)),)
     )  # of any type: only its name matters
 
 
@@ -134,7 +132,7 @@ def engine_of(function: Function, make: Make) -> Function:
 
     origins = tuple(_origin(node, names) for node in graph.gm.graph.output_node().all_input_nodes)
     caller = TorchCaller(torch)
-    found = graph.signature(names, FunctionSummary(results=origins))
+    found = graph.signature(names, ir.FunctionSummary(results=origins))
     return signature_call(found, boxed, caller)
 
 

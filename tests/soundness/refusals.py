@@ -31,9 +31,8 @@ from torch import Tensor
 import py_wrapper
 import tools  # noqa: F401 - what the backend cannot compile is an error
 from tests.soundness.random_shapes import INPUTS, RandomProgram, random_program
-from wrapper_ir import check
+from wrapper_ir import check, ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_runtime.interp import run
@@ -77,7 +76,7 @@ class _Probe(_Emitter):
 
     name = "probe"
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         checked = insert_checks(artifact.program, guarded)
         assert check(checked) == ()
         assert insert_checks(checked, guarded) is checked
@@ -111,7 +110,7 @@ class _Compare(_Emitter):
 
     name = "compare"
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         return _Both(artifact, py_wrapper.EMITTER.compile(artifact, guarded))
 
 

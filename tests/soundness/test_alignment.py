@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from tests.common.input_engines import artifact_of, engines
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.types import DType
 
 HEAD = """symbol s0 : int backed [1, 64]
 
@@ -123,7 +123,7 @@ def test_constants_are_aligned(mutable: str, tmp_path: Path) -> None:
   return %y
 }}
 """
-    data = TensorData(DType.F32, memoryview(bytearray(struct.pack("16f", *range(16))))[4:20])
+    data = TensorData(ir.DType.F32, memoryview(bytearray(struct.pack("16f", *range(16))))[4:20])
     artifact = bare_artifact(artifact_of(text).program, {"w": data})
     outcomes = found(artifact, lambda: [at(0)], tmp_path)
     assert set(map(str, outcomes.values())) == {"[2.0, 4.0, 6.0, 8.0]"}

@@ -18,11 +18,10 @@ from torch import Tensor
 
 import py_wrapper
 from tests.soundness.flat_inputs import flat_inputs
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import Aliasing
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.ops import Op
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter, Step
 from wrapper_ir_tools.testing import RandomOptions, random_artifact
@@ -34,18 +33,18 @@ MACHINE = py_wrapper.TORCH_MACHINE
 class Snapshot:
     """The state before an op: tensors by value (kept alive, so that no address is used twice), bytes by storage."""
 
-    op: Op
-    tensors: dict[Value, Tensor]
+    op: ir.Op
+    tensors: dict[ir.Value, Tensor]
     bytes: dict[int, Tensor] = field(init=False)
 
     def __post_init__(self) -> None:
         found = {self.key(v): MACHINE.storage_of(t).clone() for v, t in self.tensors.items()}
         object.__setattr__(self, "bytes", found)
 
-    def key(self, value: Value) -> int:
+    def key(self, value: ir.Value) -> int:
         return MACHINE.storage_key(self.tensors[value])
 
-    def nbytes(self, value: Value) -> int:
+    def nbytes(self, value: ir.Value) -> int:
         return self.bytes[self.key(value)].numel()
 
     def changed_since(self, before: Snapshot) -> set[int]:
@@ -65,7 +64,7 @@ def snapshots(artifact: Artifact, seed: int) -> Iterator[Snapshot]:
             yield Snapshot(step.op, live_tensors(step, interpreter))
 
 
-def live_tensors(step: Step[Tensor], interpreter: Interpreter[Tensor]) -> dict[Value, Tensor]:
+def live_tensors(step: Step[Tensor], interpreter: Interpreter[Tensor]) -> dict[ir.Value, Tensor]:
     held = {**interpreter.constants, **step.values}
     return {v: t for v, t in held.items() if isinstance(t, Tensor)}
 
@@ -97,7 +96,7 @@ def check_roots(now: Snapshot, aliasing: Aliasing) -> int:
     return sharing
 
 
-def check_program(seed: int, size: int) -> tuple[int, set[type[Op]]]:
+def check_program(seed: int, size: int) -> tuple[int, set[type[ir.Op]]]:
     """(pairs that share storage, op classes seen)."""
     artifact = random_artifact(random.Random(seed), size, RandomOptions(executable=True))
     artifact = dataclasses.replace(artifact, program=insert_checks(artifact.program))  # what an engine runs
@@ -105,7 +104,7 @@ def check_program(seed: int, size: int) -> tuple[int, set[type[Op]]]:
     aliasing = Analyses(artifact.program).aliasing(main)
     if aliasing.hosts:  # snapshots tell storages apart by address, and a slot lies at its pool's
         return 0, set()
-    sharing, seen, previous = 0, set[type[Op]](), None
+    sharing, seen, previous = 0, set[type[ir.Op]](), None
     for position, now in enumerate(snapshots(artifact, seed)):
         seen.add(type(now.op))
         if previous is not None:
@@ -116,7 +115,7 @@ def check_program(seed: int, size: int) -> tuple[int, set[type[Op]]]:
 
 
 def test_random_programs_do_what_their_effects_say() -> None:
-    sharing, seen = 0, set[type[Op]]()
+    sharing, seen = 0, set[type[ir.Op]]()
     for seed in range(60):
         more, classes = check_program(seed, 12)
         sharing += more

@@ -12,12 +12,12 @@ from cpp_wrapper.library.batch import build_libraries
 from tests.cpp.cpp_case import FAST
 from tests.soundness.expression_cases import ENVIRONMENTS, EXPECTED, EXPRESSIONS
 from tests.soundness.expression_engines import KINDS, Outcome, Run, engines, outcome, program_of, values
+from wrapper_ir import ir
 from wrapper_ir.expr import Apply, Number
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ir.atoms import parse_expr
 
 NAMED: Mapping[str, list[str]] = {
-    kind: [t for t in dict.fromkeys(text for text, _, _ in EXPECTED) if parse_expr(t, KINDS).kind == kind]
+    kind: [t for t in dict.fromkeys(text for text, _, _ in EXPECTED) if ir.parse_expr(t, KINDS).kind == kind]
     for kind in EXPRESSIONS
 }
 """The expressions whose values are written out, by kind."""
@@ -31,7 +31,7 @@ def check_named(ways: Mapping[str, Mapping[str, Run]]) -> None:
     """Every engine, by kind, gives what is written out."""
     wrong = []
     for text, env, want in EXPECTED:
-        kind = parse_expr(text, KINDS).kind
+        kind = ir.parse_expr(text, KINDS).kind
         for name, call in ways[kind].items():
             found = outcome(call, [NAMED[kind].index(text), *values(env)])
             if found != expected(want):
@@ -95,7 +95,7 @@ def test_every_engine_agrees_with_the_interpreter(
 
 def test_the_table_has_every_operator() -> None:
     seen: set[object] = set()
-    waiting = [parse_expr(text, KINDS) for texts in EXPRESSIONS.values() for text in texts]
+    waiting = [ir.parse_expr(text, KINDS) for texts in EXPRESSIONS.values() for text in texts]
     while waiting:
         e = waiting.pop()
         seen |= {e.op} if isinstance(e, Apply) else set()

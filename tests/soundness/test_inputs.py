@@ -18,10 +18,10 @@ from torch import Tensor, nn
 import py_wrapper
 from fx_converter.targets.checks import described, expectation
 from tests.common.input_engines import Run, artifact_of, engines
+from wrapper_ir import ir
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError, code_of
-from wrapper_ir.ir.guarded import Guarded
 from wrapper_ir.text import parse_program
 from wrapper_ir_runtime.caller import TorchCaller
 from wrapper_ir_runtime.inputs import check_inputs
@@ -270,7 +270,7 @@ def test_numbers(folder: Path) -> None:
 
 def test_what_is_guarded_is_not_looked_at(folder: Path) -> None:
     """The caller has seen to it: an engine would only say so once more. Every engine looks at results."""
-    guarded = Guarded(params=frozenset({"x"}))
+    guarded = ir.Guarded(params=frozenset({"x"}))
     for engine, run in engines(artifact_of(FIXED), folder, guarded).items():
         with pytest.raises(ExecutionError, match=r"%y is declared as f32, but .* f64"):
             pytest.fail(f"{engine}: {run([X.double()])}")

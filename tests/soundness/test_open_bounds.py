@@ -11,10 +11,9 @@ import torch
 import fx_converter
 import py_wrapper
 from py_wrapper.machine import TORCH_MACHINE
-from wrapper_ir import parse_program, verify
+from wrapper_ir import ir, parse_program, verify
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError, NotSupportedError
-from wrapper_ir.ir.program import Program
 from wrapper_ir_runtime.interp import run
 
 _HEAD = """wir 0.3
@@ -71,7 +70,7 @@ CASES = {
         [(3, 2, 0), (2, 3, 0)],
     ),
 }
-ENGINES: dict[str, Callable[[Program], Callable[[list[Any]], Any]]] = {
+ENGINES: dict[str, Callable[[ir.Program], Callable[[list[Any]], Any]]] = {
     "interpreter": lambda program: lambda args: run(program, args, TORCH_MACHINE),
     "python": lambda program: py_wrapper.compile(bare_artifact(program)).boxed,
     "fx": lambda program: fx_converter.compile(bare_artifact(program)).boxed,

@@ -17,12 +17,10 @@ from fx_converter import FxOptions
 from py_wrapper import PyOptions
 from tests.fx.fx_cases import stored
 from tests.soundness.flat_inputs import flat_inputs
-from wrapper_ir import check
+from wrapper_ir import check, ir
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.ops import AllocStorage, CallSubgraph, Op, RecordEvent, Slot, Switch, View, WhileLoop
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_passes import run_pipeline
@@ -61,7 +59,7 @@ Passes = tuple[tuple[Pass, ...], PlanMemory, tuple[Pass, ...]]
 ALL: Passes = (BEFORE[-1], PlanMemory(), AFTER[-1])
 
 
-def _planned(program: Program, passes: Passes) -> Program:
+def _planned(program: ir.Program, passes: Passes) -> ir.Program:
     """The program after the passes, which are verified and compared one by one; no more is held than the slack allows.
 
     That is not asked where a size is 0 under the hints (of symbols that nothing is known of): planners count it as 1.
@@ -70,7 +68,7 @@ def _planned(program: Program, passes: Passes) -> Program:
     planned = run_pipeline(program, (*first, plan, *last))
     assert check(planned) == ()
     sizes = Sizes(program)
-    if all(sizes.bytes_of(op.result) for op in program.ops if isinstance(op, AllocStorage)):
+    if all(sizes.bytes_of(op.result) for op in program.ops if isinstance(op, ir.AllocStorage)):
         before = program_stats(derive_frees(program)).memory.peak
         assert program_stats(planned).memory.peak <= before * (1 + plan.most_slack)
     return planned
@@ -99,7 +97,7 @@ def _same(a: object, b: object) -> bool:
     return a == b or (a != a and b != b)
 
 
-def _check_run(seed: int, size: int, passes: Passes) -> set[type[Op]]:
+def _check_run(seed: int, size: int, passes: Passes) -> set[type[ir.Op]]:
     """Runs a program with and without a plan; the classes of its ops."""
     artifact = random_artifact(random.Random(seed), size, RandomOptions(executable=True, hostile=False))
     program = insert_checks(artifact.program)  # what an engine runs
@@ -153,12 +151,12 @@ def test_plans_with_streams(seed: int, size: int, passes: Passes) -> None:
 
 @pytest.mark.slow
 def test_programs_have_what_plans_meet() -> None:
-    seen = set[type[Op]]()
+    seen = set[type[ir.Op]]()
     for seed in range(25):
         seen |= _check_run(seed, 30, ALL)
-    assert {View, Switch, WhileLoop, CallSubgraph, Slot} <= seen
+    assert {ir.View, ir.Switch, ir.WhileLoop, ir.CallSubgraph, ir.Slot} <= seen
     streams = [op for seed in range(20) for op in random_program(random.Random(seed), 30).ops]
-    assert any(isinstance(op, RecordEvent) for op in streams)
+    assert any(isinstance(op, ir.RecordEvent) for op in streams)
 
 
 @pytest.mark.conformance

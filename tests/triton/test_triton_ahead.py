@@ -18,9 +18,9 @@ from tests.common.zoo import ZOO
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.compile import MemoryStore
 from triton_runtime.fake import FakeDriver
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ArtifactError, PluginError
-from wrapper_ir.ir.kernels import ImageKind, TritonKernel
 from wrapper_ir.json.kernel_hash import content_hash, find_binary
 from wrapper_ir.plugins.protocols import AheadCompiler
 from wrapper_ir_runtime.ahead import compile_ahead
@@ -76,7 +76,7 @@ def check(artifact: Artifact, tmp_path: Path) -> None:
     assert {b.kernel for b in again.binaries} == {content_hash(k) for k in again.program.kernels}
     for binary in again.binaries:
         assert binary.image[:4] == b"\x7fELF"
-        assert (binary.kind, binary.target) == (ImageKind.CUBIN, "cuda:sm_90")
+        assert (binary.kind, binary.target) == (ir.ImageKind.CUBIN, "cuda:sm_90")
     stats = loaded(again, device()).stats
     assert (stats.compiled, stats.passed_over) == (0, 0)
     assert stats.carried == stats.found > 0
@@ -137,7 +137,7 @@ def test_candidates(tmp_path: Path) -> None:
     """With all configs, whichever is chosen later is there."""
     artifact = capture(lambda x: x.softmax(-1), (torch.randn(64, 5000),), target="cuda:sm_90")
     (kernel,) = artifact.program.kernels
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     ahead = compile_ahead(artifact, candidates=True, find=lambda kind: RUNTIME)
     assert len(ahead.binaries) == len(kernel.configs) > 1
     last = replace(kernel, configs=kernel.configs[-1:])
@@ -158,7 +158,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "kernel(s) for sm_80, sm_90" in done.output
     both = wrapper_ir.load(target)
     for kernel in both.program.kernels:
-        assert isinstance(kernel, TritonKernel)
+        assert isinstance(kernel, ir.TritonKernel)
         for name in ("cuda:sm_80", "cuda:sm_90"):
             assert find_binary(both.binaries, kernel, kernel.configs[0], name) is not None
     stats = loaded(both, device()).stats

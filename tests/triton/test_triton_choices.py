@@ -19,9 +19,8 @@ from tests.common import zoo
 from triton_runtime import KernelError, TritonOptions, TritonRuntime
 from triton_runtime.choose import ChoiceOptions, Pick
 from triton_runtime.tune.measure import MeasureOptions
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import MultiKernel, OperatorKernel, TritonKernel
-from wrapper_ir.ir.program import Target
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir_passes.tuning.choices import with_choices
 from wrapper_ir_runtime.interp import call
@@ -72,7 +71,7 @@ def test_a_softmax(force: int | None) -> None:
 def test_a_transformer() -> None:
     case = zoo.gpt2(layers=1)
     artifact = capture(case.model, case.args, case.kwargs, options=MULTI)
-    assert any(isinstance(k, MultiKernel) for k in artifact.program.kernels)
+    assert any(isinstance(k, ir.MultiKernel) for k in artifact.program.kernels)
     with torch.no_grad():
         want = case.model(*case.args, **(case.kwargs or {}))
     for force in (0, 1):
@@ -88,7 +87,9 @@ def test_templates(name: str) -> None:
     """With the first and the last of their configs."""
     model, args = PRODUCTS[name]
     artifact = capture(model, args, options=TEMPLATES)
-    found = [k for k in artifact.program.kernels if isinstance(k, TritonKernel) and k.heuristic == "template"]
+    found = [
+        k for k in artifact.program.kernels if isinstance(k, ir.TritonKernel) and k.heuristic == "template"
+    ]
     assert bool(found) is (name != "a convolution with a bias")  # which Inductor's template forgets on a CPU
     for options in (TritonOptions(), TritonOptions(choose=lambda kernel: kernel.configs[-1])):
         compiled = through(artifact, TritonRuntime(options=options))
@@ -116,7 +117,7 @@ def test_candidates(name: str) -> None:
     model, args = PRODUCTS[name]
     options = CaptureOptions(cpu_kernels="triton", products="candidates")
     artifact = capture(model, args, options=options)
-    assert any(isinstance(k, OperatorKernel) for k in artifact.program.kernels)
+    assert any(isinstance(k, ir.OperatorKernel) for k in artifact.program.kernels)
     for force in (0, 1):
         picks: list[Pick] = []
         with torch.no_grad():
@@ -129,7 +130,7 @@ def test_an_operator_is_measured_beside_a_template_with_all_configs() -> None:
     x, y = torch.randn(16, 16), torch.randn(16, 16)
     options = CaptureOptions(cpu_kernels="triton", products="candidates")
     artifact = capture(lambda x, y: x @ y, (x, y), options=options)
-    (template,) = (k for k in artifact.program.kernels if isinstance(k, TritonKernel))
+    (template,) = (k for k in artifact.program.kernels if isinstance(k, ir.TritonKernel))
     assert len(template.configs) > 1
     picks: list[Pick] = []
     rounds = MeasureOptions(rounds=3, trial=1, warm_up=0)
@@ -158,6 +159,6 @@ def test_a_chosen_operator_stands_alone() -> None:
 
 
 def test_an_operator_that_torch_does_not_have() -> None:
-    kernel = OperatorKernel(name="k", params=(), schema="aten::nothing(Tensor(a!) self) -> ()")
+    kernel = ir.OperatorKernel(name="k", params=(), schema="aten::nothing(Tensor(a!) self) -> ()")
     with pytest.raises(KernelError, match=r"TR111.*aten::nothing"):
-        TritonRuntime().load(kernel, Target())
+        TritonRuntime().load(kernel, ir.Target())

@@ -24,8 +24,8 @@ from tests.common.torch_versions import STORES
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.choose import ChoiceOptions, Pick
 from triton_runtime.tune import TuneOptions
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import MultiKernel, OperatorKernel, TritonConfig, TritonKernel
 
 pytestmark = [
     pytest.mark.gpu,
@@ -89,12 +89,12 @@ def running(artifact: Artifact, options: TritonOptions) -> Model:
     return py_wrapper.compile(artifact, PyOptions(find_runtime=lambda kind: runtime))
 
 
-def first(kernel: TritonKernel) -> TritonConfig:
+def first(kernel: ir.TritonKernel) -> ir.TritonConfig:
     return kernel.configs[0]
 
 
-def smallest(kernel: TritonKernel) -> TritonConfig:
-    def elements(config: TritonConfig) -> int:
+def smallest(kernel: ir.TritonKernel) -> ir.TritonConfig:
+    def elements(config: ir.TritonConfig) -> int:
         return math.prod(
             v for _, v in config.meta if isinstance(v, int) and not isinstance(v, bool) and v > 0
         )
@@ -116,7 +116,7 @@ def test_multi_kernels(name: str) -> None:
     """Each kernel, then the one that is measured to be faster."""
     model, args = MULTI[name]
     artifact = for_this(model.cpu(), args, options=CaptureOptions(multi_kernels=True))
-    assert any(isinstance(k, MultiKernel) for k in artifact.program.kernels)
+    assert any(isinstance(k, ir.MultiKernel) for k in artifact.program.kernels)
     for force in (0, 1, None):
         picks: list[Pick] = []
         choice = ChoiceOptions(force=force, stored=False, picked=picks.append)
@@ -137,7 +137,7 @@ def test_size_hinted_kernels() -> None:
     compiled = running(artifact, TritonOptions(choice=ChoiceOptions(picked=picks.append)))
     for rows in (16, 70, 5000):
         compare(compiled, Product(), (torch.randn(rows, 96), y))
-    [several] = [k for k in artifact.program.kernels if isinstance(k, MultiKernel)]
+    [several] = [k for k in artifact.program.kernels if isinstance(k, ir.MultiKernel)]
     made_for = [several.variants[p.index].hints[0] for p in picks]
     assert made_for == [(32, 96), (32, 96), (4096, 96)]
     assert {p.why for p in picks} == {"sizes"}
@@ -148,7 +148,7 @@ def test_templates(name: str) -> None:
     """With the first of their configs, and with the one that takes the smallest blocks: large ones may not fit."""
     model, args = PRODUCTS[name]
     artifact = for_this(model.cpu(), args, options=CaptureOptions(products="templates"))
-    assert any(isinstance(k, TritonKernel) and k.heuristic == "template" for k in artifact.program.kernels)
+    assert any(isinstance(k, ir.TritonKernel) and k.heuristic == "template" for k in artifact.program.kernels)
     for choose in (first, smallest):
         compare(running(artifact, TritonOptions(choose=choose)), model, args)
 
@@ -165,7 +165,7 @@ def test_templates_with_descriptors(store: bool) -> None:
         {"triton.enable_persistent_tma_matmul": True, "triton.enable_template_tma_store": store}
     ):
         artifact = for_this(Product(), args, options=CaptureOptions(products="templates"))
-    kernels = [k for k in artifact.program.kernels if isinstance(k, TritonKernel)]
+    kernels = [k for k in artifact.program.kernels if isinstance(k, ir.TritonKernel)]
     assert ["make_tensor_descriptor" in k.source for k in kernels] == [False, True]
     for force in (0, 1):
         choice = ChoiceOptions(force=force, stored=False)
@@ -184,7 +184,7 @@ def test_candidates(name: str) -> None:
     """The operator, the template, then the one that is measured to be faster, the template with all of its configs."""
     model, args = PRODUCTS[name]
     artifact = for_this(model.cpu(), args, options=CaptureOptions(products="candidates"))
-    assert any(isinstance(k, OperatorKernel) for k in artifact.program.kernels)
+    assert any(isinstance(k, ir.OperatorKernel) for k in artifact.program.kernels)
     for force in (0, 1, None):
         picks: list[Pick] = []
         choice = ChoiceOptions(force=force, stored=False, picked=picks.append)

@@ -21,12 +21,9 @@ from torch import Tensor
 
 import py_wrapper
 from py_wrapper import PyOptions
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import StoreWarning
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import CPU, Device
 from wrapper_ir.plugins.protocols import CompiledProgram, LoadedKernel
 from wrapper_ir_runtime.cache import CacheSettings
 
@@ -64,7 +61,7 @@ func @main(%%x: f32[100]) {
   return %%out
 }
 """
-DEVICE = Device("cuda", 0)
+DEVICE = ir.Device("cuda", 0)
 HERE = ThreadPoolExecutor(1)
 """Compiles in this process, which has loaded all that it takes."""
 QUICK = TuneOptions(measure=MeasureOptions(rounds=2, trial=2))
@@ -97,18 +94,18 @@ class Machine:
             tune=self.tune,
             executor=self.executor,
             local=False,  # some of these kernels kill whoever compiles them
-            timer=HostTimer(CPU),
+            timer=HostTimer(ir.CPU),
             device_key=DeviceKey("a device", "3"),
         )
         self.runtime = TritonRuntime(settings=settings, options=options)
 
     def load(
-        self, launchable: Any, device: Device
+        self, launchable: Any, device: ir.Device
     ) -> LoadedKernel:  # Any: a driver's and a runtime's argument
         assert isinstance(launchable, Launchable)
         assert launchable.binary is not None
         assert launchable.binary.image[:4] == b"\x7fELF"
-        inner = InterpreterDriver(folder=self.folder / "sources").load(launchable, CPU)
+        inner = InterpreterDriver(folder=self.folder / "sources").load(launchable, ir.CPU)
         block = dict(launchable.config.meta)["BLOCK"]
         assert isinstance(block, int)
 
@@ -140,11 +137,11 @@ class ForGpu:
     machine: Machine
     kind: str = "triton"
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         return self.load_all([kernel], target)[kernel.name]
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
-        return self.machine.runtime.load_all(kernels, Target(device=DEVICE, arch=self.machine.arch))
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
+        return self.machine.runtime.load_all(kernels, ir.Target(device=DEVICE, arch=self.machine.arch))
 
 
 def test_all_is_well(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import wrapper_ir
 from fx_converter.kernels import KernelCalls
 from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.common.zoo import ZOO, Case
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import TritonKernel
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir_runtime.interp import call
 
@@ -90,7 +90,7 @@ def test_graphs_are_tuned_when_they_are_made(form: KernelCalls) -> None:
     """Measured on inputs that are made up; each kernel has one config then, and the results are eager's."""
     case = ZOO["bert"]()
     artifact = captured(case)
-    several = {k for k in artifact.program.kernels if isinstance(k, TritonKernel) and len(k.configs) > 1}
+    several = {k for k in artifact.program.kernels if isinstance(k, ir.TritonKernel) and len(k.configs) > 1}
     assert several
     options = fx_converter.FxOptions(kernel_calls=form, tune=fx_converter.KernelTuning())
     module = fx_converter.convert(artifact, options)

@@ -22,9 +22,8 @@ from torch.utils import _pytree as pytree
 import py_wrapper
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.triton import definition, grids
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import MultiKernel, TritonKernel
 
 pytest.importorskip("triton", reason="the kernels are Triton's")
 
@@ -174,11 +173,11 @@ def test_for_a_device_that_is_not_here(name: str, tmp_path: Path) -> None:
     artifact, named = captured(kind, "cuda:sm_90")
     program = artifact.program
     assert kind.grid in named
-    assert kind.heuristic in {k.heuristic for k in program.kernels if isinstance(k, TritonKernel)}
+    assert kind.heuristic in {k.heuristic for k in program.kernels if isinstance(k, ir.TritonKernel)}
     assert parse_program(print_program(program)) == program
     for kernel in program.kernels:
-        if not isinstance(kernel, MultiKernel):
-            assert isinstance(kernel, TritonKernel)
+        if not isinstance(kernel, ir.MultiKernel):
+            assert isinstance(kernel, ir.TritonKernel)
             job = make_job(kernel, kernel.configs[0], program.target, str(tmp_path))
             assert b"\x7fELF" in compile_job(job.to_bytes())
 

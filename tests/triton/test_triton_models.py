@@ -17,8 +17,8 @@ from fx_converter.kernels import KernelCalls
 from inductor_frontend import CaptureOptions
 from tests.common.compare import assert_same, clone_tree
 from tests.common.zoo import ZOO, Case
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import TritonKernel
 from wrapper_ir.plugins.protocols import CompiledProgram
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
@@ -46,7 +46,7 @@ def test_equals_eager(name: str, dynamic: bool) -> None:
     artifact = captured(case, dynamic)
     program = artifact.program
     assert program.kernels
-    assert all(isinstance(kernel, TritonKernel) for kernel in program.kernels)
+    assert all(isinstance(kernel, ir.TritonKernel) for kernel in program.kernels)
     wrapper_ir.verify(program)
     assert wrapper_ir.parse_program(wrapper_ir.print_program(program)) == program
     compare(case, dynamic, py_wrapper.compile(artifact))

@@ -12,7 +12,7 @@ from torch._inductor import config as inductor_config
 from inductor_frontend import CaptureOptions, capture
 from tests.common import zoo
 from tests.common.torch_versions import STORES
-from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir import ir
 
 pytest.importorskip("triton", reason="kernels are compiled by triton")
 
@@ -26,7 +26,7 @@ def test_every_kernel_compiles(arch: str, tmp_path: Path) -> None:
     program = capture(case.model, case.args, case.kwargs, target=f"cuda:{arch}").program
     assert program.kernels
     for kernel in program.kernels:
-        assert isinstance(kernel, TritonKernel)
+        assert isinstance(kernel, ir.TritonKernel)
         job = make_job(kernel, kernel.configs[0], program.target, str(tmp_path))
         assert b"\x7fELF" in compile_job(job.to_bytes())
 
@@ -43,7 +43,7 @@ def test_templates_compile(model: nn.Module, x: torch.Tensor, tmp_path: Path) ->
     """The first and the last config of each."""
     options = CaptureOptions(products="templates")
     program = capture(model.bfloat16(), (x,), target="cuda:sm_90", options=options).program
-    found = [k for k in program.kernels if isinstance(k, TritonKernel) and k.heuristic == "template"]
+    found = [k for k in program.kernels if isinstance(k, ir.TritonKernel) and k.heuristic == "template"]
     assert found
     for kernel in found:
         for config in (kernel.configs[0], kernel.configs[-1]):
@@ -61,7 +61,7 @@ def test_templates_with_descriptors_compile(store: bool, tmp_path: Path) -> None
         options = CaptureOptions(products="templates")
         program = capture(lambda x, y: (x @ y).relu(), (x, y), target="cuda:sm_90", options=options).program
     [kernel] = (
-        k for k in program.kernels if isinstance(k, TritonKernel) and "make_tensor_descriptor" in k.source
+        k for k in program.kernels if isinstance(k, ir.TritonKernel) and "make_tensor_descriptor" in k.source
     )
     for kind in (kernel.configs[0], kernel.configs[-1]):
         job = make_job(kernel, kind, program.target, str(tmp_path))

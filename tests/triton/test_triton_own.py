@@ -14,10 +14,8 @@ from torch._higher_order_ops import triton_kernel_wrap
 import py_wrapper
 from inductor_frontend import CaptureOptions, ConversionError, HookError, capture
 from py_wrapper import TORCH_MACHINE
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.kernels import Access, ParamKind, TritonKernel
-from wrapper_ir.ir.ops import Launch
 from wrapper_ir_runtime.interp import call
 
 pytest.importorskip("triton", reason="the kernels are Triton's")
@@ -44,7 +42,7 @@ def close(found: Any, wanted: Any) -> None:  # Any: a tensor or several
 def test_in_the_interpreter(kind: str, sizes: tuple[int, int]) -> None:
     x = example(sizes)
     artifact = capture(KINDS[kind].model, (x,), options=CaptureOptions(cpu_kernels="triton"))
-    assert any(isinstance(k, TritonKernel) and k.heuristic == "user" for k in artifact.program.kernels)
+    assert any(isinstance(k, ir.TritonKernel) and k.heuristic == "user" for k in artifact.program.kernels)
     close(call(artifact, TORCH_MACHINE, (x,)), KINDS[kind].expected(x))
     close(py_wrapper.compile(artifact)(x), KINDS[kind].expected(x))
 
@@ -54,7 +52,7 @@ def test_for_a_device_that_is_not_here(kind: str, tmp_path: Path) -> None:
     program = capture(KINDS[kind].model, (example(SIZES[0]),), target="cuda:sm_90").program
     assert parse_program(print_program(program)) == program
     for kernel in program.kernels:
-        assert isinstance(kernel, TritonKernel)
+        assert isinstance(kernel, ir.TritonKernel)
         job = make_job(kernel, kernel.configs[-1], program.target, str(tmp_path))
         assert b"\x7fELF" in compile_job(job.to_bytes())
 
@@ -63,20 +61,20 @@ def test_for_a_device_that_is_not_here(kind: str, tmp_path: Path) -> None:
 def test_descriptors_say_their_blocks_and_what_is_written(arch: str) -> None:
     """Also for GPUs that have no hardware for them, where Triton computes the addresses itself."""
     program = capture(KINDS["descriptors"].model, (example(SIZES[0]),), target=f"cuda:{arch}").program
-    [kernel] = (k for k in program.kernels if isinstance(k, TritonKernel) and k.heuristic == "user")
+    [kernel] = (k for k in program.kernels if isinstance(k, ir.TritonKernel) and k.heuristic == "user")
     assert [(p.kind, p.access, [str(b) for b in p.block]) for p in kernel.params] == [
-        (ParamKind.DESCRIPTOR, Access.READ, ["32", "16"]),
-        (ParamKind.DESCRIPTOR, Access.READWRITE, ["32", "16"]),
+        (ir.ParamKind.DESCRIPTOR, ir.Access.READ, ["32", "16"]),
+        (ir.ParamKind.DESCRIPTOR, ir.Access.READWRITE, ["32", "16"]),
     ]
 
 
 def test_heuristics_become_constants() -> None:
     program = capture(KINDS["heuristics"].model, (example((50, 20)),), target="cuda:sm_90").program
     [kernel] = program.kernels
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     assert dict(kernel.constants) == {"BLOCK": 128, "EVEN": False}
     program = capture(KINDS["heuristics_of_configs"].model, (example((50, 20)),), target="cuda:sm_90").program
-    [kernel] = (k for k in program.kernels if isinstance(k, TritonKernel) and k.heuristic == "user")
+    [kernel] = (k for k in program.kernels if isinstance(k, ir.TritonKernel) and k.heuristic == "user")
     assert [dict(c.meta) for c in kernel.configs] == [
         {"BLOCK": 64, "EVEN": False},
         {"BLOCK": 128, "EVEN": False},
@@ -99,13 +97,13 @@ def test_numbers_that_a_tensor_holds(kind: str, tmp_path: Path) -> None:
         close(compiled(*args), ITEMS[kind].expected(*args))
     program = capture(ITEMS[kind].model, (x, torch.tensor(500)), target="cuda:sm_90").program
     assert parse_program(print_program(program)) == program
-    launches = [op for op in program.main.body if isinstance(op, Launch)]
+    launches = [op for op in program.main.body if isinstance(op, ir.Launch)]
     given = {
         s for op in launches for e in (*op.args, *op.grid) if isinstance(e, Expr) for s in e.free_symbols
     }
     assert any(s.startswith(("u", "zuf")) for s in given), "no launch is given what was read"
     for kernel in program.kernels:
-        assert isinstance(kernel, TritonKernel)
+        assert isinstance(kernel, ir.TritonKernel)
         job = make_job(kernel, kernel.configs[-1], program.target, str(tmp_path))
         assert b"\x7fELF" in compile_job(job.to_bytes())
 

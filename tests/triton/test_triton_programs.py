@@ -16,8 +16,7 @@ from py_wrapper import TORCH_MACHINE
 from tests.triton.triton_program import artifact, expected
 from triton_runtime import LaunchError, TritonOptions, TritonRuntime
 from triton_runtime.fake import FakeDriver
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 from wrapper_ir_runtime.interp import InterpOptions, run
 
 
@@ -68,7 +67,7 @@ def test_a_chosen_config_and_recorded_launches() -> None:
 def test_kernels_of_a_program_compile_for_a_device_that_is_not_here() -> None:
     driver = FakeDriver(needs_binary=True)
     runtime = TritonRuntime(options=TritonOptions(driver=driver))
-    target = Target(device=Device("cuda", 0), arch="sm_90")
+    target = ir.Target(device=ir.Device("cuda", 0), arch="sm_90")
     loaded = runtime.load_all(artifact().program.kernels, target)
     assert set(loaded) == {"add_relu", "gelu_"}
     assert set(runtime.compile(artifact().program.kernels, target)) == set(loaded)
@@ -79,5 +78,5 @@ def test_kernels_of_a_program_compile_for_a_device_that_is_not_here() -> None:
 
 def test_devices_without_a_driver_are_refused() -> None:
     with pytest.raises(LaunchError, match="'xpu'") as caught:
-        TritonRuntime().load_all(artifact().program.kernels, Target(device=Device("xpu", 0)))
+        TritonRuntime().load_all(artifact().program.kernels, ir.Target(device=ir.Device("xpu", 0)))
     assert caught.value.code == "TR305"

@@ -14,9 +14,8 @@ import py_wrapper
 from fx_converter import FxOptions, boxed, convert
 from fx_converter.boxed import boxed_text
 from py_wrapper import PyOptions
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.types import Device
 from wrapper_ir_torch import repeated, repeated_operator
 
 PROGRAM = """wir 0.3
@@ -151,7 +150,7 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> Any:  # Any: a class of the mo
         ("stream_at", lambda address, device: None),
     ):
         monkeypatch.setattr(repeated, name, made)
-    found: Any = repeated._Recording(SimpleNamespace(new_stream=lambda: 7), Device("cpu"))
+    found: Any = repeated._Recording(SimpleNamespace(new_stream=lambda: 7), ir.Device("cpu"))
     monkeypatch.setattr(found, "_side", lambda: 7)
     monkeypatch.setattr(found, "_is_served", lambda: True)
     return found

@@ -16,8 +16,8 @@ from torch.utils import _pytree as pytree
 from tests.common.compare import assert_same
 from tests.common.zoo import Case
 from tests.models.training_cases import step, training_case
+from wrapper_ir import ir
 from wrapper_ir.artifact.file import load
-from wrapper_ir.ir.kernels import TritonKernel
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
@@ -69,7 +69,7 @@ def assert_trains(case: Case, folder: Path, tolerance: float, **options: str) ->
     kernels = [k for program in graphs for k in program.kernels]
     assert len(graphs) >= 2  # forward and backward
     assert kernels
-    assert all(isinstance(k, TritonKernel) for k in kernels)
+    assert all(isinstance(k, ir.TritonKernel) for k in kernels)
 
 
 @pytest.mark.slow

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 import py_wrapper
 from inductor_frontend import CaptureOptions, capture
 from py_wrapper import TORCH_MACHINE
-from wrapper_ir import verify
+from wrapper_ir import ir, verify
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ir.kernels import TritonKernel
 from wrapper_ir_passes.tuning.tuning_programs import tuning_programs
 from wrapper_ir_runtime.interp import example_inputs, run
 
@@ -59,6 +58,6 @@ def test_a_captured_model_is_tuned_to_the_end(tmp_path: Path) -> None:
     runtime = TritonRuntime(options=options, settings=settings)
     tuned = runtime.tune(artifact, machine=TORCH_MACHINE)
     verify(tuned)
-    assert {len(k.configs) for k in tuned.program.kernels if isinstance(k, TritonKernel)} == {1}
+    assert {len(k.configs) for k in tuned.program.kernels if isinstance(k, ir.TritonKernel)} == {1}
     assert not tuning_programs(tuned.program)
     torch.testing.assert_close(py_wrapper.compile(tuned)(ids), model(ids))

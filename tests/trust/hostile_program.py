@@ -14,9 +14,8 @@ from packages.wrapper_ir.tests.quoting.hostile import texts
 from torch import Tensor
 
 from py_wrapper import TORCH_MACHINE
-from wrapper_ir import parse_program, verify
+from wrapper_ir import ir, parse_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.signature import ConstantOutput, ResultOutput, StaticInput, TreeKind, TreeSpec
 from wrapper_ir.support.quoting import plain_name, quote, symbol_name, value_name
 
 _SYMBOLS = (
@@ -34,7 +33,7 @@ _SYMBOLS = (
     "__debug__",
     "__file__",
 )
-_LEAF = TreeSpec(kind=TreeKind.LEAF)
+_LEAF = ir.TreeSpec(kind=ir.TreeKind.LEAF)
 
 ARGUMENTS = (torch.arange(12.0).reshape(3, 4) - 5, torch.tensor(True))
 
@@ -128,15 +127,17 @@ func @{v[10]}(%{v[0]}: f32[{s}, 4], %{v[3]}: int) captures({s}) {{
         data = {self.names[1]: TORCH_MACHINE.data(torch.arange(4.0))}
         bare = bare_artifact(program, data)
         keys = list(dict.fromkeys(json.dumps(x) for x in self.names))
-        arguments = TreeSpec(kind=TreeKind.DICT, children=(_LEAF, _LEAF), keys=tuple(keys[:2]))
-        positional = TreeSpec(kind=TreeKind.TUPLE, children=(arguments, _LEAF))
+        arguments = ir.TreeSpec(kind=ir.TreeKind.DICT, children=(_LEAF, _LEAF), keys=tuple(keys[:2]))
+        positional = ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(arguments, _LEAF))
         signature = dataclasses.replace(
             bare.signature,
-            inputs=TreeSpec(kind=TreeKind.TUPLE, children=(positional, TreeSpec(kind=TreeKind.DICT))),
-            statics=(StaticInput(leaf=2, value=self.texts[0]),),
+            inputs=ir.TreeSpec(
+                kind=ir.TreeKind.TUPLE, children=(positional, ir.TreeSpec(kind=ir.TreeKind.DICT))
+            ),
+            statics=(ir.StaticInput(leaf=2, value=self.texts[0]),),
             names=tuple(self.texts[:3]),
-            outputs=TreeSpec(kind=TreeKind.DICT, children=(_LEAF,) * 4, keys=tuple(keys[2:6])),
-            bindings=(*(ResultOutput(index=i) for i in range(3)), ConstantOutput(value=self.texts[1])),
+            outputs=ir.TreeSpec(kind=ir.TreeKind.DICT, children=(_LEAF,) * 4, keys=tuple(keys[2:6])),
+            bindings=(*(ir.ResultOutput(index=i) for i in range(3)), ir.ConstantOutput(value=self.texts[1])),
         )
         found = dataclasses.replace(bare, signature=signature)
         verify(found)

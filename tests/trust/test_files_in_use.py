@@ -24,10 +24,10 @@ import py_wrapper
 import wrapper_ir
 from fx_converter import FxOptions
 from py_wrapper.machine import TORCH_MACHINE
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.artifact.file import LoadOptions
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.ir.types import DType
 from wrapper_ir.support.files import MAP_FROM, MappedFile, read_bytes, replacing
 from wrapper_ir_runtime.interp import Interpreter
 
@@ -50,7 +50,7 @@ Engine = Callable[[Artifact], Call]
 
 def make(value: float, count: int = 4096) -> Artifact:
     """A program that adds a constant."""
-    data = TensorData(DType.F32, memoryview(struct.pack("<f", value) * count))
+    data = TensorData(ir.DType.F32, memoryview(struct.pack("<f", value) * count))
     program = wrapper_ir.parse_program(TEXT.format(n=count))
     constants = tuple(dataclasses.replace(c, data_hash=data.sha256()) for c in program.constants)
     return bare_artifact(dataclasses.replace(program, constants=constants), {"c": data})

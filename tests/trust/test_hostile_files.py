@@ -23,11 +23,11 @@ import wrapper_ir
 from cpp_wrapper import CppError
 from fx_converter import FxOptions
 from tests.cpp.cpp_case import FAST
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.artifact.file.container import Entry, open_container, write_container
 from wrapper_ir.artifact.file.safetensors import read_names, read_safetensors, read_shapes
 from wrapper_ir.errors import WirError, code_of
-from wrapper_ir.ir.types import DType
 from wrapper_ir_tools.cli.main import main
 
 TEXT = """
@@ -56,7 +56,7 @@ def artifact() -> Artifact:
     from wrapper_ir.artifact import TensorData
 
     program = wrapper_ir.parse_program(TEXT)
-    data = TensorData(DType.F32, memoryview(struct.pack("<4f", 1, 2, 3, 4)))
+    data = TensorData(ir.DType.F32, memoryview(struct.pack("<4f", 1, 2, 3, 4)))
     constants = tuple(dataclasses.replace(c, data_hash=data.sha256()) for c in program.constants)
     return bare_artifact(dataclasses.replace(program, constants=constants), {"c": data})
 
@@ -121,7 +121,7 @@ HEADERS = {
 @pytest.mark.parametrize("name", HEADERS)
 def test_headers_of_constants(name: str, tmp_path: Path) -> None:
     data = HEADERS[name]
-    assert refused(lambda: read_safetensors(memoryview(data), {"c": DType.F32})) == "WIR707"
+    assert refused(lambda: read_safetensors(memoryview(data), {"c": ir.DType.F32})) == "WIR707"
     for read in (read_names, read_shapes):
         try:
             read(memoryview(data))
@@ -331,7 +331,7 @@ def test_changed_headers_of_constants(seed: int, new: Any) -> None:
         "c": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]},
     }
     data = memoryview(header(mutated(document, seed, new), bytes(16)))
-    for read in (lambda: read_safetensors(data, {"c": DType.F32}), lambda: read_shapes(data)):
+    for read in (lambda: read_safetensors(data, {"c": ir.DType.F32}), lambda: read_shapes(data)):
         only_codes(read)
 
 

@@ -22,15 +22,9 @@ import py_wrapper
 from fx_converter import FxOptions
 from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.trust.hostile_program import HostileProgram, hostile_programs
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.ops import CallExtern
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.signature import RandomState
-from wrapper_ir.ir.types import Device
-from wrapper_ir.ir.values import Value
 from wrapper_ir.operators.policy import ALL_OPERATORS
 from wrapper_ir.support.quoting import quote
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter
@@ -121,7 +115,7 @@ def test_folder(case: HostileProgram) -> None:
 HEAD = 'wir 0.3\ntarget cpu\nextern "aten::relu(Tensor self) -> Tensor"\n'
 
 
-def refused_alike(program: Program, args: list[Any], folder: Path) -> str:
+def refused_alike(program: ir.Program, args: list[Any], folder: Path) -> str:
     """The code of the error with which interpreter, Python and FX refuse a call."""
     artifact = bare_artifact(program)
     codes = set()
@@ -172,13 +166,13 @@ def test_operators(folder: Path, name: str) -> None:
             HEAD + "func @main(%x: f32[8]) {\n  %y = call aten::relu(%x) : f32[8]\n  return %y\n}\n"
         )
         body = tuple(
-            dataclasses.replace(op, target=target) if isinstance(op, CallExtern) else op
+            dataclasses.replace(op, target=target) if isinstance(op, ir.CallExtern) else op
             for op in program.main.body
         )
         schema = f"{target}(Tensor self) -> Tensor"
         broken = dataclasses.replace(
             program,
-            externs=(ExternDef(schema=schema),),
+            externs=(ir.ExternDef(schema=schema),),
             functions=(dataclasses.replace(program.main, body=body),),
         )
         assert refused_alike(broken, [torch.ones(8)], folder) == "WIR914"
@@ -188,7 +182,7 @@ def test_operators(folder: Path, name: str) -> None:
 @given(texts())
 @FEW
 def test_devices(name: str) -> None:
-    for device in (Device(name), Device(name, 0), Device(f"cpu.{name}")):
+    for device in (ir.Device(name), ir.Device(name, 0), ir.Device(f"cpu.{name}")):
         program = parse_program(
             HEAD.replace("target cpu", "target cuda:0")
             + 'extern "aten::bernoulli_.float(Tensor(a!) self, float p=0.5) -> Tensor(a!)" tags(random)\n'
@@ -197,16 +191,16 @@ def test_devices(name: str) -> None:
         )
         hostile = moved(program, device)
         artifact = bare_artifact(hostile)
-        assert artifact.signature.random == (RandomState(device=device),)  # which a docstring says
+        assert artifact.signature.random == (ir.RandomState(device=device),)  # which a docstring says
         run_anyway(py_wrapper.emit(artifact).source)
 
 
-def moved(x: Any, device: Device) -> Any:  # Any: parts of a program
+def moved(x: Any, device: ir.Device) -> Any:  # Any: parts of a program
     """The same on another device, which no text form and no pass would give it."""
-    if isinstance(x, Device):
+    if isinstance(x, ir.Device):
         return device if x.type == "cuda" else x
-    if isinstance(x, Value):
-        return Value(x.name, moved(x.type, device))
+    if isinstance(x, ir.Value):
+        return ir.Value(x.name, moved(x.type, device))
     if isinstance(x, tuple):
         return tuple(moved(part, device) for part in x)
     if dataclasses.is_dataclass(x) and not isinstance(x, type):

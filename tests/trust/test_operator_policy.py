@@ -19,10 +19,9 @@ from fx_converter import FxOptions
 from py_wrapper import PyOptions
 from py_wrapper.machine import TORCH_MACHINE
 from tests.common.torch_versions import since
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ir.kernels import Access, KernelParam, OperatorKernel, ParamKind
-from wrapper_ir.ir.types import DType
 from wrapper_ir.operators.policy import ALL_OPERATORS, REACH, OperatorPolicy
 from wrapper_ir.verifier.allowed_operators import check_operators
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter
@@ -216,9 +215,11 @@ func @main(%x: f32[4]) {{
 
 
 def test_operators_that_are_kernels() -> None:
-    kernel = OperatorKernel(
+    kernel = ir.OperatorKernel(
         name="load",
-        params=(KernelParam(name="out", kind=ParamKind.POINTER, dtype=DType.F32, access=Access.WRITE),),
+        params=(
+            ir.KernelParam(name="out", kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=ir.Access.WRITE),
+        ),
         schema="aten::from_file.out(str filename, bool? shared=None, int? size=0, *, Tensor(a!) out) -> Tensor(a!)",
     )
     program = dataclasses.replace(artifact(RELU).program, kernels=(kernel,))

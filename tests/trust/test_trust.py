@@ -27,11 +27,10 @@ import wrapper_ir
 from fx_converter import FxOptions
 from py_wrapper import PyOptions
 from py_wrapper.machine import TORCH_MACHINE
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.artifact.file.container import Entry, write_container
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.kernels import source_of, with_source
-from wrapper_ir.ir.signature import TreeKind, TreeSpec
 from wrapper_ir.operators.policy import REACH
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_tools.cli.main import main
@@ -225,8 +224,8 @@ def environment(folder: Path) -> dict[str, str]:
 
 def test_looking_at_an_artifact_runs_nothing(tmp_path: Path, marker: Path, kind: str) -> None:
     made = hostile(kind, marker)
-    spec = TreeSpec(kind=TreeKind.DATACLASS, type_name="left_behind:Thing")
-    outputs = TreeSpec(kind=TreeKind.TUPLE, children=(*made.signature.outputs.children, spec))
+    spec = ir.TreeSpec(kind=ir.TreeKind.DATACLASS, type_name="left_behind:Thing")
+    outputs = ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(*made.signature.outputs.children, spec))
     made = dataclasses.replace(made, signature=dataclasses.replace(made.signature, outputs=outputs))
     store(tmp_path / "m.wir", made, marker)
     key = Ed25519PrivateKey.generate()
@@ -303,8 +302,8 @@ def test_names_and_texts_never_become_code(marker: Path, tmp_path: Path) -> None
     """The same program without its kernel's payload runs, and leaves nothing."""
     made = hostile("cpp", marker)
     [kernel] = made.program.kernels
-    harmless = re.sub(r"struct Left.*\nstatic Left left;\n", "", source_of(kernel))
-    program = dataclasses.replace(made.program, kernels=(with_source(kernel, harmless),))
+    harmless = re.sub(r"struct Left.*\nstatic Left left;\n", "", ir.source_of(kernel))
+    program = dataclasses.replace(made.program, kernels=(ir.with_source(kernel, harmless),))
     made = dataclasses.replace(made, program=program)
     x = torch.arange(4.0)
     for results in (
@@ -323,8 +322,8 @@ def test_classes_of_a_signature_are_imported_by_what_runs(tmp_path: Path, marker
     text = "wir 0.3\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n"
     made = bare_artifact(wrapper_ir.parse_program(text))
     inputs = made.signature.inputs
-    thing = TreeSpec(
-        kind=TreeKind.DATACLASS,
+    thing = ir.TreeSpec(
+        kind=ir.TreeKind.DATACLASS,
         type_name="left_behind:Thing",
         keys=("x",),
         children=inputs.children[0].children,

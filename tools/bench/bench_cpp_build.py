@@ -29,9 +29,7 @@ from torch._inductor.cpu_vec_isa import pick_vec_isa
 from cpp_wrapper import CppKernelRuntime, CppOptions
 from cpp_wrapper.settings import Settings, read_settings
 from tools.bench.pages import command_line, page, publish, table
-from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 EXPECTATION = """\
 Expected from the times of single compiler runs: reading the headers takes some 1.5 s of processor time, a kernel a
@@ -39,11 +37,11 @@ tenth of that. So a library for each kernel takes several times as long as one f
 most of the reading away but costs several times a reading to make, so it pays only after several programs."""
 
 C_TYPES = {
-    "float": DType.F32,
-    "int64_t": DType.I64,
-    "int32_t": DType.I32,
-    "bool": DType.BOOL,
-    "uint8_t": DType.U8,
+    "float": ir.DType.F32,
+    "int64_t": ir.DType.I64,
+    "int32_t": ir.DType.I32,
+    "bool": ir.DType.BOOL,
+    "uint8_t": ir.DType.U8,
 }
 
 
@@ -56,15 +54,15 @@ class Row:
     runs: int
 
 
-def collect() -> list[CppKernel]:
+def collect() -> list[ir.CppKernel]:
     """The kernels of a training step, by recording what Inductor wants compiled."""
-    kernels: list[CppKernel] = []
+    kernels: list[ir.CppKernel] = []
     isa = tuple(str(pick_vec_isa()).split())
 
     def record(self: AsyncCompile, types: Sequence[str], source: str, **_: object) -> Callable[..., None]:
         params = tuple(parse_param(i, text) for i, text in enumerate(types))
         name = f"kernel_{len(kernels)}"
-        kernels.append(CppKernel(name=name, params=params, source=source, entry="kernel", isa=isa))
+        kernels.append(ir.CppKernel(name=name, params=params, source=source, entry="kernel", isa=isa))
         return lambda *args: None
 
     layer = torch.nn.Sequential(
@@ -80,15 +78,15 @@ def collect() -> list[CppKernel]:
     return kernels
 
 
-def parse_param(index: int, declared: str) -> KernelParam:
+def parse_param(index: int, declared: str) -> ir.KernelParam:
     """A parameter from Inductor's list of C types."""
     match = re.fullmatch(r"(const )?(\w+)(\*?)", declared)
     assert match is not None, declared
     dtype = C_TYPES[match[2]]
     if not match[3]:
-        return KernelParam(name=f"p{index}", kind=ParamKind.SCALAR, dtype=dtype)
-    access = Access.READ if match[1] else Access.READWRITE
-    return KernelParam(name=f"p{index}", kind=ParamKind.POINTER, dtype=dtype, access=access)
+        return ir.KernelParam(name=f"p{index}", kind=ir.ParamKind.SCALAR, dtype=dtype)
+    access = ir.Access.READ if match[1] else ir.Access.READWRITE
+    return ir.KernelParam(name=f"p{index}", kind=ir.ParamKind.POINTER, dtype=dtype, access=access)
 
 
 def _settings(folder: str) -> Settings:
@@ -97,25 +95,25 @@ def _settings(folder: str) -> Settings:
     return replace(settings, cache=replace(settings.cache, folder=Path(folder)))
 
 
-def timed(way: str, kernels: list[CppKernel], header: bool, shared: bool) -> Row:
+def timed(way: str, kernels: list[ir.CppKernel], header: bool, shared: bool) -> Row:
     """Builds into an empty cache; launcher and header are made beforehand, in time that is not counted."""
     with tempfile.TemporaryDirectory() as folder:
         options = CppOptions(precompile_after=0 if header else None)
         runtime = CppKernelRuntime(options=options, settings=_settings(folder))
         warm = replace(kernels[0], name="warm", source=kernels[0].source + "\n// warm")
-        runtime.load(warm, Target())
+        runtime.load(warm, ir.Target())
         before = len(list(Path(folder).rglob("kernels.so")))
         start = time.perf_counter()
         if shared:
-            runtime.load_all(kernels, Target())
+            runtime.load_all(kernels, ir.Target())
         else:
             with ThreadPoolExecutor(read_settings().jobs) as pool:
-                list(pool.map(lambda kernel: runtime.load(kernel, Target()), kernels))
+                list(pool.map(lambda kernel: runtime.load(kernel, ir.Target()), kernels))
         seconds = time.perf_counter() - start
         return Row(way, seconds, len(list(Path(folder).rglob("kernels.so"))) - before)
 
 
-def header_seconds(kernels: list[CppKernel]) -> float:
+def header_seconds(kernels: list[ir.CppKernel]) -> float:
     """What making the precompiled header adds to a build."""
     costs = []
     for after in (None, 0):
@@ -123,7 +121,7 @@ def header_seconds(kernels: list[CppKernel]) -> float:
             settings = _settings(folder)
             start = time.perf_counter()
             CppKernelRuntime(options=CppOptions(precompile_after=after), settings=settings).load(
-                kernels[0], Target()
+                kernels[0], ir.Target()
             )
             costs.append(time.perf_counter() - start)
     return costs[1] - costs[0]
@@ -136,7 +134,7 @@ FOLLOWS = """\
   it saves has become worth its cost."""
 
 
-def report(kernels: list[CppKernel], rows: list[Row], header: float) -> str:
+def report(kernels: list[ir.CppKernel], rows: list[Row], header: float) -> str:
     """The document."""
     best = min(row.seconds for row in rows if "shared" in row.way and "header" not in row.way)
     size = sum(len(kernel.source) for kernel in kernels)

@@ -23,9 +23,7 @@ from torch._inductor.codecache import CppPythonBindingsCodeCache
 from cpp_wrapper import CppKernelRuntime, CppOptions
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import alternate
-from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 PREDICTION = """\
 Written before the first measurement. Inductor's binding builds an argument tuple and calls one function of
@@ -50,19 +48,22 @@ class Case:
         return f"{self.tensors} tensors, {self.sizes} sizes"
 
     @property
-    def kernel(self) -> CppKernel:
+    def kernel(self) -> ir.CppKernel:
         """A kernel that does nothing with that many arguments."""
         declared = [f"float* p{i}" for i in range(self.tensors)] + [
             f"const int64_t s{i}" for i in range(self.sizes)
         ]
         pointers = [
-            KernelParam(name=f"p{i}", kind=ParamKind.POINTER, dtype=DType.F32, access=Access.READWRITE)
+            ir.KernelParam(
+                name=f"p{i}", kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=ir.Access.READWRITE
+            )
             for i in range(self.tensors)
         ]
         scalars = [
-            KernelParam(name=f"s{i}", kind=ParamKind.SCALAR, dtype=DType.I64) for i in range(self.sizes)
+            ir.KernelParam(name=f"s{i}", kind=ir.ParamKind.SCALAR, dtype=ir.DType.I64)
+            for i in range(self.sizes)
         ]
-        return CppKernel(
+        return ir.CppKernel(
             name=f"noop_{self.tensors}_{self.sizes}",
             params=(*pointers, *scalars),
             source=f'#include <cstdint>\nextern "C" void kernel({", ".join(declared)}) {{}}\n',
@@ -115,8 +116,8 @@ def fastest(launches: list[Callable[..., None]], args: tuple[torch.Tensor | int,
 def measure() -> list[Row]:
     """All cases."""
     kernels = [case.kernel for case in CASES]
-    checked = CppKernelRuntime().load_all(kernels, Target())
-    unchecked = CppKernelRuntime(options=CppOptions(check_args=False)).load_all(kernels, Target())
+    checked = CppKernelRuntime().load_all(kernels, ir.Target())
+    unchecked = CppKernelRuntime(options=CppOptions(check_args=False)).load_all(kernels, ir.Target())
     rows = []
     for case in CASES:
         name = case.kernel.name

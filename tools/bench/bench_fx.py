@@ -32,9 +32,8 @@ from tools.bench.bench_ir_scale import synthetic
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import compare, timed
 from tools.bench.wrappers import Boxed, inductor_call
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.program import Target
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 
 PREDICTION = """\
@@ -101,11 +100,11 @@ class _NoKernels:
 
     kind = "none"
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         """See `KernelRuntime`."""
         return lambda *args: None
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         """See `KernelRuntime`."""
         return {kernel.name: self.load(kernel, target) for kernel in kernels}
 

@@ -18,18 +18,11 @@ from pathlib import Path
 from tools.bench.growing_programs import FAMILIES
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import best_seconds
-from wrapper_ir import check, from_json, load, parse_program, print_program, save, to_json
+from wrapper_ir import check, from_json, ir, load, parse_program, print_program, save, to_json
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
 from wrapper_ir.expr import Sym
-from wrapper_ir.ir.atoms import SizeOf
-from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.ir.program import Program, SymbolDef
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
@@ -44,37 +37,37 @@ about 10 us an op, so 1.0 s for 100,000 ops. Printing and JSON format a line or 
 reads about ten tokens an op, 40 us. Nothing looks back over the ops, so all growth stays below 1.2, which is what
 larger heaps cost."""
 
-_LEAF = TreeSpec(kind=TreeKind.LEAF)
+_LEAF = ir.TreeSpec(kind=ir.TreeKind.LEAF)
 
 
-def _pointer(name: str, access: Access) -> KernelParam:
-    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access)
+def _pointer(name: str, access: ir.Access) -> ir.KernelParam:
+    return ir.KernelParam(name=name, kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=access)
 
 
-KERNEL = CppKernel(
+KERNEL = ir.CppKernel(
     name="cpp_fused_add_relu_0",
     params=(
-        _pointer("in_ptr0", Access.READ),
-        _pointer("in_ptr1", Access.READ),
-        _pointer("out_ptr0", Access.WRITE),
+        _pointer("in_ptr0", ir.Access.READ),
+        _pointer("in_ptr1", ir.Access.READ),
+        _pointer("out_ptr0", ir.Access.WRITE),
     ),
     source="// fused add and relu\n",
     entry="kernel",
 )
-PRODUCT = ExternDef(schema="aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)")
+PRODUCT = ir.ExternDef(schema="aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)")
 
 
-def synthetic(ops: int, *, dynamic: bool = False) -> Program:
+def synthetic(ops: int, *, dynamic: bool = False) -> ir.Program:
     """A valid program of at least `ops` ops; with `dynamic`, over a symbolic batch size."""
     builder = ProgramBuilder()
     main = builder.function("main")
     if dynamic:
-        builder.symbol(SymbolDef(name="s0", lower=2, upper=1024, hint=64))
+        builder.symbol(ir.SymbolDef(name="s0", lower=2, upper=1024, hint=64))
     rows = Sym("s0") if dynamic else 64
-    x = main.param("x", tensor_type(DType.F32, (rows, 64)))
-    w = main.param("w", tensor_type(DType.F32, (64, 64)))
+    x = main.param("x", tensor_type(ir.DType.F32, (rows, 64)))
+    w = main.param("w", tensor_type(ir.DType.F32, (64, 64)))
     if dynamic:
-        main.define("s0", SizeOf(x, 0))
+        main.define("s0", ir.SizeOf(x, 0))
     current = x
     # a layer is eight ops with the frees and drops that are derived
     for k in range(-(-ops // 10)):
@@ -83,20 +76,24 @@ def synthetic(ops: int, *, dynamic: bool = False) -> Program:
     return derive_frees(builder.finish())
 
 
-def _layer(main: FunctionBuilder, k: int, x: Value, w: Value, type: TensorType) -> Value[TensorType]:
+def _layer(
+    main: FunctionBuilder, k: int, x: ir.Value, w: ir.Value, type: ir.TensorType
+) -> ir.Value[ir.TensorType]:
     rows, columns = type.sizes
-    product = main.alloc(f"buf{2 * k}", tensor_type(DType.F32, (rows, columns)))
+    product = main.alloc(f"buf{2 * k}", tensor_type(ir.DType.F32, (rows, columns)))
     main.call(PRODUCT, (x, w), (("out", product),))
-    sum_ = main.alloc(f"buf{2 * k + 1}", tensor_type(DType.F32, (rows, columns)))
+    sum_ = main.alloc(f"buf{2 * k + 1}", tensor_type(ir.DType.F32, (rows, columns)))
     main.launch(KERNEL, (product, x, sum_))
-    flat = main.view(f"flat{k}", sum_, tensor_type(DType.F32, (rows * columns,)))
-    return main.view(f"out{k}", flat, tensor_type(DType.F32, (rows, columns)))
+    flat = main.view(f"flat{k}", sum_, tensor_type(ir.DType.F32, (rows * columns,)))
+    return main.view(f"out{k}", flat, tensor_type(ir.DType.F32, (rows, columns)))
 
 
-def _artifact(program: Program) -> Artifact:
-    args = TreeSpec(kind=TreeKind.TUPLE, children=(_LEAF, _LEAF))
-    inputs = TreeSpec(kind=TreeKind.TUPLE, children=(args, TreeSpec(kind=TreeKind.DICT)))
-    signature = Signature(inputs=inputs, params=(0, 1), outputs=_LEAF, bindings=(ResultOutput(index=0),))
+def _artifact(program: ir.Program) -> Artifact:
+    args = ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(_LEAF, _LEAF))
+    inputs = ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(args, ir.TreeSpec(kind=ir.TreeKind.DICT)))
+    signature = ir.Signature(
+        inputs=inputs, params=(0, 1), outputs=_LEAF, bindings=(ir.ResultOutput(index=0),)
+    )
     return Artifact(program=program, constants={}, signature=signature)
 
 
@@ -104,7 +101,7 @@ def _seconds(run: Callable[[], object]) -> float:
     return best_seconds(run, ROUNDS)
 
 
-def measure(program: Program, folder: Path) -> dict[str, float]:
+def measure(program: ir.Program, folder: Path) -> dict[str, float]:
     """Seconds of each step."""
     text, json, file = print_program(program), to_json(program), folder / "program.wir"
     artifact = _artifact(program)

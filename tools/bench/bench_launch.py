@@ -37,8 +37,7 @@ from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import alternate, median_ratio, timed
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.cuda import CudaDriver, CudaOptions
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 PREDICTION = """\
 Written before the first measurement. On a machine without a GPU, against a driver's library that only writes the launch
@@ -74,7 +73,7 @@ def measure(case: Case, folder: Path) -> Row:
     """All sides of one case, in alternating rounds."""
     driver, unchecked = CudaDriver(), CudaDriver(options=CudaOptions(check_args=False))
     major, minor = torch.cuda.get_device_capability()
-    target = Target(device=Device("cuda", torch.cuda.current_device()), arch=f"sm_{major}{minor}")
+    target = ir.Target(device=ir.Device("cuda", torch.cuda.current_device()), arch=f"sm_{major}{minor}")
     runtime = TritonRuntime(options=TritonOptions(driver=driver))
     other = TritonRuntime(options=TritonOptions(driver=unchecked))
     tensors = case.tensors()

@@ -28,8 +28,8 @@ from tools.bench import memory_training, planned_calls
 from tools.bench.large_models import LARGE
 from tools.bench.memory_sides import Planned, allocations, allocations_in
 from tools.bench.pages import command_line, page, publish, section_of, table
+from wrapper_ir import ir
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
 PREDICTION = """\
@@ -67,7 +67,7 @@ def _peaks(case: Case, call: Callable[..., object], allocations: int) -> _Side:
     return _Side(peak_bytes(run, workspaces=False), peak_bytes(run), allocations)
 
 
-def _ours(case: Case) -> tuple[_Side, Program, Program]:
+def _ours(case: Case) -> tuple[_Side, ir.Program, ir.Program]:
     """The measured peaks, and the program without and with a plan."""
     torch._dynamo.reset()
     emitter = Planned()
@@ -93,8 +93,8 @@ class _Measured:
     """All sides of one model, on the same graph of Dynamo's."""
 
     name: str
-    before: Program
-    after: Program
+    before: ir.Program
+    after: ir.Program
     ours: _Side
     reuse: _Side
     pools: _Side

@@ -47,9 +47,7 @@ from triton_runtime.tune import (
 )
 from triton_runtime.tune.arguments import Preserved
 from triton_runtime.tune.measure import attempt
-from wrapper_ir.ir.kernels import KernelDef, TritonConfig, TritonKernel
-from wrapper_ir.ir.program import Program, Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel, Machine
 from wrapper_ir.plugins.registry import machine as find_machine
@@ -67,7 +65,7 @@ class Job:
     """One launch: its kernel, with all candidate configs, and its arguments, the numbers of its grid among them."""
 
     model: str
-    kernel: TritonKernel
+    kernel: ir.TritonKernel
     args: tuple[Any, ...]
 
 
@@ -106,7 +104,7 @@ class _Arguments:
         """This one, for any kind."""
         return self
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         """A kernel that keeps its arguments."""
 
         def keep(*args: Any) -> None:
@@ -114,28 +112,28 @@ class _Arguments:
 
         return keep
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         """See `load`."""
         return {kernel.name: self.load(kernel, target) for kernel in kernels}
 
 
-def widened(kernel: KernelDef) -> KernelDef:
+def widened(kernel: ir.KernelDef) -> ir.KernelDef:
     """A kernel with the neighbours of its first config as further candidates, and no rule for more."""
-    if not isinstance(kernel, TritonKernel) or kernel.cooperative:
+    if not isinstance(kernel, ir.TritonKernel) or kernel.cooperative:
         return kernel
     first = kernel.configs[0]
     configs = {config_key(config): config for config in (*kernel.configs, *neighbours(first))}
     return replace(kernel, configs=tuple(configs.values()), derive=())
 
 
-def jobs(name: str, program: Program, machine: Machine[Any], seen: set[object]) -> Iterator[Job]:
+def jobs(name: str, program: ir.Program, machine: Machine[Any], seen: set[object]) -> Iterator[Job]:
     """A program's launches with their candidates, with arguments on its device, those of most elements first; those in
     `seen` left out."""
     whole = replace(program, kernels=tuple(map(widened, program.kernels)))
     found = tuning_programs(whole)
     for one in sorted(found, key=lambda one: -math.prod(one.numbers(one.launch.kernel))):
         kernel = one.program.kernel(one.launch.kernel)
-        if not isinstance(kernel, TritonKernel) or one.program.constants:
+        if not isinstance(kernel, ir.TritonKernel) or one.program.constants:
             continue
         key = (content_hash(kernel), one.numbers(kernel.name))
         if key not in seen:
@@ -170,7 +168,7 @@ def examined(job: Job, load_each: LoadEach, timer: Timer, exhaustive: MeasureOpt
     return Row(job.model, job.kernel, (first[0], second[0]), (first[1], second[1]), times)
 
 
-def _tuned(job: Job, load_each: LoadEach, timer: Timer) -> tuple[TritonConfig, Entry]:
+def _tuned(job: Job, load_each: LoadEach, timer: Timer) -> tuple[ir.TritonConfig, Entry]:
     """What is chosen, and the times that led to it: none of a kernel that leaves no choice."""
     tuner = Tuner(load_each, timer, TimingCache(DeviceKey("this device", "this compiler")))
     chosen = tuner.choose(job.kernel, job.args)
@@ -182,7 +180,7 @@ def _bound(kernel: LoadedKernel, args: tuple[Any, ...]) -> Callable[[], object]:
     return lambda: kernel(*args)
 
 
-def collected(machine: Machine[Any], target: Target) -> Iterator[Job]:
+def collected(machine: Machine[Any], target: ir.Target) -> Iterator[Job]:
     """The launches that are examined, at most `KERNELS`."""
     seen: set[object] = set()
     for name, model, args in models():
@@ -200,7 +198,7 @@ def main() -> int:
         return 0
     start = time.perf_counter()
     major, minor = torch.cuda.get_device_capability()
-    target = Target(device=Device("cuda", 0), arch=f"sm_{major}{minor}")
+    target = ir.Target(device=ir.Device("cuda", 0), arch=f"sm_{major}{minor}")
     timer, rows = timer_for(target.device), []
     with tempfile.TemporaryDirectory() as folder:
         runtime = TritonRuntime(settings=read_settings(dict(os.environ) | {"WRAPPER_IR_CACHE_DIR": folder}))

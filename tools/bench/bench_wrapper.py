@@ -36,8 +36,8 @@ from tests.common.zoo import Case
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import Run, alternate, median_ratio, timed
 from tools.bench.wrappers import inductor_call
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import KernelDef, TritonKernel
 
 PREDICTION = """\
 Written before the first measurement. On one H200 Inductor's Python wrapper took 378 us for the MLP, eager mode 566 us, and
@@ -150,8 +150,8 @@ def one_instance(artifact: Artifact) -> Artifact:
     """Templates with the one config that both sides launch."""
     program = artifact.program
 
-    def keep(kernel: KernelDef) -> KernelDef:
-        if not isinstance(kernel, TritonKernel) or len(kernel.configs) == 1:
+    def keep(kernel: ir.KernelDef) -> ir.KernelDef:
+        if not isinstance(kernel, ir.TritonKernel) or len(kernel.configs) == 1:
             return kernel
         wanted = [c for c in kernel.configs if INSTANCE in ", ".join(f"{k}={v}" for k, v in sorted(c.meta))]
         return replace(kernel, configs=tuple(wanted[:1])) if wanted else kernel

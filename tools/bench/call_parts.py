@@ -14,10 +14,8 @@ from torch import nn
 
 from py_wrapper import PyOptions, PythonEmitter
 from tools.bench.timing import alternate
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.program import Target
 from wrapper_ir.plugins.protocols import CompiledProgram, LoadedKernel
 
 PARTS = (
@@ -41,12 +39,12 @@ class _NoKernels:
 
     kind: str
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         """A function that does nothing."""
         nothing: LoadedKernel = _nothing
         return nothing
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         """The same for each."""
         return {kernel.name: self.load(kernel, target) for kernel in kernels}
 
@@ -57,7 +55,7 @@ class _FirstResults(PythonEmitter):
 
     name: str = field(default="first-results", init=False)
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         """See `Emitter`."""
         program = PythonEmitter(options=self.options).compile(artifact, guarded)
         known: list[tuple[Any, ...]] = []
@@ -80,7 +78,7 @@ class _NoProducts(PythonEmitter):
     options: PyOptions = field(default_factory=lambda: PyOptions(repeated_operators=False))
     name: str = field(default="no-products", init=False)
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         """See `Emitter`."""
         program: Any = PythonEmitter(options=self.options).compile(artifact, guarded)
         other = ModuleType("torch")

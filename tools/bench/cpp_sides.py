@@ -108,15 +108,15 @@ def _build(side: str, model: str, path: str, is_preparing: bool = False) -> dict
 def _products(side: str, count: str) -> dict[str, float]:
     import cpp_wrapper
     from tools.bench.bench_ir_scale import PRODUCT
+    from wrapper_ir import ir
     from wrapper_ir.artifact import bare_artifact
     from wrapper_ir.builder import ProgramBuilder, tensor_type
-    from wrapper_ir.ir.types import DType
     from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
     assert side == "ours"
     builder = ProgramBuilder()
     main = builder.function("main")
-    type = tensor_type(DType.F32, (16, 16))
+    type = tensor_type(ir.DType.F32, (16, 16))
     w = main.param("w", type)
     x = w
     for number in range(int(count)):

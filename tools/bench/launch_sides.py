@@ -16,8 +16,7 @@ import torch
 
 from triton_runtime import Binary
 from triton_runtime.cuda import CudaDriver, Step, make_sequence
-from wrapper_ir import parse_program
-from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir import ir, parse_program
 
 BURST = 192
 SEQUENCE = 16
@@ -61,7 +60,7 @@ class Case:
         )
 
     @property
-    def kernel(self) -> TritonKernel:
+    def kernel(self) -> ir.TritonKernel:
         """The definition."""
         names = [f"in{i}" for i in range(self.inputs)]
         params = [f"read f32* {name} divisible(16)" for name in names] + [
@@ -74,7 +73,7 @@ class Case:
             f"  grid(ceildiv(n, BLOCK))\n  {{{{{{\n{self.source}\n}}}}}}\nfunc @main() {{\n  return\n}}\n"
         )
         [kernel] = parse_program(text).kernels
-        assert isinstance(kernel, TritonKernel)
+        assert isinstance(kernel, ir.TritonKernel)
         return kernel
 
     def tensors(self) -> list[torch.Tensor]:
@@ -95,14 +94,14 @@ def repeated(names: dict[str, Any], call: str, count: int) -> Burst:
     return burst
 
 
-def ours(case: Case, load: Callable[[TritonKernel], Any], tensors: list[torch.Tensor]) -> Burst:
+def ours(case: Case, load: Callable[[ir.TritonKernel], Any], tensors: list[torch.Tensor]) -> Burst:
     """Our launches."""
     names = {f"a{i}": t for i, t in enumerate(tensors)}
     return repeated({"k": load(case.kernel), **names}, f"k({', '.join(names)}, {ELEMENTS})", BURST)
 
 
 def our_sequence(
-    case: Case, driver: CudaDriver, load: Callable[[TritonKernel], Any], tensors: list[torch.Tensor]
+    case: Case, driver: CudaDriver, load: Callable[[ir.TritonKernel], Any], tensors: list[torch.Tensor]
 ) -> Burst:
     """Our launches, 16 to a native call."""
     step = Step(load(case.kernel), tuple(range(case.arguments)))

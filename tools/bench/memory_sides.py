@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import py_wrapper
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.ops import AllocStorage
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 
@@ -21,8 +19,8 @@ class Planned:
     name = "planned"
 
     def __init__(self) -> None:
-        self.before: list[Program] = []
-        self.after: list[Program] = []
+        self.before: list[ir.Program] = []
+        self.after: list[ir.Program] = []
 
     def emit(self, artifact: Artifact) -> str:
         """The Python source."""
@@ -32,16 +30,16 @@ class Planned:
         """As Python."""
         return py_wrapper.write(artifact, folder)
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         """Emitted Python of the planned program."""
         self.before.append(artifact.program)
         self.after.append(run_pipeline(artifact.program, MEMORY_PASSES, verify=False))
         return py_wrapper.compile(dataclasses.replace(artifact, program=self.after[-1]))
 
 
-def allocations(program: Program) -> int:
+def allocations(program: ir.Program) -> int:
     """How many allocations a program makes, branches and callees among them, its operators' own not."""
-    return sum(isinstance(op, AllocStorage) for op in program.ops)
+    return sum(isinstance(op, ir.AllocStorage) for op in program.ops)
 
 
 def allocations_in(codes: Iterable[str]) -> int:

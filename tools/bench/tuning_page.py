@@ -9,7 +9,7 @@ from functools import cached_property
 
 from tools.bench.pages import page, table
 from triton_runtime.tune import Entry, config_key, middle_mean
-from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir import ir
 
 PREDICTION = """\
 Written before the first measurement. The tuner's noise is 1 %: it takes the first config among those that it cannot tell
@@ -35,8 +35,8 @@ class Row:
     seconds."""
 
     model: str
-    kernel: TritonKernel
-    chosen: tuple[TritonConfig, TritonConfig]
+    kernel: ir.TritonKernel
+    chosen: tuple[ir.TritonConfig, ir.TritonConfig]
     runs: tuple[Entry, Entry]
     times: Mapping[str, Sequence[float]]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import wrapper_ir
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.plugins.protocols import CompiledProgram
 
 How = Callable[[Artifact], CompiledProgram]
@@ -84,6 +84,6 @@ class Collector:
         path.write_text(self.emit(artifact), encoding="utf-8")
         return (path,)
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         """Keeps the artifact; the callable runs it in the current way."""
         return self.graphs.add(artifact)

@@ -11,8 +11,8 @@ import fx_converter
 import py_wrapper
 from fx_converter import FxOptions
 from py_wrapper import PyOptions
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.ops import Slot
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter
@@ -27,7 +27,7 @@ def planned(artifact: Artifact, passes: str = MEMORY_PASSES) -> Artifact:
 
 def slot_count(artifact: Artifact) -> int:
     """How many slots the program has."""
-    return sum(isinstance(op, Slot) for op in artifact.program.ops)
+    return sum(isinstance(op, ir.Slot) for op in artifact.program.ops)
 
 
 def interpreter(artifact: Artifact) -> Interpreter[torch.Tensor]:

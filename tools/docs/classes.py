@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterable
 from importlib import import_module
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.types import Device
 
 
 def docstring(x: object) -> str:
@@ -93,7 +93,7 @@ def default_text(field: dataclasses.Field[object]) -> str:
         return ""
     if isinstance(value, enum.Enum):
         return f"`{value.name}`"
-    if isinstance(value, Expr | Device):
+    if isinstance(value, Expr | ir.Device):
         return f"`{value}`"
     made_empty = dataclasses.is_dataclass(value) and not isinstance(value, type) and value == type(value)()
     return f"`{type(value).__name__}()`" if made_empty else f"`{value!r}`"

@@ -8,10 +8,8 @@ from importlib import import_module
 
 import wrapper_ir.ir.ops
 from tools.docs.classes import attribute_docs, class_section, default_text, defined_classes, docstring, table
+from wrapper_ir import ir
 from wrapper_ir.expr import OPERATORS
-from wrapper_ir.ir.atoms import NODE_TYPES
-from wrapper_ir.ir.ops import OPS, EffectClass, Effects, OpBase, Provenance, op_spec
-from wrapper_ir.ir.types import DType
 
 _HEAD = """# IR reference
 
@@ -45,7 +43,7 @@ def ir_reference() -> str:
 
 def families() -> list[str]:
     """Modules of ops, in the order in which the union names their first op."""
-    order = list(dict.fromkeys(cls.__module__ for cls in OPS))
+    order = list(dict.fromkeys(cls.__module__ for cls in ir.OPS))
     listed = {f"wrapper_ir.ir.ops.{m.name}" for m in pkgutil.iter_modules(wrapper_ir.ir.ops.__path__)}
     assert set(order) <= listed
     return order
@@ -55,7 +53,7 @@ def contents() -> list[str]:
     """The op families with links."""
     rows = []
     for family in families():
-        names = [c.__name__ for c in OPS if c.__module__ == family]
+        names = [c.__name__ for c in ir.OPS if c.__module__ == family]
         rows.append((family.rpartition(".")[2], ", ".join(f"[{n}](#{n.lower()})" for n in names)))
     return table(("family", "ops"), rows)
 
@@ -68,11 +66,12 @@ def module_section(module: str) -> list[str]:
 def types() -> list[str]:
     """The type classes, and dtypes with their sizes."""
     dtypes = table(
-        ("dtype", "torch", "bytes"), ((f"`{d.value}`", f"`{d.torch_name}`", str(d.itemsize)) for d in DType)
+        ("dtype", "torch", "bytes"),
+        ((f"`{d.value}`", f"`{d.torch_name}`", str(d.itemsize)) for d in ir.DType),
     )
-    lines = ["### DType", "", docstring(DType), "", *dtypes, ""]
+    lines = ["### DType", "", docstring(ir.DType), "", *dtypes, ""]
     for cls in defined_classes("wrapper_ir.ir.types"):
-        if cls is not DType:
+        if cls is not ir.DType:
             lines += class_section(cls, 3)
     return lines
 
@@ -83,13 +82,13 @@ def ops() -> list[str]:
     for family in families():
         lines += [f"### {family.rpartition('.')[2]}", "", docstring(import_module(family)), ""]
         for cls in defined_classes(family):
-            lines += op_section(cls) if issubclass(cls, OpBase) else class_section(cls, 4)
-    return [*lines, "Every op also has `prov`:", "", *class_section(Provenance, 4)]
+            lines += op_section(cls) if issubclass(cls, ir.OpBase) else class_section(cls, 4)
+    return [*lines, "Every op also has `prov`:", "", *class_section(ir.Provenance, 4)]
 
 
-def op_section(cls: type[OpBase]) -> list[str]:
+def op_section(cls: type[ir.OpBase]) -> list[str]:
     """An op: its docstring, and its fields with their roles."""
-    roles = {f.name: f.role.value for f in op_spec(cls).fields}
+    roles = {f.name: f.role.value for f in ir.op_spec(cls).fields}
     rows = [
         (f"`{f.name}`", roles[f.name], f"`{f.type}`", default_text(f))
         for f in dataclasses.fields(cls)
@@ -107,14 +106,14 @@ def op_section(cls: type[OpBase]) -> list[str]:
 
 def effects() -> list[str]:
     """What an op's effects consist of."""
-    docs = attribute_docs(Effects)
-    rows = [(f"`{name}`", docs.get(name, "")) for name in Effects._fields]
-    return [*table(("part", "meaning"), rows), "", *class_section(EffectClass, 3)]
+    docs = attribute_docs(ir.Effects)
+    rows = [(f"`{name}`", docs.get(name, "")) for name in ir.Effects._fields]
+    return [*table(("part", "meaning"), rows), "", *class_section(ir.EffectClass, 3)]
 
 
 def expressions() -> list[str]:
     """Nodes with their text, and the operators."""
-    rows = [(f"`{cls.__name__}`", docstring(cls).replace("\n", " ")) for cls in NODE_TYPES]
+    rows = [(f"`{cls.__name__}`", docstring(cls).replace("\n", " ")) for cls in ir.NODE_TYPES]
     lines = [*table(("node", "meaning and text"), rows), ""]
     operators = [(f"`{op.name}`", op.doc, f"`{op.cpp.template}`") for op in OPERATORS.rows]
     return [*lines, *table(("operator", "meaning and text", "C++"), operators), ""]

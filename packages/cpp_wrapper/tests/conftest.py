@@ -15,8 +15,7 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.runtime import CppKernelRuntime
 from cpp_wrapper.kernels.toolchain import find_toolchain
 from cpp_wrapper.settings import Settings
-from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir_runtime.cache import CacheSettings, open_cache
 
 
@@ -92,20 +91,24 @@ def shared_bench(tmp_path_factory: pytest.TempPathFactory, warm_launcher: Path) 
     return make_bench(root, root / "cache")
 
 
-Scale = Callable[..., CppKernel]
+Scale = Callable[..., ir.CppKernel]
 
 
 @pytest.fixture(scope="session")
 def scale() -> Scale:
     """Makes kernels `out[i] = factor * in[i]` of different source text; no header is read, so they compile fast."""
 
-    def make(name: str, factor: int = 2, body: str = "") -> CppKernel:
-        return CppKernel(
+    def make(name: str, factor: int = 2, body: str = "") -> ir.CppKernel:
+        return ir.CppKernel(
             name=name,
             params=(
-                KernelParam(name="in0", kind=ParamKind.POINTER, dtype=DType.F32, access=Access.READ),
-                KernelParam(name="out0", kind=ParamKind.POINTER, dtype=DType.F32, access=Access.WRITE),
-                KernelParam(name="n", kind=ParamKind.SCALAR, dtype=DType.I64),
+                ir.KernelParam(
+                    name="in0", kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=ir.Access.READ
+                ),
+                ir.KernelParam(
+                    name="out0", kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=ir.Access.WRITE
+                ),
+                ir.KernelParam(name="n", kind=ir.ParamKind.SCALAR, dtype=ir.DType.I64),
             ),
             source=f"""
 #include <cstdint>

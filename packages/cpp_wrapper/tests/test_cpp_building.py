@@ -13,9 +13,7 @@ import torch
 
 from cpp_wrapper import CompileError, CppOptions, IsaError, KernelError
 from cpp_wrapper.kernels.isa import ISAS
-from wrapper_ir.ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, ParamKind
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench, Scale
@@ -24,13 +22,13 @@ if TYPE_CHECKING:
 @pytest.mark.slow
 def test_one_run_for_many_kernels_and_none_the_second_time(bench: Bench, scale: Scale) -> None:
     kernels = [scale(f"k{i}", i) for i in range(6)]
-    loaded = bench.runtime().load_all(kernels, Target())
+    loaded = bench.runtime().load_all(kernels, ir.Target())
     out = torch.empty(3)
     for i, kernel in enumerate(kernels):
         loaded[kernel.name](torch.ones(3), out, 3)
         assert out.tolist() == [float(i)] * 3
     assert len(bench.kernel_runs()) == 1
-    assert list(bench.runtime().load_all(list(reversed(kernels)), Target())) == [
+    assert list(bench.runtime().load_all(list(reversed(kernels)), ir.Target())) == [
         f"k{i}" for i in reversed(range(6))
     ]
     assert len(bench.kernel_runs()) == 1
@@ -38,8 +36,8 @@ def test_one_run_for_many_kernels_and_none_the_second_time(bench: Bench, scale: 
 
 def test_later_programs_hit_kernel_by_kernel(bench: Bench, scale: Scale) -> None:
     runtime = bench.runtime()
-    runtime.load_all([scale("a", 1), scale("b", 2)], Target())
-    loaded = runtime.load_all([scale("renamed", 2), scale("c", 3)], Target())
+    runtime.load_all([scale("a", 1), scale("b", 2)], ir.Target())
+    loaded = runtime.load_all([scale("renamed", 2), scale("c", 3)], ir.Target())
     assert len(bench.kernel_runs()) == 2
     assert len(bench.libraries()) == 2
     out = torch.empty(1)
@@ -51,14 +49,14 @@ def test_what_is_part_of_the_key(bench: Bench, scale: Scale) -> None:
     """Options, parameters and instruction sets separate kernels; a kernel's name does not."""
     kernel = scale("k")
     base = bench.runtime(CppOptions(opt_level=0))
-    base.load(kernel, Target())
-    base.load(replace(kernel, name="other"), Target())
+    base.load(kernel, ir.Target())
+    base.load(replace(kernel, name="other"), ir.Target())
     assert len(bench.kernel_runs()) == 1
-    bench.runtime(CppOptions(opt_level=1)).load(kernel, Target())
+    bench.runtime(CppOptions(opt_level=1)).load(kernel, ir.Target())
     aliased = replace(kernel.params[1], may_alias=("in0",))
-    base.load(replace(kernel, params=(kernel.params[0], aliased, kernel.params[2])), Target())
+    base.load(replace(kernel, params=(kernel.params[0], aliased, kernel.params[2])), ir.Target())
     assert len(bench.kernel_runs()) == 3
-    bench.runtime(CppOptions(opt_level=0, check_args=False, timeout=9)).load(kernel, Target())
+    bench.runtime(CppOptions(opt_level=0, check_args=False, timeout=9)).load(kernel, ir.Target())
     assert len(bench.kernel_runs()) == 3, "options of the launch are not part of the key"
 
 
@@ -82,7 +80,7 @@ def test_names_are_text(bench: Bench, scale: Scale) -> None:
         kernels.append(
             replace(kernel, params=tuple(replace(p, name=f"{p.name}{name}") for p in kernel.params))
         )
-    loaded = bench.runtime().load_all(kernels, Target())
+    loaded = bench.runtime().load_all(kernels, ir.Target())
     out = torch.empty(2)
     for number, name in enumerate(HOSTILE):
         loaded[name](torch.ones(2), out, 2)
@@ -93,14 +91,14 @@ def test_names_are_text(bench: Bench, scale: Scale) -> None:
 def test_no_kernels_need_no_compiler(bench: Bench) -> None:
     runtime = bench.runtime()
     runtime.settings = replace(bench.settings, compiler="absent-compiler")
-    assert runtime.load_all([], Target()) == {}
+    assert runtime.load_all([], ir.Target()) == {}
 
 
 def test_invalid_source(bench: Bench, scale: Scale) -> None:
     """The others of the unit are built; the message is about the one at fault, in its own lines."""
     broken = scale("fused_add", body="int broken = undefined_name;")
     with pytest.raises(CompileError) as caught:
-        bench.runtime().load_all([scale("good", 5), broken], Target())
+        bench.runtime().load_all([scale("good", 5), broken], ir.Target())
     error = caught.value
     assert error.code == "CPP102"
     assert "the compiler refused kernel 'fused_add'" in error.message
@@ -108,14 +106,14 @@ def test_invalid_source(bench: Bench, scale: Scale) -> None:
     assert "undefined_name" in error.message
     assert "| " in error.message
     runs = len(bench.kernel_runs())
-    bench.runtime().load(scale("good", 5), Target())
+    bench.runtime().load(scale("good", 5), ir.Target())
     assert len(bench.kernel_runs()) == runs, "the good kernel is in the cache"
     assert_clean(bench)
 
 
 def test_command_in_the_message_can_be_repeated(bench: Bench, scale: Scale) -> None:
     with pytest.raises(CompileError) as caught:
-        bench.runtime().load(scale("k", body="int broken = undefined_name;"), Target())
+        bench.runtime().load(scale("k", body="int broken = undefined_name;"), ir.Target())
     line = next(line for line in caught.value.message.splitlines() if line.startswith("  command: "))
     again = subprocess.run(
         shlex.split(line.removeprefix("  command: ")), capture_output=True, text=True, check=False
@@ -124,8 +122,8 @@ def test_command_in_the_message_can_be_repeated(bench: Bench, scale: Scale) -> N
     assert "undefined_name" in again.stderr
 
 
-def param(kind: ParamKind, dtype: DType, access: Access = Access.NONE) -> KernelParam:
-    return KernelParam(name="p", kind=kind, dtype=dtype, access=access)
+def param(kind: ir.ParamKind, dtype: ir.DType, access: ir.Access = ir.Access.NONE) -> ir.KernelParam:
+    return ir.KernelParam(name="p", kind=kind, dtype=dtype, access=access)
 
 
 @pytest.mark.parametrize(
@@ -133,21 +131,24 @@ def param(kind: ParamKind, dtype: DType, access: Access = Access.NONE) -> Kernel
     [
         ((), "the definition has 0 parameters, the entry has another number"),
         (
-            (param(ParamKind.POINTER, DType.F64, Access.READ),),
+            (param(ir.ParamKind.POINTER, ir.DType.F64, ir.Access.READ),),
             "parameter 0 'p' is read f64* in the definition",
         ),
         (
-            (param(ParamKind.POINTER, DType.F32, Access.WRITE),),
+            (param(ir.ParamKind.POINTER, ir.DType.F32, ir.Access.WRITE),),
             "parameter 0 'p' is write f32* in the definition",
         ),
-        ((param(ParamKind.SCALAR, DType.I64),), "parameter 0 'p' is i64 in the definition, not in the entry"),
+        (
+            (param(ir.ParamKind.SCALAR, ir.DType.I64),),
+            "parameter 0 'p' is i64 in the definition, not in the entry",
+        ),
     ],
 )
-def test_invalid_parameters(bench: Bench, params: tuple[KernelParam, ...], text: str) -> None:
+def test_invalid_parameters(bench: Bench, params: tuple[ir.KernelParam, ...], text: str) -> None:
     source = 'extern "C" void kernel(const float* p) {}'
-    kernel = CppKernel(name="k", params=params, source=source, entry="kernel")
+    kernel = ir.CppKernel(name="k", params=params, source=source, entry="kernel")
     with pytest.raises(CompileError, match="CPP102") as caught:
-        bench.runtime().load(kernel, Target())
+        bench.runtime().load(kernel, ir.Target())
     assert text in caught.value.message
 
 
@@ -160,7 +161,7 @@ def test_sources_that_cannot_share_a_unit_are_built_alone(bench: Bench, scale: S
         3,
         body=body + "static_assert(std::mine<int>::v == 1); static_assert(::std::mine<int>::v == 1);",
     )
-    loaded = bench.runtime().load_all([scale("plain", 2), odd, late], Target())
+    loaded = bench.runtime().load_all([scale("plain", 2), odd, late], ir.Target())
     out = torch.empty(1)
     for name, value in (("plain", 2), ("odd", 3), ("late", 7)):
         loaded[name](torch.ones(1), out, 1)
@@ -178,7 +179,7 @@ def test_equal_helpers_in_one_unit_do_not_meet(bench: Bench, scale: Scale) -> No
         )
         for i in range(3)
     ]
-    bench.runtime().load_all(kernels, Target())
+    bench.runtime().load_all(kernels, ir.Target())
     assert len(bench.kernel_runs()) == 1
 
 
@@ -186,19 +187,19 @@ def test_missing_compiler(bench: Bench, scale: Scale) -> None:
     runtime = bench.runtime()
     runtime.settings = replace(bench.settings, compiler="absent-compiler")
     with pytest.raises(CompileError, match=r"CPP101.*absent-compiler(.|\n)*WRAPPER_IR_CXX"):
-        runtime.load(scale("k"), Target())
+        runtime.load(scale("k"), ir.Target())
 
 
 def test_compiler_that_does_not_work(bench: Bench, scale: Scale) -> None:
     runtime = bench.runtime()
     runtime.settings = replace(bench.settings, compiler="false")
     with pytest.raises(CompileError, match="CPP101"):
-        runtime.load(scale("k"), Target())
+        runtime.load(scale("k"), ir.Target())
 
 
 def test_time_limit(bench: Bench, scale: Scale) -> None:
     with pytest.raises(CompileError, match=r"CPP104.*'k' took longer than 0.001 s"):
-        bench.runtime(CppOptions(timeout=0.001)).load(scale("k"), Target())
+        bench.runtime(CppOptions(timeout=0.001)).load(scale("k"), ir.Target())
     assert_clean(bench)
 
 
@@ -212,7 +213,7 @@ def test_what_a_compiler_started_ends_with_it(bench: Bench, scale: Scale, tmp_pa
     runtime = bench.runtime(CppOptions(timeout=1))
     runtime.settings = replace(bench.settings, compiler=str(driver))
     with pytest.raises(CompileError, match="CPP104"):
-        runtime.load(scale("k"), Target())
+        runtime.load(scale("k"), ir.Target())
     status = Path(f"/proc/{child.read_text().strip()}/status")
     assert not status.exists() or "State:\tZ" in status.read_text()
 
@@ -220,11 +221,11 @@ def test_what_a_compiler_started_ends_with_it(bench: Bench, scale: Scale, tmp_pa
 def test_invalid_kernels(bench: Bench, scale: Scale) -> None:
     runtime = bench.runtime()
     with pytest.raises(KernelError, match=r"CPP401.*two different kernels are named 'k'"):
-        runtime.load_all([scale("k", 1), scale("k", 2)], Target())
+        runtime.load_all([scale("k", 1), scale("k", 2)], ir.Target())
     with pytest.raises(KernelError, match=r"CPP401.*kind 'foreign'"):
-        runtime.load(ForeignKernel(name="f", params=(), runtime="x", payload=""), Target())
+        runtime.load(ir.ForeignKernel(name="f", params=(), runtime="x", payload=""), ir.Target())
     with pytest.raises(IsaError, match="CPP202"):
-        runtime.load(replace(scale("k"), isa=("vliw",)), Target())
+        runtime.load(replace(scale("k"), isa=("vliw",)), ir.Target())
     assert bench.runs() == []
 
 
@@ -235,7 +236,7 @@ def test_instructions_that_the_host_lacks_never_reach_the_compiler(
     for isa in ("avx2", "avx512"):
         assert isa in ISAS
         with pytest.raises(IsaError, match=f"CPP201.*'k' was written for {isa}"):
-            bench.runtime().load(replace(scale("k"), isa=(isa,)), Target())
+            bench.runtime().load(replace(scale("k"), isa=(isa,)), ir.Target())
     assert bench.runs() == []
 
 

@@ -14,18 +14,16 @@ from torch._inductor.codegen import cpp as codegen
 from torch._inductor.cpu_vec_isa import pick_vec_isa
 
 from cpp_wrapper import CppOptions, LaunchError
+from wrapper_ir import ir
 from wrapper_ir.errors import StoreWarning
-from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import DType
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench
 
 C_TYPES = {
-    "float": DType.F32, "double": DType.F64, "at::BFloat16": DType.BF16, "at::Half": DType.F16,
-    "int64_t": DType.I64, "int32_t": DType.I32, "int8_t": DType.I8, "uint8_t": DType.U8, "bool": DType.BOOL,
+    "float": ir.DType.F32, "double": ir.DType.F64, "at::BFloat16": ir.DType.BF16, "at::Half": ir.DType.F16,
+    "int64_t": ir.DType.I64, "int32_t": ir.DType.I32, "int8_t": ir.DType.I8, "uint8_t": ir.DType.U8, "bool": ir.DType.BOOL,
 }  # fmt: skip
 
 
@@ -33,12 +31,12 @@ def host_isa() -> tuple[str, ...]:
     return tuple(str(pick_vec_isa()).split())
 
 
-def parse_param(index: int, declared: str) -> KernelParam:
+def parse_param(index: int, declared: str) -> ir.KernelParam:
     c_type = declared.removeprefix("const ").rstrip("*").strip()
     if not declared.endswith("*"):
-        return KernelParam(name=f"p{index}", kind=ParamKind.SCALAR, dtype=C_TYPES[c_type])
-    access = Access.READ if declared.startswith("const ") else Access.READWRITE
-    return KernelParam(name=f"p{index}", kind=ParamKind.POINTER, dtype=C_TYPES[c_type], access=access)
+        return ir.KernelParam(name=f"p{index}", kind=ir.ParamKind.SCALAR, dtype=C_TYPES[c_type])
+    access = ir.Access.READ if declared.startswith("const ") else ir.Access.READWRITE
+    return ir.KernelParam(name=f"p{index}", kind=ir.ParamKind.POINTER, dtype=C_TYPES[c_type], access=access)
 
 
 class Recorder:
@@ -46,20 +44,20 @@ class Recorder:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
-        self.kernels: list[CppKernel] = []
+        self.kernels: list[ir.CppKernel] = []
         self.loaded: dict[str, LoadedKernel] = {}
 
     def cpp_pybinding(self, argtypes: Sequence[str], source_code: str) -> LoadedKernel:
         name = f"kernel_{len(self.kernels)}"
         params = tuple(parse_param(i, text) for i, text in enumerate(argtypes))
         self.kernels.append(
-            CppKernel(name=name, params=params, source=source_code, entry="kernel", isa=host_isa())
+            ir.CppKernel(name=name, params=params, source=source_code, entry="kernel", isa=host_isa())
         )
         return lambda *args: self.launch(name, *args)
 
     def launch(self, name: str, *args: object) -> None:
         if name not in self.loaded:
-            self.loaded |= self.bench.runtime().load_all(self.kernels, Target())
+            self.loaded |= self.bench.runtime().load_all(self.kernels, ir.Target())
         self.loaded[name](*args)
 
 
@@ -113,7 +111,7 @@ def test_generated_kernels_match_eager(recorder: Recorder) -> None:
         compare(compiled, *inputs(37, 67))
         compare(compiled, *inputs(5, 130))
     assert len(recorder.kernels) >= 1
-    assert any(p.kind is ParamKind.SCALAR for k in recorder.kernels for p in k.params)
+    assert any(p.kind is ir.ParamKind.SCALAR for k in recorder.kernels for p in k.params)
     assert all("cpp_prefix.h" in k.source for k in recorder.kernels)
     assert len(recorder.bench.kernel_runs()) == before + 1, "all kernels of the program in one compiler run"
 
@@ -142,13 +140,15 @@ extern "C" void kernel(const float* in0, float* out0)
 """
 
 
-def vector_kernel(function: str) -> CppKernel:
+def vector_kernel(function: str) -> ir.CppKernel:
     """One vector of float32 through a vector function of torch's own libraries."""
     params = tuple(
-        KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access)
-        for name, access in (("in0", Access.READ), ("out0", Access.WRITE))
+        ir.KernelParam(name=name, kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=access)
+        for name, access in (("in0", ir.Access.READ), ("out0", ir.Access.WRITE))
     )
-    return CppKernel(name=function, params=params, source=KERNEL % function, entry="kernel", isa=host_isa())
+    return ir.CppKernel(
+        name=function, params=params, source=KERNEL % function, entry="kernel", isa=host_isa()
+    )
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_precompiled_header(bench: Bench) -> None:
     lanes = 16 if "avx512" in host_isa() else 8
     x, y = torch.rand(16), torch.empty(16)
 
-    runtime.load(vector_kernel("log"), Target())(x, y)
+    runtime.load(vector_kernel("log"), ir.Target())(x, y)
     torch.testing.assert_close(y[:lanes], x[:lanes].log())
     (header,) = bench.cache_folder.glob("1/cpp-headers/*/*/*.gch")
     assert len(bench.kernel_runs()) == 2
@@ -168,5 +168,5 @@ def test_precompiled_header(bench: Bench) -> None:
     with header.open("r+b") as file:
         file.truncate(header.stat().st_size // 2)
     with pytest.warns(StoreWarning, match=r"WIR254.*gch"):
-        runtime.load(vector_kernel("exp"), Target())(x, y)
+        runtime.load(vector_kernel("exp"), ir.Target())(x, y)
     torch.testing.assert_close(y[:lanes], x[:lanes].exp())

@@ -16,9 +16,7 @@ from cpp_wrapper import CppOptions, LaunchError
 from cpp_wrapper.kernels.binding import load_launcher
 from cpp_wrapper.kernels.source import SCALAR_DTYPES
 from cpp_wrapper.kernels.toolchain import find_toolchain
-from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime.cache import open_cache
 
@@ -26,37 +24,39 @@ if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench
 
 C_NAMES = {
-    DType.F64: "double", DType.F32: "float", DType.I64: "int64_t", DType.I32: "int32_t", DType.I16: "int16_t",
-    DType.I8: "int8_t", DType.U64: "uint64_t", DType.U32: "uint32_t", DType.U16: "uint16_t", DType.U8: "uint8_t",
-    DType.BOOL: "bool",
+    ir.DType.F64: "double", ir.DType.F32: "float", ir.DType.I64: "int64_t", ir.DType.I32: "int32_t", ir.DType.I16: "int16_t",
+    ir.DType.I8: "int8_t", ir.DType.U64: "uint64_t", ir.DType.U32: "uint32_t", ir.DType.U16: "uint16_t", ir.DType.U8: "uint8_t",
+    ir.DType.BOOL: "bool",
 }  # fmt: skip
 
 
-def pointer(name: str, dtype: DType = DType.F32, access: Access = Access.READWRITE) -> KernelParam:
-    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=dtype, access=access)
+def pointer(
+    name: str, dtype: ir.DType = ir.DType.F32, access: ir.Access = ir.Access.READWRITE
+) -> ir.KernelParam:
+    return ir.KernelParam(name=name, kind=ir.ParamKind.POINTER, dtype=dtype, access=access)
 
 
-def scalar(name: str, dtype: DType = DType.I64) -> KernelParam:
-    return KernelParam(name=name, kind=ParamKind.SCALAR, dtype=dtype)
+def scalar(name: str, dtype: ir.DType = ir.DType.I64) -> ir.KernelParam:
+    return ir.KernelParam(name=name, kind=ir.ParamKind.SCALAR, dtype=dtype)
 
 
-def kernel(name: str, source: str, *params: KernelParam) -> CppKernel:
-    return CppKernel(name=name, params=params, source=f"#include <cstdint>\n{source}", entry="kernel")
+def kernel(name: str, source: str, *params: ir.KernelParam) -> ir.CppKernel:
+    return ir.CppKernel(name=name, params=params, source=f"#include <cstdint>\n{source}", entry="kernel")
 
 
-def store_kernel(dtype: DType) -> CppKernel:
+def store_kernel(dtype: ir.DType) -> ir.CppKernel:
     """Stores a scalar through a pointer to its type."""
     c = C_NAMES[dtype]
     source = f'extern "C" void kernel({c}* out0, const {c} x) {{ *out0 = x; }}'
-    return kernel(f"store_{dtype.value}", source, pointer("out0", dtype, Access.WRITE), scalar("x", dtype))
+    return kernel(f"store_{dtype.value}", source, pointer("out0", dtype, ir.Access.WRITE), scalar("x", dtype))
 
 
-def address_kernel(dtype: DType) -> CppKernel:
+def address_kernel(dtype: ir.DType) -> ir.CppKernel:
     """Stores the address that it is given."""
     return kernel(
         f"address_{dtype.value}",
         'extern "C" void kernel(const void* in0, int64_t* out0) { *out0 = reinterpret_cast<int64_t>(in0); }',
-        *(pointer("in0", dtype, Access.READ), pointer("out0", DType.I64, Access.WRITE)),
+        *(pointer("in0", dtype, ir.Access.READ), pointer("out0", ir.DType.I64, ir.Access.WRITE)),
     )
 
 
@@ -65,13 +65,13 @@ KERNELS = (
         "axpy",
         'extern "C" void kernel(const float* in0, float* out0, const int64_t n, const double a)\n'
         "{ for (int64_t i = 0; i < n; ++i) out0[i] += static_cast<float>(a) * in0[i]; }",
-        *(pointer("in0", access=Access.READ), pointer("out0"), scalar("n"), scalar("a", DType.F64)),
+        *(pointer("in0", access=ir.Access.READ), pointer("out0"), scalar("n"), scalar("a", ir.DType.F64)),
     ),
     kernel(
         "threads",
         '#include <omp.h>\nextern "C" void kernel(int64_t* out0)\n{\n#pragma omp parallel\n{\n#pragma omp single\n'
         "*out0 = omp_get_num_threads();\n}\n}",
-        pointer("out0", DType.I64, Access.WRITE),
+        pointer("out0", ir.DType.I64, ir.Access.WRITE),
     ),
     kernel(
         "thrower",
@@ -79,19 +79,19 @@ KERNELS = (
         pointer("out0"),
     ),
     kernel("nothing", 'extern "C" void kernel() {}'),
-    *(address_kernel(dtype) for dtype in DType),
+    *(address_kernel(dtype) for dtype in ir.DType),
     *(store_kernel(dtype) for dtype in C_NAMES),
 )
 
 
 @pytest.fixture(scope="module")
 def loaded(shared_bench: Bench) -> dict[str, LoadedKernel]:
-    return shared_bench.runtime().load_all(KERNELS, Target())
+    return shared_bench.runtime().load_all(KERNELS, ir.Target())
 
 
 @pytest.fixture(scope="module")
 def unchecked(shared_bench: Bench) -> dict[str, LoadedKernel]:
-    return shared_bench.runtime(CppOptions(check_args=False)).load_all(KERNELS, Target())
+    return shared_bench.runtime(CppOptions(check_args=False)).load_all(KERNELS, ir.Target())
 
 
 def refused(code: str, text: str) -> pytest.RaisesExc[LaunchError]:
@@ -215,14 +215,14 @@ def test_tensors_without_memory_never_reach_a_kernel(unchecked: dict[str, Loaded
             unchecked["axpy"](bad, torch.ones(1), 1, 1.0)
 
 
-@pytest.mark.parametrize("dtype", [d for d in DType if d in SCALAR_DTYPES])
-def test_scalars_of_each_type(loaded: dict[str, LoadedKernel], dtype: DType) -> None:
+@pytest.mark.parametrize("dtype", [d for d in ir.DType if d in SCALAR_DTYPES])
+def test_scalars_of_each_type(loaded: dict[str, LoadedKernel], dtype: ir.DType) -> None:
     launch = loaded[f"store_{dtype.value}"]
     torch_dtype = getattr(torch, dtype.torch_name)
     out = torch.zeros(1, dtype=torch_dtype)
     if dtype.is_floating:
         values: list[float] = [0.0, -1.5, 3, True, math.inf]
-    elif dtype is DType.BOOL:
+    elif dtype is ir.DType.BOOL:
         values = [True, False, 1, 0]
     else:
         limits = torch.iinfo(torch_dtype)
@@ -245,8 +245,8 @@ class Index:
         return self.value
 
 
-@pytest.mark.parametrize("dtype", [d for d in C_NAMES if not d.is_floating and d is not DType.BOOL])
-def test_invalid_integers_out_of_range(loaded: dict[str, LoadedKernel], dtype: DType) -> None:
+@pytest.mark.parametrize("dtype", [d for d in C_NAMES if not d.is_floating and d is not ir.DType.BOOL])
+def test_invalid_integers_out_of_range(loaded: dict[str, LoadedKernel], dtype: ir.DType) -> None:
     torch_dtype = getattr(torch, dtype.torch_name)
     limits = torch.iinfo(torch_dtype)
     for value in (limits.min - 1, limits.max + 1, 10**30, Index(10**30)):
@@ -306,7 +306,7 @@ def test_launches_keep_no_references(loaded: dict[str, LoadedKernel]) -> None:
 
 
 def test_kernel_outlives_its_runtime_and_names_itself(shared_bench: Bench) -> None:
-    launch = shared_bench.runtime().load(KERNELS[0], Target())
+    launch = shared_bench.runtime().load(KERNELS[0], ir.Target())
     gc.collect()
     launch(torch.ones(1), torch.ones(1), 1, 1.0)
     assert launch.__name__ == "axpy"
@@ -316,16 +316,16 @@ def test_kernel_outlives_its_runtime_and_names_itself(shared_bench: Bench) -> No
 def test_launcher_knows_every_dtype(shared_bench: Bench) -> None:
     settings = shared_bench.settings
     launcher = load_launcher(find_toolchain(settings.compiler), open_cache(settings.cache), CppOptions())
-    assert sorted(launcher.dtypes()) == sorted(dtype.value for dtype in DType)
+    assert sorted(launcher.dtypes()) == sorted(dtype.value for dtype in ir.DType)
 
 
-@pytest.mark.parametrize("dtype", list(DType))
-def test_each_tensor_dtype_passes_and_no_other(loaded: dict[str, LoadedKernel], dtype: DType) -> None:
+@pytest.mark.parametrize("dtype", list(ir.DType))
+def test_each_tensor_dtype_passes_and_no_other(loaded: dict[str, LoadedKernel], dtype: ir.DType) -> None:
     launch = loaded[f"address_{dtype.value}"]
     out = torch.zeros(1, dtype=torch.int64)
-    tensors = {d: torch.empty(3, dtype=getattr(torch, d.torch_name)) for d in DType}
+    tensors = {d: torch.empty(3, dtype=getattr(torch, d.torch_name)) for d in ir.DType}
     launch(tensors[dtype][1:], out)
     assert out.item() == tensors[dtype].data_ptr() + dtype.itemsize
-    for other in set(DType) - {dtype}:
+    for other in set(ir.DType) - {dtype}:
         with refused("CPP404", f"expected a {dtype.value} tensor on cpu, got {other.value} on cpu"):
             launch(tensors[other], out)

@@ -22,9 +22,8 @@ from cpp_wrapper import CppKernelRuntime, CppOptions
 from cpp_wrapper.kernels.libraries import Libraries
 from cpp_wrapper.kernels.toolchain import find_toolchain, kernel_recipe
 from cpp_wrapper.settings import Settings
+from wrapper_ir import ir
 from wrapper_ir.errors import StoreWarning
-from wrapper_ir.ir.kernels import CppKernel
-from wrapper_ir.ir.program import Target
 from wrapper_ir_runtime.cache import open_cache
 from wrapper_ir_runtime.cache.manifest import MANIFEST, seal
 
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench, Scale
 
 
-def run(bench: Bench, kernel: CppKernel) -> float:
+def run(bench: Bench, kernel: ir.CppKernel) -> float:
     out = torch.empty(1)
-    bench.runtime().load(kernel, Target())(torch.ones(1), out, 1)
+    bench.runtime().load(kernel, ir.Target())(torch.ones(1), out, 1)
     return out.item()
 
 
@@ -109,7 +108,7 @@ def with_cache(bench: Bench, folder: Path) -> Settings:
     return replace(bench.settings, cache=replace(bench.settings.cache, folder=folder))
 
 
-def load_in_process(settings: Settings, kernels: list[CppKernel], crowd: int) -> list[float]:
+def load_in_process(settings: Settings, kernels: list[ir.CppKernel], crowd: int) -> list[float]:
     """Waits until `crowd` processes are here, then loads and runs."""
     assert settings.cache.fallback is not None
     meeting = settings.cache.fallback.parent
@@ -117,7 +116,7 @@ def load_in_process(settings: Settings, kernels: list[CppKernel], crowd: int) ->
     deadline = time.monotonic() + 120
     while len(list(meeting.glob("ready-*"))) < crowd and time.monotonic() < deadline:
         time.sleep(0.01)
-    loaded = CppKernelRuntime(settings=settings).load_all(kernels, Target())
+    loaded = CppKernelRuntime(settings=settings).load_all(kernels, ir.Target())
     out = torch.empty(1)
     results = []
     for kernel in kernels:
@@ -203,7 +202,7 @@ def test_kernels_that_another_builds_for_too_long_are_built_twice(bench: Bench, 
     keys = [f"{number:064x}" for number in range(600)]  # of every shard
     with first.alone_some(keys) as held:
         assert len(held) == len(keys)
-        loaded = bench.runtime(CppOptions(timeout=5)).load(scale("k", 3), Target())
+        loaded = bench.runtime(CppOptions(timeout=5)).load(scale("k", 3), ir.Target())
     out = torch.empty(1)
     loaded(torch.ones(1), out, 1)
     assert out.item() == 3
@@ -216,12 +215,12 @@ def test_unwritable_cache_falls_back_with_a_warning(bench: Bench, scale: Scale) 
     settings = with_cache(bench, blocked / "cache")
     runtime = CppKernelRuntime(settings=settings)
     with pytest.warns(StoreWarning, match=r"WIR251.*cannot be written.*using .*fallback") as caught:
-        runtime.load(scale("k"), Target())
+        runtime.load(scale("k"), ir.Target())
     assert len(caught) == 1
     assert (bench.root / "fallback").stat().st_mode & 0o077 == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        runtime.load(scale("k"), Target())
+        runtime.load(scale("k"), ir.Target())
     assert len(bench.kernel_runs()) == 1, "the second time the fallback is read, in silence"
 
 
@@ -232,7 +231,7 @@ def test_fallback_that_others_may_write_is_not_used(bench: Bench, scale: Scale) 
     (bench.root / "fallback").chmod(0o777)
     runtime = CppKernelRuntime(settings=with_cache(bench, blocked / "cache"))
     with pytest.warns(StoreWarning, match=r"WIR251.*using .*wrapper-ir-"):
-        runtime.load(scale("k"), Target())
+        runtime.load(scale("k"), ir.Target())
     assert list((bench.root / "fallback").iterdir()) == []
 
 
@@ -246,5 +245,5 @@ def test_a_compiler_that_finds_the_disk_full_goes_to_the_fallback(bench: Bench, 
     full.chmod(0o755)
     runtime = CppKernelRuntime(settings=replace(bench.settings, compiler=str(full)))
     with pytest.warns(StoreWarning, match=r"WIR250.*is full.*fallback"):
-        runtime.load(scale("k"), Target())
+        runtime.load(scale("k"), ir.Target())
     assert bench.libraries() == []

@@ -11,9 +11,8 @@ import torch
 
 from cpp_wrapper.emitter import EMITTER
 from cpp_wrapper.errors import CacheError
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import TensorData, bare_artifact
-from wrapper_ir.ir.types import DType
 from wrapper_ir_tools.explain import ExplainOptions, explain_program
 
 PROGRAM = """wir 0.3
@@ -103,7 +102,7 @@ def test_the_file_has_the_constants_of_its_own_program(tmp_path: Path) -> None:
     found = []
     for number in (1.0, 2.0):
         data = {
-            "w": TensorData(dtype=DType.F32, buffer=memoryview(torch.full((2,), number).numpy().tobytes()))
+            "w": TensorData(dtype=ir.DType.F32, buffer=memoryview(torch.full((2,), number).numpy().tobytes()))
         }
         artifact = bare_artifact(parse_program(CONSTANT.replace("KIND", "")), data)
         program = EMITTER.compile(artifact)
@@ -116,7 +115,7 @@ def test_the_file_has_the_constants_of_its_own_program(tmp_path: Path) -> None:
 
 
 def test_a_program_with_state_stays_where_it_is(tmp_path: Path) -> None:
-    data = {"w": TensorData(dtype=DType.F32, buffer=memoryview(bytes(8)))}
+    data = {"w": TensorData(dtype=ir.DType.F32, buffer=memoryview(bytes(8)))}
     artifact = bare_artifact(parse_program(CONSTANT.replace("KIND", "mutable ")), data)
     program = EMITTER.compile(artifact)
     before = program.path

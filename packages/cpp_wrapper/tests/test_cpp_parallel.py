@@ -9,9 +9,7 @@ import torch
 
 from cpp_wrapper.errors import KernelIndexError
 from cpp_wrapper.kernels.parallel import contained
-from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench
@@ -113,16 +111,16 @@ BODIES = {
 
 
 @pytest.fixture(scope="module")
-def kernels() -> dict[str, CppKernel]:
+def kernels() -> dict[str, ir.CppKernel]:
     params = (
-        KernelParam(name="in0", kind=ParamKind.POINTER, dtype=DType.I64, access=Access.READ),
-        KernelParam(name="out0", kind=ParamKind.POINTER, dtype=DType.I64, access=Access.WRITE),
-        KernelParam(name="n", kind=ParamKind.SCALAR, dtype=DType.I64),
+        ir.KernelParam(name="in0", kind=ir.ParamKind.POINTER, dtype=ir.DType.I64, access=ir.Access.READ),
+        ir.KernelParam(name="out0", kind=ir.ParamKind.POINTER, dtype=ir.DType.I64, access=ir.Access.WRITE),
+        ir.KernelParam(name="n", kind=ir.ParamKind.SCALAR, dtype=ir.DType.I64),
     )
     includes = "#include <cstdint>\n#include <omp.h>\n#include <stdexcept>\n#include <string>\n"
     head = 'extern "C" void kernel(const int64_t* in0, int64_t* out0, int64_t n)\n{\n'
     return {
-        name: CppKernel(
+        name: ir.CppKernel(
             name=name,
             params=params,
             source=f"{includes}{head}{body.replace('CHECK', _CHECK)}\n}}\n",
@@ -134,9 +132,9 @@ def kernels() -> dict[str, CppKernel]:
 
 @pytest.mark.parametrize("bad", [(700,), (0, 3, 500, 999)])
 def test_the_first_error_is_raised_after_the_region(
-    kernels: dict[str, CppKernel], shared_bench: Bench, bad: tuple[int, ...]
+    kernels: dict[str, ir.CppKernel], shared_bench: Bench, bad: tuple[int, ...]
 ) -> None:
-    loaded = shared_bench.runtime().load_all(tuple(kernels.values()), Target())
+    loaded = shared_bench.runtime().load_all(tuple(kernels.values()), ir.Target())
     given, out = torch.arange(1000) % 10, torch.zeros(1000, dtype=torch.int64)
     wrong = given.clone()
     wrong[list(bad)] = 10

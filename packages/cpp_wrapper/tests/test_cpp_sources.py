@@ -14,20 +14,19 @@ from cpp_wrapper.kernels.compile import Unit, compile_library
 from cpp_wrapper.kernels.isa import ISAS, choose_source, host_features, isa_build_args
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import find_toolchain, kernel_recipe
-from wrapper_ir.ir.kernels import CppKernel, CppSource, Requirement
-from wrapper_ir.ir.program import Target
+from wrapper_ir import ir
 
 PREFIX = "torch/csrc/inductor/cpp_prefix.h"
 AVX2, AVX512 = ISAS["avx2"].needs, ISAS["avx512"].needs
 GUARD = "#if !defined(CPU_CAPABILITY_{0})\n#error not built for {0}\n#endif\n"
 
 
-def both(scale: Scale) -> CppKernel:
+def both(scale: Scale) -> ir.CppKernel:
     """Multiplies by 5 with AVX-512, by 3 with AVX2, by 2 everywhere else."""
     best, next_ = (
         scale("k", factor, GUARD.format(name)).source for factor, name in ((5, "AVX512"), (3, "AVX2"))
     )
-    variants = (CppSource(source=next_, isa=("avx2",)), CppSource(source=scale("k", 2).source))
+    variants = (ir.CppSource(source=next_, isa=("avx2",)), ir.CppSource(source=scale("k", 2).source))
     return replace(scale("k"), source=best, isa=("avx512",), variants=variants)
 
 
@@ -49,7 +48,7 @@ def test_a_host_that_has_none_is_refused(scale: Scale) -> None:
     kernel = both(scale)
     with pytest.raises(IsaError, match=r"CPP201.*'k'.*avx2.*lacks avx2"):
         choose_source(replace(kernel, variants=kernel.variants[:1]), frozenset({"avx512f"}))
-    odd = (*kernel.variants, CppSource(source="", isa=("vliw",)))
+    odd = (*kernel.variants, ir.CppSource(source="", isa=("vliw",)))
     with pytest.raises(IsaError, match=r"CPP202.*'vliw'"):
         choose_source(replace(kernel, variants=odd), AVX512)
 
@@ -74,7 +73,7 @@ def test_it_runs(
     if not here >= AVX2:
         pytest.skip("the host has no AVX2")
     monkeypatch.setattr("cpp_wrapper.kernels.runtime.host_features", lambda: here - hidden)
-    kernel = bench.runtime().load(both(scale), Target())
+    kernel = bench.runtime().load(both(scale), ir.Target())
     x, out = torch.arange(8.0), torch.empty(8)
     kernel(x, out, 8)
     assert torch.equal(out, x * factor[here >= AVX512])
@@ -97,19 +96,21 @@ def test_every_source_compiles_on_any_host(
 def test_sources_share_a_cache_with_kernels_of_one_source(bench: Bench, scale: Scale) -> None:
     """What was chosen is what counts, not what else there was to choose from."""
     kernel = both(scale)
-    bench.runtime().load(choose_source(kernel, host_features()), Target())
+    bench.runtime().load(choose_source(kernel, host_features()), ir.Target())
     runs = len(bench.kernel_runs())
-    bench.runtime().load(kernel, Target())
+    bench.runtime().load(kernel, ir.Target())
     assert len(bench.kernel_runs()) == runs
 
 
-def requiring(scale: Scale, name: str, sha256: str = "", body: str = "") -> CppKernel:
-    return replace(scale("k", 2, body), requires=(Requirement(name=name, origin="torch 1.0", sha256=sha256),))
+def requiring(scale: Scale, name: str, sha256: str = "", body: str = "") -> ir.CppKernel:
+    return replace(
+        scale("k", 2, body), requires=(ir.Requirement(name=name, origin="torch 1.0", sha256=sha256),)
+    )
 
 
 def test_a_header_that_is_missing_is_named(bench: Bench, scale: Scale) -> None:
     with pytest.raises(CompileError, match=r"CPP105.*'k' includes no/such.h \(of torch 1.0\)"):
-        bench.runtime().load(requiring(scale, "no/such.h"), Target())
+        bench.runtime().load(requiring(scale, "no/such.h"), ir.Target())
     assert bench.kernel_runs() == []
 
 
@@ -122,11 +123,11 @@ def test_another_header_is_another_library(
     monkeypatch.setattr("cpp_wrapper.kernels.runtime.torch_include_dirs", lambda: (header.parent,))
     for text, runs in (("// one\n", 1), ("// one\n", 1), ("// two\n", 2)):
         header.write_text(text)
-        bench.runtime().load(requiring(scale, "h.h", "0" * 64), Target())
+        bench.runtime().load(requiring(scale, "h.h", "0" * 64), ir.Target())
         assert len(bench.kernel_runs()) == runs
 
 
 def test_a_refused_source_says_which_header_has_changed(bench: Bench, scale: Scale) -> None:
     broken = requiring(scale, PREFIX, "0" * 64, "int x = gone_in_this_version();")
     with pytest.raises(CompileError, match=rf"CPP102(.|\n)*hint: .*written for {PREFIX} of torch 1.0"):
-        bench.runtime().load(broken, Target())
+        bench.runtime().load(broken, ir.Target())

@@ -8,14 +8,15 @@ import pytest
 
 from cpp_wrapper.errors import KernelError
 from cpp_wrapper.kernels.source import SCALAR_DTYPES, Member, check_kernel, groups, shared_unit, single_unit
-from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
-KERNEL = CppKernel(
+KERNEL = ir.CppKernel(
     name="triple",
     params=(
-        KernelParam(name="out0", kind=ParamKind.POINTER, dtype=DType.F32, access=Access.READWRITE),
-        KernelParam(name="n", kind=ParamKind.SCALAR, dtype=DType.I64),
+        ir.KernelParam(
+            name="out0", kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=ir.Access.READWRITE
+        ),
+        ir.KernelParam(name="n", kind=ir.ParamKind.SCALAR, dtype=ir.DType.I64),
     ),
     source='// head\n#include <cstdint>\n\nextern "C" void kernel(float* out0, int64_t n)\n{ *out0 *= 3; }\n',
     entry="kernel",
@@ -100,8 +101,8 @@ def test_invalid_entry_is_refused(entry: str) -> None:
         check_kernel(replace(KERNEL, entry=entry))
 
 
-@pytest.mark.parametrize("dtype", [d for d in DType if d not in SCALAR_DTYPES])
-def test_invalid_scalar_dtype_is_refused(dtype: DType) -> None:
-    params = (KernelParam(name="x", kind=ParamKind.SCALAR, dtype=dtype),)
+@pytest.mark.parametrize("dtype", [d for d in ir.DType if d not in SCALAR_DTYPES])
+def test_invalid_scalar_dtype_is_refused(dtype: ir.DType) -> None:
+    params = (ir.KernelParam(name="x", kind=ir.ParamKind.SCALAR, dtype=dtype),)
     with pytest.raises(KernelError, match=rf"CPP401.*'x' passes {dtype.value} by value"):
         check_kernel(replace(KERNEL, params=params))

@@ -13,8 +13,8 @@ import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.kernels import KernelCalls
 from fx_converter.options import Convention
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.ir.types import DType
 
 PROGRAM = """wir 0.3
 target cpu
@@ -41,7 +41,7 @@ X = torch.arange(12.0).view(4, 3)
 def artifact() -> Artifact:
     """With memory of its own for each constant."""
     data = {
-        name: TensorData(DType.F32, memoryview(held.numpy().tobytes()))
+        name: TensorData(ir.DType.F32, memoryview(held.numpy().tobytes()))
         for name, held in (("weight", WEIGHT), ("bias", BIAS))
     }
     text = PROGRAM.format(**{name: held.sha256() for name, held in data.items()})

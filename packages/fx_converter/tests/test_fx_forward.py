@@ -17,10 +17,9 @@ import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.kernels import KernelCalls
 from fx_converter.options import Convention
+from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.guarded import Guarded
-from wrapper_ir.ir.types import DType
 
 TEXT = """\
 @_unrecorded
@@ -108,7 +107,7 @@ mutable const %w : f32[4] sha256 "{hash}"
 
 def over_ones(body: str) -> fx.GraphModule:
     """A module with a constant of four ones."""
-    data = TensorData(DType.F32, memoryview(torch.ones(4).numpy().tobytes()))
+    data = TensorData(ir.DType.F32, memoryview(torch.ones(4).numpy().tobytes()))
     text = f"{HEAD.replace('{hash}', data.sha256())}func @main(%x: f32[2, 2]) {{\n{body}}}\n"
     program = wrapper_ir.parse_program(text)
     wrapper_ir.verify(program)
@@ -245,7 +244,7 @@ class TestTorchsText:
 
     def test_a_failing_line_is_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
         module = fx_converter.convert(
-            artifact(), FxOptions(guarded=Guarded(params=frozenset({"x"})), convention="flat")
+            artifact(), FxOptions(guarded=ir.Guarded(params=frozenset({"x"})), convention="flat")
         )
         with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
             module(torch.ones(4, 5))

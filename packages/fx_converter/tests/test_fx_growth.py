@@ -17,9 +17,8 @@ import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions, boxed_source
 from fx_converter.kernels import KernelCalls
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import DType
 
 COUNTED = (str(Path(fx_converter.__file__).parent), str(torch.fx.graph.__file__))
 
@@ -27,10 +26,10 @@ COUNTED = (str(Path(fx_converter.__file__).parent), str(torch.fx.graph.__file__)
 class Runtime:
     kind = "none"
 
-    def load(self, kernel: Any, target: Target) -> Callable[..., None]:
+    def load(self, kernel: Any, target: ir.Target) -> Callable[..., None]:
         return print
 
-    def load_all(self, kernels: Any, target: Target) -> dict[str, Callable[..., None]]:
+    def load_all(self, kernels: Any, target: ir.Target) -> dict[str, Callable[..., None]]:
         return dict.fromkeys((kernel.name for kernel in kernels), print)
 
 
@@ -67,7 +66,7 @@ def functions(n: int) -> str:
 
 def artifact(text: str) -> Artifact:
     program = wrapper_ir.parse_program(f"wir 0.3\ntarget cpu\n\n{text}")
-    data = TensorData(DType.F32, memoryview(bytes(16)))
+    data = TensorData(ir.DType.F32, memoryview(bytes(16)))
     held = tuple(dataclasses.replace(c, data_hash=data.sha256()) for c in program.constants)
     program = dataclasses.replace(program, constants=held)
     return bare_artifact(program, {c.value.name: data for c in held})

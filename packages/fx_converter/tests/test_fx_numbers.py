@@ -9,8 +9,8 @@ import pytest
 
 from fx_converter import targets
 from fx_converter.graph.numbers import Calculator
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Number, Sym, SymKind, evaluate
-from wrapper_ir.ir.atoms import parse_expr
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "x": SymKind.FLOAT, "p": SymKind.BOOL}
 GRID = [
@@ -61,7 +61,7 @@ def calls_of(e: Expr, env: dict[str, Number]) -> tuple[Number, list[str]]:
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_values(text: str) -> None:
-    e = parse_expr(text, KINDS)
+    e = ir.parse_expr(text, KINDS)
     for env in GRID:
         got, _ = calls_of(e, env)
         want = evaluate(e, env)
@@ -70,13 +70,16 @@ def test_values(text: str) -> None:
 
 
 def test_a_ceiling_is_two_negations_around_a_floor_division() -> None:
-    assert calls_of(parse_expr("ceildiv(a, b)", KINDS), {"a": 7, "b": 2}) == (4, ["neg", "floordiv", "neg"])
+    assert calls_of(ir.parse_expr("ceildiv(a, b)", KINDS), {"a": 7, "b": 2}) == (
+        4,
+        ["neg", "floordiv", "neg"],
+    )
 
 
 def test_whole_powers_are_products() -> None:
-    assert calls_of(parse_expr("a**3", KINDS), {"a": 2}) == (8, ["mul", "mul"])
+    assert calls_of(ir.parse_expr("a**3", KINDS), {"a": 2}) == (8, ["mul", "mul"])
 
 
 def test_equal_parts_are_computed_once() -> None:
-    _, made = calls_of(parse_expr("a//b + (a//b)*2", KINDS), {"a": 7, "b": 2})
+    _, made = calls_of(ir.parse_expr("a//b + (a//b)*2", KINDS), {"a": 7, "b": 2})
     assert made.count("floordiv") == 1

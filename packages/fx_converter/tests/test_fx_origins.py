@@ -17,11 +17,8 @@ from fx_converter.compilers import Lowering
 from fx_converter.emitter import FxEmitter
 from fx_converter.errors import ConvertError
 from tests.graphs.fake_graphs import fake_device
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.ir.guarded import Guarded
-from wrapper_ir.ir.ops import OpBase
-from wrapper_ir.ir.types import DType
 from wrapper_ir.plugins.emitted import EmittedText, LineOrigin
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_tools.explain import ExplainOptions, Explanation, explain_program, find_ops
@@ -137,7 +134,7 @@ def test_nodes_name_their_op(form: Any) -> None:
 def test_what_is_guarded_is_not_among_the_lines() -> None:
     artifact = bare_artifact(parse_program(PROGRAM))
     checked = EMITTER.emitted_texts(artifact)[1].text
-    guarded = EMITTER.emitted_texts(artifact, Guarded.all_inputs(artifact.program))[1].text
+    guarded = EMITTER.emitted_texts(artifact, ir.Guarded.all_inputs(artifact.program))[1].text
     assert "_inputs.match(" in checked
     assert "_inputs.match(" not in guarded
 
@@ -147,7 +144,7 @@ def test_kernels_and_constants_of_another_machine_are_not_loaded() -> None:
         raise AssertionError(kind)
 
     artifact = bare_artifact(
-        parse_program(KERNEL), {"w": TensorData(dtype=DType.F32, buffer=memoryview(bytes(16)))}
+        parse_program(KERNEL), {"w": TensorData(dtype=ir.DType.F32, buffer=memoryview(bytes(16)))}
     )
     emitter = FxEmitter(options=FxOptions(find_runtime=refused, compilers={}))
     explanation = _explained(artifact, emitter.emitted_texts(artifact))
@@ -194,7 +191,7 @@ def test_what_another_compiler_made_is_refused(tmp_path: Path) -> None:
     class Compiler:
         def __init__(self) -> None:
             self.name = "handed over"
-            self.lowerings: Mapping[type[OpBase], Lowering] = {}
+            self.lowerings: Mapping[type[ir.OpBase], Lowering] = {}
 
         def compile_graph(self, module: torch.fx.GraphModule) -> Callable[..., tuple[Any, ...]]:
             return module

@@ -10,10 +10,9 @@ import torch
 
 import fx_converter
 from fx_converter.errors import ConvertError
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.artifact import file as storage
-from wrapper_ir.ir.types import DType
 
 TEXT = """wir 0.3
 target cpu
@@ -34,7 +33,7 @@ WANT = torch.tensor([[-1.0, -5.0], [-2.0, -6.0]])
 
 
 def artifact(stored: bytes = struct.pack("4f", 1, 2, 3, 4)) -> Artifact:
-    return bare_artifact(parse_program(TEXT), {"s": TensorData(DType.U8, memoryview(stored))})
+    return bare_artifact(parse_program(TEXT), {"s": TensorData(ir.DType.U8, memoryview(stored))})
 
 
 def test_a_write_shows_in_the_constant_over_it() -> None:

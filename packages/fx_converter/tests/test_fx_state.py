@@ -19,10 +19,9 @@ from fx_converter.errors import GraphPicklingError, SavedGraphError
 from fx_converter.kernels import KernelCalls
 from fx_converter.options import Convention
 from fx_converter.origin import origin_of
+from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir.artifact import file as storage
-from wrapper_ir.ir.types import DType
-from wrapper_ir.ir.values import Value
 
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 both_forms = pytest.mark.parametrize("form", FORMS)
@@ -165,7 +164,7 @@ def test_a_weight_seen_as_another_type() -> None:
 @pytest.mark.parametrize("strides", ["{4, 1}", "{1, 2}", "{0, 1}"])
 def test_constants_are_in_files_as_they_lie(strides: str, tmp_path: Path) -> None:
     """With their gaps, and what overlaps once."""
-    data = TensorData(DType.F32, memoryview(torch.arange(7.0).numpy().tobytes()))
+    data = TensorData(ir.DType.F32, memoryview(torch.arange(7.0).numpy().tobytes()))
     text = f'const %w : f32[2, 3]{strides} sha256 "{data.sha256()}"\n\nfunc @main() {{\n  return %w\n}}\n'
     program = wrapper_ir.parse_program(f"wir 0.3\ntarget cpu\n\n{text}")
     module = fx_converter.convert(bare_artifact(program, {"w": data}))
@@ -187,7 +186,7 @@ def test_a_constant_without_memory_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def _weight(module: fx.GraphModule) -> Value:
+def _weight(module: fx.GraphModule) -> ir.Value:
     return next(value for value in origin_of(module).constants if value.name == "weight")
 
 

@@ -7,14 +7,14 @@ import torch
 from fx_converter import targets
 from fx_converter.graph.numbers import CALLS
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME, NAMES_OF_FUNCTIONS
+from wrapper_ir import ir
 from wrapper_ir.expr.operators import CEILDIV, OPERATORS
-from wrapper_ir.ir.types import DType
 from wrapper_ir_torch import DTYPES
 
 
 def test_every_function_of_numbers_is_there() -> None:
     assert set(CALLS) == set(OPERATORS.rows) - {CEILDIV}
-    assert set(DTYPES) == set(DType)
+    assert set(DTYPES) == set(ir.DType)
 
 
 def test_files_can_name_what_graphs_call() -> None:

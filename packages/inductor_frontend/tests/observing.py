@@ -17,8 +17,8 @@ from torch.utils import _pytree as pytree
 
 import wrapper_ir
 from inductor_frontend import capture
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.program import Program
 from wrapper_ir.operators.policy import ALL_OPERATORS
 from wrapper_ir.plugins.protocols import OperatorEmitter
 from wrapper_ir.plugins.registry import emitter, machine
@@ -200,7 +200,7 @@ def check_all_paths(
     return artifact
 
 
-def main_text(program: Program) -> str:
+def main_text(program: ir.Program) -> str:
     """The text of `main` alone, without provenance."""
     text = wrapper_ir.print_program(program)
     lines = text[text.index("func @main") :].splitlines()

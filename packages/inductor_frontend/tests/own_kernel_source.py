@@ -11,8 +11,7 @@ from typing import Any
 import torch
 
 from inductor_frontend import capture
-from wrapper_ir.ir.kernels import TritonKernel
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir
 from wrapper_ir.json.kernel_hash import content_hash
 
 A, B = torch.randn(50, 6), torch.randn(50, 6)
@@ -86,11 +85,11 @@ def load(folder: Path, text: str = TEXT) -> ModuleType:
     return module
 
 
-def own(program: Program) -> list[TritonKernel]:
-    return [k for k in program.kernels if isinstance(k, TritonKernel) and k.heuristic == "user"]
+def own(program: ir.Program) -> list[ir.TritonKernel]:
+    return [k for k in program.kernels if isinstance(k, ir.TritonKernel) and k.heuristic == "user"]
 
 
-def offline(model: Callable[..., Any], **kwargs: Any) -> Program:  # Any: what models return
+def offline(model: Callable[..., Any], **kwargs: Any) -> ir.Program:  # Any: what models return
     return capture(model, (A, B), target="cuda:sm_90", **kwargs).program
 
 

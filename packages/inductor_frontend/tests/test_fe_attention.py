@@ -14,10 +14,7 @@ from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.devices import DEVICES, properties_here
 from inductor_frontend.devices.attention_choice import AttentionCall, chosen
 from inductor_frontend.torch_patches._compat import inverts_masks
-from wrapper_ir.ir.ops import CallExtern, Return
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 
 pytest.importorskip("triton", reason="programs for a GPU hold Triton kernels")
 
@@ -89,12 +86,12 @@ def test_what_the_process_has_switched_off() -> None:
 
 def program(
     model: Callable[..., object], *args: torch.Tensor, arch: str = "sm_90", **given: object
-) -> Program:
+) -> ir.Program:
     return capture(model, args, target=f"cuda:{arch}", **given).program  # type: ignore[arg-type]  # named by the caller
 
 
-def operators(found: Program) -> list[str]:
-    return [op.target for op in found.main.body if isinstance(op, CallExtern)]
+def operators(found: ir.Program) -> list[str]:
+    return [op.target for op in found.main.body if isinstance(op, ir.CallExtern)]
 
 
 def test_captured_programs_call_it() -> None:
@@ -116,10 +113,10 @@ def test_head_sizes_are_padded_for_flash_attention() -> None:
     found = program(attention, *qkv(2, 4, 16, 30), arch="sm_80")
     assert operators(found) == ["aten::_scaled_dot_product_flash_attention"]
     last = found.main.body[-1]
-    assert isinstance(last, Return)
+    assert isinstance(last, ir.Return)
     [out] = last.values
-    assert isinstance(out, Value)
-    assert isinstance(out.type, TensorType)
+    assert isinstance(out, ir.Value)
+    assert isinstance(out.type, ir.TensorType)
     assert [str(s) for s in out.type.sizes] == ["2", "4", "16", "30"]
     assert str(out.type.strides[2]) == "32"
 

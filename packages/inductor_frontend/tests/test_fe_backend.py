@@ -18,11 +18,9 @@ from inductor_frontend.backend import calling, wrapper_ir_backend
 from inductor_frontend.backend.preparing import prepare_kernels
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.translate.finish import finish
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.ops import Free, View, ViewMode
-from wrapper_ir.ir.program import Ownership, Program
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.plugins.registry import emitter, kernel_runtime
 
@@ -68,7 +66,7 @@ def test_emitters_make_real_tensors() -> None:
     python = emitter("python")
     made: list[torch.Tensor] = []
 
-    def compile(artifact: Artifact, guarded: Guarded) -> CompiledProgram:
+    def compile(artifact: Artifact, guarded: ir.Guarded) -> CompiledProgram:
         made.append(torch.ones(3))
         return python.compile(artifact, guarded)
 
@@ -96,9 +94,9 @@ def test_training_equals_eager() -> None:
 
 
 def test_saved_activations_are_owned_by_the_backward_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    programs: list[Program] = []
+    programs: list[ir.Program] = []
 
-    def record(program: Program, options: CaptureOptions) -> Analyses:
+    def record(program: ir.Program, options: CaptureOptions) -> Analyses:
         found = finish(program, options)
         programs.append(found.program)
         return found
@@ -106,11 +104,13 @@ def test_saved_activations_are_owned_by_the_backward_program(monkeypatch: pytest
     monkeypatch.setattr("inductor_frontend.backend.lowered.finish", record)
     losses(torch.compile(small_net(), backend="wrapper_ir"), steps=1)
     forward, backward = programs
-    assert not any(p.ownership is Ownership.OWNED for p in forward.main.params)
-    owned = {p.value for p in backward.main.params if p.ownership is Ownership.OWNED}
+    assert not any(p.ownership is ir.Ownership.OWNED for p in forward.main.params)
+    owned = {p.value for p in backward.main.params if p.ownership is ir.Ownership.OWNED}
     assert owned
-    ended = {op.storage for op in backward.main.body if isinstance(op, Free)}
-    reused = {op.source for op in backward.main.body if isinstance(op, View) and op.mode is ViewMode.REUSE}
+    ended = {op.storage for op in backward.main.body if isinstance(op, ir.Free)}
+    reused = {
+        op.source for op in backward.main.body if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE
+    }
     assert owned <= ended | reused
 
 
@@ -196,12 +196,12 @@ def test_backends_in_one_process() -> None:
 
 def test_inputs_of_forward_are_guarded_and_those_of_backward_are_not(tmp_path: Path) -> None:
     """Dynamo checks what a compiled function is called with; tangents come from whoever calls `backward`."""
-    seen: list[tuple[str, Guarded]] = []
+    seen: list[tuple[str, ir.Guarded]] = []
     python = emitter("python")
 
-    def compile(artifact: Artifact, guarded: Guarded) -> CompiledProgram:
+    def compile(artifact: Artifact, guarded: ir.Guarded) -> CompiledProgram:
         seen.append((artifact.program.main.params[-1].value.name, guarded))
-        assert guarded in (NOT_GUARDED, Guarded.all_inputs(artifact.program))
+        assert guarded in (ir.NOT_GUARDED, ir.Guarded.all_inputs(artifact.program))
         return python.compile(artifact, guarded)
 
     emitting: Any = SimpleNamespace(
@@ -213,6 +213,6 @@ def test_inputs_of_forward_are_guarded_and_those_of_backward_are_not(tmp_path: P
         torch._dynamo.reset()
         function = torch.compile(lambda x: x.sin().exp().sum(1), backend="wrapper_ir", options=options)
         function(x).sum().backward()
-        assert [guarded != NOT_GUARDED for _, guarded in seen] == [True, False], seen
+        assert [guarded != ir.NOT_GUARDED for _, guarded in seen] == [True, False], seen
         assert seen[1][0].startswith("tangents")
         seen.clear()

@@ -22,8 +22,8 @@ from inductor_frontend import CaptureError, PaddingOptions
 from inductor_frontend.backend import BackendOptions, wrapper_ir_backend
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.cache import stats
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.plugins.registry import emitter
 
@@ -116,7 +116,7 @@ class TestChoices:
             name: str = "recording"
             artifacts: int = 0
 
-            def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+            def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
                 self.artifacts += 1
                 return emitter("python").compile(artifact, guarded)
 

@@ -15,8 +15,8 @@ from torch.profiler import ProfilerActivity, profile
 from inductor_frontend import CaptureError
 from inductor_frontend.backend import BackendOptions
 from py_wrapper import PyOptions, PythonEmitter
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.plugins.protocols import CompiledProgram
 
 ROWS = 5
@@ -82,7 +82,7 @@ class Plain:
 
     name: str = "plain"
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         raise NotImplementedError
 
 

@@ -16,9 +16,8 @@ from torch._dynamo.utils import counters
 from inductor_frontend import CaptureError, CaptureOptions
 from inductor_frontend.backend import BackendOptions, inductor_options, lowered
 from tests.common.torch_versions import since
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.kernels import CppKernel
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.plugins.registry import emitter
 
@@ -216,8 +215,8 @@ class Recording:
     name: str = "recording"
     sources: list[str] = field(default_factory=list)
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
-        self.sources += [k.source for k in artifact.program.kernels if isinstance(k, CppKernel)]
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
+        self.sources += [k.source for k in artifact.program.kernels if isinstance(k, ir.CppKernel)]
         return emitter("python").compile(artifact, guarded)
 
 

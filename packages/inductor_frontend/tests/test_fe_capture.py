@@ -9,9 +9,7 @@ import torch
 from torch import nn
 
 from inductor_frontend import FRONTEND, CaptureOptions, capture
-from wrapper_ir.ir.kernels import Access, CppKernel
-from wrapper_ir.ir.ops import AllocStorage, AssertLayout, CallExtern, Launch, View, ViewMode
-from wrapper_ir.ir.signature import ResultOutput
+from wrapper_ir import ir
 from wrapper_ir.plugins.registry import frontend, machine
 from wrapper_ir.text import parse_program, print_program
 from wrapper_ir_runtime.interp import call
@@ -29,14 +27,14 @@ def test_mlp_program() -> None:
     artifact = capture(model, (torch.randn(3, 8),))
     program = artifact.program
     kinds = [type(op) for op in program.main.body]
-    assert kinds.count(CallExtern) == 2
-    assert kinds.count(Launch) == 2
-    reuses = [op for op in program.main.body if isinstance(op, View) and op.mode is ViewMode.REUSE]
+    assert kinds.count(ir.CallExtern) == 2
+    assert kinds.count(ir.Launch) == 2
+    reuses = [op for op in program.main.body if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE]
     assert [op.source.name for op in reuses] == ["buf0", "buf2"]
     assert {c.value.name for c in program.constants} == {"0.weight", "0.bias", "2.weight", "2.bias"}
     assert not any(c.mutable for c in program.constants)
     assert [e.name for e in program.externs] == ["aten::addmm.out"]
-    assert artifact.signature.bindings == (ResultOutput(index=0),)
+    assert artifact.signature.bindings == (ir.ResultOutput(index=0),)
 
 
 def test_mlp_text_round_trip() -> None:
@@ -47,13 +45,15 @@ def test_mlp_text_round_trip() -> None:
 def test_in_place_kernels_can_be_left_out(equals_eager: Check) -> None:
     model, x = small_mlp(), torch.randn(3, 8)
     artifact = capture(model, (x,), options=CaptureOptions(inplace_kernels=False))
-    assert not any(isinstance(op, View) and op.mode is ViewMode.REUSE for op in artifact.program.main.body)
+    assert not any(
+        isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE for op in artifact.program.main.body
+    )
     equals_eager(artifact, model, x)
 
 
 def test_asserts_can_be_left_out() -> None:
     artifact = capture(small_mlp(), (torch.randn(3, 8),), options=CaptureOptions(layout_asserts=False))
-    assert not any(isinstance(op, AssertLayout) for op in artifact.program.main.body)
+    assert not any(isinstance(op, ir.AssertLayout) for op in artifact.program.main.body)
 
 
 def test_equal_captures_give_equal_programs() -> None:
@@ -63,9 +63,9 @@ def test_equal_captures_give_equal_programs() -> None:
 
 def test_kernel_definitions_are_typed() -> None:
     (kernel,) = capture(lambda x, y: torch.sin(x) + y, (torch.randn(4), torch.randn(4))).program.kernels
-    assert isinstance(kernel, CppKernel)
+    assert isinstance(kernel, ir.CppKernel)
     assert kernel.entry == "kernel"
-    assert [p.access for p in kernel.params] == [Access.READ, Access.READ, Access.WRITE]
+    assert [p.access for p in kernel.params] == [ir.Access.READ, ir.Access.READ, ir.Access.WRITE]
     assert 'extern "C"' in kernel.source
     assert "async_compile" not in kernel.source
 
@@ -164,5 +164,5 @@ def test_concatenation_allocates_once(equals_eager: Check) -> None:
     kernel = artifact.program.kernels[0]
     assert (
         any(p.may_alias for p in kernel.params)
-        or sum(isinstance(op, AllocStorage) for op in artifact.program.main.body) == 1
+        or sum(isinstance(op, ir.AllocStorage) for op in artifact.program.main.body) == 1
     )

@@ -18,9 +18,8 @@ from inductor_frontend.operators.higher_order import random_def
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.translate.finish import finish
 from tests.common.torch_versions import since
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.schemas import parse_schema
 
 # Any in this file: models and their arguments.
 Run = Callable[..., Tensor]
@@ -82,9 +81,9 @@ RESTORED = f" = call higher_order::run_with_rng_state.aten__{DRAWN}__default(%rn
 
 
 def test_random_states_are_saved_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    programs: list[Program] = []
+    programs: list[ir.Program] = []
 
-    def record(program: Program, options: CaptureOptions, *args: Any, **kwargs: Any) -> Analyses:
+    def record(program: ir.Program, options: CaptureOptions, *args: Any, **kwargs: Any) -> Analyses:
         found = finish(program, options, *args, **kwargs)
         programs.append(found.program)
         return found
@@ -154,4 +153,4 @@ _DROPOUT = torch.ops.aten.native_dropout.default
 def test_results_within_results_have_no_names(operator: Any, returns: str) -> None:
     schema = random_def(torch.ops.higher_order.run_and_save_rng_state, operator).schema
     assert schema.endswith(f" -> {returns}")
-    parse_schema(schema)
+    ir.parse_schema(schema)

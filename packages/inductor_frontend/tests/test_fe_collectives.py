@@ -20,12 +20,10 @@ import inductor_frontend
 from inductor_frontend import CaptureError, ConversionError
 from tests.collectives.collective_cases import CASES, GROUP, HAS_P2P, c10d, fake_group, funcol
 from tests.common.torch_versions import golden_file
-from wrapper_ir import print_program
+from wrapper_ir import ir, print_program
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError
-from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Wait
-from wrapper_ir.ir.program import Program
 
 GOLDEN = Path(__file__).parent / "golden"
 _NEEDS_P2P = pytest.mark.skipif(not HAS_P2P, reason="messages are operators since torch 2.12")
@@ -41,7 +39,7 @@ def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Artifac
     return inductor_frontend.capture(function, args or (torch.randn(4, 4),), **options)
 
 
-def functions_of(program: Program) -> str:
+def functions_of(program: ir.Program) -> str:
     """The functions, without what is no matter of collectives: checks of layouts, and where ops come from."""
     lines = print_program(program).splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("func @main"))
@@ -90,8 +88,8 @@ def _ops(artifact: Artifact, *kinds: type[Any]) -> list[Any]:
 def test_a_second_wait_is_no_wait() -> None:
     wait = c10d.wait_tensor
     artifact = capture(lambda x: wait(wait(c10d.all_gather_into_tensor(x, 2, GROUP))) + 1)
-    assert len(_ops(artifact, Wait)) == len(_ops(artifact, CollectiveStart)) == 1
-    assert not _ops(artifact, CallExtern)
+    assert len(_ops(artifact, ir.Wait)) == len(_ops(artifact, ir.CollectiveStart)) == 1
+    assert not _ops(artifact, ir.CallExtern)
 
 
 def test_weights_are_never_in_flight() -> None:
@@ -103,7 +101,7 @@ def test_weights_are_never_in_flight() -> None:
         def forward(self, x: Tensor) -> Any:
             return x @ c10d.wait_tensor(self.weight)
 
-    assert not _ops(inductor_frontend.capture(Model(), (torch.randn(4, 4),)), Wait)
+    assert not _ops(inductor_frontend.capture(Model(), (torch.randn(4, 4),)), ir.Wait)
 
 
 def test_meshes_of_distributed_tensors_are_handed_on() -> None:

@@ -18,9 +18,7 @@ import inductor_frontend
 from inductor_frontend import CaptureError, ConversionError, HookError
 from tests.collectives.collective_cases import GROUP, c10d, fake_group, funcol
 from tests.common.torch_versions import golden_file
-from wrapper_ir import check, print_program
-from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, Slot, Wait
-from wrapper_ir.ir.program import Program
+from wrapper_ir import check, ir, print_program
 from wrapper_ir_passes import run_pipeline
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -40,13 +38,15 @@ def _symmetric() -> Iterator[None]:
         yield
 
 
-def capture(function: Callable[..., Any], *args: Tensor, rank: int = 0, target: str | None = GPU) -> Program:
+def capture(
+    function: Callable[..., Any], *args: Tensor, rank: int = 0, target: str | None = GPU
+) -> ir.Program:
     pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
     with fake_group(rank=rank):
         return inductor_frontend.capture(function, args, target=target).program
 
 
-def text_of(program: Program) -> str:
+def text_of(program: ir.Program) -> str:
     """The function, without checks of inputs and where ops come from; ids as their distance from the first."""
     text = print_program(program)
     body = text[text.index("func @main") : text.index("provenance")].splitlines()
@@ -58,8 +58,8 @@ def text_of(program: Program) -> str:
     return found
 
 
-def ids_of(program: Program) -> list[int]:
-    types = [op.result.type for op in program.ops if isinstance(op, AllocStorage)]
+def ids_of(program: ir.Program) -> list[int]:
+    types = [op.result.type for op in program.ops if isinstance(op, ir.AllocStorage)]
     return [t.space.alloc_id for t in types if t.is_symmetric]
 
 
@@ -118,7 +118,7 @@ def test_golden(model: Callable[..., Any], update_golden: bool) -> None:
 def test_each_sum_has_a_buffer_that_stays_inside(model: Callable[..., Any], count: int) -> None:
     program = capture(model, X, W)
     assert not check(program)
-    sums = [op for op in program.ops if isinstance(op, CallExtern) and op.target.startswith("symm_mem::")]
+    sums = [op for op in program.ops if isinstance(op, ir.CallExtern) and op.target.startswith("symm_mem::")]
     assert len(sums) == len(ids_of(program)) == count
     assert ("copy" in text_of(program)) == (model is returned)
 
@@ -135,14 +135,14 @@ def test_ids_are_equal_on_all_ranks_and_differ_between_programs() -> None:
 def test_they_are_planned_as_other_symmetric_memory() -> None:
     planned = run_pipeline(capture(two_sums, X, W), "plan-memory")
     assert len(ids_of(planned)) == 1
-    slots = [op.result.type for op in planned.ops if isinstance(op, Slot)]
+    slots = [op.result.type for op in planned.ops if isinstance(op, ir.Slot)]
     assert [str(t.nbytes) for t in slots if t.is_symmetric] == ["256", "256"]
 
 
 def test_what_inductor_leaves_to_the_library() -> None:
     program = capture(large, X, W)
     assert ids_of(program) == []
-    assert [op.target for op in program.ops if isinstance(op, CollectiveStart)] == [
+    assert [op.target for op in program.ops if isinstance(op, ir.CollectiveStart)] == [
         "_c10d_functional::all_reduce_"
     ]
 
@@ -160,7 +160,7 @@ def test_operators_over_symmetric_memory_that_the_model_calls() -> None:
 
     program = capture(model, X, W)
     assert len(ids_of(program)) == 1
-    assert [op.target for op in program.ops if isinstance(op, CallExtern) and "symm_mem" in op.target]
+    assert [op.target for op in program.ops if isinstance(op, ir.CallExtern) and "symm_mem" in op.target]
 
 
 @pytest.mark.skipif(
@@ -171,9 +171,9 @@ def test_gathers_by_the_copy_engines_are_collectives() -> None:
         return c10d.wait_tensor(symm_mem._low_contention_all_gather(x + w, GROUP)) + 1
 
     program = capture(model, X, W)
-    (start,) = (op for op in program.ops if isinstance(op, CollectiveStart))
+    (start,) = (op for op in program.ops if isinstance(op, ir.CollectiveStart))
     assert start.target == "symm_mem::_low_contention_all_gather"
-    assert [op for op in program.ops if isinstance(op, Wait)]
+    assert [op for op in program.ops if isinstance(op, ir.Wait)]
 
 
 class TestRefusals:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
-from wrapper_ir.ir.program import ConstantKind
+from wrapper_ir import ir
 
 
 class Tied(nn.Module):
@@ -39,13 +39,13 @@ def test_tied_and_overlapping(tmp_path: Path) -> None:
     weight = program.constant_named("a.weight")
     assert weight is program.constant_named("b.weight")
     assert weight.names == ("a.weight", "b.weight")
-    assert weight.kind is ConstantKind.PARAMETER
+    assert weight.kind is ir.ConstantKind.PARAMETER
     u, v, far = (program.constant_named(n) for n in ("u", "v", "far"))
-    assert u.kind is ConstantKind.BUFFER
+    assert u.kind is ir.ConstantKind.BUFFER
     assert u.storage == v.storage != ""
     assert (v.offset - u.offset, u.offset % 64) == (28, 12)  # each stays aligned as it is in memory
     assert not far.storage  # its bytes are no other's
-    assert program.constant_named("unsaved").kind is ConstantKind.BUFFER
+    assert program.constant_named("unsaved").kind is ir.ConstantKind.BUFFER
     assert artifact.constants[u.storage].nbytes == 12 + 64 * 4
     wrapper_ir.save(artifact, tmp_path / "m.wir")
     want = model(x)
@@ -60,4 +60,4 @@ class Literal(nn.Module):
 
 def test_a_literal_is_no_state() -> None:
     program = inductor_frontend.capture(Literal(), (torch.randn(3),)).program
-    assert all(c.kind is ConstantKind.OTHER for c in program.constants)
+    assert all(c.kind is ir.ConstantKind.OTHER for c in program.constants)

@@ -20,12 +20,9 @@ from inductor_frontend.translate.finish import finish
 from tests.common.torch_versions import golden_file
 from tests.control.control_cases import CASES
 from tests.control.control_ops import traced
-from wrapper_ir import print_program
+from wrapper_ir import ir, print_program
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.ops import CallExtern, CallSubgraph, Copy, Free, Launch, Switch, WhileLoop
-from wrapper_ir.ir.program import Ownership, Program
-from wrapper_ir.ir.values import Value
 
 GOLDEN = Path(__file__).parent / "golden"
 Check = Callable[..., None]
@@ -44,17 +41,17 @@ UNCHECKED = CaptureOptions(layout_asserts=False)
 """Versions of torch check inputs at other places."""
 
 
-def captured(name: str, options: CaptureOptions | None = None) -> Program:
+def captured(name: str, options: CaptureOptions | None = None) -> ir.Program:
     case = CASES[name]
     function, args = case.make(traced), case.args[0]
     return inductor_frontend.capture(function, args, dynamic_shapes=case.dynamic, options=options).program
 
 
-def compiled(function: Callable[..., Any], *args: Tensor, dynamic: bool = False) -> list[Program]:
+def compiled(function: Callable[..., Any], *args: Tensor, dynamic: bool = False) -> list[ir.Program]:
     """The programs that the backend makes of a function, when it is called."""
-    programs: list[Program] = []
+    programs: list[ir.Program] = []
 
-    def record(program: Program, options: CaptureOptions) -> Analyses:
+    def record(program: ir.Program, options: CaptureOptions) -> Analyses:
         found = finish(program, options)
         programs.append(found.program)
         return found
@@ -66,7 +63,7 @@ def compiled(function: Callable[..., Any], *args: Tensor, dynamic: bool = False)
     return programs
 
 
-def functions_of(program: Program) -> str:
+def functions_of(program: ir.Program) -> str:
     """All functions, without where ops come from."""
     text = print_program(program)
     lines = text[text.index("func @main") :].partition("\nprovenance")[0].splitlines()
@@ -108,13 +105,13 @@ class Regions(nn.Module):
         return x
 
 
-def regions() -> Program:
+def regions() -> ir.Program:
     """Other ways of exporting write out what a region does, at each call."""
     exported = torch.export.export(Regions(), (X,), strict=True)
     return inductor_frontend.capture(exported, (X,), options=UNCHECKED).program
 
 
-SHOWN: dict[str, Callable[[], Program]] = {
+SHOWN: dict[str, Callable[[], ir.Program]] = {
     "cond_with_a_symbol_of_its_closure": lambda: captured("symbol", UNCHECKED),
     "cond_of_unequal_sizes": lambda: captured("unequal", UNCHECKED),
     "cond_in_while": lambda: captured("branch_in_loop", UNCHECKED),
@@ -133,7 +130,7 @@ def test_golden(name: str, update_golden: bool) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-def op_of(program: Program, cls: type[Any]) -> Any:
+def op_of(program: ir.Program, cls: type[Any]) -> Any:
     (op,) = [op for op in program.main.body if isinstance(op, cls)]
     return op
 
@@ -143,18 +140,18 @@ class TestOwnership:
 
     def test_branches_own_what_ends_with_the_call(self) -> None:
         program = captured("strides")
-        op = op_of(program, Switch)
+        op = op_of(program, ir.Switch)
         for name in op.branches:
             function = program.function(name)
             (param,) = function.params
-            assert param.ownership is Ownership.OWNED
-            assert param.value in {op.storage for op in function.body if isinstance(op, Free)}
-        assert op.args[0] not in {op.storage for op in program.main.body if isinstance(op, Free)}
+            assert param.ownership is ir.Ownership.OWNED
+            assert param.value in {op.storage for op in function.body if isinstance(op, ir.Free)}
+        assert op.args[0] not in {op.storage for op in program.main.body if isinstance(op, ir.Free)}
 
     def test_inputs_of_the_model_stay_the_callers(self) -> None:
         program = captured("predicate")
         for function in program.functions:
-            assert all(p.ownership is Ownership.BORROWED for p in function.params)
+            assert all(p.ownership is ir.Ownership.BORROWED for p in function.params)
 
     def test_loops_borrow_and_what_they_call_owns(self) -> None:
         # called twice: what is called once, torch writes out
@@ -169,23 +166,25 @@ class TestOwnership:
             return loop(lambda i, y: torch.ops.flow.less(i, n), body, (torch.ops.flow.number(0), x))
 
         (program,) = compiled(function, torch.tensor(3), X)
-        op = op_of(program, WhileLoop)
+        op = op_of(program, ir.WhileLoop)
         in_loop = {op.cond_fn, op.body_fn}
-        owning = {f.name for f in program.functions if any(p.ownership is Ownership.OWNED for p in f.params)}
+        owning = {
+            f.name for f in program.functions if any(p.ownership is ir.Ownership.OWNED for p in f.params)
+        }
         assert len(program.functions) == 4
         assert owning == {f.name for f in program.functions} - in_loop - {program.main.name}
 
     def test_every_call_has_to_end_the_storage(self) -> None:
         """A region that is called with an input of the model, and with what the first call made."""
-        (call, again) = (op for op in regions().main.body if isinstance(op, CallSubgraph))
+        (call, again) = (op for op in regions().main.body if isinstance(op, ir.CallSubgraph))
         assert call.function == again.function
-        assert regions().function(call.function).params[0].ownership is Ownership.BORROWED
+        assert regions().function(call.function).params[0].ownership is ir.Ownership.BORROWED
 
 
 def test_constants_are_no_arguments() -> None:
     """Weights are seen by the functions themselves."""
     program = captured("layers")
-    op = op_of(program, Switch)
+    op = op_of(program, ir.Switch)
     assert len(op.args) == 1
     used = [print_program(program).count(f"%{c.value.name}") for c in program.constants]
     assert len(used) == 4
@@ -194,18 +193,18 @@ def test_constants_are_no_arguments() -> None:
 
 def test_weights_of_a_region_are_arguments() -> None:
     program = regions()
-    calls = [op for op in program.main.body if isinstance(op, CallSubgraph)]
+    calls = [op for op in program.main.body if isinstance(op, ir.CallSubgraph)]
     weights = {c.value for c in program.constants}
     assert len(weights) == len(calls) == 2
-    assert [len(weights & {a for a in op.args if isinstance(a, Value)}) for op in calls] == [1, 1]
+    assert [len(weights & {a for a in op.args if isinstance(a, ir.Value)}) for op in calls] == [1, 1]
 
 
 def test_ops_come_from_their_own_branch() -> None:
     """Torch counts the conditional itself, and what it is given, among the origins of all that is in it."""
     case = CASES["predicate"]
     (program,) = compiled(case.make(traced), *case.args[0])
-    op = op_of(program, Switch)
-    (call,) = [o for o in program.function(op.branches[1]).body if isinstance(o, CallExtern)]
+    op = op_of(program, ir.Switch)
+    (call,) = [o for o in program.function(op.branches[1]).body if isinstance(o, ir.CallExtern)]
     assert call.prov.ops == ("flow.times.default",)
     (place,) = call.prov.locations
     assert place.startswith("tests/control/control_cases.py:")
@@ -219,7 +218,7 @@ def test_branches_share_kernels() -> None:
         return y.sin() + 1
 
     program = inductor_frontend.capture(function, (X,)).program
-    launched = [op.kernel for f in program.functions for op in f.body if isinstance(op, Launch)]
+    launched = [op.kernel for f in program.functions for op in f.body if isinstance(op, ir.Launch)]
     assert len(launched) == 2
     assert len(program.kernels) == len(set(launched))
 
@@ -241,8 +240,8 @@ def test_operands_in_another_layout_are_copied(equals_eager: Check) -> None:
 
     x = torch.rand(2, 3, 6, 6)
     artifact = inductor_frontend.capture(make(torch.cond), (torch.tensor(True), x))
-    op = op_of(artifact.program, Switch)
-    (copied,) = [c for c in artifact.program.main.body if isinstance(c, Copy)]
+    op = op_of(artifact.program, ir.Switch)
+    (copied,) = [c for c in artifact.program.main.body if isinstance(c, ir.Copy)]
     assert copied.dst == op.args[0]
     assert copied.src.type != copied.dst.type
     for p in (True, False):

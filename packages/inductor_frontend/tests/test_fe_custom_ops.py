@@ -20,8 +20,8 @@ from torch import Tensor
 
 from inductor_frontend import ConversionError, capture
 from inductor_frontend.operators.higher_order import print_def
+from wrapper_ir import ir
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.schemas import ExternTag
 
 # Any in this file: models and their arguments.
 
@@ -295,7 +295,7 @@ def test_effects_happen_in_order() -> None:
     want, wanted = function(x, y), LOG[:]
     artifact = capture(function, (x, y))
     check_forms(artifact)
-    assert all(ExternTag.EFFECTFUL in e.tags for e in artifact.program.externs)
+    assert all(ir.ExternTag.EFFECTFUL in e.tags for e in artifact.program.externs)
     runs = captured_paths(artifact)
     runs["backend"] = torch.compile(function, backend="wrapper_ir")
     for name, run in runs.items():
@@ -323,7 +323,7 @@ def test_effects_without_results_are_all_there_is() -> None:
     artifact = capture(function, (_x(),))
     assert main_text(artifact.program) == EFFECTS
     externs = [e for e in artifact.program.externs if e.name == "fe_ops::record"]
-    assert [e.tags for e in externs] == [(ExternTag.EFFECTFUL, ExternTag.PYTHON_ONLY)]
+    assert [e.tags for e in externs] == [(ir.ExternTag.EFFECTFUL, ir.ExternTag.PYTHON_ONLY)]
 
 
 def test_effects_in_training_happen_in_order() -> None:

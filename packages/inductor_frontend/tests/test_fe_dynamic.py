@@ -13,8 +13,8 @@ from torch.export import Dim
 from inductor_frontend import capture
 from inductor_frontend.errors import CaptureError
 from tests.common.torch_versions import needs_any_slice, since
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.ops import AssertExpr, Define
 from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir_runtime.interp import call
 
@@ -26,7 +26,7 @@ def test_symbols_are_declared_and_defined(equals_eager: Check) -> None:
     artifact = capture(model, (torch.randn(3, 8),), dynamic_shapes=({0: Dim("b", min=2, max=64)},))
     (symbol,) = artifact.program.symbols
     assert (symbol.backed, symbol.lower, symbol.upper, symbol.hint) == (True, 2, 64, 3)
-    (define,) = [op for op in artifact.program.main.body if isinstance(op, Define)]
+    (define,) = [op for op in artifact.program.main.body if isinstance(op, ir.Define)]
     assert define.symbol == symbol.name
     for batch in (2, 3, 17, 64):
         equals_eager(artifact, model, torch.randn(batch, 8))
@@ -35,7 +35,7 @@ def test_symbols_are_declared_and_defined(equals_eager: Check) -> None:
 def test_promised_ranges_are_checked() -> None:
     model = nn.Linear(8, 4)
     artifact = capture(model, (torch.randn(5, 8),), dynamic_shapes=({0: Dim("b", min=4, max=6)},))
-    assert sum(isinstance(op, AssertExpr) for op in artifact.program.main.body) == 2
+    assert sum(isinstance(op, ir.AssertExpr) for op in artifact.program.main.body) == 2
     for batch in (3, 7):
         with pytest.raises(ExecutionError, match="out of range"):
             call(artifact, machine("torch"), (torch.randn(batch, 8),))

@@ -13,10 +13,8 @@ from inductor_frontend import ConversionError, capture
 from inductor_frontend.constants import ConstantRole
 from inductor_frontend.scope.constant_table import ConstantTable
 from inductor_frontend.torch_patches._compat import is_effectful
+from wrapper_ir import ir
 from wrapper_ir.builder import ProgramBuilder
-from wrapper_ir.ir.ops import CallExtern, Unpack
-from wrapper_ir.ir.schemas import ExternTag
-from wrapper_ir.ir.signature import ConstantOutput, InputOutput, InputView, ResultOutput
 from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir_runtime.interp import call
 
@@ -85,7 +83,7 @@ class TestMutatedInputs:
             return x.add_(1)
 
         artifact = capture(function, (torch.zeros(3),))
-        assert artifact.signature.bindings == (InputOutput(leaf=0),)
+        assert artifact.signature.bindings == (ir.InputOutput(leaf=0),)
         x = torch.zeros(3)
         assert emitter("python").compile(artifact)(x) is x
         assert x.tolist() == [1, 1, 1]
@@ -96,7 +94,7 @@ class TestMutatedInputs:
             return x[1:], x.view(-1)
 
         artifact = capture(function, (torch.zeros(2, 2),))
-        assert artifact.signature.bindings == (InputView(index=0, leaf=0), InputView(index=1, leaf=0))
+        assert artifact.signature.bindings == (ir.InputView(index=0, leaf=0), ir.InputView(index=1, leaf=0))
         x = torch.zeros(2, 2)
         row, flat = emitter("python").compile(artifact)(x)
         x.fill_(7)
@@ -120,8 +118,8 @@ class TestOutputs:
         x = torch.randn(2, 3)
         artifact = capture(function, (x,))
         kinds = [type(b) for b in artifact.signature.bindings]
-        constants = [ConstantOutput] * 4
-        assert kinds == [InputOutput, InputView, *constants, ResultOutput]
+        constants = [ir.ConstantOutput] * 4
+        assert kinds == [ir.InputOutput, ir.InputView, *constants, ir.ResultOutput]
         equals_eager(artifact, function, x)
 
     def test_outputs_that_alias_each_other(self) -> None:
@@ -151,14 +149,14 @@ class TestLibraryCalls:
 
         x = torch.randn(3, 5)
         artifact = capture(function, (x,))
-        unpacked = [op.path for op in artifact.program.main.body if isinstance(op, Unpack)]
+        unpacked = [op.path for op in artifact.program.main.body if isinstance(op, ir.Unpack)]
         assert unpacked == [(0,), (1,)]
         equals_eager(artifact, function, x)
 
     def test_single_result_needs_no_unpacking(self, equals_eager: Check) -> None:
         x = torch.randn(3, 5)
         artifact = capture(lambda x: torch.cumsum(x, 1) + 1, (x,))
-        assert not any(isinstance(op, Unpack) for op in artifact.program.main.body)
+        assert not any(isinstance(op, ir.Unpack) for op in artifact.program.main.body)
         equals_eager(artifact, lambda x: torch.cumsum(x, 1) + 1, x)
 
     @pytest.mark.parametrize("reduce", ["sum", "amax", "mean"])
@@ -202,12 +200,12 @@ class TestLibraryCalls:
         x = torch.randn(3, 3) + 3 * torch.eye(3)
         artifact = capture(torch.linalg.inv, (x,))
         tags = {e.name: e.tags for e in artifact.program.externs}
-        assert ExternTag.EFFECTFUL in tags["aten::_linalg_check_errors"]
+        assert ir.ExternTag.EFFECTFUL in tags["aten::_linalg_check_errors"]
         equals_eager(artifact, torch.linalg.inv, x)
 
     def test_random_operators_are_tagged_and_repeatable(self) -> None:
         artifact = capture(lambda x: torch.rand_like(x), (torch.zeros(4),))
-        assert any(ExternTag.RANDOM in e.tags for e in artifact.program.externs)
+        assert any(ir.ExternTag.RANDOM in e.tags for e in artifact.program.externs)
         results = []
         for _ in range(2):
             torch.manual_seed(3)
@@ -217,7 +215,7 @@ class TestLibraryCalls:
 
     def test_arguments_keep_their_structure(self) -> None:
         artifact = capture(lambda x: torch.cumsum(x, 1, dtype=torch.float64), (torch.randn(2, 3),))
-        (op,) = [op for op in artifact.program.main.body if isinstance(op, CallExtern)]
+        (op,) = [op for op in artifact.program.main.body if isinstance(op, ir.CallExtern)]
         assert op.target == "aten::cumsum"
         assert "dtype" in dict(op.kwargs)
 

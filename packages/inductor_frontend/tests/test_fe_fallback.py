@@ -27,9 +27,9 @@ from inductor_frontend.cache import stats
 from inductor_frontend.errors import FallbackWarning
 from inductor_frontend.record import lowering
 from inductor_frontend.settings import read_settings
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.plugins.registry import emitter
 
@@ -221,7 +221,7 @@ class TestTraining:
         class Telling:
             name: str = "telling"
 
-            def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+            def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
                 made = emitter("python").compile(artifact, guarded)
                 run = made.boxed
 
@@ -345,7 +345,7 @@ class TestFaults:
         class Refusing:
             name: str = "refusing"
 
-            def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+            def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
                 raise error
 
         x, function = torch.randn(3), compiled(torch.sin, emitter=Refusing())

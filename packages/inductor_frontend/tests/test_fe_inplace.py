@@ -13,11 +13,8 @@ import torch
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.kernels.launches import Launches
 from inductor_frontend.record.events import CallKernel
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam
-from wrapper_ir.ir.ops import AllocStorage, View, ViewMode, ZeroMode
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.structure import operands
 from wrapper_ir.plugins.registry import emitter
 from wrapper_ir.text import parse_program, print_program
 from wrapper_ir.verifier import check
@@ -40,20 +37,20 @@ def joined(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cat([torch.sin(x), torch.cos(y)]) * 2
 
 
-def reuses(program: Program) -> list[View]:
-    return [op for op in program.main.body if isinstance(op, View) and op.mode is ViewMode.REUSE]
+def reuses(program: ir.Program) -> list[ir.View]:
+    return [op for op in program.main.body if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE]
 
 
-def in_place(program: Program) -> set[tuple[str, str]]:
+def in_place(program: ir.Program) -> set[tuple[str, str]]:
     return {(p.name, other) for k in program.kernels for p in k.params for other in p.may_alias}
 
 
-def overlaps(program: Program) -> set[tuple[str, str]]:
+def overlaps(program: ir.Program) -> set[tuple[str, str]]:
     return {(p.name, other) for k in program.kernels for p in k.params for other in p.may_overlap}
 
 
-def without_aliases(program: Program) -> Program:
-    def alone(param: KernelParam) -> KernelParam:
+def without_aliases(program: ir.Program) -> ir.Program:
+    def alone(param: ir.KernelParam) -> ir.KernelParam:
         return replace(param, may_alias=(), may_overlap=())
 
     kernels = tuple(replace(k, params=tuple(map(alone, k.params))) for k in program.kernels)
@@ -74,7 +71,7 @@ class TestReuse:
             ("buf2", "buf3"),
         ]
         (kernel,) = program.kernels
-        assert [(p.name, p.access) for p in kernel.params] == [("in_out_ptr0", Access.READWRITE)]
+        assert [(p.name, p.access) for p in kernel.params] == [("in_out_ptr0", ir.Access.READWRITE)]
 
     def test_left_out_every_output_has_its_own_storage(
         self, square: tuple[torch.Tensor, torch.Tensor], equals_eager: Check
@@ -83,10 +80,10 @@ class TestReuse:
         assert reuses(apart.program) == []
         (kernel,) = apart.program.kernels
         assert [(p.name, p.access) for p in kernel.params] == [
-            ("in_ptr0", Access.READ),
-            ("out_ptr0", Access.WRITE),
+            ("in_ptr0", ir.Access.READ),
+            ("out_ptr0", ir.Access.WRITE),
         ]
-        count = [sum(isinstance(op, AllocStorage) for op in a.program.main.body) for a in (inside, apart)]
+        count = [sum(isinstance(op, ir.AllocStorage) for op in a.program.main.body) for a in (inside, apart)]
         assert count == [2, 4]
         for artifact in (inside, apart):
             equals_eager(artifact, chain, *square)
@@ -99,7 +96,7 @@ class TestReuse:
         program = capture(function, (torch.randn(4, 4), torch.randn(4, 4))).program
         for view in reuses(program):
             later = program.main.body[program.main.body.index(view) + 1 :]
-            assert all(view.source not in operands(op) for op in later)
+            assert all(view.source not in ir.operands(op) for op in later)
 
 
 class TestPartners:
@@ -127,7 +124,7 @@ class TestPartners:
         self.check_stored(artifact.program)
         equals_eager(artifact, joined, *args)
 
-    def check_stored(self, program: Program) -> None:
+    def check_stored(self, program: ir.Program) -> None:
         """In the kernel's definition and its text; the verifier refuses the program without."""
         text = print_program(program)
         assert ("may_alias(" in text) == bool(in_place(program))
@@ -160,15 +157,15 @@ def test_one_source_given_shared_and_separate_bytes_is_two_kernels(
     x = torch.randn(8)
     artifact = capture(torch.sin, (x,))
     equals_eager(artifact, lambda x: torch.sin(torch.sin(x)), x)
-    kernels = [k for k in artifact.program.kernels if isinstance(k, CppKernel)]
+    kernels = [k for k in artifact.program.kernels if isinstance(k, ir.CppKernel)]
     assert len({k.source for k in kernels}) == 1
     pair = {("in_ptr0", "out_ptr0"), ("out_ptr0", "in_ptr0")}
     assert [in_place(replace(artifact.program, kernels=(k,))) for k in kernels] == [pair, pair]
-    assert [k.params[1].access for k in kernels] == [Access.WRITE, Access.READWRITE]
+    assert [k.params[1].access for k in kernels] == [ir.Access.WRITE, ir.Access.READWRITE]
 
 
 def test_the_option_reaches_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    programs: list[Program] = []
+    programs: list[ir.Program] = []
     python = type(emitter("python"))
     compile = python.compile
 
@@ -199,16 +196,16 @@ class TestUndefinedBytes:
     def test_bytes_that_are_read_are_zero(self, equals_eager: Check) -> None:
         x = torch.randn(2, 3, 5, 5)
         artifact = capture(circular, (x,))
-        zeroed = [op for op in allocations(artifact.program) if op.zero is ZeroMode.CALL]
+        zeroed = [op for op in allocations(artifact.program) if op.zero is ir.ZeroMode.CALL]
         assert len(zeroed) == 1, print_program(artifact.program)
         equals_eager(artifact, circular, x)
 
     def test_bytes_that_are_written_first_are_not_cleared(self, equals_eager: Check) -> None:
         x = torch.randn(8)
         artifact = capture(plain, (x,))
-        assert {op.zero for op in allocations(artifact.program)} == {ZeroMode.NONE}
+        assert {op.zero for op in allocations(artifact.program)} == {ir.ZeroMode.NONE}
         equals_eager(artifact, plain, x)
 
 
-def allocations(program: Program) -> list[AllocStorage]:
-    return [op for op in program.main.body if isinstance(op, AllocStorage)]
+def allocations(program: ir.Program) -> list[ir.AllocStorage]:
+    return [op for op in program.main.body if isinstance(op, ir.AllocStorage)]

@@ -12,8 +12,8 @@ from torch.export import Dim
 
 from inductor_frontend import CaptureOptions, capture
 from tests.common.symbol_runs import check, compiled_programs, runs_of, series
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.ops import AssertExpr, Define
 
 DYNAMIC = Dim.DYNAMIC
 RANGE = "out of range"
@@ -122,7 +122,7 @@ class TestChecks:
     def test_assertions_are_an_option(self) -> None:
         options = CaptureOptions(scalar_asserts=False)
         artifact = capture(six_fold, (series(12),), dynamic_shapes=({0: DYNAMIC},), options=options)
-        assert not any(isinstance(op, AssertExpr) for op in artifact.program.main.body)
+        assert not any(isinstance(op, ir.AssertExpr) for op in artifact.program.main.body)
 
     def test_what_always_holds_is_not_checked(self) -> None:
         def function(x: Tensor) -> Tensor:
@@ -130,6 +130,6 @@ class TestChecks:
             return x.t()
 
         artifact = capture(function, (series(4, 2),), dynamic_shapes=({0: Dim("n", min=2, max=9)},))
-        bounds = [op for op in artifact.program.main.body if isinstance(op, AssertExpr)]
+        bounds = [op for op in artifact.program.main.body if isinstance(op, ir.AssertExpr)]
         assert len(bounds) == 2
-        assert sum(isinstance(op, Define) for op in artifact.program.main.body) == 1
+        assert sum(isinstance(op, ir.Define) for op in artifact.program.main.body) == 1

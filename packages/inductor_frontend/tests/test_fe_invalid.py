@@ -22,8 +22,7 @@ from inductor_frontend.record.wrapper import RecordingWrapper
 from inductor_frontend.translate.nodes import handler_of
 from tests.common.torch_versions import since
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir.ir import Device, Target
 
 
 def refused(code: str, *parts: str) -> Any:  # Any: pytest's own context type

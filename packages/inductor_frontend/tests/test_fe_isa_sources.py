@@ -22,7 +22,7 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import find_toolchain, kernel_recipe
 from inductor_frontend import CaptureError, capture
 from inductor_frontend.devices.isa_sources import ISA_NAMES, joined
-from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir import ir
 from wrapper_ir_runtime.parts import open_parts
 
 ALL = ("generic", "avx2", "avx512")
@@ -33,8 +33,8 @@ def model(x: torch.Tensor) -> torch.Tensor:
     return x.exp().sum(-1, keepdim=True) + x.relu()
 
 
-def kernels_of(artifact: wrapper_ir.Artifact) -> list[CppKernel]:
-    found = [k for k in artifact.program.kernels if isinstance(k, CppKernel)]
+def kernels_of(artifact: wrapper_ir.Artifact) -> list[ir.CppKernel]:
+    found = [k for k in artifact.program.kernels if isinstance(k, ir.CppKernel)]
     assert found
     return found
 

@@ -12,7 +12,7 @@ import torch
 from torch._inductor.codegen import memory_planning, wrapper
 
 from tools.inventory.record import Inventory
-from wrapper_ir.ir.ops import OPS
+from wrapper_ir import ir
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "inductor-lines.md"
 _ROW = re.compile(r"\| `(\w+)` \| *((?:to )?[\d.]*) *\| ([^|]+) \| *([^|]*) *\|")
@@ -74,7 +74,7 @@ def test_the_versions_on_the_page_agree_with_the_inventories(version: str) -> No
 
 
 def test_rows_name_ops_or_say_why_there_is_none() -> None:
-    ops = {cls.__name__ for cls in OPS}
+    ops = {cls.__name__ for cls in ir.OPS}
     for row in rows():
         named = set(re.findall(r"`(\w+)`", row.ops))
         assert named <= ops, row

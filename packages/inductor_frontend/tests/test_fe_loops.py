@@ -19,16 +19,14 @@ from inductor_frontend.session import capture_session
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, build_program
 from tests.control.control_ops import less, number, plus, times
-from wrapper_ir import print_program
-from wrapper_ir.ir.ops import WhileLoop
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir, print_program
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_runtime.interp import run
 
 Body = Callable[..., tuple[Tensor, ...]]
 
 
-def loop(body: Body, *, carried: int) -> Program:
+def loop(body: Body, *, carried: int) -> ir.Program:
     """The program of: carry a counter and `carried` matrices while the counter is below `n`; double what results."""
     mode = FakeTensorMode(shape_env=ShapeEnv())
     with mode:
@@ -52,7 +50,7 @@ def loop(body: Body, *, carried: int) -> Program:
     return finish(built.program, CaptureOptions()).program
 
 
-def after(program: Program, n: int, *matrices: Tensor) -> list[Tensor]:
+def after(program: ir.Program, n: int, *matrices: Tensor) -> list[Tensor]:
     return list(run(program, [torch.tensor(n), *(m.clone() for m in matrices)], machine("torch")))
 
 
@@ -63,7 +61,7 @@ A, B = torch.rand(2, 3), torch.rand(2, 3)
 def test_what_a_body_does_not_change_is_captured(n: int) -> None:
     """It is one tensor for all trips; its result is a copy."""
     program = loop(lambda y, z: (plus(y, z), z), carried=2)
-    (op,) = [op for op in program.main.body if isinstance(op, WhileLoop)]
+    (op,) = [op for op in program.main.body if isinstance(op, ir.WhileLoop)]
     assert len(op.carried) == len(op.results) == 2
     assert len(op.captured) == 2
     y, z = after(program, n, A, B)
@@ -75,7 +73,7 @@ def test_what_a_body_does_not_change_is_captured(n: int) -> None:
 def test_what_a_body_writes_in_place_is_captured(n: int) -> None:
     """The loop's operand is its result."""
     program = loop(lambda y: (y.mul_(2),), carried=1)
-    (op,) = [op for op in program.main.body if isinstance(op, WhileLoop)]
+    (op,) = [op for op in program.main.body if isinstance(op, ir.WhileLoop)]
     assert len(op.carried) == 1
     assert "copy" not in print_program(program)
     (y,) = after(program, n, A)

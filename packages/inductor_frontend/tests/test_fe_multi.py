@@ -11,9 +11,7 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureOptions, capture
 from tests.common import zoo
-from wrapper_ir.ir.kernels import Access, Choice, MultiKernel, TritonKernel
-from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, Free, Launch
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.text import parse_program, print_program
 
@@ -23,29 +21,34 @@ OPTIONS = CaptureOptions(multi_kernels=True)
 
 
 # Any: what models return
-def offline(model: Callable[..., Any], *args: torch.Tensor, options: CaptureOptions = OPTIONS) -> Program:
+def offline(model: Callable[..., Any], *args: torch.Tensor, options: CaptureOptions = OPTIONS) -> ir.Program:
     return capture(model, args, target="cuda:sm_90", options=options).program
 
 
-def multis(program: Program) -> list[MultiKernel]:
-    return [k for k in program.kernels if isinstance(k, MultiKernel)]
+def multis(program: ir.Program) -> list[ir.MultiKernel]:
+    return [k for k in program.kernels if isinstance(k, ir.MultiKernel)]
 
 
-def inner(program: Program, multi: MultiKernel) -> list[TritonKernel]:
+def inner(program: ir.Program, multi: ir.MultiKernel) -> list[ir.TritonKernel]:
     by_name = {k.name: k for k in program.kernels}
     found = [by_name[v.kernel] for v in multi.variants]
-    assert all(isinstance(k, TritonKernel) for k in found)
-    return [k for k in found if isinstance(k, TritonKernel)]
+    assert all(isinstance(k, ir.TritonKernel) for k in found)
+    return [k for k in found if isinstance(k, ir.TritonKernel)]
 
 
 def test_reductions_that_loop_and_that_do_not() -> None:
     program = offline(lambda x: x.softmax(-1), torch.randn(8, 2000))
     (multi,) = multis(program)
-    assert multi.choice is Choice.MEASURE
+    assert multi.choice is ir.Choice.MEASURE
     assert [k.heuristic for k in inner(program, multi)] == ["reduction", "persistent_reduction"]
     assert [v.args for v in multi.variants] == [(0, 1, 2, 3)] * 2
-    assert [p.access for p in multi.params] == [Access.READ, Access.WRITE, Access.NONE, Access.NONE]
-    (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+    assert [p.access for p in multi.params] == [
+        ir.Access.READ,
+        ir.Access.WRITE,
+        ir.Access.NONE,
+        ir.Access.NONE,
+    ]
+    (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
     assert launch.kernel == multi.name
     assert len(launch.extents) == 2
 
@@ -69,11 +72,11 @@ def test_scratch_memory_that_one_of_them_needs() -> None:
     scratch = [
         op
         for op in program.main.body
-        if isinstance(op, AllocStorage) and op.purpose is AllocPurpose.WORKSPACE
+        if isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.WORKSPACE
     ]
-    (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+    (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
     assert len(scratch) == 2
-    assert [op.storage for op in program.main.body if isinstance(op, Free)] == [
+    assert [op.storage for op in program.main.body if isinstance(op, ir.Free)] == [
         op.result for op in reversed(scratch)
     ]
     assert len(launch.args) == len(multi.params) > 4

@@ -17,8 +17,8 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.record.wrapper import RecordingWrapper
 from inductor_frontend.torch_patches._compat import SHALLOW_COPY
 from py_wrapper import compile
+from wrapper_ir import ir
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.ops import Switch, is_two_way
 
 pytestmark = pytest.mark.skipif(Version(torch.__version__) < Version("2.14"), reason="torch 2.14 brings it")
 
@@ -44,9 +44,9 @@ class TestSwitch:
     def test_every_branch(self) -> None:
         model = Chosen()
         captured = inductor_frontend.capture(model, (torch.tensor(1), X))
-        found = [op for f in captured.program.functions for op in f.body if isinstance(op, Switch)]
+        found = [op for f in captured.program.functions for op in f.body if isinstance(op, ir.Switch)]
         assert [len(op.branches) for op in found] == [3]
-        assert not is_two_way(found[0])
+        assert not ir.is_two_way(found[0])
         run = compile(captured)
         for index in (-1, 0, 1, 2, 7):  # torch.switch takes the nearest branch
             torch.testing.assert_close(run(torch.tensor(index), X), model(torch.tensor(index), X))
@@ -57,8 +57,8 @@ class TestSwitch:
                 return torch.cond(flag, lambda a: a.sin(), lambda a: a * 2, (x,))
 
         captured = inductor_frontend.capture(Either(), (torch.tensor(True), X))
-        (op,) = (op for f in captured.program.functions for op in f.body if isinstance(op, Switch))
-        assert is_two_way(op)
+        (op,) = (op for f in captured.program.functions for op in f.body if isinstance(op, ir.Switch))
+        assert ir.is_two_way(op)
         run = compile(captured)
         for flag in (True, False):
             torch.testing.assert_close(run(torch.tensor(flag), X), X.sin() if flag else X * 2)

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from inductor_frontend import capture
 from tests.common.symbol_runs import check_round_trips, compiled_programs
 from tests.common.torch_versions import since
+from wrapper_ir import ir
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import OpaqueKind, OpaqueType
 
 opaque_object = pytest.importorskip("torch._library.opaque_object", reason="torch 2.11 knows no such types")
 fakes: Any = pytest.importorskip("torch._library.fake_class_registry")
@@ -100,9 +99,9 @@ def test_carried(function: Callable[..., Tensor], args: tuple[Any, ...]) -> None
         torch.testing.assert_close(compiled(X, *args), function(X, *args))
     [program] = programs
     main = program.main
-    values = [p.value for p in main.params] + [v for op in main.body for v in results(op)]
+    values = [p.value for p in main.params] + [v for op in main.body for v in ir.results(op)]
     types = [value.type for value in values]
-    assert any(isinstance(t, OpaqueType) and t.kind is OpaqueKind.TORCHBIND for t in types), types
+    assert any(isinstance(t, ir.OpaqueType) and t.kind is ir.OpaqueKind.TORCHBIND for t in types), types
     check_round_trips(program)
 
 

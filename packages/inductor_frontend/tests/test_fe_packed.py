@@ -14,10 +14,10 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.artifact.file import save
 from wrapper_ir.errors import ArtifactError, ExecutionError
-from wrapper_ir.ir.types import OpaqueKind, OpaqueType
 from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir.text import parse_program, print_program
 from wrapper_ir_runtime.interp import call
@@ -56,7 +56,7 @@ def linear() -> nn.Module:
 def packed(artifact: Artifact) -> list[str]:
     """What the packed constants were, in order."""
     types = [c.value.type for c in artifact.program.constants]
-    return [t.detail for t in types if isinstance(t, OpaqueType) and t.kind is OpaqueKind.PACKED]
+    return [t.detail for t in types if isinstance(t, ir.OpaqueType) and t.kind is ir.OpaqueKind.PACKED]
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from torch._inductor.utils import run_and_get_code
 from torch.nn.functional import pad
 
 from inductor_frontend import CaptureError, CaptureOptions, PaddingOptions, capture
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.ops import AllocStorage
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir.text import print_program
 from wrapper_ir_runtime.interp import call
@@ -217,5 +217,5 @@ def test_padded_storages_are_no_larger_than_their_last_element(
 ) -> None:
     """The gap behind the last row is never touched, so it isn't reserved either."""
     artifact = capture(attention, example, options=padded())
-    types = [op.result.type for op in artifact.program.main.body if isinstance(op, AllocStorage)]
+    types = [op.result.type for op in artifact.program.main.body if isinstance(op, ir.AllocStorage)]
     assert [str(t.nbytes) for t in types].count("716") == 1

@@ -18,8 +18,8 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.registry import emitter
 from wrapper_ir.text import print_program
 
@@ -110,29 +110,29 @@ def example() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
 
 
 @pytest.fixture(scope="module")
-def plain() -> Program:
+def plain() -> ir.Program:
     return capture(*example()).program
 
 
 class TestCapture:
     @pytest.mark.parametrize("name", ONE_BY_ONE)
-    def test_one_setting(self, name: str, plain: Program) -> None:
+    def test_one_setting(self, name: str, plain: ir.Program) -> None:
         with inductor_config.patch({name: CHANGED[name]}):
             assert capture(*example()).program == plain
 
-    def test_all_together(self, plain: Program) -> None:
+    def test_all_together(self, plain: ir.Program) -> None:
         known = inductor_config.get_config_copy()
         with inductor_config.patch({k: v for k, v in CHANGED.items() if k in known}):
             assert capture(*example()).program == plain
 
     @pytest.mark.parametrize("name", ["functionalize_rng_ops", "selective_decompose"])
-    def test_settings_of_autograd(self, name: str, plain: Program) -> None:
+    def test_settings_of_autograd(self, name: str, plain: ir.Program) -> None:
         known = functorch_config.get_config_copy()
         with functorch_config.patch({name: True} if name in known else {}):
             assert capture(*example()).program == plain
 
     @pytest.mark.slow
-    def test_from_the_environment(self, plain: Program) -> None:
+    def test_from_the_environment(self, plain: ir.Program) -> None:
         """A process whose Inductor was configured by variables before it was imported."""
         names = (
             "FREEZING",
@@ -154,7 +154,7 @@ class TestCapture:
         assert seen == "True True False"
         assert text == print_program(plain)
 
-    def test_a_convolution_and_a_multiplication_keep_plain_weights(self, plain: Program) -> None:
+    def test_a_convolution_and_a_multiplication_keep_plain_weights(self, plain: ir.Program) -> None:
         """Without freezing Inductor packs nothing, and calls no operator that takes packed weights."""
         assert {e.name.split("::")[0] for e in plain.externs} == {"aten"}
         assert {c.value.name for c in plain.constants} == {
@@ -172,7 +172,7 @@ class TestCapture:
 
 
 def test_torch_compile_is_pinned_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    programs: list[Program] = []
+    programs: list[ir.Program] = []
     python = type(emitter("python"))
     compile = python.compile
 

@@ -21,8 +21,8 @@ from torch.nn import functional as F
 
 from inductor_frontend import capture
 from tests.common.torch_versions import since
+from wrapper_ir import ir
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.schemas import ExternTag
 
 # Any in this file: models and their arguments.
 
@@ -149,7 +149,7 @@ def test_values_are_those_of_torch_compile() -> None:
 def test_values_are_eagers_where_inductor_falls_back() -> None:
     with inductor_config.patch(fallback_random=True):
         artifact = check_all_paths(ALL, want=None if EAGERS else stock(ALL.function))
-    drawn = {e.name for e in artifact.program.externs if ExternTag.RANDOM in e.tags}
+    drawn = {e.name for e in artifact.program.externs if ir.ExternTag.RANDOM in e.tags}
     assert {"aten::rand", "aten::cauchy", "aten::multinomial", "aten::native_dropout"} <= drawn
 
 

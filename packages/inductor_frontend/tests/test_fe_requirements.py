@@ -13,8 +13,7 @@ import wrapper_ir
 from inductor_frontend import capture
 from inductor_frontend.operators.python_operators import is_python_only
 from inductor_frontend.requirements import required_headers, required_modules
-from wrapper_ir.ir.kernels import CppKernel, TritonKernel
-from wrapper_ir.ir.schemas import ExternTag
+from wrapper_ir import ir
 
 PREFIX = "torch/csrc/inductor/cpp_prefix.h"
 HELPERS = "torch._inductor.runtime.triton_helpers"
@@ -29,7 +28,7 @@ def digest(path: Path) -> str:
 def test_kernels_in_cpp_say_their_headers() -> None:
     artifact = capture(lambda x: x.exp() + 1, (torch.randn(8, 8),))
     [kernel] = artifact.program.kernels
-    assert isinstance(kernel, CppKernel)
+    assert isinstance(kernel, ir.CppKernel)
     [header] = kernel.requires
     assert (header.name, header.origin, header.sha256) == (PREFIX, TORCH, digest(ROOT / "include" / PREFIX))
     text = wrapper_ir.print_program(artifact.program)
@@ -41,7 +40,7 @@ def test_triton_kernels_say_their_modules() -> None:
     pytest.importorskip("triton")
     artifact = capture(lambda x: x.softmax(-1).relu(), (torch.randn(64, 300),), target="cuda:sm_90")
     [kernel] = artifact.program.kernels
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     found = {r.name: (r.origin, r.sha256) for r in kernel.requires}
     assert found[HELPERS] == (TORCH, digest(ROOT / "_inductor" / "runtime" / "triton_helpers.py"))
     assert not any(name.startswith("triton") for name in found)
@@ -103,7 +102,7 @@ def test_captured_programs_tag_them() -> None:
         return made + 1
 
     program = capture(model, (torch.randn(4, 4),)).program
-    tagged = {extern.name for extern in program.externs if ExternTag.PYTHON_ONLY in extern.tags}
+    tagged = {extern.name for extern in program.externs if ir.ExternTag.PYTHON_ONLY in extern.tags}
     assert tagged == {"python_only_test::own"}
     assert len(program.externs) > 1
     assert "tags(python_only)" in wrapper_ir.print_program(program)

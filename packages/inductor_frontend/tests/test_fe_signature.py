@@ -19,16 +19,8 @@ from inductor_frontend import capture
 from inductor_frontend.export.repeated_arguments import separate
 from inductor_frontend.export.subclasses import context_text
 from inductor_frontend.export.trees import pack, unpack
+from wrapper_ir import ir
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.signature import (
-    ResultOutput,
-    SubclassSpec,
-    TreeKind,
-    Unwrap,
-    WrappedOutput,
-    WriteBack,
-    WriteBackKind,
-)
 from wrapper_ir.plugins.registry import emitter, machine
 from wrapper_ir_runtime.interp import call
 from wrapper_ir_runtime.subclasses import read_context
@@ -97,14 +89,14 @@ class TestWrappers:
 
         artifact = capture(function, (scaled(), torch.ones(3)))
         context = {"block": (1, 3), "dtype": torch.int8}
-        spec = SubclassSpec(
+        spec = ir.SubclassSpec(
             type_name=f"{__name__}:Scaled",
             attributes=("data8", "scale"),
             context=context_text(context, "Scaled"),
             sizes=(4, 3),
             strides=(3, 1),
         )
-        assert artifact.signature.unwraps == (Unwrap(leaf=0, subclass=spec),)
+        assert artifact.signature.unwraps == (ir.Unwrap(leaf=0, subclass=spec),)
         assert artifact.signature.names == ("w", "v", "w.data8", "w.scale")
         assert set(artifact.signature.params) == {1, 2, 3}
         runs: list[Callable[..., Any]] = [
@@ -138,8 +130,8 @@ class TestWrappers:
     def test_wrapped_result(self) -> None:
         t = TwoTensor(x(), x())  # type: ignore[no-untyped-call]  # torch's
         (binding,) = capture(lambda t: t + 1, (t,)).signature.bindings
-        assert isinstance(binding, WrappedOutput)
-        assert binding.parts == (ResultOutput(index=0), ResultOutput(index=1))
+        assert isinstance(binding, ir.WrappedOutput)
+        assert binding.parts == (ir.ResultOutput(index=0), ir.ResultOutput(index=1))
         assert binding.subclass.type_name == "torch.testing._internal.two_tensor:TwoTensor"
 
     def test_unsaid_context(self) -> None:
@@ -205,8 +197,8 @@ class TestMoves:
 
         artifact = capture(function, (x(), x(), x()))
         assert artifact.signature.write_backs == (
-            WriteBack(result=1, leaf=0, kind=WriteBackKind.METADATA),
-            WriteBack(result=2, leaf=1, kind=WriteBackKind.REPLACE),
+            ir.WriteBack(result=1, leaf=0, kind=ir.WriteBackKind.METADATA),
+            ir.WriteBack(result=2, leaf=1, kind=ir.WriteBackKind.REPLACE),
         )
 
     def test_assignment_to_data(self) -> None:
@@ -332,7 +324,7 @@ class TestStructures:
         plain = [1, {"k": (2,)}]
         assert pack(plain) is plain
         artifact = capture(lambda x: Point(x + 1, [3]), (x(),))
-        assert artifact.signature.outputs.kind is TreeKind.DATACLASS
+        assert artifact.signature.outputs.kind is ir.TreeKind.DATACLASS
         assert artifact.signature.outputs.type_name == f"{__name__}:Point"
         assert call(artifact, machine("torch"), (x(),)).b == [3]
 

@@ -8,8 +8,8 @@ import torch
 
 from inductor_frontend import capture
 from inductor_frontend.export.call_signature import parameters_of
+from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ir.signature import ConstantOutput, Parameter, ParameterKind
 
 # Any in this file: arguments of any kind.
 X = torch.ones(4, 3)
@@ -24,10 +24,10 @@ class TestParameters:
             """Nothing."""
 
         assert parameters_of(function, (X, X), {"d": True}, static=True) == (
-            Parameter(name="a", kind=ParameterKind.POSITIONAL),
-            Parameter(name="b"),
-            Parameter(name="c", required=False, default=Float(1.5)),
-            Parameter(name="d", kind=ParameterKind.KEYWORD, required=False, default=Bool(True)),
+            ir.Parameter(name="a", kind=ir.ParameterKind.POSITIONAL),
+            ir.Parameter(name="b"),
+            ir.Parameter(name="c", required=False, default=Float(1.5)),
+            ir.Parameter(name="d", kind=ir.ParameterKind.KEYWORD, required=False, default=Bool(True)),
         )
 
     def test_an_unsaid_default_ends_the_positions(self) -> None:
@@ -35,19 +35,19 @@ class TestParameters:
             """Nothing."""
 
         assert parameters_of(function, (X,), {"c": None}, static=True) == (
-            Parameter(name="a"),
-            Parameter(name="c", kind=ParameterKind.KEYWORD, required=False),
+            ir.Parameter(name="a"),
+            ir.Parameter(name="c", kind=ir.ParameterKind.KEYWORD, required=False),
         )
 
     def test_baked_in_values(self) -> None:
         def function(a: Any, n: Any, flag: Any = False) -> None:
             """Nothing."""
 
-        required = Parameter(name="n")
-        left_out = Parameter(name="n", required=False, default=Int(3))
+        required = ir.Parameter(name="n")
+        left_out = ir.Parameter(name="n", required=False, default=Int(3))
         for static, n in ((True, left_out), (False, required)):
             found = parameters_of(function, (X, 3, True), {}, static=static)
-            assert found == (Parameter(name="a"), n, Parameter(name="flag"))
+            assert found == (ir.Parameter(name="a"), n, ir.Parameter(name="flag"))
 
     def test_functions_without_any(self) -> None:
         assert parameters_of(torch.sin, (X,), {}, static=True) == ()
@@ -55,7 +55,7 @@ class TestParameters:
 
     def test_literals(self) -> None:
         artifact = capture(lambda x: (x + 1, None, 3, "text", True), (X,))
-        assert [b.value for b in artifact.signature.bindings if isinstance(b, ConstantOutput)] == [
+        assert [b.value for b in artifact.signature.bindings if isinstance(b, ir.ConstantOutput)] == [
             None,
             Int(3),
             "text",

@@ -25,8 +25,7 @@ from inductor_frontend.devices import DEVICES
 from inductor_frontend.record import lowering
 from inductor_frontend.record.split_products import split_products
 from inductor_frontend.record.split_rule import ProductSizes, parts_of
-from wrapper_ir.ir.ops import CallExtern
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir
 from wrapper_ir.text import print_program
 from wrapper_ir_tools.explain import explain_artifact
 
@@ -250,8 +249,8 @@ class TestNumbers:
         Check(gm).run(*args)
 
 
-def called(program: Program) -> list[str]:
-    return [op.target for op in program.main.body if isinstance(op, CallExtern)]
+def called(program: ir.Program) -> list[str]:
+    return [op.target for op in program.main.body if isinstance(op, ir.CallExtern)]
 
 
 def layers() -> nn.Module:

@@ -21,9 +21,9 @@ from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.scope.outer_streams import OuterStreams
 from inductor_frontend.torch_patches._compat import ORDERS_STREAMS
 from inductor_frontend.translate.program import GraphProgram, build_program
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError
-from wrapper_ir.ir.ops import CallExtern, Free, Launch, RecordEvent, Return, SyncEvent, WaitEvent
 from wrapper_ir.verifier import check
 
 pytestmark = pytest.mark.skipif(not ORDERS_STREAMS, reason="this version of torch does not order streams")
@@ -44,7 +44,7 @@ def main_text(artifact: Artifact) -> list[str]:
 
 def orders(artifact: Artifact) -> list[str]:
     """What orders streams, and the streams of launches and calls."""
-    kept = (Launch, CallExtern, RecordEvent, WaitEvent, SyncEvent)
+    kept = (ir.Launch, ir.CallExtern, ir.RecordEvent, ir.WaitEvent, ir.SyncEvent)
     return [
         f"{type(op).__name__} {getattr(op, 'stream', '')}".strip()
         for op in artifact.program.main.body
@@ -85,12 +85,12 @@ def test_ops_go_to_their_stream() -> None:
 
 def test_memory_of_several_streams_lasts_until_they_have_met() -> None:
     body = captured(beside).program.main.body
-    last_wait = max(i for i, op in enumerate(body) if isinstance(op, WaitEvent))
-    late = {op.storage.name for op in body[last_wait:] if isinstance(op, Free)}
-    early = {op.storage.name for op in body[:last_wait] if isinstance(op, Free)}
+    last_wait = max(i for i, op in enumerate(body) if isinstance(op, ir.WaitEvent))
+    late = {op.storage.name for op in body[last_wait:] if isinstance(op, ir.Free)}
+    early = {op.storage.name for op in body[:last_wait] if isinstance(op, ir.Free)}
     assert late == {"buf0.s", "buf5.s"}  # read by the other stream than the one that it came from
     assert "buf4.s" in early
-    assert isinstance(body[-1], Return)
+    assert isinstance(body[-1], ir.Return)
 
 
 def test_python_enters_streams() -> None:
@@ -173,8 +173,8 @@ def test_patterns_are_ordered(model: Model) -> None:
     program = captured(model).program
     assert any(line.startswith(("Launch 1", "CallExtern 1")) for line in orders(captured(model)))
     body = program.main.body
-    end = max(i for i, op in enumerate(body) if isinstance(op, Launch | CallExtern))
-    waits = [op for op in body[:end] if isinstance(op, WaitEvent | SyncEvent)]
+    end = max(i for i, op in enumerate(body) if isinstance(op, ir.Launch | ir.CallExtern))
+    waits = [op for op in body[:end] if isinstance(op, ir.WaitEvent | ir.SyncEvent)]
     assert waits
     bare = tuple(op for op in body if op not in waits)
     main = dataclasses.replace(program.main, body=bare)

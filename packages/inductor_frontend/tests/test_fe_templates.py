@@ -22,11 +22,8 @@ from inductor_frontend.record.templates import call_choices, keeping_choices, op
 from inductor_frontend.triton.definition import definition_of
 from inductor_frontend.triton.templates import merged_instances
 from tests.common.torch_versions import STORES
+from wrapper_ir import ir
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.kernels import Access, Choice, KernelDef, MultiKernel, OperatorKernel, TritonKernel
-from wrapper_ir.ir.ops import CallExtern, Launch
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.values import Value
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.text import parse_program, print_program
 
@@ -36,7 +33,7 @@ TEMPLATES = CaptureOptions(products="templates")
 Model = Callable[..., Any]  # Any: what models return
 
 
-def offline(model: Model, *args: torch.Tensor, **given: Any) -> Program:  # Any: capture's options
+def offline(model: Model, *args: torch.Tensor, **given: Any) -> ir.Program:  # Any: capture's options
     return capture(model, args, **{"target": "cuda:sm_90", "options": TEMPLATES, **given}).program
 
 
@@ -44,11 +41,11 @@ def descriptor_options(store: bool) -> dict[str, Any]:
     return {"triton.enable_persistent_tma_matmul": True, "triton.enable_template_tma_store": store}
 
 
-def templates(program: Program) -> list[TritonKernel]:
-    return [k for k in program.kernels if isinstance(k, TritonKernel) and k.heuristic == "template"]
+def templates(program: ir.Program) -> list[ir.TritonKernel]:
+    return [k for k in program.kernels if isinstance(k, ir.TritonKernel) and k.heuristic == "template"]
 
 
-def accesses(kernel: TritonKernel) -> dict[str, Access]:
+def accesses(kernel: ir.TritonKernel) -> dict[str, ir.Access]:
     return {p.name: p.access for p in kernel.params}
 
 
@@ -59,8 +56,8 @@ class TestProducts:
         assert len(kernel.configs) > 5
         assert len(kernel.configs) == len(set(kernel.configs))
         assert len(program.kernels) == 1
-        assert not [op for op in program.main.body if isinstance(op, CallExtern)]
-        assert list(accesses(kernel).values()) == [Access.READ] * 3 + [Access.WRITE]
+        assert not [op for op in program.main.body if isinstance(op, ir.CallExtern)]
+        assert list(accesses(kernel).values()) == [ir.Access.READ] * 3 + [ir.Access.WRITE]
         text = print_program(program)
         assert parse_program(text) == program
         assert from_json(to_json(program)) == program
@@ -76,7 +73,7 @@ class TestProducts:
         assert {"BLOCK_M", "BLOCK_N", "BLOCK_K"} <= set(kernel.order)
         assert "BLOCK_M : tl.constexpr =" not in kernel.source
         assert "ALLOW_TF32 : tl.constexpr = False" in kernel.source
-        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
         assert not launch.grid
 
     @pytest.mark.parametrize(
@@ -96,7 +93,7 @@ class TestProducts:
         program = offline(model, *args)
         (kernel,) = templates(program)
         assert program.kernels == (kernel,)
-        assert list(accesses(kernel).values())[-1] is Access.WRITE
+        assert list(accesses(kernel).values())[-1] is ir.Access.WRITE
 
     def test_a_convolution(self) -> None:
         program = offline(nn.Conv2d(4, 8, 3, stride=2, padding=1).eval(), torch.randn(2, 4, 15, 15))
@@ -108,7 +105,7 @@ class TestProducts:
         x = torch.randint(0, 3, (8, 8))
         program = offline(lambda x: x @ x, x)
         assert not templates(program)
-        assert [op.target for op in program.main.body if isinstance(op, CallExtern)] == ["aten::mm.out"]
+        assert [op.target for op in program.main.body if isinstance(op, ir.CallExtern)] == ["aten::mm.out"]
 
     def test_only_where_asked_for(self) -> None:
         program = offline(lambda x, y: x @ y, torch.randn(64, 64), torch.randn(64, 64), options=None)
@@ -161,11 +158,11 @@ class TestDescriptors:
         assert "make_tensor_descriptor" not in plain.source
         assert described.source.count("make_tensor_descriptor") == 2 + store
         assert set(accesses(described)) - set(accesses(plain)) == {"ws_ptr"}
-        (multi,) = (k for k in program.kernels if isinstance(k, MultiKernel))
-        assert multi.choice is Choice.MEASURE
+        (multi,) = (k for k in program.kernels if isinstance(k, ir.MultiKernel))
+        assert multi.choice is ir.Choice.MEASURE
         assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 2, 3)]
-        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
-        assert [a.name for a in launch.args if isinstance(a, Value)][-1].startswith("workspace")
+        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
+        assert [a.name for a in launch.args if isinstance(a, ir.Value)][-1].startswith("workspace")
         text = print_program(program)
         assert parse_program(text) == program
 
@@ -173,12 +170,12 @@ class TestDescriptors:
         with inductor_config.patch(descriptor_options(store=False)):
             x, y = torch.randn(256, 128).bfloat16(), torch.randn(128, 256).bfloat16()
             program = offline(lambda x, y: x @ y, x, y, options=CaptureOptions(products="candidates"))
-        (multi,) = (k for k in program.kernels if isinstance(k, MultiKernel))
+        (multi,) = (k for k in program.kernels if isinstance(k, ir.MultiKernel))
         assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 2), (0, 1, 2, 3)]
 
 
 class TestSizes:
-    def capture(self, *hints: int) -> Program:
+    def capture(self, *hints: int) -> ir.Program:
         return offline(
             lambda x, y: (x @ y).relu(),
             torch.randn(32, 64),
@@ -190,7 +187,7 @@ class TestSizes:
     def test_one_kernel_for_all_sizes(self) -> None:
         program = self.capture()
         (kernel,) = program.kernels
-        assert isinstance(kernel, TritonKernel)
+        assert isinstance(kernel, ir.TritonKernel)
         assert kernel.grid_params
         assert len(set(kernel.grid_params)) < len(kernel.configs)
 
@@ -198,14 +195,14 @@ class TestSizes:
         program = self.capture(64, 1024)
         *kernels, multi = program.kernels
         assert kernels == templates(program)
-        assert isinstance(multi, MultiKernel)
-        assert multi.choice is Choice.SIZE_HINTS
+        assert isinstance(multi, ir.MultiKernel)
+        assert multi.choice is ir.Choice.SIZE_HINTS
         assert [v.kernel for v in multi.variants] == [k.name for k in kernels]
         assert [v.hints for v in multi.variants] == [
             ((64, 64), (64, 48), (64, 48)),
             ((1024, 64), (64, 48), (1024, 48)),
         ]
-        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
         assert len(launch.grid) == len(set(launch.grid)) == len(multi.grid_params)
 
     def test_sizes_that_are_known_need_no_hint(self) -> None:
@@ -226,7 +223,7 @@ class TestAttention:
         program = offline(model, *args, options=None)
         (kernel,) = templates(program)
         found = accesses(kernel)
-        assert all(found[name] is Access.READ for name in ("arg_Q", "arg_K", "arg_V"))
+        assert all(found[name] is ir.Access.READ for name in ("arg_Q", "arg_K", "arg_V"))
         assert found["arg_LSE"].writes
 
 
@@ -275,8 +272,8 @@ class TestCandidates:
 
     OPTIONS = CaptureOptions(products="candidates")
 
-    def chosen(self, program: Program) -> tuple[MultiKernel, list[KernelDef]]:
-        (multi,) = (k for k in program.kernels if isinstance(k, MultiKernel))
+    def chosen(self, program: ir.Program) -> tuple[ir.MultiKernel, list[ir.KernelDef]]:
+        (multi,) = (k for k in program.kernels if isinstance(k, ir.MultiKernel))
         by_name = {k.name: k for k in program.kernels}
         return multi, [by_name[v.kernel] for v in multi.variants]
 
@@ -284,10 +281,10 @@ class TestCandidates:
         x, y = torch.randn(64, 32), torch.randn(32, 48)
         program = offline(lambda x, y: (x @ y).relu(), x, y, options=self.OPTIONS)
         multi, (operator, template) = self.chosen(program)
-        assert multi.choice is Choice.MEASURE
-        assert isinstance(operator, OperatorKernel)
+        assert multi.choice is ir.Choice.MEASURE
+        assert isinstance(operator, ir.OperatorKernel)
         assert operator.schema.startswith("aten::mm.out(")
-        assert isinstance(template, TritonKernel)
+        assert isinstance(template, ir.TritonKernel)
         assert len(template.configs) > 5
         assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 2)]
         assert len(program.kernels) == 4  # nothing is fused with what is chosen
@@ -299,10 +296,10 @@ class TestCandidates:
         program = offline(nn.Linear(32, 64, bias=False).eval(), torch.randn(16, 32), options=self.OPTIONS)
         multi, _ = self.chosen(program)
         assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 3)]
-        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
         view, weight = launch.args[2:]
-        assert isinstance(view, Value)
-        assert isinstance(weight, Value)
+        assert isinstance(view, ir.Value)
+        assert isinstance(weight, ir.Value)
         assert (view.name, weight.name) == ("weight.v", "weight")
 
     def test_one_tensor_twice(self) -> None:
@@ -316,13 +313,13 @@ class TestCandidates:
             lambda b, x, y: torch.addmm(b, x, y, alpha=2, beta=3), b, x, y, options=self.OPTIONS
         )
         _, (operator, _) = self.chosen(program)
-        assert isinstance(operator, OperatorKernel)
+        assert isinstance(operator, ir.OperatorKernel)
         assert dict(operator.constants) == {"alpha": 2, "beta": 3}
 
     def test_a_convolution(self) -> None:
         model, x = nn.Conv2d(4, 8, 3, padding=1, bias=False).eval(), torch.randn(2, 4, 9, 9)
         _, (operator, _) = self.chosen(offline(model, x, options=self.OPTIONS))
-        assert isinstance(operator, OperatorKernel)
+        assert isinstance(operator, ir.OperatorKernel)
         assert operator.schema.startswith("aten::convolution.out(")
         assert dict(operator.constants)["padding"] == (1, 1)
 
@@ -332,9 +329,9 @@ class TestCandidates:
             lambda a, b, c, d: a @ b + c @ d, *(torch.randn(64, 64) for _ in range(4)), options=self.OPTIONS
         )
         multi, (operator, template) = self.chosen(program)
-        assert isinstance(operator, OperatorKernel)
+        assert isinstance(operator, ir.OperatorKernel)
         assert operator.schema.startswith("inductor::_mm_plus_mm(")
-        assert isinstance(template, TritonKernel)
+        assert isinstance(template, ir.TritonKernel)
         assert [v.args for v in multi.variants] == [(0, 1, 2, 3, 4), (0, 1, 2, 3, 4)]
 
     def test_templates_alone_where_no_operator_does_the_same(self) -> None:

@@ -25,11 +25,8 @@ from inductor_frontend.devices import DEVICES, stand_in
 from inductor_frontend.kernels import cpp_definition
 from tests.common import zoo
 from tests.common.torch_versions import golden_file, since
+from wrapper_ir import ir
 from wrapper_ir.expr import print_expr
-from wrapper_ir.ir.kernels import Access, Derivation, TritonKernel
-from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, CallExtern, Copy, Launch, ZeroMode
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import Device, DType, TensorType
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.text import parse_program, print_program
@@ -48,23 +45,23 @@ def example() -> str:
     return print_program(capture(model, (torch.randn(4, 16),), target="cuda:sm_90").program)
 
 
-def kernels(program: Program) -> dict[str, TritonKernel]:
+def kernels(program: ir.Program) -> dict[str, ir.TritonKernel]:
     """The kernels by what they do: Inductor's names, without their numbers."""
     found = {}
     for kernel in program.kernels:
-        assert isinstance(kernel, TritonKernel)
+        assert isinstance(kernel, ir.TritonKernel)
         found[kernel.name.removeprefix("triton_").rsplit("_", 1)[0]] = kernel
     return found
 
 
-def offline(model: Model, *args: torch.Tensor, target: str = "cuda:sm_90", **config: object) -> Program:
+def offline(model: Model, *args: torch.Tensor, target: str = "cuda:sm_90", **config: object) -> ir.Program:
     with inductor_config.patch({name.replace("__", "."): value for name, value in config.items()}):
         return capture(model, args, target=target).program
 
 
-def the_kernel(program: Program) -> TritonKernel:
+def the_kernel(program: ir.Program) -> ir.TritonKernel:
     (kernel,) = program.kernels
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     return kernel
 
 
@@ -84,7 +81,7 @@ def test_products_decompose_as_on_the_device(trained: bool) -> None:
     here, there = (capture(Product(), (x,), target=target).program for target in (None, "cuda:sm_90"))
     product = "aten::mm.out" if trained else "aten::bmm.out"
     for program in (here, there):
-        called = {op.target for op in program.main.body if isinstance(op, CallExtern)}
+        called = {op.target for op in program.main.body if isinstance(op, ir.CallExtern)}
         assert product in called
 
 
@@ -100,11 +97,11 @@ def test_vector_instructions_of_this_machine_are_not_asked_for(monkeypatch: pyte
         capture(nn.GELU(), (X,))
 
 
-def storages(program: Program) -> list[AllocStorage]:
-    return [op for op in program.main.body if isinstance(op, AllocStorage)]
+def storages(program: ir.Program) -> list[ir.AllocStorage]:
+    return [op for op in program.main.body if isinstance(op, ir.AllocStorage)]
 
 
-def grid(kernel: TritonKernel) -> list[str]:
+def grid(kernel: ir.TritonKernel) -> list[str]:
     return [print_expr(e) for e in kernel.grid]
 
 
@@ -117,7 +114,7 @@ class TestForms:
         case = getattr(zoo, name)()
         program = capture(case.model, case.args, case.kwargs, target="cuda:sm_90").program
         assert program.target.arch == "sm_90"
-        assert all(isinstance(k, TritonKernel) for k in program.kernels)
+        assert all(isinstance(k, ir.TritonKernel) for k in program.kernels)
         text = print_program(program)
         assert print_program(parse_program(text)) == text
         assert from_json(to_json(program)) == program
@@ -139,7 +136,7 @@ class TestOffline:
         artifact = capture(model, (X,), target="cuda:sm_90")
         assert {c.value.name for c in artifact.program.constants} == {"weight", "bias"}
         types = [c.value.type for c in artifact.program.constants]
-        assert all(isinstance(t, TensorType) and t.device == Device("cuda", 0) for t in types)
+        assert all(isinstance(t, ir.TensorType) and t.device == ir.Device("cuda", 0) for t in types)
         weight = bytes(artifact.constants["weight"].buffer)
         assert weight == model.weight.detach().numpy().tobytes()
 
@@ -151,7 +148,7 @@ class TestOffline:
     def test_dynamic_sizes(self) -> None:
         shapes = ({0: torch.export.Dim("batch")},)
         program = capture(lambda x: x * 2, (X,), target="cuda:sm_90", dynamic_shapes=shapes).program
-        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
         assert not isinstance(launch.args[-1], int)
         assert grid(the_kernel(program)) == ["ceildiv(xnumel, XBLOCK)"]
 
@@ -189,10 +186,12 @@ class TestOffline:
 
     def test_copies_to_the_host(self) -> None:
         program = offline(lambda x: ((x + 1).cpu() * 2, x.to("cpu", torch.float64)), X)
-        copies = [op for op in program.main.body if isinstance(op, Copy)]
+        copies = [op for op in program.main.body if isinstance(op, ir.Copy)]
         types = [v.type for c in copies for v in (c.src, c.dst)]
         found = [(str(t.device), t.dtype) for t in types]
-        assert found == [(place, dtype) for dtype in (DType.F32, DType.F64) for place in ("cuda:0", "cpu")]
+        assert found == [
+            (place, dtype) for dtype in (ir.DType.F32, ir.DType.F64) for place in ("cuda:0", "cpu")
+        ]
         assert {k.kind for k in program.kernels} == {"triton", "cpp"}
 
     @pytest.mark.slow
@@ -213,13 +212,13 @@ class TestKinds:
     def test_in_place(self) -> None:
         kernel = the_kernel(offline(nn.Sequential(nn.Linear(16, 32), nn.ReLU()), X))
         first = kernel.params[0]
-        assert (first.name, first.access) == ("in_out_ptr0", Access.READWRITE)
+        assert (first.name, first.access) == ("in_out_ptr0", ir.Access.READWRITE)
         assert kernel.restore == ("in_out_ptr0",)
 
     def test_reduction(self) -> None:
         kernel = the_kernel(offline(lambda x: x.softmax(-1), torch.randn(64, 5000)))
         assert kernel.heuristic == "reduction"
-        assert kernel.derive == (Derivation.SCALED_REDUCTION,)
+        assert kernel.derive == (ir.Derivation.SCALED_REDUCTION,)
         assert dict(kernel.size_hints) == {"x": 64, "r0_": 8192}
         assert all({n for n, _ in c.meta} == {"XBLOCK", "R0_BLOCK"} for c in kernel.configs)
         assert len(kernel.configs) > 1
@@ -245,8 +244,8 @@ class TestKinds:
         kernel = the_kernel(program)
         assert kernel.heuristic == "split_scan"
         assert grid(kernel) == ["ceildiv(r0_numel, R0_BLOCK)", "xnumel"]
-        (scratch,) = (s for s in storages(program) if s.purpose is AllocPurpose.WORKSPACE)
-        assert scratch.zero is ZeroMode.CALL
+        (scratch,) = (s for s in storages(program) if s.purpose is ir.AllocPurpose.WORKSPACE)
+        assert scratch.zero is ir.ZeroMode.CALL
 
     def test_cooperative_reduction(self) -> None:
         program = offline(
@@ -256,9 +255,9 @@ class TestKinds:
         assert kernel.cooperative
         assert kernel.multiprocessors == 132
         assert grid(kernel) == ["RSPLIT", "ceildiv(xnumel, XBLOCK)"]
-        scratch = [s for s in storages(program) if s.purpose is AllocPurpose.WORKSPACE]
-        assert {s.zero for s in scratch} == {ZeroMode.ONCE, ZeroMode.NONE}
-        assert {p.name: p.access for p in kernel.params}["ws_ptr"] is Access.WRITE
+        scratch = [s for s in storages(program) if s.purpose is ir.AllocPurpose.WORKSPACE]
+        assert {s.zero for s in scratch} == {ir.ZeroMode.ONCE, ir.ZeroMode.NONE}
+        assert {p.name: p.access for p in kernel.params}["ws_ptr"] is ir.Access.WRITE
 
     def test_foreach(self) -> None:
         args = [torch.randn(n) for n in (10, 2000, 10, 2000)]
@@ -275,7 +274,7 @@ class TestKinds:
         index = torch.randint(0, 4, (3, 16))
         program = offline(lambda x, i, s: x.scatter_add(0, i, s), X, index, torch.randn(3, 16))
         found = [p.access for p in kernels(program)["poi_fused_scatter_add"].params if p.name == "out_ptr0"]
-        assert found == [Access.READWRITE]
+        assert found == [ir.Access.READWRITE]
 
     def test_source_is_plain(self) -> None:
         source = the_kernel(offline(nn.LayerNorm(768), torch.randn(8, 768))).source

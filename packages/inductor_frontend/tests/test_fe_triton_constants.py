@@ -14,10 +14,10 @@ from packages.inductor_frontend.tests.own_kernel_source import load, own
 import fx_converter
 import py_wrapper
 from inductor_frontend import CaptureError, CaptureOptions, capture
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.file import load as load_artifact
 from wrapper_ir.artifact.file import save
-from wrapper_ir.ir.ops import Launch
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.plugins.registry import machine
@@ -119,7 +119,7 @@ class TestArguments:
     def test_booleans_in_place(self, module: ModuleType) -> None:
         """The first number of this program is the boolean; the grid's ones come after it."""
         artifact = captured(module.in_place)
-        (launch,) = (op for op in artifact.program.main.body if isinstance(op, Launch) and op.grid)
+        (launch,) = (op for op in artifact.program.main.body if isinstance(op, ir.Launch) and op.grid)
         assert [str(a) for a in launch.args[-1:]] == ["true"]
         assert [str(g) for g in launch.grid] == ["1", "1", "1"]
         torch.testing.assert_close(py_wrapper.compile(artifact)(X.clone()), X * 2)
@@ -127,7 +127,9 @@ class TestArguments:
     @pytest.mark.parametrize("values", [(True, 1, False, 0), (1, True, 0, False)], ids=str)
     def test_booleans(self, module: ModuleType, values: tuple[object, ...], tmp_path: Path) -> None:
         artifact = captured(module.launched(module.flagged, *values))
-        texts = {str(a) for op in artifact.program.main.body if isinstance(op, Launch) for a in op.args[3:]}
+        texts = {
+            str(a) for op in artifact.program.main.body if isinstance(op, ir.Launch) for a in op.args[3:]
+        }
         assert texts == {"true", "false", "0"}  # 1 itself is a constant
         check(artifact, tmp_path, *(X * 2 if value else X for value in values))
 
@@ -135,7 +137,7 @@ class TestArguments:
     def test_numbers(self, module: ModuleType, values: tuple[float, ...], tmp_path: Path) -> None:
         artifact = captured(module.launched(module.added, *values))
         given = [
-            str(op.args[3]) for op in artifact.program.main.body if isinstance(op, Launch) if op.args[3:]
+            str(op.args[3]) for op in artifact.program.main.body if isinstance(op, ir.Launch) if op.args[3:]
         ]
         assert given == [str(value).lower() for value in values if type(value) is not int or value != 1]
         check(artifact, tmp_path, *(X + value for value in values))

@@ -12,8 +12,8 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureOptions, capture
 from tests.common import zoo
+from wrapper_ir import ir
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.kernels import TritonKernel
 from wrapper_ir.plugins.registry import kernel_runtime
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
@@ -52,7 +52,7 @@ def test_equals_eager(name: str, equals_eager: Check) -> None:
     model, args = MODELS[name]
     artifact = capture(model, args, options=OPTIONS)
     assert artifact.program.kernels
-    assert all(isinstance(k, TritonKernel) for k in artifact.program.kernels)
+    assert all(isinstance(k, ir.TritonKernel) for k in artifact.program.kernels)
     equals_eager(artifact, model, *args)
 
 
@@ -68,7 +68,7 @@ def test_scratch_memory(equals_eager: Check) -> None:
     """Split scans talk to each other over zeroed scratch memory: one program at a time waits for those before it."""
     model, x = lambda x: x.cumsum(0), torch.randn(20_000)
     artifact = capture(model, (x,), options=OPTIONS)
-    assert [k.heuristic for k in artifact.program.kernels if isinstance(k, TritonKernel)] == ["split_scan"]
+    assert [k.heuristic for k in artifact.program.kernels if isinstance(k, ir.TritonKernel)] == ["split_scan"]
     equals_eager(artifact, model, x.abs() / 100)
 
 

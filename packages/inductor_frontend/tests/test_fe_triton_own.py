@@ -13,9 +13,8 @@ from packages.inductor_frontend.tests.own_kernel_source import TEXT, A, B, load,
 
 from inductor_frontend import CaptureOptions, capture
 from tests.common.torch_versions import since
+from wrapper_ir import ir
 from wrapper_ir.expr import print_expr
-from wrapper_ir.ir.kernels import Access
-from wrapper_ir.ir.ops import Launch
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_runtime.interp import call
@@ -35,14 +34,14 @@ class TestDefinitions:
         assert dict(wide.constants) == {"BLOCK": 128, "WIDE": True}
         accesses = {p.name: p.access for p in wide.params}
         assert accesses == {
-            "a": Access.READ,
-            "b": Access.READ,
-            "out": Access.READWRITE,
-            "n": Access.NONE,
-            "factor": Access.NONE,
+            "a": ir.Access.READ,
+            "b": ir.Access.READ,
+            "out": ir.Access.READWRITE,
+            "n": ir.Access.NONE,
+            "factor": ir.Access.NONE,
         }
         # Torch does not look into a kernel of which a default was taken.
-        assert {p.access for p in plain.params} == {Access.READWRITE, Access.NONE}
+        assert {p.access for p in plain.params} == {ir.Access.READWRITE, ir.Access.NONE}
         assert plain.entry == "add"
         assert "def scaled(x):" in plain.source
         assert "SCALE" in plain.source.split("def scaled")[1]
@@ -64,7 +63,7 @@ class TestDefinitions:
 
     def test_a_grid_computed_by_the_caller(self, module: ModuleType) -> None:
         program = offline(module.adding)
-        launches = [op for op in program.main.body if isinstance(op, Launch) and op.grid]
+        launches = [op for op in program.main.body if isinstance(op, ir.Launch) and op.grid]
         assert [[print_expr(g) for g in op.grid] for op in launches] == [["3", "1", "1"]] * 2
 
     def test_grids_of_configs(self, module: ModuleType) -> None:
@@ -82,7 +81,7 @@ class TestDefinitions:
         program = offline(module.accumulating, dynamic_shapes=({0: dim}, {0: dim}))
         (kernel,) = own(program)
         assert len(kernel.grid_params) == 1
-        (launch,) = (op for op in program.main.body if isinstance(op, Launch) and op.grid)
+        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch) and op.grid)
         assert len(launch.grid) == 1
 
 

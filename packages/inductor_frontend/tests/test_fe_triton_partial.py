@@ -10,11 +10,8 @@ from torch import Tensor
 from torch._inductor import config as inductor_config
 
 from inductor_frontend import capture
-from wrapper_ir import parse_program, print_program, verify
+from wrapper_ir import ir, parse_program, print_program, verify
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ir.kernels import Access, TritonKernel
-from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, CallExtern, Launch
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_runtime.interp import run
 
@@ -39,7 +36,7 @@ def products(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
     return (x * y).sum(-1), (x * y).prod(0)
 
 
-def captured(model: Model, *args: Tensor, dynamic: bool = False) -> Program:
+def captured(model: Model, *args: Tensor, dynamic: bool = False) -> ir.Program:
     shapes = ({0: torch.export.Dim("rows", min=2)},) * len(args) if dynamic else None
     with inductor_config.patch({"triton.mix_order_reduction_non_strict_mode": True}):
         return capture(model, args, target="cuda:sm_90", dynamic_shapes=shapes).program
@@ -51,7 +48,7 @@ def example(rows: int = 256, dtype: torch.dtype = torch.float32) -> tuple[Tensor
     return x.to(dtype), y.to(dtype)
 
 
-def on_cpu(program: Program, args: tuple[Tensor, ...]) -> tuple[object, ...]:
+def on_cpu(program: ir.Program, args: tuple[Tensor, ...]) -> tuple[object, ...]:
     """The program's results where its GPU is the CPU, with its kernels in Triton's interpreter."""
     text = print_program(program).replace('target cuda:0 arch "sm_90"', "target cpu").replace(" cuda:0", "")
     there = parse_program(text)
@@ -62,16 +59,16 @@ def on_cpu(program: Program, args: tuple[Tensor, ...]) -> tuple[object, ...]:
 def test_what_a_program_says() -> None:
     program = captured(sums, *example())
     [kernel] = program.kernels
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     assert "RSPLIT_SIZE" in dict(kernel.configs[0].meta)
-    assert {p.name: p.access for p in kernel.params}["ws_ptr"] is Access.WRITE
+    assert {p.name: p.access for p in kernel.params}["ws_ptr"] is ir.Access.WRITE
     [scratch] = (
         op
         for op in program.main.body
-        if isinstance(op, AllocStorage) and op.purpose is AllocPurpose.WORKSPACE
+        if isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.WORKSPACE
     )
-    [launch] = (op for op in program.main.body if isinstance(op, Launch))
-    calls = [op.target for op in program.main.body if isinstance(op, CallExtern)]
+    [launch] = (op for op in program.main.body if isinstance(op, ir.Launch))
+    calls = [op.target for op in program.main.body if isinstance(op, ir.CallExtern)]
     assert calls == ["aten::sum.IntList_out"] * 2
     assert parse_program(print_program(program)) == program
     assert launch.args

@@ -25,8 +25,8 @@ from tests.common.symbol_runs import (
     series,
 )
 from tests.common.torch_versions import since
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.ops import AssertExpr
 
 GOLDEN = Path(__file__).parent / "golden"
 DYNAMIC = Dim.DYNAMIC
@@ -277,7 +277,7 @@ class TestMessages:
 
     def test_place_of_the_check(self) -> None:
         program = capture(value_check, (number(5),)).program
-        (check, _) = [op for op in program.main.body if isinstance(op, AssertExpr)]
+        (check, _) = [op for op in program.main.body if isinstance(op, ir.AssertExpr)]
         (place,) = check.prov.locations
         assert "test_fe_unbacked.py:" in place
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from inductor_frontend.operators.schemas import extern_def
-from wrapper_ir import check, parse_program
-from wrapper_ir.ir.schemas import parse_schema
+from wrapper_ir import check, ir, parse_program
 from wrapper_ir_torch import resolve
 
 UNDEFINED = {
@@ -21,7 +20,7 @@ UNDEFINED = {
 @pytest.mark.parametrize("name", UNDEFINED)
 def test_a_declaration_says_which_may_be_missing(name: str) -> None:
     extern = extern_def(getattr(torch.ops.aten, name).default)
-    missing = {a.name for a in parse_schema(extern.schema).args if a.type == "Tensor?"}
+    missing = {a.name for a in ir.parse_schema(extern.schema).args if a.type == "Tensor?"}
     assert missing == UNDEFINED[name]
     resolve(extern)  # and is still the installed one
 

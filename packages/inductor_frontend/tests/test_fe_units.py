@@ -20,10 +20,8 @@ from inductor_frontend.export.trees import to_tree
 from inductor_frontend.scope.provenance import ProvenanceReader
 from inductor_frontend.session import capture_session
 from inductor_frontend.torch_patches.symbol_facts import bound
+from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Float, Int, Sym
-from wrapper_ir.ir.ops import UNKNOWN, CallExtern, Drop, Free, Return
-from wrapper_ir.ir.signature import TreeKind
-from wrapper_ir.ir.types import CPU, Device, DType
 from wrapper_ir_torch import DTYPES
 
 
@@ -33,14 +31,14 @@ class Point(NamedTuple):
 
 
 class TestConversions:
-    @pytest.mark.parametrize("dtype", DType)
-    def test_dtypes_both_ways(self, dtype: DType) -> None:
+    @pytest.mark.parametrize("dtype", ir.DType)
+    def test_dtypes_both_ways(self, dtype: ir.DType) -> None:
         assert to_dtype(DTYPES[dtype]) is dtype
 
     def test_devices(self) -> None:
-        assert to_device(None) is CPU
-        assert to_device(torch.device("cpu", 0)) is CPU
-        assert to_device(torch.device("cuda", 1)) == Device("cuda", 1)
+        assert to_device(None) is ir.CPU
+        assert to_device(torch.device("cpu", 0)) is ir.CPU
+        assert to_device(torch.device("cuda", 1)) == ir.Device("cuda", 1)
 
     def test_expressions(self) -> None:
         s = sympy.Symbol("s0", integer=True, positive=True)
@@ -56,7 +54,7 @@ class TestConversions:
             Bool(True),
             None,
             "x",
-            DType.F32,
+            ir.DType.F32,
         )
 
     def test_bounds(self) -> None:
@@ -69,7 +67,9 @@ class TestProvenance:
     def test_of_a_library_call(self) -> None:
         model = torch.nn.Sequential(OrderedDict(fc=torch.nn.Linear(4, 4)))
         (call,) = [
-            op for op in capture(model, (torch.randn(2, 4),)).program.main.body if isinstance(op, CallExtern)
+            op
+            for op in capture(model, (torch.randn(2, 4),)).program.main.body
+            if isinstance(op, ir.CallExtern)
         ]
         assert "aten.addmm.default" in call.prov.ops
         assert "addmm" in call.prov.nodes
@@ -92,11 +92,11 @@ class TestProvenance:
     def test_every_op_but_ends_and_returns_says_where_it_is_from(self) -> None:
         shapes = ({0: torch.export.Dim("n", min=2, max=9)},)
         program = capture(torch.nn.Linear(4, 4), (torch.randn(3, 4),), dynamic_shapes=shapes).program
-        unknown = {type(op) for op in program.main.body if op.prov is UNKNOWN or op.prov == UNKNOWN}
-        assert unknown <= {Return, Free, Drop}
+        unknown = {type(op) for op in program.main.body if op.prov is ir.UNKNOWN or op.prov == ir.UNKNOWN}
+        assert unknown <= {ir.Return, ir.Free, ir.Drop}
 
     def test_without_sources(self) -> None:
-        assert ProvenanceReader("").read((), "") is UNKNOWN
+        assert ProvenanceReader("").read((), "") is ir.UNKNOWN
         assert ProvenanceReader("").read((), "buf0").frontend_name == "buf0"
 
 
@@ -104,13 +104,13 @@ class TestStructures:
     def test_containers(self) -> None:
         tree = (1, [2, {"k": 3}], Point(4, 5), OrderedDict(z=6), None)
         spec = to_tree(pytree.tree_structure(tree))
-        assert spec.kind is TreeKind.TUPLE
+        assert spec.kind is ir.TreeKind.TUPLE
         assert [c.kind for c in spec.children] == [
-            TreeKind.LEAF,
-            TreeKind.LIST,
-            TreeKind.NAMEDTUPLE,
-            TreeKind.CUSTOM,
-            TreeKind.LEAF,
+            ir.TreeKind.LEAF,
+            ir.TreeKind.LIST,
+            ir.TreeKind.NAMEDTUPLE,
+            ir.TreeKind.CUSTOM,
+            ir.TreeKind.LEAF,
         ]
         assert spec.num_leaves == 7
         assert spec.children[1].children[1].keys == ('"k"',)

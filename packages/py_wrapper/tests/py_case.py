@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 from py_wrapper import TORCH_MACHINE
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.kernels import ForeignKernel, KernelDef
-from wrapper_ir.ir.program import Program, Target
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 
 # --- a kernel runtime whose kernels are Python functions
@@ -37,11 +35,11 @@ class PythonKernels:
 
     kind = "pytest-kernels"
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
-        assert isinstance(kernel, ForeignKernel)
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
+        assert isinstance(kernel, ir.ForeignKernel)
         return FUNCTIONS[kernel.payload.strip()]
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         return {k.name: self.load(k, target) for k in kernels}
 
 
@@ -66,7 +64,7 @@ class Case:
     constants: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         return parse_program(HEADER + self.text)
 
 

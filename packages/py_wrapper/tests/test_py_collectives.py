@@ -10,10 +10,9 @@ import torch
 
 import py_wrapper
 from py_wrapper import TORCH_MACHINE
-from wrapper_ir import parse_program, verify
+from wrapper_ir import ir, parse_program, verify
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ir.program import Program
 from wrapper_ir_runtime.interp import run
 
 HEAD = """wir 0.3
@@ -71,7 +70,7 @@ BODIES = {
 }
 
 
-def _program(body: str) -> Program:
+def _program(body: str) -> ir.Program:
     program = parse_program(f"{HEAD}func @main(%x: f32[4]) {{\n{body.strip()}\n}}\n")
     verify(program)
     return program

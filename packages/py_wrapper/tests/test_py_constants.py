@@ -10,9 +10,8 @@ from pathlib import Path
 import torch
 
 import py_wrapper
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.ir.types import DType
 
 TEXT = """wir 0.3
 target cpu
@@ -35,8 +34,8 @@ SIX = struct.unpack("i", struct.pack("f", 6))[0]
 
 def artifact() -> Artifact:
     data = {
-        "s": TensorData(DType.U8, memoryview(struct.pack("4f", 1, 2, 3, 4))),
-        "w": TensorData(DType.F32, memoryview(struct.pack("2f", 5, 6))),
+        "s": TensorData(ir.DType.U8, memoryview(struct.pack("4f", 1, 2, 3, 4))),
+        "w": TensorData(ir.DType.F32, memoryview(struct.pack("2f", 5, 6))),
     }
     return bare_artifact(parse_program(TEXT), data)
 

@@ -10,10 +10,9 @@ import torch
 
 import py_wrapper
 from py_wrapper import TORCH_MACHINE, PyOptions
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ir.schemas import ExternDef
 from wrapper_ir.operators.policy import ALL_OPERATORS
 from wrapper_ir_runtime.interp import InterpOptions, run
 from wrapper_ir_torch import resolve
@@ -117,5 +116,5 @@ func @main(%x: f32[2]) {{
 
 
 def test_operators_are_found_by_name() -> None:
-    found = resolve(ExternDef(schema="higher_order::print.text(str format_str) -> ()"))
+    found = resolve(ir.ExternDef(schema="higher_order::print.text(str format_str) -> ()"))
     assert found.call() is torch.ops.higher_order.print

@@ -11,11 +11,8 @@ import torch
 import py_wrapper
 from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.common.compare import peak_bytes
-from wrapper_ir import parse_program, verify
+from wrapper_ir import ir, parse_program, verify
 from wrapper_ir.artifact import TensorData, bare_artifact
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.program import Program, Target
-from wrapper_ir.ir.types import DType
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter
 
@@ -36,7 +33,7 @@ func @main(%x: owned f32[65536]) {
 """)
 
 
-def boxed_of(engine: str, program: Program) -> Any:
+def boxed_of(engine: str, program: ir.Program) -> Any:
     if engine == "python":
         return py_wrapper.compile(bare_artifact(program)).boxed
     return Interpreter(program, TORCH_MACHINE).boxed
@@ -57,7 +54,7 @@ def test_owned_arguments_end_inside_the_call(engine: str) -> None:
     class Runtime:
         kind = "watch"
 
-        def load_all(self, kernels: list[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+        def load_all(self, kernels: list[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
             return {k.name: lambda x: seen.append(gone()) for k in kernels}
 
     program = parse_program("""wir 0.3
@@ -143,7 +140,7 @@ func @main() {{
 @pytest.mark.parametrize("engine", ["python", "interpreter"])
 def test_views_of_constants_that_are_handed_on_are_new_in_each_call(engine: str) -> None:
     """What a caller, or an operator in place, does to such a tensor is not there in the next call."""
-    data = TensorData(DType.F32, memoryview(torch.arange(4.0).numpy().tobytes()))
+    data = TensorData(ir.DType.F32, memoryview(torch.arange(4.0).numpy().tobytes()))
     program = parse_program(VIEWS.format(hash=data.sha256()))
     verify(program)
     artifact = bare_artifact(program, {"w": data})

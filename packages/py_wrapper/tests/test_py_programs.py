@@ -13,7 +13,7 @@ from torch import Tensor
 import py_wrapper
 import wrapper_ir
 from py_wrapper import TORCH_MACHINE, PyOptions
-from wrapper_ir.ir.ops import OPS, CollectiveStart, EnterMemoryPool, Wait
+from wrapper_ir import ir
 from wrapper_ir_runtime.interp import InterpOptions, run
 
 IDS = [case.name for case in CASES]
@@ -22,7 +22,7 @@ IDS = [case.name for case in CASES]
 def test_cases_cover_every_op() -> None:
     used = {type(op) for case in CASES for f in case.program.functions for op in f.body}
     # Collectives have tests of their own, in `test_py_collectives.py`; a CPU has no memory pools: `tests/ops/test_scopes.py`.
-    assert used | {CollectiveStart, EnterMemoryPool, Wait} == set(OPS)
+    assert used | {ir.CollectiveStart, ir.EnterMemoryPool, ir.Wait} == set(ir.OPS)
 
 
 def results_of(engine: str, case: Case, poison: int | None, inputs: list[Any]) -> tuple[Any, ...]:

@@ -15,31 +15,13 @@ from torch.utils import _pytree as pytree
 import py_wrapper
 from py_wrapper import TORCH_MACHINE
 from py_wrapper.errors import EmitError
-from wrapper_ir import parse_program, verify
+from wrapper_ir import ir, parse_program, verify
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError, NotSupportedError, WirError
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ir.signature import (
-    ConstantOutput,
-    InputOutput,
-    InputView,
-    Parameter,
-    RandomSource,
-    RandomState,
-    ResultOutput,
-    Signature,
-    StaticInput,
-    SubclassSpec,
-    TreeKind,
-    TreeSpec,
-    Unwrap,
-    WrappedOutput,
-    WriteBack,
-)
-from wrapper_ir.ir.types import CPU
 from wrapper_ir_runtime.interp import Interpreter
 
-LEAF = TreeSpec(kind=TreeKind.LEAF)
+LEAF = ir.TreeSpec(kind=ir.TreeKind.LEAF)
 PROGRAM = parse_program("""wir 0.3
 target cpu
 extern "aten::relu(Tensor self) -> Tensor"
@@ -72,35 +54,37 @@ pytree.register_pytree_node(
 )
 
 
-def tree(kind: TreeKind, *children: TreeSpec, keys: tuple[object, ...] = (), **more: Any) -> TreeSpec:
-    return TreeSpec(kind=kind, children=children, keys=tuple(json.dumps(k) for k in keys), **more)
+def tree(
+    kind: ir.TreeKind, *children: ir.TreeSpec, keys: tuple[object, ...] = (), **more: Any
+) -> ir.TreeSpec:
+    return ir.TreeSpec(kind=kind, children=children, keys=tuple(json.dumps(k) for k in keys), **more)
 
 
-def inputs(*args: TreeSpec, **kwargs: TreeSpec) -> TreeSpec:
+def inputs(*args: ir.TreeSpec, **kwargs: ir.TreeSpec) -> ir.TreeSpec:
     return tree(
-        TreeKind.TUPLE,
-        tree(TreeKind.TUPLE, *args),
-        tree(TreeKind.DICT, *kwargs.values(), keys=tuple(kwargs)),
+        ir.TreeKind.TUPLE,
+        tree(ir.TreeKind.TUPLE, *args),
+        tree(ir.TreeKind.DICT, *kwargs.values(), keys=tuple(kwargs)),
     )
 
 
-BOTH = tree(TreeKind.TUPLE, LEAF, LEAF)
-RESULTS = (ResultOutput(index=0), ResultOutput(index=1))
+BOTH = tree(ir.TreeKind.TUPLE, LEAF, LEAF)
+RESULTS = (ir.ResultOutput(index=0), ir.ResultOutput(index=1))
 BOX = f"{Box.__module__}:Box"
 X, Y = torch.tensor([-1.0, 2.0]), torch.tensor([3.0, -4.0])
 A, B = torch.relu(X), -Y
 
 
-def engines(signature: Signature) -> list[Callable[..., Any]]:
+def engines(signature: ir.Signature) -> list[Callable[..., Any]]:
     artifact = Artifact(program=PROGRAM, signature=signature)
     return [py_wrapper.compile(artifact), Interpreter(artifact, TORCH_MACHINE)]
 
 
-def make(ins: TreeSpec, outs: TreeSpec = BOTH, **more: Any) -> Signature:
-    return Signature(inputs=ins, outputs=outs, **({"bindings": RESULTS, "params": (0, 1)} | more))
+def make(ins: ir.TreeSpec, outs: ir.TreeSpec = BOTH, **more: Any) -> ir.Signature:
+    return ir.Signature(inputs=ins, outputs=outs, **({"bindings": RESULTS, "params": (0, 1)} | more))
 
 
-def assert_both(signature: Signature, check: Callable[[Callable[..., Any]], None]) -> None:
+def assert_both(signature: ir.Signature, check: Callable[[Callable[..., Any]], None]) -> None:
     for engine in engines(signature):
         check(engine)
 
@@ -121,34 +105,34 @@ def test_keywords_in_any_order() -> None:
 @pytest.mark.parametrize(
     ("spec", "value"),
     [
-        (tree(TreeKind.LIST, LEAF, LEAF), [X, Y]),
-        (tree(TreeKind.TUPLE, LEAF, tree(TreeKind.TUPLE, LEAF)), (X, (Y,))),
-        (tree(TreeKind.DICT, LEAF, LEAF, keys=("a", 2)), {2: Y, "a": X}),
+        (tree(ir.TreeKind.LIST, LEAF, LEAF), [X, Y]),
+        (tree(ir.TreeKind.TUPLE, LEAF, tree(ir.TreeKind.TUPLE, LEAF)), (X, (Y,))),
+        (tree(ir.TreeKind.DICT, LEAF, LEAF, keys=("a", 2)), {2: Y, "a": X}),
         (
-            TreeSpec(
-                kind=TreeKind.NAMEDTUPLE,
+            ir.TreeSpec(
+                kind=ir.TreeKind.NAMEDTUPLE,
                 children=(LEAF, LEAF),
                 keys=("left", "right"),
                 type_name=f"{Pair.__module__}:Pair",
             ),
             Pair(X, Y),
         ),
-        (tree(TreeKind.CUSTOM, LEAF, LEAF, type_name=BOX, context='"lid"'), Box([X, Y], "lid")),
+        (tree(ir.TreeKind.CUSTOM, LEAF, LEAF, type_name=BOX, context='"lid"'), Box([X, Y], "lid")),
     ],
     ids=["list", "tuple", "dict", "namedtuple", "custom"],
 )
-def test_nested_inputs(spec: TreeSpec, value: Any) -> None:
+def test_nested_inputs(spec: ir.TreeSpec, value: Any) -> None:
     assert_both(make(inputs(spec)), lambda f: same(f(value), (A, B)))
 
 
 @pytest.mark.parametrize(
     ("spec", "want"),
     [
-        (tree(TreeKind.LIST, LEAF, LEAF), [A, B]),
-        (tree(TreeKind.DICT, LEAF, LEAF, keys=("a", "b")), {"a": A, "b": B}),
+        (tree(ir.TreeKind.LIST, LEAF, LEAF), [A, B]),
+        (tree(ir.TreeKind.DICT, LEAF, LEAF, keys=("a", "b")), {"a": A, "b": B}),
         (
-            TreeSpec(
-                kind=TreeKind.NAMEDTUPLE,
+            ir.TreeSpec(
+                kind=ir.TreeKind.NAMEDTUPLE,
                 children=(LEAF, LEAF),
                 keys=("left", "right"),
                 type_name=f"{Pair.__module__}:Pair",
@@ -157,7 +141,7 @@ def test_nested_inputs(spec: TreeSpec, value: Any) -> None:
         ),
         (
             tree(
-                TreeKind.CUSTOM,
+                ir.TreeKind.CUSTOM,
                 LEAF,
                 LEAF,
                 keys=("p", "q"),
@@ -169,7 +153,7 @@ def test_nested_inputs(spec: TreeSpec, value: Any) -> None:
     ],
     ids=["list", "dict", "namedtuple", "ordered"],
 )
-def test_nested_outputs(spec: TreeSpec, want: Any) -> None:
+def test_nested_outputs(spec: ir.TreeSpec, want: Any) -> None:
     assert_both(make(inputs(LEAF, LEAF), spec), lambda f: same(f(X, Y), want))
 
 
@@ -181,14 +165,14 @@ def test_custom_output() -> None:
         same(got.items, [A, B])
 
     assert_both(
-        make(inputs(LEAF, LEAF), tree(TreeKind.CUSTOM, LEAF, LEAF, type_name=BOX, context='"lid"')), check
+        make(inputs(LEAF, LEAF), tree(ir.TreeKind.CUSTOM, LEAF, LEAF, type_name=BOX, context='"lid"')), check
     )
 
 
 def test_outputs_that_are_inputs_or_literals() -> None:
     values = (None, Int(3), Bool(True), Float(float("inf")), "text", (Int(1), Int(2)))
-    outs = tree(TreeKind.TUPLE, LEAF, *(LEAF for _ in values))
-    bindings = (InputOutput(leaf=1), *(ConstantOutput(value=v) for v in values))
+    outs = tree(ir.TreeKind.TUPLE, LEAF, *(LEAF for _ in values))
+    bindings = (ir.InputOutput(leaf=1), *(ir.ConstantOutput(value=v) for v in values))
 
     def check(f: Callable[..., Any]) -> None:
         got = f(X, Y)
@@ -200,7 +184,7 @@ def test_outputs_that_are_inputs_or_literals() -> None:
 
 def test_write_back() -> None:
     signature = make(
-        inputs(LEAF, LEAF), LEAF, bindings=RESULTS[1:], write_backs=(WriteBack(result=0, leaf=0),)
+        inputs(LEAF, LEAF), LEAF, bindings=RESULTS[1:], write_backs=(ir.WriteBack(result=0, leaf=0),)
     )
 
     def check(f: Callable[..., Any]) -> None:
@@ -217,9 +201,9 @@ def test_static_inputs() -> None:
         inputs(LEAF, LEAF, flag=LEAF, mask=LEAF, scale=LEAF),
         names=("x", "y", "flag", "mask", "scale"),
         statics=(
-            StaticInput(leaf=2, value=Bool(True)),
-            StaticInput(leaf=3, value=None),
-            StaticInput(leaf=4, value=Int(2)),
+            ir.StaticInput(leaf=2, value=Bool(True)),
+            ir.StaticInput(leaf=3, value=None),
+            ir.StaticInput(leaf=4, value=Int(2)),
         ),
     )
 
@@ -244,7 +228,7 @@ def test_static_inputs() -> None:
     ],
 )
 def test_wrong_structure_is_refused(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    spec = inputs(LEAF, tree(TreeKind.DICT, LEAF, keys=("a",)))
+    spec = inputs(LEAF, tree(ir.TreeKind.DICT, LEAF, keys=("a",)))
     for engine in engines(make(spec)):
         if (len(args), len(kwargs)) == (2, 0) and set(args[1]) == {"a"}:
             same(engine(*args), (A, B))
@@ -297,9 +281,9 @@ def test_parameters_keep_their_names() -> None:
     leaves = (LEAF,) * len(names)
     signature = make(
         inputs(*leaves),
-        bindings=(InputView(index=0, leaf=0), ResultOutput(index=1)),
+        bindings=(ir.InputView(index=0, leaf=0), ir.ResultOutput(index=1)),
         params=(0, 1),
-        parameters=tuple(Parameter(name=n) for n in names),
+        parameters=tuple(ir.Parameter(name=n) for n in names),
     )
     text = parse_program(VIEWS)
 
@@ -327,7 +311,7 @@ func @main(%x: f32[2], %y: f32[2]) {
   return %a, %b
 }
 """
-WRAPPER = SubclassSpec(
+WRAPPER = ir.SubclassSpec(
     type_name="torch.testing._internal.two_tensor:TwoTensor",
     attributes=("a", "b"),
     sizes=(None,),
@@ -349,12 +333,14 @@ func @main(%a: f32[s0], %b: f32[s0], %n: int) {
   return %na, %nb, s0
 }
 """)
-    signature = Signature(
+    signature = ir.Signature(
         inputs=inputs(LEAF),
         params=(1, 2, 3),
         outputs=LEAF,
-        bindings=(WrappedOutput(subclass=WRAPPER, parts=tuple(ResultOutput(index=i) for i in range(3))),),
-        unwraps=(Unwrap(leaf=0, subclass=WRAPPER),),
+        bindings=(
+            ir.WrappedOutput(subclass=WRAPPER, parts=tuple(ir.ResultOutput(index=i) for i in range(3))),
+        ),
+        unwraps=(ir.Unwrap(leaf=0, subclass=WRAPPER),),
     )
     artifact = Artifact(program=program, signature=signature)
     verify(artifact)
@@ -380,11 +366,11 @@ func @main(%x: owned f32[2], %y: f32[2]STATE) {
 
 
 def test_random_numbers_are_mentioned_and_foreign_states_refused() -> None:
-    signature = make(inputs(LEAF, LEAF), random=(RandomState(device=CPU),))
+    signature = make(inputs(LEAF, LEAF), random=(ir.RandomState(device=ir.CPU),))
     program = parse_program(RANDOM.replace("STATE", "").replace("MORE", ""))
     text = py_wrapper.emit(Artifact(program=program, signature=signature)).source
     assert "Draws random numbers from torch's default generator (cpu)." in text
-    philox = make(inputs(LEAF, LEAF), random=(RandomState(device=CPU, source=RandomSource.PHILOX),))
+    philox = make(inputs(LEAF, LEAF), random=(ir.RandomState(device=ir.CPU, source=ir.RandomSource.PHILOX),))
     program = parse_program(
         RANDOM.replace("STATE", ", %seed: int, %offset: int").replace("MORE", ", %offset")
     )

@@ -11,31 +11,22 @@ from torch import Tensor
 
 from triton_runtime.choose import ChoiceOptions, MultiLaunch
 from triton_runtime.tune import Gather, TimingCache
-from wrapper_ir.ir.kernels import (
-    Access,
-    KernelDef,
-    KernelParam,
-    MultiKernel,
-    ParamKind,
-    TritonKernel,
-    Variant,
-)
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_tools.testing.catalogue import TRITON
 
 
-def pointer(name: str, access: Access) -> KernelParam:
-    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access)
+def pointer(name: str, access: ir.Access) -> ir.KernelParam:
+    return ir.KernelParam(name=name, kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=access)
 
 
-X, OUT, WS = pointer("x", Access.READ), pointer("out", Access.WRITE), pointer("ws", Access.READWRITE)
+X, OUT, WS = pointer("x", ir.Access.READ), pointer("out", ir.Access.WRITE), pointer("ws", ir.Access.READWRITE)
 
 
-N = KernelParam(name="n", kind=ParamKind.SCALAR, dtype=DType.I32)
+N = ir.KernelParam(name="n", kind=ir.ParamKind.SCALAR, dtype=ir.DType.I32)
 
 
-def variant(name: str, *params: KernelParam, **changes: Any) -> TritonKernel:  # Any: any fields
+def variant(name: str, *params: ir.KernelParam, **changes: Any) -> ir.TritonKernel:  # Any: any fields
     order = (*(p.name for p in params), "XBLOCK")
     return dataclasses.replace(
         TRITON,
@@ -60,16 +51,16 @@ PERSISTENT = variant("persistent", X, OUT, N, grid_params=(), grid=TRITON.grid[:
 SPLIT = variant("split", X, OUT, N, WS, reset=("ws",), source="split")
 
 
-KERNELS: dict[str, KernelDef] = {k.name: k for k in (LOOPED, PERSISTENT, SPLIT)}
+KERNELS: dict[str, ir.KernelDef] = {k.name: k for k in (LOOPED, PERSISTENT, SPLIT)}
 
 
-MULTI = MultiKernel(
+MULTI = ir.MultiKernel(
     name="multi",
     params=(X, OUT, N, WS),
     variants=(
-        Variant(kernel="looped", args=(0, 1, 2), grid=(0,)),
-        Variant(kernel="persistent", args=(0, 1, 2)),
-        Variant(kernel="split", args=(0, 1, 2, 3), grid=(1,)),
+        ir.Variant(kernel="looped", args=(0, 1, 2), grid=(0,)),
+        ir.Variant(kernel="persistent", args=(0, 1, 2)),
+        ir.Variant(kernel="split", args=(0, 1, 2, 3), grid=(1,)),
     ),
     grid_params=("a", "b"),
 )
@@ -98,7 +89,7 @@ class Bench:
 
     def launch(
         self,
-        kernel: MultiKernel = MULTI,
+        kernel: ir.MultiKernel = MULTI,
         store: Shelf | None = None,
         gather: Gather | None = None,
         **options: Any,

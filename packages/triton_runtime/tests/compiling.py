@@ -8,9 +8,7 @@ from pathlib import Path
 
 from triton_runtime.compile import CompileJob, make_job
 from triton_runtime.compile.forking import Forker
-from wrapper_ir.ir.kernels import TritonKernel
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 BROKEN = """
 @triton.jit
@@ -23,11 +21,11 @@ CLAUSES = "order(x_ptr, n, BLOCK)\n  configs({BLOCK = 128} warps(4) stages(1))\n
 PARAMS = "readwrite f32* x_ptr, i32 n"
 
 
-def cuda(arch: str) -> Target:
-    return Target(device=Device("cuda", 0), arch=arch)
+def cuda(arch: str) -> ir.Target:
+    return ir.Target(device=ir.Device("cuda", 0), arch=arch)
 
 
-def job_of(kernel: TritonKernel, folder: Path, arch: str = "sm_90", config: int = 0) -> CompileJob:
+def job_of(kernel: ir.TritonKernel, folder: Path, arch: str = "sm_90", config: int = 0) -> CompileJob:
     return make_job(kernel, kernel.configs[config], cuda(arch), str(folder))
 
 

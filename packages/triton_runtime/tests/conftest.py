@@ -12,8 +12,7 @@ from packages.triton_runtime.tests.triton_texts import launchable
 from triton_runtime.compile.forking import Forker
 from triton_runtime.interp import InterpreterDriver
 from triton_runtime.settings import Settings
-from wrapper_ir.ir.kernels import TritonKernel
-from wrapper_ir.ir.types import CPU
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime.cache import CacheSettings
 
@@ -24,8 +23,8 @@ Load = Callable[..., LoadedKernel]
 def load(tmp_path: Path) -> Load:
     """Loads a kernel, with its first config or another."""
 
-    def run(kernel: TritonKernel, config: int = 0) -> LoadedKernel:
-        return InterpreterDriver(folder=tmp_path).load(launchable(kernel, config), CPU)
+    def run(kernel: ir.TritonKernel, config: int = 0) -> LoadedKernel:
+        return InterpreterDriver(folder=tmp_path).load(launchable(kernel, config), ir.CPU)
 
     return run
 

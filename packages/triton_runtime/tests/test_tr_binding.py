@@ -7,13 +7,12 @@ from packages.triton_runtime.tests.triton_texts import bound
 
 from triton_runtime import KernelError, bind
 from triton_runtime.binding import TRITON_TYPES
-from wrapper_ir.ir.kernels import ParamKind, TritonKernel
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 GRID = "\n  grid(1)"
 
 
-def signature(kernel: TritonKernel, config: int = 0) -> dict[str, str]:
+def signature(kernel: ir.TritonKernel, config: int = 0) -> dict[str, str]:
     return dict(bind(kernel, kernel.configs[config]).signature)
 
 
@@ -47,15 +46,15 @@ def test_constants_outside_the_config_and_of_every_kind() -> None:
         '  constants(xnumel = 640, ACC = dtype(f32), MODE = "tf32", FLAG = true, EPS = 1e-05)\n'
         "  configs({XBLOCK = 64} warps(4) stages(1), {XBLOCK = 32} warps(1) stages(2))" + GRID,
     )
-    expected = [("xnumel", 640), ("ACC", DType.F32), ("MODE", "tf32"), ("FLAG", True), ("EPS", 1e-5)]
+    expected = [("xnumel", 640), ("ACC", ir.DType.F32), ("MODE", "tf32"), ("FLAG", True), ("EPS", 1e-5)]
     for config, block in zip(kernel.configs, (64, 32), strict=True):
         binding = bind(kernel, config)
         assert list(binding.constants) == [*expected, ("XBLOCK", block)]
         assert {t for name, t in binding.signature if name != "x"} == {"constexpr"}
 
 
-@pytest.mark.parametrize("dtype", [d for d in DType if not d.is_complex])
-def test_numbers_and_pointers_have_the_definitions_types(dtype: DType) -> None:
+@pytest.mark.parametrize("dtype", [d for d in ir.DType if not d.is_complex])
+def test_numbers_and_pointers_have_the_definitions_types(dtype: ir.DType) -> None:
     """The definition says i32 or i64, fp32 or fp64; nothing is guessed from a value."""
     kernel = bound(
         f"read {dtype.value}* x, {dtype.value} n", "order(x, n)\n  configs({} warps(4) stages(1))" + GRID
@@ -98,7 +97,7 @@ def test_blocks_of_descriptors_come_from_the_config() -> None:
     assert signature(kernel, 0)["a"] == "tensordesc<fp16[64, 32]>"
     assert signature(kernel, 1)["a"] == "tensordesc<fp16[128, 64]>"
     [argument, _] = bind(kernel, kernel.configs[1]).arguments
-    assert (argument.kind, argument.block) == (ParamKind.DESCRIPTOR, (128, 64))
+    assert (argument.kind, argument.block) == (ir.ParamKind.DESCRIPTOR, (128, 64))
 
 
 def test_options_of_the_config_prevail() -> None:

@@ -15,10 +15,7 @@ from triton_runtime.choose import MetricsTable, MultiLaunch, Pick, nearest
 from triton_runtime.choose.metrics import COLUMNS
 from triton_runtime.errors import TuningError
 from triton_runtime.tune import Entry, TimingCache, TuningRecord
-from wrapper_ir.ir.kernels import (
-    Choice,
-    MultiKernel,
-)
+from wrapper_ir import ir
 
 
 class TestMeasured:
@@ -213,9 +210,9 @@ class TestOptions:
 
 
 class TestSizes:
-    def hinted(self, *hints: tuple[tuple[int | None, ...], ...]) -> MultiKernel:
+    def hinted(self, *hints: tuple[tuple[int | None, ...], ...]) -> ir.MultiKernel:
         variants = [dataclasses.replace(MULTI.variants[i % 2], hints=h) for i, h in enumerate(hints)]
-        return dataclasses.replace(MULTI, variants=tuple(variants), choice=Choice.SIZE_HINTS)
+        return dataclasses.replace(MULTI, variants=tuple(variants), choice=ir.Choice.SIZE_HINTS)
 
     def test_the_nearest_is_taken_and_nothing_measured(self) -> None:
         bench = Bench()

@@ -33,8 +33,7 @@ from triton_runtime.compile.binary import binary_from_bytes, binary_to_bytes
 from triton_runtime.compile.forking import Forker
 from triton_runtime.fake import FakeDriver
 from triton_runtime.settings import Settings
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir import ir
 from wrapper_ir_runtime.cache import CacheSettings
 
 
@@ -166,9 +165,10 @@ def test_sources_that_do_not_load(source: str, entry: str, code: str, message: s
 
 
 @pytest.mark.parametrize(
-    "target", [Target(device=CPU), cuda("sm_60"), cuda(""), Target(device=Device("xpu"), arch="sm_90")]
+    "target",
+    [ir.Target(device=ir.CPU), cuda("sm_60"), cuda(""), ir.Target(device=ir.Device("xpu"), arch="sm_90")],
 )
-def test_targets_that_nothing_is_compiled_for(target: Target, tmp_path: Path) -> None:
+def test_targets_that_nothing_is_compiled_for(target: ir.Target, tmp_path: Path) -> None:
     kernel = add_kernel()
     with pytest.raises(CompileError) as caught:
         make_job(kernel, kernel.configs[0], target, str(tmp_path))

@@ -12,9 +12,7 @@ from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
 
 from triton_runtime import LaunchError, TritonOptions, TritonRuntime
 from triton_runtime.cuda import CudaDriver, CudaOptions, Step, make_sequence
-from wrapper_ir.ir.kernels import TritonKernel
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 pytestmark = [
@@ -24,12 +22,12 @@ pytestmark = [
     ),
 ]
 
-Load = Callable[[TritonKernel], LoadedKernel]
+Load = Callable[[ir.TritonKernel], LoadedKernel]
 
 
-def target() -> Target:
+def target() -> ir.Target:
     major, minor = torch.cuda.get_device_capability()
-    return Target(device=Device("cuda", torch.cuda.current_device()), arch=f"sm_{major}{minor}")
+    return ir.Target(device=ir.Device("cuda", torch.cuda.current_device()), arch=f"sm_{major}{minor}")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +43,7 @@ def load(driver: CudaDriver) -> Load:
 
 def kernel(
     params: str, source: str, grid: str, config: str = "{} warps(4) stages(1)", more: str = ""
-) -> TritonKernel:
+) -> ir.TritonKernel:
     """A kernel `f` whose parameters are those of the definition, then the config's meta-parameters."""
     names = [param.replace("divisible(16)", "").split()[-1] for param in params.split(", ")]
     meta = [pair.split("=")[0].strip() for pair in config[1 : config.index("}")].split(",") if "=" in pair]
@@ -312,5 +310,5 @@ def test_launches_need_no_python_for_tensors_and_streams(driver: CudaDriver) -> 
     x = torch.empty(3, device="cuda")[1:]
     address, _, device_type, index = driver.extension.facts(x)
     assert (address, device_type, index) == (x.data_ptr(), 1, torch.cuda.current_device())
-    library, _ = stream_source(Device("cuda", 0))
+    library, _ = stream_source(ir.Device("cuda", 0))
     assert library is not None

@@ -14,17 +14,15 @@ from triton_runtime.fake import FakeDriver
 from triton_runtime.loading import Compiler, Loader
 from triton_runtime.tune import TimingCache, TuneOptions, Tuner, config_key
 from triton_runtime.tune.derive import MULTIPROCESSORS, scaled
-from wrapper_ir.ir.kernels import Derivation, LaunchFacts, TritonConfig, TritonKernel
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 H100 = MULTIPROCESSORS[90]
-FACTS = LaunchFacts(symbol="k", num_warps=8, warp_size=32, registers=64, local_bytes=0)
+FACTS = ir.LaunchFacts(symbol="k", num_warps=8, warp_size=32, registers=64, local_bytes=0)
 ROWS = ("x", 65536)
 
 
-def reduction(**meta: int) -> TritonConfig:
-    return TritonConfig(meta=tuple(meta.items()), num_warps=8, num_stages=1)
+def reduction(**meta: int) -> ir.TritonConfig:
+    return ir.TritonConfig(meta=tuple(meta.items()), num_warps=8, num_stages=1)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +78,7 @@ def test_from_what_the_compiler_says(tmp_path: Path) -> None:
     owner = kernel_of("read f32* x_ptr, write f32* out_ptr, i32 n", CLAUSES, SUMS, entry="sums")
     stats = CompileStats()
     compiler = Compiler(
-        target=Target(device=Device("cuda", 0), arch="sm_90"),
+        target=ir.Target(device=ir.Device("cuda", 0), arch="sm_90"),
         store=MemoryStore(),
         folder=tmp_path,
         stats=stats,
@@ -98,10 +96,10 @@ def test_from_what_the_compiler_says(tmp_path: Path) -> None:
 def test_derived_configs_are_measured_recorded_and_found_again() -> None:
     lab = Lab({64: 3.0, 128: 2.0, 256: 4.0, 512: 1.0})
 
-    def derive(owner: TritonKernel) -> list[TritonConfig]:
+    def derive(owner: ir.TritonKernel) -> list[ir.TritonConfig]:
         return [config(512)]
 
-    owner = kernel(*BLOCKS, derive=(Derivation.SCALED_REDUCTION,))
+    owner = kernel(*BLOCKS, derive=(ir.Derivation.SCALED_REDUCTION,))
     tuner = Tuner(lab.load_each, lab.clock, TimingCache(HERE), derive=derive)
     assert tuner.choose(owner, ARGS) == config(512)
     [entry] = tuner.timings.record.entries.values()
@@ -119,7 +117,7 @@ def test_derived_configs_are_measured_recorded_and_found_again() -> None:
 
 def test_descent_goes_on_from_derived_configs() -> None:
     lab = Lab({256: 4.0, 512: 2.0, 1024: 1.0, 2048: 3.0})
-    owner = kernel(BLOCKS[2], derive=(Derivation.SCALED_REDUCTION, Derivation.COORDINATE_DESCENT))
+    owner = kernel(BLOCKS[2], derive=(ir.Derivation.SCALED_REDUCTION, ir.Derivation.COORDINATE_DESCENT))
     options = TuneOptions(descent=True)
     tuner = Tuner(
         lab.load_each, lab.clock, TimingCache(HERE), derive=lambda k: [config(512)], options=options

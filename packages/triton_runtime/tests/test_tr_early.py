@@ -18,7 +18,7 @@ from triton_runtime.compile import CompileJob, CompileStats, MemoryStore, Worker
 from triton_runtime.compile.early import EarlyCompilations
 from triton_runtime.fake import FakeDriver
 from triton_runtime.settings import Settings
-from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir import ir
 from wrapper_ir_runtime.cache import CacheSettings
 
 SOURCE = """
@@ -29,7 +29,7 @@ def fill(x_ptr, n, BLOCK: tl.constexpr):
 """
 
 
-def kernel(value: float) -> TritonKernel:
+def kernel(value: float) -> ir.TritonKernel:
     return kernel_of(PARAMS, CLAUSES, SOURCE.format(value=value), entry="fill")
 
 

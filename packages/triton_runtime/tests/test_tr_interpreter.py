@@ -28,7 +28,7 @@ from packages.triton_runtime.tests.triton_texts import (
 from triton_runtime import Driver, KernelError, LaunchError
 from triton_runtime.fake import FakeDriver
 from triton_runtime.interp import InterpreterDriver
-from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir import ir
 
 
 # Any: modules and classes of Triton
@@ -139,11 +139,11 @@ def test_arguments_that_do_not_fit(
 def test_other_devices_and_other_functions_are_refused(tmp_path: Path) -> None:
     driver = InterpreterDriver(folder=tmp_path)
     with pytest.raises(KernelError) as caught:
-        driver.load(launchable(add_kernel()), Device("cuda", 0))
+        driver.load(launchable(add_kernel()), ir.Device("cuda", 0))
     assert caught.value.code == "TR107"
     swapped = ADD_CLAUSES.replace("x_ptr, y_ptr", "y_ptr, x_ptr")
     with pytest.raises(KernelError, match="the definition says") as caught:
-        driver.load(launchable(kernel_of(ADD_PARAMS, swapped, ADD, entry="add")), CPU)
+        driver.load(launchable(kernel_of(ADD_PARAMS, swapped, ADD, entry="add")), ir.CPU)
     assert caught.value.code == "TR102"
 
 
@@ -155,7 +155,7 @@ def test_the_fake_driver_records() -> None:
         "read f32* x, i32 n",
         "order(x, n, B)\n  configs({B = 4} warps(1) stages(1))\n  grid(ceildiv(n, B), g) over(g)",
     )
-    loaded = typed.load(launchable(kernel), Device("cuda", 3))
+    loaded = typed.load(launchable(kernel), ir.Device("cuda", 3))
     x = torch.zeros(2)
     loaded(x, 9, 5)
     [launch] = driver.launches

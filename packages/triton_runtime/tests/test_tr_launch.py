@@ -10,7 +10,7 @@ import torch
 from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, clauses, launchable, load, number
 
 from triton_runtime import LaunchError
-from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir import ir
 
 DTYPES = [
     "f64",
@@ -175,7 +175,7 @@ def test_wrong_arguments_are_explained_and_the_next_call_works(fake: FakeCuda) -
 def test_a_tensor_of_another_device_is_named(fake: FakeCuda) -> None:
     """A kernel on a GPU, given a CPU tensor; no stream is looked up before that."""
     source = fake.driver(stream=lambda index: 0)
-    kernel = load(source, *VECTOR, device=Device("cuda", 1))
+    kernel = load(source, *VECTOR, device=ir.Device("cuda", 1))
     with pytest.raises(
         LaunchError, match=r"TR302.*argument 0 'x'.*a f32 tensor on cuda:1, got a float32 tensor on cpu"
     ):
@@ -186,7 +186,7 @@ def test_a_tensor_of_another_device_is_named(fake: FakeCuda) -> None:
 def test_pinned_host_memory_is_passed_by_its_address_on_the_device(
     fake: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernel = load(fake.driver(stream=lambda index: 0), *VECTOR, device=Device("cuda", 1))
+    kernel = load(fake.driver(stream=lambda index: 0), *VECTOR, device=ir.Device("cuda", 1))
     monkeypatch.setenv("FAKE_CUDA_PINNED", "1")
     x = torch.empty(64)
     kernel(x, x, 64)
@@ -247,6 +247,6 @@ def test_tensors_are_read_by_method_where_torch_keeps_them_elsewhere(fake: FakeC
         with pytest.raises(LaunchError, match=r"TR302.*got int"):
             kernel(x, 3, 300)
     finally:
-        fake.driver().load(launchable(*VECTOR), CPU)
+        fake.driver().load(launchable(*VECTOR), ir.CPU)
     with pytest.raises(LaunchError, match=r"TR302"):
         kernel(x.double(), x, 300)

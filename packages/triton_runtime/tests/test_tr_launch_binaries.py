@@ -13,11 +13,10 @@ from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
 from triton_runtime import CompileError, TritonRuntime
 from triton_runtime.compile.params import driver_params
 from triton_runtime.settings import Settings
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 from wrapper_ir_runtime.cache import CacheSettings
 
-TARGET = Target(device=Device("cuda"), arch="sm_90")
+TARGET = ir.Target(device=ir.Device("cuda"), arch="sm_90")
 SCALARS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "bool")
 
 SOURCE = """
@@ -114,16 +113,15 @@ def test_a_runtime_loads_onto_the_driver_it_is_given(
 
     from triton_runtime import Launchable, TritonOptions
     from triton_runtime.cuda import CudaDriver
-    from wrapper_ir.ir.types import CPU
     from wrapper_ir.plugins.protocols import LoadedKernel
 
     class Renaming(CudaDriver):
-        def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
+        def load(self, launchable: Launchable, device: ir.Device) -> LoadedKernel:
             assert launchable.binary is not None
             assert launchable.binary.image.startswith(b"\x7fELF")
             image = b"symbol=add sizes=8,8,8,4,8,8"
             return CudaDriver.load(
-                self, replace(launchable, binary=replace(launchable.binary, image=image)), CPU
+                self, replace(launchable, binary=replace(launchable.binary, image=image)), ir.CPU
             )
 
     made = fake.driver()

@@ -14,8 +14,7 @@ from triton_runtime.compile.compiler import tensor_map
 from triton_runtime.compile.params import driver_params
 from triton_runtime.cuda.slots import make_slots
 from triton_runtime.settings import Settings
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 from wrapper_ir_runtime.cache import CacheSettings
 
 PARAMS = "read f16[] a block(64, 32), i32 n, read f32[] b block(16)"
@@ -110,7 +109,7 @@ def test_compiled_kernels_take_the_parameters_that_are_passed(tmp_path: Path, ar
         entry="f",
     )
     runtime = TritonRuntime(settings=settings)
-    binary = runtime.compile([kernel], Target(device=Device("cuda"), arch=arch))[kernel.name]
+    binary = runtime.compile([kernel], ir.Target(device=ir.Device("cuda"), arch=arch))[kernel.name]
     params = driver_params(kernel.name, runtime.launchable(kernel).binding, binary)
     slots = make_slots(params, 3, lambda dtype: 0)
     assert [bool(slot.descriptor and slot.descriptor.map) for slot in slots] == [arch == "sm_90"] * 2 + [

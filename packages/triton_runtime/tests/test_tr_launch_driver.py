@@ -20,9 +20,8 @@ from triton_runtime.cuda import CudaDriver, CudaOptions
 from triton_runtime.cuda.extension import load_extension
 from triton_runtime.errors import TritonRuntimeError
 from triton_runtime.settings import Settings
+from wrapper_ir import ir
 from wrapper_ir.errors import StoreWarning
-from wrapper_ir.ir.kernels import Scratch
-from wrapper_ir.ir.types import CPU, Device
 from wrapper_ir_runtime.cache import CacheSettings
 
 
@@ -60,8 +59,8 @@ def test_scratch_memory_is_there_during_the_launch(fake: FakeCuda) -> None:
     kernel = load(
         fake.driver(),
         *VECTOR,
-        scratch=Scratch(nbytes=128, align=128),
-        profile=Scratch(nbytes=16, align=16),
+        scratch=ir.Scratch(nbytes=128, align=128),
+        profile=ir.Scratch(nbytes=16, align=16),
         cluster=(2, 1, 1),
     )
     x = torch.empty(64)
@@ -127,8 +126,8 @@ def test_a_missing_driver_a_foreign_library_and_no_device(
 def test_contexts_of_other_threads_and_devices(fake: FakeCuda) -> None:
     """Launches find the kernel's device where the thread has no current one or another, and leave that as it is."""
     driver = fake.driver(stream=lambda index: 100 + index)
-    kernel = load(driver, "i32 n", clauses(["n"]), device=Device("cuda", 2))
-    other = load(driver, "i32 n", clauses(["n"]), device=Device("cuda", 1))
+    kernel = load(driver, "i32 n", clauses(["n"]), device=ir.Device("cuda", 2))
+    other = load(driver, "i32 n", clauses(["n"]), device=ir.Device("cuda", 1))
 
     def work() -> None:
         kernel(1)
@@ -209,7 +208,7 @@ def test_an_unloaded_kernel_refuses_launches(fake: FakeCuda) -> None:
 def test_what_cannot_be_loaded_says_so(fake: FakeCuda) -> None:
     made = launchable(*VECTOR)
     with pytest.raises(KernelError, match=r"TR110.*no binary"):
-        fake.driver().load(replace(made, binary=None), CPU)
+        fake.driver().load(replace(made, binary=None), ir.CPU)
     text = ".visible .entry f(.param .u64 a, .param .u64 b, .param .u32 c, .param .u64 d)\n{"
     with pytest.raises(
         KernelError, match=r"TR109.*'k' takes 4 parameters, where 5 would be passed(.|\n)*Triton none"
@@ -238,7 +237,7 @@ def test_many_threads_launch_at_once(fake: FakeCuda) -> None:
 def test_references_are_kept_as_they_were(fake: FakeCuda) -> None:
     driver = fake.driver()
     driver.hooks.enter = lambda *seen: None
-    kernel: Any = load(driver, *VECTOR, scratch=Scratch(nbytes=8))
+    kernel: Any = load(driver, *VECTOR, scratch=ir.Scratch(nbytes=8))
     x = torch.empty(64)
     big = 1000
     counts: Callable[[], list[int]] = lambda: [sys.getrefcount(o) for o in (x, kernel, big, None)]  # noqa: E731

@@ -10,8 +10,7 @@ from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, clauses
 
 from triton_runtime.cuda import Step, make_sequence
 from triton_runtime.errors import LaunchError
-from wrapper_ir.ir.kernels import Scratch
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 
 def test_a_sequence_makes_its_launches_in_order(fake: FakeCuda) -> None:
@@ -82,7 +81,7 @@ def test_a_launch_that_the_driver_refuses_is_the_last(fake: FakeCuda) -> None:
 
 def test_hooks_and_scratch_memory_of_launches_in_a_sequence(fake: FakeCuda) -> None:
     driver = fake.driver()
-    kernel, roomy = load(driver, *VECTOR), load(driver, *VECTOR, scratch=Scratch(nbytes=8))
+    kernel, roomy = load(driver, *VECTOR), load(driver, *VECTOR, scratch=ir.Scratch(nbytes=8))
     run = make_sequence(driver, [Step(kernel, (0, 0, 1)), Step(roomy, (0, 0, 1))], 2)
     x = torch.empty(64)
     calls: list[Any] = []
@@ -104,7 +103,7 @@ def test_long_sequences_and_streams(fake: FakeCuda) -> None:
 
     driver = fake.driver(stream=stream)
     here = load(driver, *VECTOR)
-    there = load(driver, "i32 n", clauses(["n"]), device=Device("cuda", 1))
+    there = load(driver, "i32 n", clauses(["n"]), device=ir.Device("cuda", 1))
     count = 2000
     steps = [*(Step(here, (0, 0, i)) for i in range(1, count + 1)), Step(there, (1,)), Step(here, (0, 0, 1))]
     x = torch.empty(64)

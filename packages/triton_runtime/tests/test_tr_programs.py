@@ -26,9 +26,8 @@ from triton_runtime.tune import (
     config_key,
     record_of,
 )
-from wrapper_ir import load, parse_program, print_program, save, verify
+from wrapper_ir import ir, load, parse_program, print_program, save, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.kernels import ImageKind, KernelBinary, LaunchFacts, MultiKernel, TritonKernel
 from wrapper_ir.json.kernel_hash import content_hash, multi_hash
 from wrapper_ir_passes.tuning.tuning_programs import tuning_programs
 from wrapper_ir_runtime.interp import example_inputs, run
@@ -95,7 +94,7 @@ def check(tuned: Artifact) -> None:
     """Nothing is left to choose, and the program computes what it did."""
     verify(tuned)
     assert not tuning_programs(tuned.program)
-    assert not [k for k in tuned.program.kernels if isinstance(k, MultiKernel)]
+    assert not [k for k in tuned.program.kernels if isinstance(k, ir.MultiKernel)]
     x, at = torch.randn(70), torch.arange(70).flip(0)
     for call in (py_wrapper.compile(tuned).boxed, lambda args: run(tuned, args, TORCH_MACHINE)):
         [result] = call([x, at])
@@ -149,11 +148,11 @@ def entries(**changes: Any) -> TuningRecord:  # Any: parts of keys
     found = {}
     for name in ("first", "second", "either"):
         kernel = kernels[name]
-        if isinstance(kernel, TritonKernel):
+        if isinstance(kernel, ir.TritonKernel):
             order, numbers = tuple(config_key(c) for c in kernel.configs), (100.0,)
             key = TuningKey(content_hash(kernel), *CPU_AND_3, numbers)
         else:
-            assert isinstance(kernel, MultiKernel)
+            assert isinstance(kernel, ir.MultiKernel)
             order, key = ("0", "1"), TuningKey(multi_hash(kernel, kernels), *CPU_AND_3)
         times = {order[0]: (2000,) * 5, order[1]: (1000,) * 5}
         found[dataclasses.replace(key, **changes)] = Entry(order=order, times=times)
@@ -164,7 +163,7 @@ def test_what_a_record_says() -> None:
     chosen = replay_artifact(artifact(), entries())
     assert [k.name for k in chosen.program.kernels] == ["first", "second"]
     assert [
-        dict(c.meta) for k in chosen.program.kernels if isinstance(k, TritonKernel) for c in k.configs
+        dict(c.meta) for k in chosen.program.kernels if isinstance(k, ir.TritonKernel) for c in k.configs
     ] == [
         {"BLOCK": 32},
         {"BLOCK": 32},
@@ -200,7 +199,7 @@ def test_what_the_options_call_noise_decides_nothing() -> None:
         )
         chosen = TritonRuntime(options=options).tune(artifact()).program.kernels
         assert [k.name for k in chosen] == names
-        assert [k.configs[0].meta for k in chosen if isinstance(k, TritonKernel)] == [
+        assert [k.configs[0].meta for k in chosen if isinstance(k, ir.TritonKernel)] == [
             (("BLOCK", block),)
         ] * len(names)
 
@@ -210,26 +209,26 @@ def test_what_an_artifact_carries_stays_with_its_kernels() -> None:
     for source, kept in ((PROGRAM, ["first", "second"]), (text, ["second"])):
         whole = bare_artifact(parse_program(source))
         binaries = tuple(
-            KernelBinary(
+            ir.KernelBinary(
                 runtime="triton",
                 kernel=content_hash(k),
                 target="cuda:sm_90",
                 key=f"{i:063x}{j}",
                 compiler="3.7",
                 config=config,
-                kind=ImageKind.CUBIN,
-                facts=LaunchFacts(symbol="k", num_warps=config.num_warps, warp_size=32),
+                kind=ir.ImageKind.CUBIN,
+                facts=ir.LaunchFacts(symbol="k", num_warps=config.num_warps, warp_size=32),
                 params=(),
                 image=b"",
             )
             for i, k in enumerate(whole.program.kernels)
-            if isinstance(k, TritonKernel)
+            if isinstance(k, ir.TritonKernel)
             for j, config in enumerate(k.configs)
         )
         chosen = replay_artifact(dataclasses.replace(whole, binaries=binaries), entries())
         assert [k.name for k in chosen.program.kernels] == kept
         assert [(b.kernel, (b.config,)) for b in chosen.binaries] == [
-            (content_hash(k), k.configs) for k in chosen.program.kernels if isinstance(k, TritonKernel)
+            (content_hash(k), k.configs) for k in chosen.program.kernels if isinstance(k, ir.TritonKernel)
         ], "only with the config that was chosen"
 
 
@@ -237,7 +236,7 @@ def test_the_launch_that_takes_longest_decides() -> None:
     text = PROGRAM.replace("launch @either(%a, %at, %b, s0)", "launch @first(%a, %at, %b, s0 - 1)")
     two = bare_artifact(parse_program(text))
     kernel = two.program.kernel("first")
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     keys = tuple(config_key(c) for c in kernel.configs)
     for long, short, want in ((100.0, 99.0, 0), (99.0, 100.0, 1)):
         record = TuningRecord(
@@ -251,7 +250,7 @@ def test_the_launch_that_takes_longest_decides() -> None:
             }
         )
         found = replay_artifact(two, record).program.kernel("first")
-        assert isinstance(found, TritonKernel)
+        assert isinstance(found, ir.TritonKernel)
         assert found.configs == (kernel.configs[want],)
 
 
@@ -271,7 +270,7 @@ def test_a_launch_that_cannot_run_is_left_as_it_is(tmp_path: Path) -> None:
     broken = bare_artifact(parse_program(PROGRAM.replace("def first(x", "def first(x, y")))
     with pytest.warns(RuntimeWarning, match=r"(?s)TR606.*@first is not tuned.*TR102"):
         tuned = runtime(tmp_path).tune(broken, machine=TORCH_MACHINE)
-    first, second = (k for k in tuned.program.kernels if isinstance(k, TritonKernel))
+    first, second = (k for k in tuned.program.kernels if isinstance(k, ir.TritonKernel))
     assert (len(first.configs), len(second.configs)) == (2, 1)
     assert "launch @second(%a, %at, %b, s0)" in print_program(tuned.program)
 

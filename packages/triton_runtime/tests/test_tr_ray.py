@@ -16,8 +16,7 @@ from packages.triton_runtime.tests.triton_texts import add_kernel
 
 from triton_runtime.compile import CompileStats, MemoryStore, Workers, compile_all, make_job
 from triton_runtime.compile.forking import Forker
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 pytestmark = pytest.mark.slow
 _TRIES = 4
@@ -58,7 +57,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("cluster")
 def test_a_ray_cluster_compiles(tmp_path: Path, forker: Forker) -> None:
     kernel = add_kernel()
-    target = Target(device=Device("cuda", 0), arch="sm_90")
+    target = ir.Target(device=ir.Device("cuda", 0), arch="sm_90")
     jobs = [make_job(kernel, config, target, str(tmp_path)) for config in kernel.configs]
     stats = CompileStats()
     there = compile_all(jobs, MemoryStore(), Workers(executor=RayExecutor()), stats)

@@ -28,10 +28,9 @@ from triton_runtime.tune import (
     with_config,
     with_record,
 )
+from wrapper_ir import ir
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.builder import ProgramBuilder
-from wrapper_ir.ir.kernels import TritonConfig
-from wrapper_ir.ir.types import DType
 
 
 class TestDecide:
@@ -227,11 +226,11 @@ class TestRecords:
 
 class TestCandidates:
     def test_neighbours_are_found_again_by_name(self) -> None:
-        odd = TritonConfig(
+        odd = ir.TritonConfig(
             meta=(
                 ("XBLOCK", 1),
                 ("EVEN", True),
-                ("TYPE", DType.F32),
+                ("TYPE", ir.DType.F32),
                 ("MODE", "a b"),
                 ("NONE", None),
                 ("R", 64),

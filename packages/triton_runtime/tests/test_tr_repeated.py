@@ -14,7 +14,7 @@ from packages.triton_runtime.tests.tr_library import Library
 from torch import Tensor
 
 from triton_runtime.errors import DriverError, LaunchError
-from wrapper_ir.ir.types import CPU
+from wrapper_ir import ir
 
 
 @pytest.fixture
@@ -210,9 +210,9 @@ def test_the_order_and_attributes_of_kernels_stay(fake: FakeCuda) -> None:
 
 def test_no_driver(fake: FakeCuda, tmp_path: Any) -> None:  # Any: pytest gives a Path
     driver = fake.driver()
-    assert driver.operator_repeater(CPU) is not None
+    assert driver.operator_repeater(ir.CPU) is not None
     driver.options = type(driver.options)(library=str(tmp_path / "none.so"))
     driver._session = None
-    assert driver.operator_repeater(CPU) is None
+    assert driver.operator_repeater(ir.CPU) is None
     with pytest.raises(DriverError, match="TR504"):
         driver.hooks  # noqa: B018

@@ -12,7 +12,7 @@ from packages.triton_runtime.tests.tr_fake_cuda import FakeCuda, clauses, load
 from packages.triton_runtime.tests.tr_library import Library
 from torch import Tensor
 
-from wrapper_ir.ir.types import CPU
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir.plugins.repeating import Repeatable, RepeatedOperator
 
@@ -48,7 +48,7 @@ class Maker:
 
     def __post_init__(self) -> None:
         driver = self.library.fake.driver(stream=lambda _: self.library.current, check_args=False)
-        repeater = driver.operator_repeater(CPU)
+        repeater = driver.operator_repeater(ir.CPU)
         assert repeater is not None
         self.kernel = load(driver, *WIDE)
         operator = Repeatable("lib::double", self, (), (), makes_results=True)

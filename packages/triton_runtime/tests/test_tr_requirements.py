@@ -11,11 +11,9 @@ from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
 
 from triton_runtime import CompileError
 from triton_runtime.compile import CompileJob, MemoryStore, compile_all, make_job
-from wrapper_ir.ir.kernels import Requirement
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
-TARGET = Target(device=Device("cuda"), arch="sm_90")
+TARGET = ir.Target(device=ir.Device("cuda"), arch="sm_90")
 CLAUSES = "\n  order(out)\n  configs({} warps(4) stages(1))\n  grid(1)\n"
 BROKEN = "\n@triton.jit\ndef broken(out):\n    tl.store(out, tl.no_such_function(1))\n"
 
@@ -25,7 +23,7 @@ def test_modules_that_a_source_requires(tmp_path: Path, monkeypatch: pytest.Monk
     module = tmp_path / "required_helpers.py"
     monkeypatch.syspath_prepend(str(tmp_path))
     needs = (
-        Requirement(
+        ir.Requirement(
             name="required_helpers", origin="helpers 1.0", sha256=hashlib.sha256(b"A = 1\n").hexdigest()
         ),
     )

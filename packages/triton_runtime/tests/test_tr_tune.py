@@ -29,18 +29,21 @@ from triton_runtime.tune import (
     timer_for,
 )
 from triton_runtime.tune.arguments import Preserved
-from wrapper_ir.ir.kernels import Access, Derivation, KernelParam, ParamKind, TritonKernel
-from wrapper_ir.ir.types import Device, DType
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_tools.testing.catalogue import TRITON
 
 
-def pointer(name: str, access: Access) -> KernelParam:
-    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access)
+def pointer(name: str, access: ir.Access) -> ir.KernelParam:
+    return ir.KernelParam(name=name, kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=access)
 
 
 class TestPreserved:
-    PARAMS = (pointer("x", Access.READ), pointer("y", Access.READWRITE), pointer("out", Access.WRITE))
+    PARAMS = (
+        pointer("x", ir.Access.READ),
+        pointer("y", ir.Access.READWRITE),
+        pointer("out", ir.Access.WRITE),
+    )
 
     def preserved(self, args: Sequence[Tensor], budget: int = 1 << 20, **kept: Any) -> Preserved:
         return Preserved(self.PARAMS, args, budget, **kept)
@@ -112,7 +115,7 @@ class TestTuner:
         shared, seen = torch.ones(8), list[float]()
 
         class InPlace(Lab):
-            def load(self, kernel: TritonKernel) -> LoadedKernel | Exception:
+            def load(self, kernel: ir.TritonKernel) -> LoadedKernel | Exception:
                 plain = super().load(kernel)
                 assert not isinstance(plain, Exception)
 
@@ -188,7 +191,7 @@ class TestTuner:
             1024: 1.0,
             2048: 4.0,
         }
-        owner = kernel(BLOCKS[0], derive=(Derivation.COORDINATE_DESCENT,))
+        owner = kernel(BLOCKS[0], derive=(ir.Derivation.COORDINATE_DESCENT,))
         tuner = Lab(seconds).tuner(options=TuneOptions(descent=True))
         chosen = tuner.choose(owner, ARGS)
         assert dict(chosen.meta) == {"XBLOCK": 1024}
@@ -198,7 +201,7 @@ class TestTuner:
     def test_descent_from_configs_that_were_measured_long(self) -> None:
         """The listed ones differ by the limit of noise, so that they are measured in many rounds, unlike their neighbours."""
         lab = Lab({32: 3.0, 64: 1.0151, 128: 1.0, 256: 0.5, 512: 2.0})
-        owner = kernel(*BLOCKS[:2], derive=(Derivation.COORDINATE_DESCENT,))
+        owner = kernel(*BLOCKS[:2], derive=(ir.Derivation.COORDINATE_DESCENT,))
         tuner = lab.tuner(options=TuneOptions(descent=True))
         assert tuner.choose(owner, ARGS) == BLOCKS[2]
         [entry] = tuner.timings.record.entries.values()
@@ -206,13 +209,13 @@ class TestTuner:
         assert taken[config_key(BLOCKS[0])] > 2 * taken[config_key(BLOCKS[2])]
 
     def test_arguments_survive(self) -> None:
-        params = (pointer("x", Access.READWRITE), *TRITON.params[1:])
+        params = (pointer("x", ir.Access.READWRITE), *TRITON.params[1:])
         x = torch.ones(8)
 
-        def load_each(kernels: Sequence[TritonKernel]) -> list[LoadedKernel | Exception]:
+        def load_each(kernels: Sequence[ir.TritonKernel]) -> list[LoadedKernel | Exception]:
             return [lambda x, *rest: x.add_(1) for _ in kernels]
 
-        Tuner(load_each, HostTimer(Device("cpu")), TimingCache(HERE)).choose(
+        Tuner(load_each, HostTimer(ir.Device("cpu")), TimingCache(HERE)).choose(
             kernel(*BLOCKS, params=params), (x, *ARGS[1:])
         )
         assert x.tolist() == [1.0] * 8
@@ -235,9 +238,9 @@ class TestTuner:
 
 
 def test_timers() -> None:
-    assert isinstance(timer_for(Device("cpu")), HostTimer)
-    assert isinstance(timer_for(Device("cuda", 0)), StreamTimer)
-    assert isinstance(timer_for(Device("npu", 0)), HostTimer)
+    assert isinstance(timer_for(ir.Device("cpu")), HostTimer)
+    assert isinstance(timer_for(ir.Device("cuda", 0)), StreamTimer)
+    assert isinstance(timer_for(ir.Device("npu", 0)), HostTimer)
 
 
 def test_the_host_is_timed_while_it_runs() -> None:
@@ -251,7 +254,7 @@ def test_the_host_is_timed_while_it_runs() -> None:
         ran.append("before")
         time.sleep(1.0)
 
-    assert 0.01 <= HostTimer(Device("cpu")).seconds(run, before) < 1.0
+    assert 0.01 <= HostTimer(ir.Device("cpu")).seconds(run, before) < 1.0
     assert ran == ["before", "run"]
 
 
@@ -303,7 +306,7 @@ def test_a_device_is_timed_from_cold_caches(monkeypatch: pytest.MonkeyPatch) -> 
     idle between two runs is woken; copying arguments back, however long, is not idle time."""
     device = FakeDevice()
     monkeypatch.setattr(torch, "get_device_module", lambda kind: device)
-    timer = StreamTimer(Device("cpu"))
+    timer = StreamTimer(ir.Device("cpu"))
 
     def restore() -> None:
         device.log.append("before")

@@ -16,8 +16,7 @@ from triton_runtime.options import TritonOptions
 from triton_runtime.runtime import TritonRuntime
 from triton_runtime.settings import read_settings
 from triton_runtime.tune import MeasureOptions, TunedLaunch, TuneOptions
-from wrapper_ir.ir.kernels import MultiKernel, TritonConfig, TritonKernel, Variant
-from wrapper_ir.ir.program import Target
+from wrapper_ir import ir
 from wrapper_ir_tools.testing.catalogue import TRITON
 
 QUICK = MeasureOptions(rounds=2, trial=2)
@@ -36,10 +35,10 @@ def check(kernel: object) -> None:
 
 
 def test_configs_are_tuned_at_the_first_launch(tmp_path: Path) -> None:
-    chosen: list[TritonConfig | None] = []
+    chosen: list[ir.TritonConfig | None] = []
     for _ in range(2):  # the second finds the times in the store
         one = runtime(tmp_path, tune=TuneOptions(measure=QUICK))
-        tuned = one.load(TRITON, Target())
+        tuned = one.load(TRITON, ir.Target())
         assert isinstance(tuned, TunedLaunch)
         assert tuned.config is None
         check(tuned)
@@ -68,7 +67,7 @@ def test_a_given_timer_measures_instead_of_the_devices(tmp_path: Path) -> None:
     for i, seconds in enumerate(((1.0, 2.0), (2.0, 1.0))):
         timer = Told(*seconds)
         one = runtime(tmp_path / f"configs {i}", tune=TuneOptions(measure=QUICK), timer=timer)
-        tuned = one.load(TRITON, Target())
+        tuned = one.load(TRITON, ir.Target())
         check(tuned)
         assert not timer.left
         [entry] = one.record.entries.values()
@@ -77,27 +76,27 @@ def test_a_given_timer_measures_instead_of_the_devices(tmp_path: Path) -> None:
         picks: list[Pick] = []
         choice = ChoiceOptions(rounds=QUICK, picked=picks.append)
         another = runtime(tmp_path / f"kernels {i}", choice=choice, timer=Told(*seconds))
-        check(another.load_all([*kernels, multi], Target())["relu"])
+        check(another.load_all([*kernels, multi], ir.Target())["relu"])
         assert sorted(m for m in picks[0].means if m is not None) == [1.0, 2.0]
         assert picks[0].means[picks[0].index] == 1.0
 
 
 def test_without_tuning_the_first_config_is_taken(tmp_path: Path) -> None:
-    loaded = runtime(tmp_path).load(TRITON, Target())
+    loaded = runtime(tmp_path).load(TRITON, ir.Target())
     assert not isinstance(loaded, TunedLaunch)
     check(loaded)
 
 
-def variants(*broken: int) -> tuple[MultiKernel, list[TritonKernel]]:
+def variants(*broken: int) -> tuple[ir.MultiKernel, list[ir.TritonKernel]]:
     """Kernels of other block sizes; those in `broken` load from nowhere."""
     kernels = []
     for i, config in enumerate(TRITON.configs):
         source = TRITON.source.replace("x < xnumel)", "x < nothing)") if i in broken else TRITON.source
         kernels.append(dataclasses.replace(TRITON, name=f"relu_{i}", configs=(config,), source=source))
-    multi = MultiKernel(
+    multi = ir.MultiKernel(
         name="relu",
         params=TRITON.params,
-        variants=tuple(Variant(kernel=k.name, args=(0, 1, 2), grid=(0,)) for k in kernels),
+        variants=tuple(ir.Variant(kernel=k.name, args=(0, 1, 2), grid=(0,)) for k in kernels),
         grid_params=("copies",),
     )
     return multi, kernels
@@ -108,7 +107,7 @@ def test_multi_kernels_choose_once(tmp_path: Path) -> None:
     picks: list[Pick] = []
     for _ in range(2):
         options = ChoiceOptions(rounds=QUICK, picked=picks.append)
-        loaded = runtime(tmp_path, choice=options).load_all([*kernels, multi], Target())
+        loaded = runtime(tmp_path, choice=options).load_all([*kernels, multi], ir.Target())
         check(loaded["relu"])
     assert [pick.why for pick in picks] == ["measured", "stored"]
     assert picks[0].index == picks[1].index
@@ -121,7 +120,7 @@ def test_the_environment_names_a_table_of_choices(tmp_path: Path) -> None:
     one = TritonRuntime(
         options=TritonOptions(choice=ChoiceOptions(rounds=QUICK)), settings=read_settings(env)
     )
-    check(one.load_all([*kernels, multi], Target())["relu"])
+    check(one.load_all([*kernels, multi], ir.Target())["relu"])
     with table.open() as file:
         rows = [*csv.DictReader(file)]
     assert [row["kernel"] for row in rows] == ["relu_0", "relu_1"]
@@ -133,9 +132,9 @@ def test_the_environment_names_a_table_of_choices(tmp_path: Path) -> None:
 
 def test_a_kernel_that_fails_is_not_chosen(tmp_path: Path) -> None:
     multi, kernels = variants(0)
-    loaded = runtime(tmp_path, choice=ChoiceOptions(rounds=QUICK)).load_all([*kernels, multi], Target())
+    loaded = runtime(tmp_path, choice=ChoiceOptions(rounds=QUICK)).load_all([*kernels, multi], ir.Target())
     check(loaded["relu"])
     multi, kernels = variants(0, 1)
-    loaded = runtime(tmp_path, choice=ChoiceOptions(rounds=QUICK)).load_all([*kernels, multi], Target())
+    loaded = runtime(tmp_path, choice=ChoiceOptions(rounds=QUICK)).load_all([*kernels, multi], ir.Target())
     with pytest.raises(TuningError, match=r"(?s)TR602.*relu_0.*relu_1"):
         check(loaded["relu"])

@@ -19,10 +19,8 @@ from packages.triton_runtime.tests.triton_texts import HEAD
 from triton_runtime import KernelError, Launchable, TritonOptions, TritonRuntime
 from triton_runtime.cuda import CudaDriver
 from triton_runtime.settings import Settings
-from wrapper_ir import load, parse_program, save
+from wrapper_ir import ir, load, parse_program, save
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ir.kernels import DriverParamKind, KernelBinary, TritonKernel
-from wrapper_ir.ir.types import CPU, Device
 from wrapper_ir.json.kernel_hash import find_binary
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime.ahead import compile_ahead
@@ -99,16 +97,16 @@ func @main() {{
 class Disguised(CudaDriver):
     """Gives the fake driver, which reads no cubin, an image of its own; notes what each kernel was loaded from."""
 
-    loaded: dict[str, KernelBinary] = field(default_factory=dict)
+    loaded: dict[str, ir.KernelBinary] = field(default_factory=dict)
 
-    def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
+    def load(self, launchable: Launchable, device: ir.Device) -> LoadedKernel:
         """See `CudaDriver.load`."""
         assert launchable.binary is not None
         self.loaded[launchable.kernel.name] = launchable.binary
         disguised = replace(
             launchable.binary, image=fake_image(launchable.binary, launchable.binary.facts.symbol)
         )
-        return CudaDriver.load(self, replace(launchable, binary=disguised), CPU)
+        return CudaDriver.load(self, replace(launchable, binary=disguised), ir.CPU)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +224,7 @@ def test_targets_are_side_by_side(carried: tuple[Path, Settings]) -> None:
     """Found by kernel, config and target."""
     artifact = load(carried[0])
     kernel = artifact.program.kernel("add")
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     first, second = kernel.configs
     found = {
         (arch, config): find_binary(artifact.binaries, kernel, config, f"cuda:{arch}")
@@ -269,8 +267,8 @@ def test_parameters_that_are_not_passed_are_refused(carried: tuple[Path, Setting
     for change in (
         {"position": 99},
         {"position": -7},
-        {"kind": DriverParamKind.SIZE},
-        {"kind": DriverParamKind.TENSOR_MAP},
+        {"kind": ir.DriverParamKind.SIZE},
+        {"kind": ir.DriverParamKind.TENSOR_MAP},
     ):
         odd = tuple(
             replace(b, params=(replace(b.params[0], **change), *b.params[1:])) for b in artifact.binaries

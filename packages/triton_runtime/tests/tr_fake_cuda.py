@@ -19,8 +19,7 @@ from triton_runtime import Binary, Launchable, bind, make_grid
 from triton_runtime.compile.ahead import kernel_binary
 from triton_runtime.cuda import CudaDriver, CudaOptions
 from triton_runtime.settings import Settings
-from wrapper_ir.ir.kernels import KernelBinary, LaunchFacts, TensorMap
-from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 _TRIPLE = ctypes.c_uint * 3
@@ -144,7 +143,7 @@ def launchable(
     clauses: str,
     *,
     name_of: str = "f",
-    maps: tuple[TensorMap, ...] = (),
+    maps: tuple[ir.TensorMap, ...] = (),
     assembly: str = "",
     **facts: Any,  # Any: as LaunchFacts
 ) -> Launchable:
@@ -157,7 +156,7 @@ def launchable(
         assembly=assembly,
         target="cuda:sm_90",
         compiler="none",
-        facts=LaunchFacts(**(known | facts)),
+        facts=ir.LaunchFacts(**(known | facts)),
         maps=maps,
     )
     one = Launchable(
@@ -167,14 +166,14 @@ def launchable(
     return replace(one, binary=replace(binary, image=fake_image(binary, name_of)))
 
 
-def fake_image(binary: KernelBinary, symbol: str) -> bytes:
+def fake_image(binary: ir.KernelBinary, symbol: str) -> bytes:
     """What the fake driver loads in the place of a compiled kernel's own image; it holds one function, `symbol`."""
     sizes = ",".join(str(param.nbytes) for param in binary.params)
     return f"symbol={symbol} sizes={sizes} registers=20 local=4".encode()
 
 
 def load(
-    driver: CudaDriver, params: str, clauses: str, device: Device = CPU, **facts: Any
+    driver: CudaDriver, params: str, clauses: str, device: ir.Device = ir.CPU, **facts: Any
 ) -> LoadedKernel:  # Any: as `launchable`
     """`launchable`, loaded."""
     return driver.load(launchable(params, clauses, **facts), device)

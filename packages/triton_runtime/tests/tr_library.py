@@ -10,7 +10,7 @@ from typing import Any
 from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, load
 from torch import Tensor
 
-from wrapper_ir.ir.types import CPU
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir.plugins.repeating import Repeatable, RepeatedOperator
 
@@ -35,7 +35,7 @@ class Library:
     def __post_init__(self) -> None:
         driver = self.fake.driver(stream=lambda _: self.current, check_args=False)
         self.kernel = load(driver, *VECTOR)
-        repeater = driver.operator_repeater(CPU)
+        repeater = driver.operator_repeater(ir.CPU)
         assert repeater is not None
         self.side = repeater.new_stream()
         settings, watchers = (lambda: (True, False), self.precision), (lambda: 0, lambda: self.watchers)

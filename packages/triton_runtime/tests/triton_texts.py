@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from triton_runtime import Launchable, bind, make_grid
-from wrapper_ir import parse_program
-from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir import ir, parse_program
 
 HEAD = "import triton\nimport triton.language as tl\n"
 
@@ -29,7 +28,7 @@ ADD_PARAMS = (
 )
 
 
-def kernel_of(params: str, clauses: str, source: str, *, entry: str, name: str = "k") -> TritonKernel:
+def kernel_of(params: str, clauses: str, source: str, *, entry: str, name: str = "k") -> ir.TritonKernel:
     """One kernel; `source` may do without its imports."""
     text = (
         f'wir 0.3\ntarget cuda:0 arch "sm_90"\n'
@@ -37,21 +36,21 @@ def kernel_of(params: str, clauses: str, source: str, *, entry: str, name: str =
         "func @main() {\n  return\n}\n"
     )
     [kernel] = parse_program(text).kernels
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     return kernel
 
 
-def bound(params: str, clauses: str) -> TritonKernel:
+def bound(params: str, clauses: str) -> ir.TritonKernel:
     """A kernel whose source is of no concern."""
     return kernel_of(params, clauses, "", entry="f")
 
 
-def add_kernel(name: str = "add") -> TritonKernel:
+def add_kernel(name: str = "add") -> ir.TritonKernel:
     """Adds two vectors of f32; two configs."""
     return kernel_of(ADD_PARAMS, ADD_CLAUSES, ADD, entry="add", name=name)
 
 
-def launchable(kernel: TritonKernel, config: int = 0) -> Launchable:
+def launchable(kernel: ir.TritonKernel, config: int = 0) -> Launchable:
     """A kernel with one of its configs, not compiled."""
     chosen = kernel.configs[config]
     return Launchable(

@@ -11,18 +11,18 @@ from torch import Tensor
 
 from triton_runtime.errors import CompileError
 from triton_runtime.tune import DeviceKey, Gather, TimingCache, Tuner, TuningRecord
-from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_tools.testing.catalogue import TRITON
 
 HERE = DeviceKey("some device", "3.7")
 
 
-def config(block: int, warps: int = 4, stages: int = 1) -> TritonConfig:
-    return TritonConfig(meta=(("XBLOCK", block),), num_warps=warps, num_stages=stages)
+def config(block: int, warps: int = 4, stages: int = 1) -> ir.TritonConfig:
+    return ir.TritonConfig(meta=(("XBLOCK", block),), num_warps=warps, num_stages=stages)
 
 
-def kernel(*configs: TritonConfig, **changes: Any) -> TritonKernel:  # Any: any fields
+def kernel(*configs: ir.TritonConfig, **changes: Any) -> ir.TritonKernel:  # Any: any fields
     return dataclasses.replace(TRITON, configs=configs, restore=(), **changes)
 
 
@@ -53,10 +53,10 @@ class Lab:
         self.broken = broken or {}
         self.loaded: list[int] = []
 
-    def load_each(self, kernels: Sequence[TritonKernel]) -> list[LoadedKernel | Exception]:
+    def load_each(self, kernels: Sequence[ir.TritonKernel]) -> list[LoadedKernel | Exception]:
         return [self.load(k) for k in kernels]
 
-    def load(self, kernel: TritonKernel) -> LoadedKernel | Exception:
+    def load(self, kernel: ir.TritonKernel) -> LoadedKernel | Exception:
         [chosen] = kernel.configs
         block = dict(chosen.meta)["XBLOCK"]
         assert isinstance(block, int)

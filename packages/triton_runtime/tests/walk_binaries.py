@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import sys
 
-from wrapper_ir import load
+from wrapper_ir import ir, load
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import evaluate
-from wrapper_ir.ir.kernels import DriverParam, DriverParamKind, KernelBinary, TritonKernel, bound_grid
 from wrapper_ir.json.kernel_hash import find_binary
 
 Argument = int | float | list[int | list[int]]
@@ -21,13 +20,13 @@ Argument = int | float | list[int | list[int]]
 def walk(artifact: Artifact, name: str, target: str, args: list[Argument]) -> dict[str, object]:
     """Grid, block, facts and parameters of a launch of the kernel's first config."""
     kernel = artifact.program.kernel(name)
-    assert isinstance(kernel, TritonKernel)
+    assert isinstance(kernel, ir.TritonKernel)
     config = kernel.configs[0]
     binary = find_binary(artifact.binaries, kernel, config, target)
     assert binary is not None
     names = [*(param.name for param in kernel.params), *kernel.grid_params]
     numbers = {n: value for n, value in zip(names, args, strict=True) if isinstance(value, int | float)}
-    grid = [int(evaluate(size, numbers)) for size in bound_grid(kernel, config)]
+    grid = [int(evaluate(size, numbers)) for size in ir.bound_grid(kernel, config)]
     blocks = [size * count for size, count in zip(grid, binary.facts.cluster, strict=True)]
     facts = binary.facts
     return {
@@ -43,39 +42,41 @@ def walk(artifact: Artifact, name: str, target: str, args: list[Argument]) -> di
     }
 
 
-def _param(param: DriverParam, args: list[Argument], binary: KernelBinary, blocks: list[int]) -> list[object]:
+def _param(
+    param: ir.DriverParam, args: list[Argument], binary: ir.KernelBinary, blocks: list[int]
+) -> list[object]:
     """Kind, bytes, and what is passed."""
     return [param.kind.value, param.nbytes, _value(param, args, binary, blocks[0] * blocks[1] * blocks[2])]
 
 
-def _value(param: DriverParam, args: list[Argument], binary: KernelBinary, blocks: int) -> object:
+def _value(param: ir.DriverParam, args: list[Argument], binary: ir.KernelBinary, blocks: int) -> object:
     scratch = {
-        DriverParamKind.SCRATCH: binary.facts.scratch,
-        DriverParamKind.PROFILE: binary.facts.profile,
+        ir.DriverParamKind.SCRATCH: binary.facts.scratch,
+        ir.DriverParamKind.PROFILE: binary.facts.profile,
     }.get(param.kind)
     if scratch is not None:
         return [scratch.nbytes * blocks, scratch.align]
     given = args[param.position]
     match param.kind:
-        case DriverParamKind.NUMBER:
+        case ir.DriverParamKind.NUMBER:
             return given
-        case DriverParamKind.ZERO:
+        case ir.DriverParamKind.ZERO:
             return 0
         case _:
             return _of_tensor(param, given)
 
 
-def _of_tensor(param: DriverParam, given: Argument) -> object:
+def _of_tensor(param: ir.DriverParam, given: Argument) -> object:
     assert isinstance(given, list)
     address, sizes, strides = given
     assert isinstance(sizes, list)
     assert isinstance(strides, list)
     match param.kind:
-        case DriverParamKind.SIZE:
+        case ir.DriverParamKind.SIZE:
             return sizes[param.dim]
-        case DriverParamKind.STRIDE:
+        case ir.DriverParamKind.STRIDE:
             return strides[param.dim]
-        case DriverParamKind.TENSOR_MAP:
+        case ir.DriverParamKind.TENSOR_MAP:
             assert param.map is not None
             return [address, sizes, strides, param.map.box, param.map.element_type, param.map.swizzle]
         case _:

@@ -9,17 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wrapper_ir import ir
 from wrapper_ir.errors import WirError
 from wrapper_ir.expr import Expr
 from wrapper_ir.expr.evaluate import evaluate
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import ScalarType, TensorType, Type
 from wrapper_ir_torch import DTYPES
 
 _MANY = 1 << 16
 
 
-def arguments(program: Program, rng: random.Random, wrong: float) -> list[Any]:  # Any: tensors and numbers
+def arguments(program: ir.Program, rng: random.Random, wrong: float) -> list[Any]:  # Any: tensors and numbers
     """Flat arguments of `main`; with probability `wrong` each, one that its type does not allow. The same `rng` makes the
     same ones again, in memory of their own."""
     values = {s.name: rng.choice((1, 2, 3, 4, 5, 8, 9, 16)) for s in program.symbols}
@@ -32,12 +31,12 @@ def arguments(program: Program, rng: random.Random, wrong: float) -> list[Any]: 
     return found
 
 
-def _make(type: Type, values: Mapping[str, int], rng: random.Random) -> Any:  # Any: see `arguments`
+def _make(type: ir.Type, values: Mapping[str, int], rng: random.Random) -> Any:  # Any: see `arguments`
     match type:
-        case TensorType():
+        case ir.TensorType():
             sizes, strides = _numbers(type.sizes, values), _numbers(type.strides, values)
             return _tensor(DTYPES[type.dtype], sizes, strides, rng)
-        case ScalarType(kind=kind):
+        case ir.ScalarType(kind=kind):
             numbers = {
                 "int": (0, 1, 2, 4, 7, -3, 1 << 40, -(1 << 63)),
                 "float": (0.5, float("nan")),

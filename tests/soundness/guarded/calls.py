@@ -6,13 +6,9 @@ from collections.abc import Callable
 
 from tests.soundness.guarded.edges import hostile_expr
 from tests.soundness.guarded.hostile import Hostile
+from wrapper_ir import ir
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Int, SymKind, add, ge, lt
-from wrapper_ir.ir.atoms import Item, SizeOf
-from wrapper_ir.ir.ops import Arg, CallSubgraph, Switch, WhileLoop
-from wrapper_ir.ir.program import Ownership
-from wrapper_ir.ir.schemas import ExternDef, ExternTag
-from wrapper_ir.ir.types import DType, ScalarType, TensorType, TupleType
 
 
 def unary(h: Hostile) -> None:
@@ -29,7 +25,7 @@ def unary(h: Hostile) -> None:
     )
     dense = tensor_type(x.type.dtype, x.type.sizes)
     type = h.type() if h.bad() else dense
-    made = h.function.call(ExternDef(schema=schema), (x,), name=h.name("t"), type=type)
+    made = h.function.call(ir.ExternDef(schema=schema), (x,), name=h.name("t"), type=type)
     assert made is not None
     h.hold(made)
 
@@ -48,12 +44,12 @@ def lies(h: Hostile) -> None:
             "aten::resize_(Tensor self, SymInt[] size) -> Tensor",
         )
     )
-    args: list[Arg] = [x]
+    args: list[ir.Arg] = [x]
     if "value" in schema:
         args.append(Int(1))
     if "size" in schema:
         args.append((h.number(16),))
-    made = h.function.call(ExternDef(schema=schema), args, name=h.name("t"), type=x.type)
+    made = h.function.call(ir.ExternDef(schema=schema), args, name=h.name("t"), type=x.type)
     assert made is not None
     h.hold(made)
 
@@ -68,7 +64,7 @@ def out(h: Hostile) -> None:
     if into is None:
         return
     schema = "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
-    h.function.call(ExternDef(schema=schema), (x, y), (("alpha", h.number(1)), ("out", into)))
+    h.function.call(ir.ExternDef(schema=schema), (x, y), (("alpha", h.number(1)), ("out", into)))
     h.unready.discard(into.name)
 
 
@@ -81,12 +77,12 @@ def mutate(h: Hostile) -> None:
         schema = (
             "aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)"
         )
-        h.function.call(ExternDef(schema=schema), (x, (h.number(16),)))
+        h.function.call(ir.ExternDef(schema=schema), (x, (h.number(16),)))
         return
     schema = h.rng.choice(
         ("aten::neg_(Tensor(a!) self) -> Tensor(a!)", "aten::zero_(Tensor(a!) self) -> Tensor(a!)")
     )
-    h.function.call(ExternDef(schema=schema), (x,))
+    h.function.call(ir.ExternDef(schema=schema), (x,))
 
 
 def found(h: Hostile) -> None:
@@ -97,36 +93,36 @@ def found(h: Hostile) -> None:
     size = h.symbol()
     rank = len(x.type.sizes)
     type = tensor_type(
-        DType.I64, (h.number(size), h.number(rank)), (1, size) if h.rng.random() < 0.8 else None
+        ir.DType.I64, (h.number(size), h.number(rank)), (1, size) if h.rng.random() < 0.8 else None
     )
     schema = "aten::nonzero(Tensor self) -> Tensor"
-    made = h.function.call(ExternDef(schema=schema), (x,), name=h.name("found"), type=type)
+    made = h.function.call(ir.ExternDef(schema=schema), (x,), name=h.name("found"), type=type)
     assert made is not None
-    h.function.define(size.name, SizeOf(made, 0))
+    h.function.define(size.name, ir.SizeOf(made, 0))
     h.symbols.append(size)
     h.hold(made)
 
 
 def element(h: Hostile) -> None:
     """A symbol read out of a tensor."""
-    index = h.tensor(tensor_type(DType.I64, (4,)))
+    index = h.tensor(tensor_type(ir.DType.I64, (4,)))
     if index is None:
         return
     one = h.function.view(
-        h.name("one"), index, tensor_type(DType.I64, ()), h.number(h.rng.choice((0, 8, 24)))
+        h.name("one"), index, tensor_type(ir.DType.I64, ()), h.number(h.rng.choice((0, 8, 24)))
     )
     symbol = h.symbol()
-    h.function.define(symbol.name, Item(one))
+    h.function.define(symbol.name, ir.Item(one))
     h.symbols.append(symbol)
 
 
 def sized(h: Hostile) -> None:
     """Sizes as arguments."""
-    type = h.type(DType.F32)
-    zeros = ExternDef(
+    type = h.type(ir.DType.F32)
+    zeros = ir.ExternDef(
         schema="aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
     )
-    made = h.function.call(zeros, (type.sizes,), (("dtype", DType.F32),), name=h.name("zeros"), type=type)
+    made = h.function.call(zeros, (type.sizes,), (("dtype", ir.DType.F32),), name=h.name("zeros"), type=type)
     assert made is not None
     h.hold(made)
     x = h.tensor()
@@ -136,7 +132,7 @@ def sized(h: Hostile) -> None:
         part = tensor_type(
             x.type.dtype, (h.number(x.type.sizes[0] - start), *x.type.sizes[1:]), x.type.strides
         )
-        cut = h.function.call(ExternDef(schema=schema), (x, Int(0), start), name=h.name("cut"), type=part)
+        cut = h.function.call(ir.ExternDef(schema=schema), (x, Int(0), start), name=h.name("cut"), type=part)
         assert cut is not None
         h.hold(cut)
 
@@ -148,12 +144,12 @@ def lists(h: Hostile) -> None:
         return
     schema = "aten::cat(Tensor[] tensors, int dim=0) -> Tensor"
     type = tensor_type(x.type.dtype, (h.number(2 * x.type.sizes[0]), *x.type.sizes[1:]))
-    made = h.function.call(ExternDef(schema=schema), ((x, x), Int(0)), name=h.name("cat"), type=type)
+    made = h.function.call(ir.ExternDef(schema=schema), ((x, x), Int(0)), name=h.name("cat"), type=type)
     assert made is not None
     h.hold(made)
     schema = "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)"
     nested = h.function.call(
-        ExternDef(schema=schema), (made, h.number(1)), name=h.name("top"), type=TupleType()
+        ir.ExternDef(schema=schema), (made, h.number(1)), name=h.name("top"), type=ir.TupleType()
     )
     assert nested is not None
     top = tensor_type(x.type.dtype, (*type.sizes[:-1], h.number(1)))
@@ -167,8 +163,8 @@ def shaped(h: Hostile) -> None:
     x = h.tensor()
     if x is None:
         return
-    reshape = ExternDef(
-        schema="aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", tags=(ExternTag.MAY_ALIAS,)
+    reshape = ir.ExternDef(
+        schema="aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", tags=(ir.ExternTag.MAY_ALIAS,)
     )
     count = Int(1)
     for size in x.type.sizes:
@@ -180,10 +176,10 @@ def shaped(h: Hostile) -> None:
     h.hold(made)
 
 
-_INT = ScalarType(SymKind.INT)
+_INT = ir.ScalarType(SymKind.INT)
 
 
-def _callee(h: Hostile, type: TensorType, owner: Ownership, *, counts: bool = False) -> str:
+def _callee(h: Hostile, type: ir.TensorType, owner: ir.Ownership, *, counts: bool = False) -> str:
     """A function `(k: int, a: type, b: type)` that returns a tensor of that type (`counts`: and k + 1)."""
     from tests.soundness.guarded.steps import STEPS
 
@@ -196,7 +192,7 @@ def _callee(h: Hostile, type: TensorType, owner: Ownership, *, counts: bool = Fa
     a = c.function.param(c.name("a"), h.type() if h.bad() else type, owner)
     b = c.function.param(c.name("b"), type)
     number = c.symbol()
-    c.function.define(number.name, Item(k))
+    c.function.define(number.name, ir.Item(k))
     c.hold(a)
     c.hold(b)
     for _ in range(h.rng.randrange(3)):
@@ -204,7 +200,7 @@ def _callee(h: Hostile, type: TensorType, owner: Ownership, *, counts: bool = Fa
         if c.depth < 2 or step not in CALLS:
             step(c)
     result = c.function.call(
-        ExternDef(schema="aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"),
+        ir.ExternDef(schema="aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"),
         (c.rng.choice((a, b)),), name=c.name("r"), type=type,
     )  # fmt: skip
     assert result is not None
@@ -219,29 +215,31 @@ def calls(h: Hostile) -> None:
     if x is None or h.depth >= 2:
         return
     second = x if h.bad() else h.tensor(x.type) or x
-    owner = Ownership.OWNED if h.rng.random() < 0.3 else Ownership.BORROWED
+    owner = ir.Ownership.OWNED if h.rng.random() < 0.3 else ir.Ownership.BORROWED
     result = h.function.value(h.name("r"), h.type() if h.bad() else x.type)
-    args: tuple[Arg, ...] = (h.number(1), x, second)
+    args: tuple[ir.Arg, ...] = (h.number(1), x, second)
     match h.rng.randrange(3):
         case 0:
-            h.function.append(CallSubgraph(function=_callee(h, x.type, owner), args=args, results=(result,)))
+            h.function.append(
+                ir.CallSubgraph(function=_callee(h, x.type, owner), args=args, results=(result,))
+            )
         case 1:
-            choices: list[Arg] = [*h.predicates, *(ge(s, 2) for s in h.symbols[:1])]
+            choices: list[ir.Arg] = [*h.predicates, *(ge(s, 2) for s in h.symbols[:1])]
             index = h.rng.choice(choices or [None])
             ways = 2
             if h.symbols and h.rng.random() < 0.4:  # an int that may be any
                 index, ways = h.number(h.rng.choice(h.symbols)), h.rng.randrange(1, 4)
             branches = tuple(_callee(h, x.type, owner) for _ in range(ways))
-            h.function.append(Switch(index=index, branches=branches, args=args, results=(result,)))
+            h.function.append(ir.Switch(index=index, branches=branches, args=args, results=(result,)))
         case _:
             _loop(h, x.type, args)
             return
-    if owner is Ownership.OWNED and not h.bad():
+    if owner is ir.Ownership.OWNED and not h.bad():
         h.tensors = [t for t in h.tensors if t is not x]
     h.hold(result)
 
 
-def _loop(h: Hostile, type: TensorType, args: tuple[Arg, ...]) -> None:
+def _loop(h: Hostile, type: ir.TensorType, args: tuple[ir.Arg, ...]) -> None:
     test = h.child("test")
     for name in sorted({s for e in (*type.sizes, *type.strides) for s in e.free_symbols}):
         test.function.capture(name)
@@ -249,14 +247,14 @@ def _loop(h: Hostile, type: TensorType, args: tuple[Arg, ...]) -> None:
     test.function.param(test.name("a"), type)
     test.function.param(test.name("b"), type)
     number = test.symbol()
-    test.function.define(number.name, Item(k))
+    test.function.define(number.name, ir.Item(k))
     test.function.ret((lt(number, h.number(h.rng.choice((0, 2, 4)))),))
-    body = _callee(h, type, Ownership.OWNED if h.bad() else Ownership.BORROWED, counts=True)
+    body = _callee(h, type, ir.Ownership.OWNED if h.bad() else ir.Ownership.BORROWED, counts=True)
     stacked = h.rng.random() < 0.3
     made = tensor_type(type.dtype, (h.number(3), *type.sizes)) if stacked else type
     results = (h.function.value(h.name("n"), _INT), h.function.value(h.name("r"), made))
     h.function.append(
-        WhileLoop(
+        ir.WhileLoop(
             cond_fn=test.function.name,
             body_fn=body,
             carried=args[:2],

@@ -8,18 +8,21 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from tests.soundness.guarded.edges import hostile_expr, near
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
 from wrapper_ir.expr import Expr, Sym, SymKind, as_expr
-from wrapper_ir.ir.atoms import Item, SizeOf
-from wrapper_ir.ir.layout import contiguous_strides
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.program import Constant, Ownership, Program, SymbolDef
-from wrapper_ir.ir.types import DType, ScalarType, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
-_DTYPES = (DType.F32,) * 6 + (DType.I32, DType.I64, DType.U8, DType.BOOL, DType.F64, DType.BF16, DType.C64)
+_DTYPES = (ir.DType.F32,) * 6 + (
+    ir.DType.I32,
+    ir.DType.I64,
+    ir.DType.U8,
+    ir.DType.BOOL,
+    ir.DType.F64,
+    ir.DType.BF16,
+    ir.DType.C64,
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -32,10 +35,10 @@ class Hostile:
     function: FunctionBuilder
     fresh: Iterator[int] = field(default_factory=count)
     depth: int = 0
-    tensors: list[Value[TensorType]] = field(default_factory=list)
-    storages: list[Value[StorageType]] = field(default_factory=list)
-    scalars: list[Value] = field(default_factory=list)
-    predicates: list[Value] = field(default_factory=list)
+    tensors: list[ir.Value[ir.TensorType]] = field(default_factory=list)
+    storages: list[ir.Value[ir.StorageType]] = field(default_factory=list)
+    scalars: list[ir.Value] = field(default_factory=list)
+    predicates: list[ir.Value] = field(default_factory=list)
     symbols: list[Expr] = field(default_factory=list)
     unready: set[str] = field(default_factory=set)
     housed: set[str] = field(default_factory=set)
@@ -55,7 +58,9 @@ class Hostile:
             return as_expr(right)
         return hostile_expr(self.rng, self.symbols) if self.rng.random() < 0.5 else near(self.rng, right)
 
-    def tensor(self, like: TensorType | None = None, *, ready: bool = True) -> Value[TensorType] | None:
+    def tensor(
+        self, like: ir.TensorType | None = None, *, ready: bool = True
+    ) -> ir.Value[ir.TensorType] | None:
         """Any tensor in reach, of this type unless wrong."""
         wanted = [t for t in self.tensors if not ready or t.name not in self.unready]
         if like is not None:
@@ -78,22 +83,22 @@ class Hostile:
                 ] * 2
         return tuple(self.number(d) for d in rng.choice(some))
 
-    def type(self, dtype: DType | None = None) -> TensorType:
+    def type(self, dtype: ir.DType | None = None) -> ir.TensorType:
         """Of something new; strides may be gaps, overlaps, or less than nothing."""
         sizes = self.sizes()
-        strides = contiguous_strides(sizes)
+        strides = ir.contiguous_strides(sizes)
         if self.rng.random() < 0.15 and len(sizes) == 2:
             strides = (as_expr(1), sizes[0])
         return tensor_type(dtype or self.rng.choice(_DTYPES), sizes, tuple(self.number(s) for s in strides))
 
-    def hold(self, value: Value[TensorType], *, ready: bool = True) -> Value[TensorType]:
+    def hold(self, value: ir.Value[ir.TensorType], *, ready: bool = True) -> ir.Value[ir.TensorType]:
         """Makes it available."""
         self.tensors.append(value)
         if not ready:
             self.unready.add(value.name)
         return value
 
-    def alloc(self, type: TensorType) -> Value[TensorType]:
+    def alloc(self, type: ir.TensorType) -> ir.Value[ir.TensorType]:
         """Memory of a type."""
         nbytes = hostile_expr(self.rng, self.symbols) if self.bad() else None
         return self.hold(self.function.alloc(self.name("buf"), type, nbytes), ready=False)
@@ -106,9 +111,9 @@ class Hostile:
             ((0, None), (0, 64), (1, 4), (2, 2), (None, None), (0, 1 << 62), (-4, 4), (8, 16))
         )
         self.program.symbol(
-            SymbolDef(name=name, kind=kind, backed=backed, lower=lower, upper=upper)
+            ir.SymbolDef(name=name, kind=kind, backed=backed, lower=lower, upper=upper)
             if kind is SymKind.INT
-            else SymbolDef(name=name, kind=kind, backed=backed)
+            else ir.SymbolDef(name=name, kind=kind, backed=backed)
         )
         return Sym(name, kind)
 
@@ -148,40 +153,40 @@ def _begin(h: Hostile) -> dict[str, TensorData]:
     f, rng = h.function, h.rng
     data: dict[str, TensorData] = {}
     for name, mutable in (("weight", False), ("state", True)):
-        data[name] = TensorData(DType.F32, memoryview(bytes(range(64))))
-        value = Value(name, tensor_type(DType.F32, (16,)))
-        h.program.constant(Constant(value=value, data_hash=data[name].sha256(), mutable=mutable))
+        data[name] = TensorData(ir.DType.F32, memoryview(bytes(range(64))))
+        value = ir.Value(name, tensor_type(ir.DType.F32, (16,)))
+        h.program.constant(ir.Constant(value=value, data_hash=data[name].sha256(), mutable=mutable))
         h.hold(value)
     rows = h.symbol(backed=True)
-    x = f.param("x", tensor_type(DType.F32, (rows, 8)))
-    h.scalars.append(f.param("n", ScalarType(SymKind.INT)))
-    owner = rng.choice(tuple(Ownership))
+    x = f.param("x", tensor_type(ir.DType.F32, (rows, 8)))
+    h.scalars.append(f.param("n", ir.ScalarType(SymKind.INT)))
+    owner = rng.choice(tuple(ir.Ownership))
     for name, type in (
-        ("y", tensor_type(DType.F32, (4, 4))),
-        ("z", tensor_type(DType.F32, (4, 4), rng.choice(((4, 1), (1, 4), (0, 1), (8, 1), (2, 1))))),
-        ("index", tensor_type(DType.I64, (4,))),
-        ("other", tensor_type(DType.F32, (h.number(rows), 8))),
+        ("y", tensor_type(ir.DType.F32, (4, 4))),
+        ("z", tensor_type(ir.DType.F32, (4, 4), rng.choice(((4, 1), (1, 4), (0, 1), (8, 1), (2, 1))))),
+        ("index", tensor_type(ir.DType.I64, (4,))),
+        ("other", tensor_type(ir.DType.F32, (h.number(rows), 8))),
     ):
-        h.hold(f.param(name, type, owner if name == "y" else Ownership.BORROWED))
-    h.predicates.append(f.param("p", tensor_type(DType.BOOL, ())))
+        h.hold(f.param(name, type, owner if name == "y" else ir.Ownership.BORROWED))
+    h.predicates.append(f.param("p", tensor_type(ir.DType.BOOL, ())))
     h.hold(x)
-    f.define(rows.name, SizeOf(x, 0))
+    f.define(rows.name, ir.SizeOf(x, 0))
     h.symbols.append(rows)
     if rng.random() < 0.5:
         count = h.symbol()
-        f.define(count.name, Item(h.scalars[0]))
+        f.define(count.name, ir.Item(h.scalars[0]))
         h.symbols.append(count)
     return data
 
 
-def _results(h: Hostile) -> tuple[Arg, ...]:
+def _results(h: Hostile) -> tuple[ir.Arg, ...]:
     found = [t for _ in range(h.rng.randrange(1, 4)) if (t := h.tensor()) is not None]
     if not h.bad():
         found = [t for i, t in enumerate(found) if t not in found[:i] and t.name not in h.housed]
     return (*found, *(h.rng.sample(h.symbols, 1) if h.symbols and h.rng.random() < 0.5 else ()))
 
 
-def _ended(h: Hostile, program: Program) -> Program:
+def _ended(h: Hostile, program: ir.Program) -> ir.Program:
     """With lifetimes, right ones mostly."""
     try:
         return program if h.bad() else derive_frees(program)

@@ -13,20 +13,15 @@ from typing import Any
 import torch
 
 from tests.soundness.guarded.allocator import GuardPages
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import Launch, Op
-from wrapper_ir.ir.program import Program, Target
-from wrapper_ir.ir.types import DType
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 
 EXTENT = "extent_of_"
 """Begins the names of parameters that tell a kernel how far it may reach."""
 
 
-def tell_extents(program: Program) -> Program:
+def tell_extents(program: ir.Program) -> ir.Program:
     """The program with each kernel told, in further arguments, what its launches say that it may touch.
 
     A kernel of a model knows its sizes from its source, which is its author's promise; what a launch says is the
@@ -40,28 +35,33 @@ def tell_extents(program: Program) -> Program:
     return dataclasses.replace(program, kernels=told, functions=functions)
 
 
-def _pointers(kernel: KernelDef) -> list[KernelParam]:
-    return [p for p in kernel.params if p.kind is ParamKind.POINTER]
+def _pointers(kernel: ir.KernelDef) -> list[ir.KernelParam]:
+    return [p for p in kernel.params if p.kind is ir.ParamKind.POINTER]
 
 
-def _told(kernel: KernelDef) -> KernelDef:
-    if not isinstance(kernel, CppKernel):
+def _told(kernel: ir.KernelDef) -> ir.KernelDef:
+    if not isinstance(kernel, ir.CppKernel):
         return kernel
     more = [
-        KernelParam(name=EXTENT + p.name, kind=ParamKind.SCALAR, dtype=DType.I64) for p in _pointers(kernel)
+        ir.KernelParam(name=EXTENT + p.name, kind=ir.ParamKind.SCALAR, dtype=ir.DType.I64)
+        for p in _pointers(kernel)
     ]
     return dataclasses.replace(kernel, params=(*kernel.params, *more))
 
 
-def _launch(op: Op, kernels: dict[str, KernelDef]) -> Op:
-    kernel = kernels.get(op.kernel) if isinstance(op, Launch) else None
-    if not isinstance(op, Launch) or not isinstance(kernel, CppKernel) or len(op.args) != len(kernel.params):
+def _launch(op: ir.Op, kernels: dict[str, ir.KernelDef]) -> ir.Op:
+    kernel = kernels.get(op.kernel) if isinstance(op, ir.Launch) else None
+    if (
+        not isinstance(op, ir.Launch)
+        or not isinstance(kernel, ir.CppKernel)
+        or len(op.args) != len(kernel.params)
+    ):
         return op
-    given = [a for a, p in zip(op.args, kernel.params, strict=True) if p.kind is ParamKind.POINTER]
-    tensors = [a for a in given if isinstance(a, Value) and is_tensor(a)]
+    given = [a for a, p in zip(op.args, kernel.params, strict=True) if p.kind is ir.ParamKind.POINTER]
+    tensors = [a for a in given if isinstance(a, ir.Value) and ir.is_tensor(a)]
     if len(tensors) != len(given) or len(op.extents) not in (0, len(given)):
         return op
-    extents = op.extents or tuple(extent_bytes(t.type) for t in tensors)
+    extents = op.extents or tuple(ir.extent_bytes(t.type) for t in tensors)
     return dataclasses.replace(op, args=(*op.args, *extents))
 
 
@@ -83,12 +83,12 @@ def _int64(n: float) -> float:
     return n
 
 
-def touch_facts(param: KernelParam) -> tuple[int, bool, bool, int]:
+def touch_facts(param: ir.KernelParam) -> tuple[int, bool, bool, int]:
     """What a kernel does with a pointer: the alignment that it checks, whether it reads and writes, and which bits."""
     return param.divisible, param.access.reads, param.access.writes, _mask(param.dtype)
 
 
-def _mask(dtype: DType) -> int:
+def _mask(dtype: ir.DType) -> int:
     """Which bits kernels write: so that truth values are 0 or 1, indices are small and floats finite."""
     return 0x3F if dtype.is_floating or dtype.is_complex else 1
 
@@ -97,7 +97,7 @@ def _mask(dtype: DType) -> int:
 class _Touch:
     """One loaded kernel."""
 
-    kernel: CppKernel
+    kernel: ir.CppKernel
     library: ctypes.CDLL
 
     def __call__(self, *args: Any) -> None:  # Any: tensors and numbers
@@ -128,12 +128,12 @@ class TouchRuntime:
     pages: GuardPages
     kind: str = "cpp"
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         """See `KernelRuntime`."""
-        assert isinstance(kernel, CppKernel)
+        assert isinstance(kernel, ir.CppKernel)
         return _Touch(kernel, self.pages.library)
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         """See `KernelRuntime`."""
         return {k.name: self.load(k, target) for k in kernels}
 

@@ -12,9 +12,8 @@ import cpp_wrapper
 from cpp_wrapper import CppOptions
 from tests.soundness.guarded.allocator import build
 from tests.soundness.guarded.kernels import EXTENT, touch_facts
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
-from wrapper_ir.ir.types import DType
 from wrapper_ir.support.quoting import cpp_string
 
 _HEAD = """#include <cstdint>
@@ -52,13 +51,13 @@ def run_library(artifact: Artifact, args: list[Any]) -> Any:  # Any: tensors and
         return cpp_wrapper.load(path).boxed(args)
 
 
-def _touching(kernel: KernelDef) -> KernelDef:
-    if not isinstance(kernel, CppKernel):
+def _touching(kernel: ir.KernelDef) -> ir.KernelDef:
+    if not isinstance(kernel, ir.CppKernel):
         return kernel
     params = kernel.params
     names = [f"a{position}" for position in range(len(params))]
     head = ", ".join(f"{_c_type(p)} {name}" for p, name in zip(params, names))
-    numbers = [f"static_cast<double>({n})" for p, n in zip(params, names) if p.kind is ParamKind.SCALAR]
+    numbers = [f"static_cast<double>({n})" for p, n in zip(params, names) if p.kind is ir.ParamKind.SCALAR]
     text = _HEAD.format(library=cpp_string(str(build())))
     text += f'extern "C" void touch_all({head}) {{\n'
     text += f"  const double numbers[] = {{{', '.join([*numbers, '0.0'])}}};\n"
@@ -68,22 +67,22 @@ def _touching(kernel: KernelDef) -> KernelDef:
     return dataclasses.replace(kernel, source=text, entry="touch_all", isa=(), requires=())
 
 
-def _c_type(param: KernelParam) -> str:
-    if param.kind is ParamKind.POINTER:
+def _c_type(param: ir.KernelParam) -> str:
+    if param.kind is ir.ParamKind.POINTER:
         return "void*"
-    if param.dtype is DType.BOOL:
+    if param.dtype is ir.DType.BOOL:
         return "bool"
     if param.dtype.is_floating:
-        return "double" if param.dtype is DType.F64 else "float"
+        return "double" if param.dtype is ir.DType.F64 else "float"
     unsigned = "u" if param.dtype.value.startswith("u") else ""
     return f"{unsigned}int{8 * param.dtype.itemsize}_t"
 
 
-def _pointers(params: Sequence[KernelParam], names: Sequence[str]) -> list[str]:
+def _pointers(params: Sequence[ir.KernelParam], names: Sequence[str]) -> list[str]:
     extents = {param.name: name for param, name in zip(params, names)}
     found = []
     for param, name in zip(params, names):
-        if param.kind is ParamKind.POINTER:
+        if param.kind is ir.ParamKind.POINTER:
             divisible, reads, writes, mask = touch_facts(param)
             facts = f"{divisible}, {int(reads)}, {int(writes)}, {mask}"
             found.append(f"{{{name}, {extents[EXTENT + param.name]}, {facts}}}")

@@ -6,25 +6,21 @@ import dataclasses
 from collections.abc import Callable
 
 from tests.soundness.guarded.hostile import Hostile
+from wrapper_ir import ir
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Int, SymKind, add, lt
-from wrapper_ir.ir.atoms import Item
-from wrapper_ir.ir.ops import AllocPurpose, Arg, CallSubgraph, Free, Switch, WhileLoop, ZeroMode
-from wrapper_ir.ir.program import Ownership
-from wrapper_ir.ir.types import DType, ScalarType, StorageType
-from wrapper_ir.ir.values import Value
 
-_INT = ScalarType(SymKind.INT)
+_INT = ir.ScalarType(SymKind.INT)
 
 
-def _fill(h: Hostile, storage: Value[StorageType]) -> None:
+def _fill(h: Hostile, storage: ir.Value[ir.StorageType]) -> None:
     """A tensor over a storage, written and then read."""
     from tests.soundness.guarded.steps import touch
 
     rows = h.number(4)
-    type = h.type(DType.F32) if h.bad() else tensor_type(DType.F32, (rows,))
+    type = h.type(ir.DType.F32) if h.bad() else tensor_type(ir.DType.F32, (rows,))
     if h.symbols and h.rng.random() < 0.3:
-        type = tensor_type(DType.F32, (h.number(h.rng.choice(h.symbols)),))
+        type = tensor_type(ir.DType.F32, (h.number(h.rng.choice(h.symbols)),))
     view = h.function.view(h.name("part"), storage, type, h.number(h.rng.choice((0, 0, 4, 16))))
     touch(h, view, reads=h.bad())
     if h.rng.random() < 0.6:
@@ -33,17 +29,19 @@ def _fill(h: Hostile, storage: Value[StorageType]) -> None:
     h.housed.add(view.name)
 
 
-def _pool(h: Hostile) -> Value[StorageType]:
+def _pool(h: Hostile) -> ir.Value[ir.StorageType]:
     """Memory for slots, of a size that may depend on symbols."""
     size = 256 * h.rng.choice(h.symbols) if h.symbols and h.rng.random() < 0.3 else Int(512)
-    purpose = AllocPurpose.WORKSPACE if h.bad() else AllocPurpose.POOL
-    return h.function.alloc_storage(h.name("pool"), size, purpose=purpose, zero=h.rng.choice(tuple(ZeroMode)))
+    purpose = ir.AllocPurpose.WORKSPACE if h.bad() else ir.AllocPurpose.POOL
+    return h.function.alloc_storage(
+        h.name("pool"), size, purpose=purpose, zero=h.rng.choice(tuple(ir.ZeroMode))
+    )
 
 
-def _slots(h: Hostile, pool: Value[StorageType]) -> list[Value[StorageType]]:
+def _slots(h: Hostile, pool: ir.Value[ir.StorageType]) -> list[ir.Value[ir.StorageType]]:
     """Slots, some of which lie where another one is or was, or have slots of their own."""
     room = max(pool.type.nbytes.value, 1) if isinstance(pool.type.nbytes, Int) else 256
-    made: list[Value[StorageType]] = []
+    made: list[ir.Value[ir.StorageType]] = []
     at = 0
     for _ in range(h.rng.randrange(1, 5)):
         nbytes = min(h.rng.choice((64, 64, 32, 128)), room)
@@ -60,7 +58,7 @@ def _slots(h: Hostile, pool: Value[StorageType]) -> list[Value[StorageType]]:
         if not inside or h.bad():
             _fill(h, slot)
         if h.bad():
-            h.function.append(Free(storage=slot))
+            h.function.append(ir.Free(storage=slot))
     return made
 
 
@@ -69,17 +67,17 @@ def slots(h: Hostile) -> None:
     _slots(h, _pool(h))
 
 
-def _borrower(h: Hostile, type: StorageType, *, counts: bool) -> str:
+def _borrower(h: Hostile, type: ir.StorageType, *, counts: bool) -> str:
     """A function of a number and two storages, which it uses whole or in slots; `counts`: it returns the number + 1."""
     c = h.child("lent")
     for name in sorted(type.nbytes.free_symbols):
         if not h.bad():
             c.function.capture(name)
     k = c.function.param(c.name("k"), _INT)
-    owner = Ownership.OWNED if h.bad() else Ownership.BORROWED
+    owner = ir.Ownership.OWNED if h.bad() else ir.Ownership.BORROWED
     storages = [c.function.param(c.name("p"), type, owner) for _ in range(2)]
     number = c.symbol()
-    c.function.define(number.name, Item(k))
+    c.function.define(number.name, ir.Item(k))
     c.symbols.append(number)
     for storage in storages:
         match c.rng.randrange(3):
@@ -94,25 +92,25 @@ def _borrower(h: Hostile, type: StorageType, *, counts: bool) -> str:
     return c.function.name
 
 
-def _lend(h: Hostile, storages: list[Value[StorageType]], type: StorageType) -> None:
+def _lend(h: Hostile, storages: list[ir.Value[ir.StorageType]], type: ir.StorageType) -> None:
     """A call, a switch or a loop over functions that borrow storages."""
     given = dataclasses.replace(type, nbytes=h.number(type.nbytes))
-    args: tuple[Arg, ...] = (h.number(1), *storages)
+    args: tuple[ir.Arg, ...] = (h.number(1), *storages)
     if storages[0] == storages[1] and not h.bad():
         return
     match h.rng.randrange(3):
         case 0:
             name = _borrower(h, given, counts=False)
-            h.function.append(CallSubgraph(function=name, args=args, results=()))
+            h.function.append(ir.CallSubgraph(function=name, args=args, results=()))
         case 1:
             index = h.number(h.rng.choice(h.symbols)) if h.symbols else Int(0)
             ways = tuple(_borrower(h, given, counts=False) for _ in range(3))
-            h.function.append(Switch(index=index, branches=ways, args=args, results=()))
+            h.function.append(ir.Switch(index=index, branches=ways, args=args, results=()))
         case _:
             _loop(h, given, args)
 
 
-def _loop(h: Hostile, type: StorageType, args: tuple[Arg, ...]) -> None:
+def _loop(h: Hostile, type: ir.StorageType, args: tuple[ir.Arg, ...]) -> None:
     test = h.child("test")
     for name in sorted(type.nbytes.free_symbols):
         test.function.capture(name)
@@ -120,10 +118,10 @@ def _loop(h: Hostile, type: StorageType, args: tuple[Arg, ...]) -> None:
     for _ in range(2):
         test.function.param(test.name("p"), type)
     number = test.symbol()
-    test.function.define(number.name, Item(k))
+    test.function.define(number.name, ir.Item(k))
     test.function.ret((lt(number, h.number(3)),))
     result = h.function.value(h.name("n"), _INT)
-    loop = WhileLoop(
+    loop = ir.WhileLoop(
         cond_fn=test.function.name,
         body_fn=_borrower(h, type, counts=True),
         carried=args[:1],

@@ -20,9 +20,9 @@ from cpp_wrapper.library.debug_build import relocate
 from cpp_wrapper.library.project import write_project
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.program import Sources, emit_sources
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.plugins.emitted import EmittedText
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_runtime.cache import Store, open_cache
@@ -65,7 +65,9 @@ class CppEmitter:
         """`cpp_wrapper.emit`."""
         return emit_sources(artifact, None, self._elsewhere)
 
-    def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
+    def emitted_texts(
+        self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED
+    ) -> tuple[EmittedText, ...]:
         """See `wrapper_ir.plugins.emitted.LineEmitter`, whatever is guarded; the program's own file as `compile` builds it, without what all libraries have in
         common."""
         sources = emit_sources(artifact, None, self.options)
@@ -92,7 +94,7 @@ class CppEmitter:
         """Sources may be built for processes without Python."""
         return replace(self.options, python_operators=False)
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> LoadedProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> LoadedProgram:
         """A library in the cache, loaded. Raises NotSupportedError WIR916 for a program that cannot be written as C++, and what
         `cpp_wrapper.build` and `load` raise."""
         from cpp_wrapper.library.load import load  # it loads torch

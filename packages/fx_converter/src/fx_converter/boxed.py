@@ -20,8 +20,8 @@ from fx_converter.failures import explained_boxed
 from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import constant_windows
+from wrapper_ir import ir
 from wrapper_ir.analysis.repeatable import DROPOUT, repeats_on
-from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir_runtime import RECORDERS, BufferPool
@@ -241,7 +241,7 @@ class _Writer(StraightLine):
         value = _first_value(node)
         if self._repeats and isinstance(target, torch._ops.OpOverload) and isinstance(value, torch.Tensor):
             name: str = target.name()  # type: ignore[no-untyped-call]  # torch leaves it so
-            device = Device(value.device.type, value.device.index)
+            device = ir.Device(value.device.type, value.device.index)
             if repeats_on(name, device, _argument(node, target._schema, DROPOUT)):
                 return self.object(self._repeater(name, str(device), target), target.overloadpacket.__name__)
         return super().function(node)

@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from torch import fx
 
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.ir.ops import OpBase
+from wrapper_ir import ir
 from wrapper_ir.plugins.registry import plugin, plugin_names
 
 GROUP = "fx_compilers"
@@ -30,7 +30,7 @@ class GraphCompiler(Protocol):
         """What it is called."""
 
     @property
-    def lowerings(self) -> Mapping[type[OpBase], Lowering]:
+    def lowerings(self) -> Mapping[type[ir.OpBase], Lowering]:
         """Ops that it converts itself, by class; may be empty."""
 
     # Any: flat arguments and results: tensors and numbers
@@ -39,7 +39,7 @@ class GraphCompiler(Protocol):
         and is the compiler's to change."""
 
 
-def refuse(op: OpBase, scope: FunctionScope) -> bool:
+def refuse(op: ir.OpBase, scope: FunctionScope) -> bool:
     """The lowering of ops that a graph must not have. Raises ConvertError FX106."""
     raise scope.forbidden(op)
 

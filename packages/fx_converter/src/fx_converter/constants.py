@@ -8,21 +8,18 @@ import torch
 from torch import Tensor
 
 from fx_converter.errors import ConvertError
+from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import constant_alignment
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.expr import evaluate
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.program import Constant
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_torch import DTYPES, bytes_tensor, torch_device
 
 
 # Any: a packed constant is an object of torch's that only this machine has
 def load_constants(
     artifact: Artifact, analyses: Analyses, device: torch.device | None = None
-) -> dict[Value, Any]:
+) -> dict[ir.Value, Any]:
     """All constants. Immutable ones share the artifact's memory, mutable ones have memory of their own; those of one storage
     are windows of it. They are on `device`, or None: each on its own. Raises ConvertError FX102 where data is missing or too short."""
     storages: dict[str, Tensor] = {}
@@ -31,7 +28,7 @@ def load_constants(
 
 
 def _load(
-    constant: Constant,
+    constant: ir.Constant,
     artifact: Artifact,
     storages: dict[str, Tensor],
     alignment: int,
@@ -41,12 +38,12 @@ def _load(
     if name in artifact.handles:
         return artifact.handles[name]
     data = artifact.constants.get(constant.data_name)
-    if data is None or not isinstance(type, TensorType):
+    if data is None or not isinstance(type, ir.TensorType):
         raise ConvertError(
             "FX102", f"there is no data for constant %{name}", hint="convert the artifact, not its program"
         )
     sizes, strides = ([int(evaluate(e, {})) for e in part] for part in (type.sizes, type.strides))
-    need = int(evaluate(extent_bytes(type), {}))
+    need = int(evaluate(ir.extent_bytes(type), {}))
     end = constant.offset + need
     if data.nbytes < end:
         raise ConvertError("FX102", f"constant %{name} needs {end} bytes, but there are {data.nbytes}")
@@ -64,11 +61,11 @@ def _load(
 
 
 def _memory(
-    data: TensorData, nbytes: int, constant: Constant, alignment: int, device: torch.device
+    data: TensorData, nbytes: int, constant: ir.Constant, alignment: int, device: torch.device
 ) -> Tensor:
     """The first bytes of some data, flat, on `device`, at a multiple of `alignment` bytes."""
     type = constant.value.type
-    assert isinstance(type, TensorType)
+    assert isinstance(type, ir.TensorType)
     flat = bytes_tensor(data.buffer[:nbytes])
     if constant.mutable or flat.data_ptr() % max(alignment, type.dtype.itemsize):
         flat = flat.clone()

@@ -9,8 +9,8 @@ from torch.fx.graph import CodeGen
 
 from fx_converter.errors import ConvertError
 from fx_converter.failures import explained_calls
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.signature import InputOutput, InputView, OutputBinding, Signature, WrappedOutput
 from wrapper_ir_runtime import Convention
 from wrapper_ir_torch import caller
 
@@ -21,7 +21,7 @@ class ModelCodeGen(CodeGen):
     Raises what `Convention` raises.
     """
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: ir.Signature) -> None:
         super().__init__()
         self.signature = signature
         self._convention = Convention(signature, caller())
@@ -87,7 +87,7 @@ class ModelCodeGen(CodeGen):
         return [("_convention", self._convention), ("_explained", explained_calls)]
 
 
-def _needs_input(binding: OutputBinding) -> bool:
-    if isinstance(binding, WrappedOutput):
+def _needs_input(binding: ir.OutputBinding) -> bool:
+    if isinstance(binding, ir.WrappedOutput):
         return any(_needs_input(part) for part in binding.parts)
-    return isinstance(binding, InputOutput | InputView)
+    return isinstance(binding, ir.InputOutput | ir.InputView)

@@ -24,10 +24,9 @@ from fx_converter.options import FxOptions
 from fx_converter.origin import KEY, ConvertedModule, Origin, WatchedModule
 from fx_converter.state import named_state, place
 from fx_converter.tuning import tuned
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.ops import AllocStorage, Free, OpBase, Return, View
-from wrapper_ir.ir.program import Function, Program
 from wrapper_ir.plugins.emitted import OpOrigins
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.verifier import require_signature
@@ -57,7 +56,7 @@ def convert_as(
     options: FxOptions,
     analyses: Analyses | None = None,
     *,
-    original: Program | None = None,
+    original: ir.Program | None = None,
     is_run: bool = True,
 ) -> fx.GraphModule:
     """`convert`. `original` is the program whose ops nodes name as their origin, where the artifact's was made from it. A graph
@@ -91,13 +90,13 @@ def convert_as(
     return make_main(graph, attributes, "WrapperGraph", origin, kernels)
 
 
-def _lowering(options: FxOptions, lowerings: Mapping[type[OpBase], Lowering]) -> LoweringOptions:
+def _lowering(options: FxOptions, lowerings: Mapping[type[ir.OpBase], Lowering]) -> LoweringOptions:
     """Windows of constants stay where they are: passes may change what they are of. A view is apart from its storage where a
     compiler converts the one or the other itself."""
     return LoweringOptions(
         assertions=options.assertions,
         check_results=options.check_results,
-        fuse_views=lowerings.keys().isdisjoint((AllocStorage, View, Free)),
+        fuse_views=lowerings.keys().isdisjoint((ir.AllocStorage, ir.View, ir.Free)),
         hoist_windows=False,
         join_waits=True,
         guarded=options.guarded,
@@ -131,7 +130,7 @@ def _convert_function(callee: Callee, program: ProgramScope) -> tuple[fx.Graph, 
     convert_op(-1, scope)
     for position in range(len(function.body)):
         op = scope.enter(position)
-        if isinstance(op, Return):
+        if isinstance(op, ir.Return):
             exit_device(scope)
         lowering = program.lowerings.get(type(op))
         if lowering is None or not lowering(op, scope):
@@ -149,7 +148,7 @@ def convert_op(position: int, scope: FunctionScope) -> None:
             write_step(step, scope, CONVERTERS)
 
 
-def _placeholders(function: Function, captures: tuple[str, ...], scope: FunctionScope) -> None:
+def _placeholders(function: ir.Function, captures: tuple[str, ...], scope: FunctionScope) -> None:
     for param in function.params:
         value = param.value
         made = _placeholder(value.name, scope.fake(value), scope)

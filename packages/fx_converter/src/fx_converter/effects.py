@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 
 from fx_converter._compat import has_effect
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Op, Wait
 from wrapper_ir_torch import resolve
 
 
@@ -22,15 +22,15 @@ def mark_operators(analyses: Analyses) -> None:
     seen: set[str] = set()
     for function in analyses.program.functions:
         for op in function.body:
-            if isinstance(op, CallExtern | CollectiveStart) and op.target not in seen:
+            if isinstance(op, ir.CallExtern | ir.CollectiveStart) and op.target not in seen:
                 seen.add(op.target)
                 if does_more(op, analyses):
                     _mark(op.target, analyses)
-            elif isinstance(op, Wait):
+            elif isinstance(op, ir.Wait):
                 has_effect(torch.ops._c10d_functional.wait_tensor.default)
 
 
-def does_more(op: Op, analyses: Analyses) -> bool:
+def does_more(op: ir.Op, analyses: Analyses) -> bool:
     """Whether an op does more than to make its results."""
     effects = op.effects(analyses)
     return bool(effects.writes or effects.classes)

@@ -18,9 +18,9 @@ from fx_converter.options import FxOptions
 from fx_converter.persistent import persistent_nodes
 from fx_converter.running import relocate, running_texts
 from fx_converter.saving import save
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators.policy import OperatorPolicy
 from wrapper_ir.plugins.emitted import EmittedText
 from wrapper_ir.plugins.protocols import CompiledProgram
@@ -106,11 +106,13 @@ class FxEmitter:
         save(convert(artifact, self.options), path)
         return (path,)
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         """`compile`; `guarded` adds to what the options say."""
         return compile(artifact, self._guarded(guarded))
 
-    def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
+    def emitted_texts(
+        self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED
+    ) -> tuple[EmittedText, ...]:
         """See `wrapper_ir.plugins.emitted.LineEmitter`: `graph.py` is the code of the module that `emit` gives; `program.py` and the
         functions that it calls, below `functions/`, are what `compile` runs, unless it hands the graph to another compiler."""
         options = self._guarded(guarded)
@@ -124,7 +126,7 @@ class FxEmitter:
         """See `wrapper_ir.plugins.protocols.RelocatingEmitter`."""
         return relocate(program, folder)
 
-    def _guarded(self, guarded: Guarded) -> FxOptions:
+    def _guarded(self, guarded: ir.Guarded) -> FxOptions:
         return replace(self.options, guarded=self.options.guarded | guarded)
 
     def with_operators(self, policy: OperatorPolicy) -> FxEmitter:

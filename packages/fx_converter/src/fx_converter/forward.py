@@ -18,10 +18,10 @@ from fx_converter.kernels import KernelCalls
 from fx_converter.state import buffers_of
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import Windows, constant_windows
-from wrapper_ir.ir.signature import Signature
+from wrapper_ir import ir
 
 
-def codegen(kernel_calls: KernelCalls, signature: Signature | None) -> CodeGen:
+def codegen(kernel_calls: KernelCalls, signature: ir.Signature | None) -> CodeGen:
     """What writes the `forward` of a main graph: over flat values, or called like the model of a signature."""
     if signature is None:
         return DirectFlatCodeGen() if kernel_calls == "direct" else FlatCodeGen()

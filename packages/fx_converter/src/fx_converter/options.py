@@ -12,8 +12,7 @@ from fx_converter.compilers import GraphCompiler
 from fx_converter.errors import ConvertError
 from fx_converter.kernels import KernelCalls
 from fx_converter.tuning import KernelTuning
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.ops import OPS, OpBase
+from wrapper_ir import ir
 from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime import FindRuntime
@@ -49,11 +48,11 @@ class FxOptions:
     find_runtime: FindRuntime = kernel_runtime
     tune: KernelTuning | None = None
     compilers: Mapping[str, GraphCompiler] | None = None
-    forbid: Collection[type[OpBase]] = ()
+    forbid: Collection[type[ir.OpBase]] = ()
     persistent_buffers: bool = False
     recordings: int = 16
     repeated_operators: bool = True
-    guarded: Guarded = NOT_GUARDED
+    guarded: ir.Guarded = ir.NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS
 
     def __post_init__(self) -> None:
@@ -65,7 +64,7 @@ class FxOptions:
                 raise ConvertError(
                     "FX103", f"option {name!r} is {held!r}", hint=f"one of {', '.join(choices)}"
                 )
-        others = [op for op in self.forbid if op not in OPS]
+        others = [op for op in self.forbid if op not in ir.OPS]
         if others:
             raise ConvertError(
                 "FX103", f"option 'forbid' has {others[0]!r}", hint="name classes of wrapper_ir.ir.ops"

@@ -13,8 +13,8 @@ from fx_converter.errors import GraphPicklingError, SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.options import FxOptions
 from fx_converter.state import ModelState, place
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.files import MappedFile, check_files
 
 KEY = "wrapper_ir"
@@ -28,7 +28,7 @@ class Origin:
 
     artifact: Artifact
     options: FxOptions
-    constants: Mapping[Value, Any]
+    constants: Mapping[ir.Value, Any]
     fakes: FakeValues
 
     # Any: what is copied already, by identity

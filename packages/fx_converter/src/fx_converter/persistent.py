@@ -15,8 +15,7 @@ from torch import Tensor, fx
 
 from fx_converter import targets
 from fx_converter._compat import raw_stream
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import CPU, Device
+from wrapper_ir import ir
 from wrapper_ir_lowering.persistent import PersistentBlock, plan_persistent, plan_windows
 from wrapper_ir_torch import FAST_EMPTY, FAST_VIEW
 
@@ -32,7 +31,7 @@ class PersistentNodes:
     """The blocks, and for each node in order the block that it allocates from, None for a view. Unless the memory `is_held`,
     calls allocate the blocks at these nodes, and release them at those in `frees`."""
 
-    device: Device
+    device: ir.Device
     blocks: Sequence[PersistentBlock]
     nodes: Mapping[fx.Node, int | None]
     frees: Mapping[fx.Node, int]
@@ -63,10 +62,10 @@ class PersistentNodes:
     def key(self) -> Callable[[], int | None]:
         """What orders the calls that may use a set one after the other: the current stream; None where it is recorded into a
         graph, whose memory nobody else may use."""
-        return _no_stream if self.device == CPU else partial(_stream, self.device.index or 0)
+        return _no_stream if self.device == ir.CPU else partial(_stream, self.device.index or 0)
 
 
-def persistent_nodes(graph: fx.Graph, program: Program, *, is_held: bool) -> PersistentNodes | None:
+def persistent_nodes(graph: fx.Graph, program: ir.Program, *, is_held: bool) -> PersistentNodes | None:
     """What a call of `main`'s graph may keep from call to call: memory with its tensors, or these alone; None for nothing."""
     plan = plan_persistent if is_held else plan_windows
     memory = plan(program.main, program.target.device)

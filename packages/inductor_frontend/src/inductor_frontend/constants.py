@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
+from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData, memory_of
-from wrapper_ir.ir.program import ConstantKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ConstantRole:
     data: torch.Tensor
     mutable: bool
     device: torch.device | None = None
-    kind: ConstantKind = ConstantKind.OTHER
+    kind: ir.ConstantKind = ir.ConstantKind.OTHER
     names: tuple[str, ...] = ()
     """All names that the model has for the tensor."""
 

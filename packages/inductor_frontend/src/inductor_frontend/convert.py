@@ -6,13 +6,12 @@ import sympy
 import torch
 
 from inductor_frontend.errors import ConversionError
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Float, Int, as_expr
-from wrapper_ir.ir.ops import Arg, Complex
-from wrapper_ir.ir.types import CPU, Device, DType, Layout, MemoryFormat
 from wrapper_ir_torch import DTYPE_OF
 
 
-def to_dtype(dtype: torch.dtype) -> DType:
+def to_dtype(dtype: torch.dtype) -> ir.DType:
     """The IR's element type; raises ConversionError FE305."""
     found = DTYPE_OF.get(dtype)
     if found is None:
@@ -20,25 +19,25 @@ def to_dtype(dtype: torch.dtype) -> DType:
     return found
 
 
-def to_device(device: torch.device | None) -> Device:
+def to_device(device: torch.device | None) -> ir.Device:
     """The IR's device; CPU where Inductor gives none."""
     if device is None or device.type == "cpu":
-        return CPU
-    return Device(device.type, device.index)
+        return ir.CPU
+    return ir.Device(device.type, device.index)
 
 
-def to_layout(layout: torch.layout) -> Layout:
+def to_layout(layout: torch.layout) -> ir.Layout:
     """The IR's tensor layout; raises ConversionError FE302."""
     try:
-        return Layout(str(layout).removeprefix("torch."))
+        return ir.Layout(str(layout).removeprefix("torch."))
     except ValueError as error:
         raise ConversionError("FE302", f"layout {layout} has no counterpart in the IR") from error
 
 
-def to_memory_format(format: torch.memory_format) -> MemoryFormat:
+def to_memory_format(format: torch.memory_format) -> ir.MemoryFormat:
     """The IR's memory format; raises ConversionError FE302."""
     try:
-        return MemoryFormat(str(format).removeprefix("torch."))
+        return ir.MemoryFormat(str(format).removeprefix("torch."))
     except ValueError as error:
         raise ConversionError("FE302", f"memory format {format} has no counterpart in the IR") from error
 
@@ -63,7 +62,7 @@ def to_expr(value: object) -> Expr:
     return from_sympy(value)
 
 
-def literal(value: object) -> Arg:
+def literal(value: object) -> ir.Arg:
     """A plain Python value as a literal argument; raises ConversionError FE302."""
     match value:
         case None | str():
@@ -71,7 +70,7 @@ def literal(value: object) -> Arg:
         case bool() | int() | float():
             return as_expr(value)
         case complex():
-            return Complex(Float(value.real), Float(value.imag))
+            return ir.Complex(Float(value.real), Float(value.imag))
         case torch.dtype():
             return to_dtype(value)
         case torch.device():

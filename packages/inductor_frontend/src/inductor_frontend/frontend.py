@@ -34,12 +34,12 @@ from inductor_frontend.torch_patches.ignored_options import set_in_process, warn
 from inductor_frontend.translate.explained import explaining_extensions
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
+from wrapper_ir import ir
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.group_ranks import with_group_ranks
 from wrapper_ir.errors import VerificationError
-from wrapper_ir.ir.program import Program, Target
 from wrapper_ir.plugins.eager import EagerRun
 from wrapper_ir.verifier.signature import check_signature
 from wrapper_ir_passes import run_pipeline
@@ -53,7 +53,7 @@ def capture(
     kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,  # Any: the nested form that torch.export takes
-    target: Target | str | None = None,
+    target: ir.Target | str | None = None,
     options: CaptureOptions | None = None,
     cpu_isas: Sequence[str] = (),
 ) -> Artifact:
@@ -79,7 +79,7 @@ def _capture(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     dynamic_shapes: Any,
-    target: Target | str | None,
+    target: ir.Target | str | None,
     options: CaptureOptions,
 ) -> Artifact:
     require_types(model, args, kwargs)
@@ -136,7 +136,7 @@ def _capture(
     return artifact
 
 
-def _metadata(state: StateNames, program: Program) -> Mapping[str, str]:
+def _metadata(state: StateNames, program: ir.Program) -> Mapping[str, str]:
     """Facts for readers, and for emitters that make modules."""
     producer = {"torch": torch.__version__}
     return MappingProxyType(
@@ -144,7 +144,7 @@ def _metadata(state: StateNames, program: Program) -> Mapping[str, str]:
     )
 
 
-def _free_names(program: Program, names: Mapping[str, str]) -> dict[str, str]:
+def _free_names(program: ir.Program, names: Mapping[str, str]) -> dict[str, str]:
     """The user's names of the program's symbols; where two have one, which a check holds equal, of the first."""
     declared = [s.name for s in program.symbols]
     taken = {name for name in declared if name not in names}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from wrapper_ir.ir.kernels import Requirement
+from wrapper_ir import ir
 from wrapper_ir_runtime.modules import module_file, module_hash, module_origin
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
@@ -19,11 +19,11 @@ _COMPILER = "triton"
 """Brings modules of its own, which belong to its version."""
 
 
-def required_headers(source: str) -> tuple[Requirement, ...]:
+def required_headers(source: str) -> tuple[ir.Requirement, ...]:
     """The headers that a C++ source includes itself, from outside the compiler: those of torch."""
     names = dict.fromkeys(_INCLUDE.findall(source))
     return tuple(
-        Requirement(name=name, origin=module_origin("torch"), sha256=digest)
+        ir.Requirement(name=name, origin=module_origin("torch"), sha256=digest)
         for name in names
         if (digest := _header_hash(name))
     )
@@ -39,11 +39,11 @@ def _header_hash(name: str) -> str:
     return ""
 
 
-def required_modules(source: str) -> tuple[Requirement, ...]:
+def required_modules(source: str) -> tuple[ir.Requirement, ...]:
     """The modules that a Triton source imports, but for Triton's and those of Python itself."""
     names = dict.fromkeys(name for node in ast.walk(ast.parse(source)) for name in _imported(node))
     return tuple(
-        Requirement(name=name, origin=module_origin(name), sha256=module_hash(name))
+        ir.Requirement(name=name, origin=module_origin(name), sha256=module_hash(name))
         for name in names
         if name.partition(".")[0] not in (_COMPILER, *sys.stdlib_module_names)
     )

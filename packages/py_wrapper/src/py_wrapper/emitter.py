@@ -10,9 +10,9 @@ from py_wrapper.errors import CacheError
 from py_wrapper.load import load_module, write_files
 from py_wrapper.options import PyOptions
 from py_wrapper.relocate import relocate
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators.policy import OperatorPolicy
 from wrapper_ir.plugins.emitted import EmittedText
 from wrapper_ir.plugins.protocols import CompiledProgram
@@ -91,16 +91,18 @@ class PythonEmitter:
         """`write`."""
         return write(artifact, folder, self.options)
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         """`compile`; `guarded` adds to what the options say."""
         return compile(artifact, self._guarded(guarded))
 
-    def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
+    def emitted_texts(
+        self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED
+    ) -> tuple[EmittedText, ...]:
         """See `wrapper_ir.plugins.emitted.LineEmitter`."""
         emitted = emit(artifact, self._guarded(guarded))
         return (EmittedText(name=f"{emitted.name}.py", text=emitted.source, origins=tuple(emitted.origins)),)
 
-    def _guarded(self, guarded: Guarded) -> PyOptions:
+    def _guarded(self, guarded: ir.Guarded) -> PyOptions:
         return replace(self.options, guarded=self.options.guarded | guarded)
 
     def relocate(self, program: CompiledProgram, artifact: Artifact, folder: Path) -> tuple[Path, ...]:

@@ -10,21 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.artifact.group_ranks import GroupRanks
 from wrapper_ir.errors import ExecutionError, NotSupportedError
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.types import (
-    CPU,
-    Device,
-    DType,
-    Layout,
-    MemoryFormat,
-    MemoryKind,
-    StorageType,
-    TensorType,
-)
 from wrapper_ir.plugins.protocols import CallerTensors, LoadedKernel
 from wrapper_ir_lowering.storages import NO_GROUP_MEMORY, lacks_group_memory
 from wrapper_ir_runtime import agree
@@ -59,7 +48,7 @@ class TorchMachine:
 
     # --- memory
 
-    def empty_storage(self, type: StorageType, nbytes: int, zero: bool) -> Tensor:
+    def empty_storage(self, type: ir.StorageType, nbytes: int, zero: bool) -> Tensor:
         """See `Machine`; memory of a process group on the CPU raises NotSupportedError WIR913."""
         if lacks_group_memory(type):
             code, message, hint = NO_GROUP_MEMORY
@@ -70,7 +59,7 @@ class TorchMachine:
             made = memory.tensor((nbytes,), (1,), _U8, *place)
             return made.zero_() if zero else made
         make = torch.zeros if zero else torch.empty
-        pinned = type.space.kind is MemoryKind.PINNED and torch.cuda.is_available()
+        pinned = type.space.kind is ir.MemoryKind.PINNED and torch.cuda.is_available()
         return make(nbytes, dtype=_U8, device=torch_device(type.device), pin_memory=pinned)
 
     def fill_bytes(self, storage: Tensor, value: int) -> None:
@@ -89,7 +78,7 @@ class TorchMachine:
         return storage_key(tensor)
 
     def view(
-        self, source: Tensor, type: TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
+        self, source: Tensor, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
     ) -> Tensor:
         """See `Machine`; raises ExecutionError WIR924 for an offset that is not a multiple of the item size, and torch's
         own error for a view that leaves its storage."""
@@ -104,7 +93,7 @@ class TorchMachine:
                 return window.set_(base.untyped_storage(), start // type.dtype.itemsize, sizes, strides)
             return base.as_strided(tuple(sizes), tuple(strides), start // type.dtype.itemsize)
 
-    def constant(self, data: TensorData, type: TensorType, mutable: bool, alignment: int) -> Tensor:
+    def constant(self, data: TensorData, type: ir.TensorType, mutable: bool, alignment: int) -> Tensor:
         """See `Machine`; immutable constants share the data's memory where that is aligned. Raises ExecutionError WIR929 for too few bytes."""
         sizes, strides = [_static(e) for e in type.sizes], [_static(e) for e in type.strides]
         dtype = DTYPES[type.dtype]
@@ -119,7 +108,7 @@ class TorchMachine:
         device = torch_device(type.device)
         return flat.view(dtype).to(device).as_strided(sizes, strides)
 
-    def example(self, type: TensorType, sizes: Sequence[int], strides: Sequence[int], seed: int) -> Tensor:
+    def example(self, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int], seed: int) -> Tensor:
         """See `Machine`."""
         generator = torch.Generator().manual_seed(seed)
         dtype, count = DTYPES[type.dtype], max(_extent(sizes, strides), 1)
@@ -163,21 +152,21 @@ class TorchMachine:
     # --- calls
 
     # Any: nested Python structures of tensors and numbers, as operators take and return them
-    def call_extern(self, extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call_extern(self, extern: ir.ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """See `Machine`; raises NotSupportedError WIR914 for an operator that torch does not know."""
         with torch.no_grad():
             return resolve(extern).call()(*args, **kwargs)
 
-    def native(self, arg: Arg) -> Any:
+    def native(self, arg: ir.Arg) -> Any:
         """See `Machine`."""
         match arg:
-            case DType():
+            case ir.DType():
                 return DTYPES[arg]
-            case Device():
+            case ir.Device():
                 return torch_device(arg)
-            case MemoryFormat():
+            case ir.MemoryFormat():
                 return MEMORY_FORMATS[arg]
-            case Layout():
+            case ir.Layout():
                 return LAYOUTS[arg]
             case _:
                 raise ExecutionError("WIR927", f"torch has no object for {arg!r}")
@@ -186,7 +175,7 @@ class TorchMachine:
         """See `Machine`."""
         kernel(*args, *grid)
 
-    def check_group(self, name: str, device: Device, ranks: GroupRanks | None) -> None:
+    def check_group(self, name: str, device: ir.Device, ranks: GroupRanks | None) -> None:
         """See `Machine`."""
         program_groups((name,), str(device), () if ranks is None else (astuple(ranks),))()
 
@@ -199,9 +188,9 @@ class TorchMachine:
         finished: Tensor = torch.ops._c10d_functional.wait_tensor(tensor)
         return finished
 
-    def synchronize(self, device: Device = CPU) -> None:
+    def synchronize(self, device: ir.Device = ir.CPU) -> None:
         """See `Machine`."""
-        if device.type != CPU.type:
+        if device.type != ir.CPU.type:
             torch.accelerator.synchronize()
 
     # --- looking at tensors
@@ -227,7 +216,7 @@ class TorchMachine:
         return tensor.data_ptr()
 
     def layout_matches(
-        self, tensor: Tensor, type: TensorType, sizes: Sequence[int], strides: Sequence[int]
+        self, tensor: Tensor, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int]
     ) -> bool:
         """See `Machine`. Strides of empty tensors are free as well, as in torch's own check."""
         if tensor.dim() != len(sizes) or any(a != b for a, b in zip(tensor.size(), sizes)):
@@ -248,7 +237,7 @@ class TorchMachine:
         raw = ctypes.string_at(dense.data_ptr(), dense.numel() * dense.element_size())
         return TensorData(_DTYPE_OF[tensor.dtype], memoryview(raw))
 
-    def mark(self, device: Device) -> torch.cuda.Event:
+    def mark(self, device: ir.Device) -> torch.cuda.Event:
         """See `wrapper_ir_tools.profile.TimingMachine`."""
         with torch.cuda.device(torch_device(device)):
             event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch leaves it so
@@ -270,7 +259,7 @@ class TorchMachine:
         return isinstance(x, Tensor)
 
 
-_DTYPE_OF: Mapping[torch.dtype, DType] = {native: ours for ours, native in DTYPES.items()}
+_DTYPE_OF: Mapping[torch.dtype, ir.DType] = {native: ours for ours, native in DTYPES.items()}
 
 
 def _static(e: Any) -> int:  # Any: an expression; constants have static layouts

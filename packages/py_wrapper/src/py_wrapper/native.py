@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from py_wrapper import higher_order
-from wrapper_ir.ir.schemas import overload_path
+from wrapper_ir import ir
 from wrapper_ir.operators import symmetric as symmetric_operators
 from wrapper_ir.support.quoting import python_attribute, python_string
 from wrapper_ir_torch import HIGHER_ORDER
@@ -14,7 +14,7 @@ LOOK_UP = "torch_operators"
 
 def overload_text(name: str) -> str:
     """The Python expression of an operator."""
-    namespace, operator, overload = overload_path(name)
+    namespace, operator, overload = ir.overload_path(name)
     if namespace == HIGHER_ORDER:
         return higher_order.callee_text(operator, overload)
     found = python_attribute("torch.ops", namespace)
@@ -25,12 +25,12 @@ def overload_text(name: str) -> str:
 
 def is_symmetric(name: str) -> bool:
     """Whether torch registers an operator only where somebody asks for it, which `LOOK_UP` does."""
-    return overload_path(name)[0] == symmetric_operators.NAMESPACE
+    return ir.overload_path(name)[0] == symmetric_operators.NAMESPACE
 
 
 def short_overload(name: str) -> str:
     """A readable name for an operator, as a Python variable."""
-    namespace, operator, overload = overload_path(name)
+    namespace, operator, overload = ir.overload_path(name)
     if namespace == HIGHER_ORDER:
         return higher_order.callee_name(operator, overload)
     return operator if overload == "default" else f"{operator}_{overload}"

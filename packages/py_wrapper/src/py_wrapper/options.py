@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir import ir
 from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime import FindRuntime
@@ -35,5 +35,5 @@ class PyOptions:
     poison: int | None = None
     cache_folder: Path | None = None
     find_runtime: FindRuntime = kernel_runtime
-    guarded: Guarded = NOT_GUARDED
+    guarded: ir.Guarded = ir.NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from triton_runtime.errors import LaunchError
-from wrapper_ir.ir.kernels import KernelParam, ParamKind, TritonKernel
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 _RANGES = {
-    **{DType(f"i{bits}"): (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) for bits in (8, 16, 32, 64)},
-    **{DType(f"u{bits}"): (0, (1 << bits) - 1) for bits in (8, 16, 32, 64)},
-    DType.BOOL: (0, 1),
+    **{ir.DType(f"i{bits}"): (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) for bits in (8, 16, 32, 64)},
+    **{ir.DType(f"u{bits}"): (0, (1 << bits) - 1) for bits in (8, 16, 32, 64)},
+    ir.DType.BOOL: (0, 1),
 }
 
 
@@ -20,12 +19,12 @@ _RANGES = {
 class ArgumentChecks:
     """A kernel's parameters as a launch has to give them; `device` is the type of device that tensors are on."""
 
-    kernel: TritonKernel
+    kernel: ir.TritonKernel
     device: str
     dtypes: tuple[str, ...]
 
     @classmethod
-    def of(cls, kernel: TritonKernel, device: str) -> ArgumentChecks:
+    def of(cls, kernel: ir.TritonKernel, device: str) -> ArgumentChecks:
         """The checks of a kernel that runs on such a device."""
         return cls(
             kernel=kernel, device=device, dtypes=tuple(f"torch.{p.dtype.torch_name}" for p in kernel.params)
@@ -43,27 +42,29 @@ class ArgumentChecks:
             else:
                 self._number(param.name, param.dtype, given)
         for name, given in zip(kernel.grid_params, args[len(kernel.params) :]):
-            self._number(name, DType.I64, given)
+            self._number(name, ir.DType.I64, given)
 
-    def _tensor(self, param: KernelParam, dtype: str, given: Any) -> None:  # Any: any library's tensor
+    def _tensor(self, param: ir.KernelParam, dtype: str, given: Any) -> None:  # Any: any library's tensor
         if not hasattr(given, "data_ptr"):
             raise self._tensor_error(param, f"is a {type(given).__name__}, not a tensor")
         if str(given.dtype) != dtype:
             raise self._tensor_error(param, f"is of {given.dtype}, not {dtype}")
         if given.device.type != self.device:
             raise self._tensor_error(param, f"is on {given.device}, not on {self.device}")
-        if param.divisible > 1 and given.data_ptr() % param.divisible and param.kind is ParamKind.POINTER:
+        if param.divisible > 1 and given.data_ptr() % param.divisible and param.kind is ir.ParamKind.POINTER:
             raise self._tensor_error(param, f"is at an address that is not a multiple of {param.divisible}")
-        if param.kind is ParamKind.DESCRIPTOR and (given.dim() != len(param.block) or given.stride(-1) != 1):
+        if param.kind is ir.ParamKind.DESCRIPTOR and (
+            given.dim() != len(param.block) or given.stride(-1) != 1
+        ):
             raise self._tensor_error(
                 param,
                 f"has sizes {tuple(given.shape)} and strides {given.stride()}, which blocks cannot be copied of",
             )
 
-    def _tensor_error(self, param: KernelParam, what: str) -> LaunchError:
+    def _tensor_error(self, param: ir.KernelParam, what: str) -> LaunchError:
         return LaunchError("TR302", f"kernel '{self.kernel.name}': argument '{param.name}' {what}")
 
-    def _number(self, name: str, dtype: DType, given: object) -> None:
+    def _number(self, name: str, dtype: ir.DType, given: object) -> None:
         if dtype in _RANGES:
             low, high = _RANGES[dtype]
             if isinstance(given, int) and low <= given <= high:

@@ -6,30 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from triton_runtime.errors import KernelError
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Number, evaluate
-from wrapper_ir.ir.kernels import ConstantValue, KernelParam, ParamKind, TritonConfig, TritonKernel
-from wrapper_ir.ir.types import DType
 
-TRITON_TYPES: Mapping[DType, str] = {
-    DType.F64: "fp64",
-    DType.F32: "fp32",
-    DType.F16: "fp16",
-    DType.BF16: "bf16",
-    DType.F8E4M3FN: "fp8e4nv",
-    DType.F8E5M2: "fp8e5",
-    DType.F8E4M3FNUZ: "fp8e4b8",
-    DType.F8E5M2FNUZ: "fp8e5b16",
-    DType.F8E8M0FNU: "u8",  # Triton has no such type: kernels read its bytes
-    DType.F4E2M1FNX2: "u8",  # the same
-    DType.I64: "i64",
-    DType.I32: "i32",
-    DType.I16: "i16",
-    DType.I8: "i8",
-    DType.U64: "u64",
-    DType.U32: "u32",
-    DType.U16: "u16",
-    DType.U8: "u8",
-    DType.BOOL: "i1",
+TRITON_TYPES: Mapping[ir.DType, str] = {
+    ir.DType.F64: "fp64",
+    ir.DType.F32: "fp32",
+    ir.DType.F16: "fp16",
+    ir.DType.BF16: "bf16",
+    ir.DType.F8E4M3FN: "fp8e4nv",
+    ir.DType.F8E5M2: "fp8e5",
+    ir.DType.F8E4M3FNUZ: "fp8e4b8",
+    ir.DType.F8E5M2FNUZ: "fp8e5b16",
+    ir.DType.F8E8M0FNU: "u8",  # Triton has no such type: kernels read its bytes
+    ir.DType.F4E2M1FNX2: "u8",  # the same
+    ir.DType.I64: "i64",
+    ir.DType.I32: "i32",
+    ir.DType.I16: "i16",
+    ir.DType.I8: "i8",
+    ir.DType.U64: "u64",
+    ir.DType.U32: "u32",
+    ir.DType.U16: "u16",
+    ir.DType.U8: "u8",
+    ir.DType.BOOL: "i1",
 }
 """Element types by their names in Triton's signatures; complex types have none."""
 
@@ -49,8 +48,8 @@ class BoundArgument:
     name: str
     position: int
     type: str
-    kind: ParamKind
-    dtype: DType
+    kind: ir.ParamKind
+    dtype: ir.DType
     divisible: bool
     block: tuple[int, ...] = ()
 
@@ -64,9 +63,9 @@ class Binding:
     """
 
     signature: tuple[tuple[str, str], ...]
-    constants: tuple[tuple[str, ConstantValue], ...]
+    constants: tuple[tuple[str, ir.ConstantValue], ...]
     arguments: tuple[BoundArgument, ...]
-    options: tuple[tuple[str, ConstantValue], ...]
+    options: tuple[tuple[str, ir.ConstantValue], ...]
 
     @property
     def divisible(self) -> tuple[int, ...]:
@@ -79,7 +78,7 @@ class Binding:
         return {(i,): [["tt.divisibility", _DIVISIBLE]] for i in self.divisible}
 
 
-def bind(kernel: TritonKernel, config: TritonConfig) -> Binding:
+def bind(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Binding:
     """Maps what a launch of `kernel` is given onto its function's parameters, where `config` was chosen.
 
     Raises KernelError TR102 where a parameter of the function has no value, or two; TR103 for a type that Triton lacks.
@@ -111,9 +110,9 @@ def bind(kernel: TritonKernel, config: TritonConfig) -> Binding:
     )
 
 
-def _fixed(kernel: TritonKernel, config: TritonConfig) -> dict[str, ConstantValue]:
+def _fixed(kernel: ir.TritonKernel, config: ir.TritonConfig) -> dict[str, ir.ConstantValue]:
     """Constants and meta-parameters by name, also those that only the grid mentions."""
-    fixed: dict[str, ConstantValue] = {}
+    fixed: dict[str, ir.ConstantValue] = {}
     taken = {param.name for param in kernel.params}
     for name, value in (*kernel.constants, *config.meta):
         if name in fixed or name in taken:
@@ -123,7 +122,7 @@ def _fixed(kernel: TritonKernel, config: TritonConfig) -> dict[str, ConstantValu
 
 
 def _argument(
-    kernel: TritonKernel, position: int, param: KernelParam, fixed: Mapping[str, ConstantValue]
+    kernel: ir.TritonKernel, position: int, param: ir.KernelParam, fixed: Mapping[str, ir.ConstantValue]
 ) -> BoundArgument:
     element = TRITON_TYPES.get(param.dtype)
     if element is None:
@@ -134,11 +133,11 @@ def _argument(
         )
     block: tuple[int, ...] = ()
     match param.kind:
-        case ParamKind.POINTER:
+        case ir.ParamKind.POINTER:
             text = f"*{element}"
-        case ParamKind.SCALAR:
+        case ir.ParamKind.SCALAR:
             text = element
-        case ParamKind.DESCRIPTOR:
+        case ir.ParamKind.DESCRIPTOR:
             block = tuple(_size(kernel, param.name, size, fixed) for size in param.block)
             text = f"tensordesc<{element}{list(block)}>"
     return BoundArgument(
@@ -148,12 +147,12 @@ def _argument(
         kind=param.kind,
         dtype=param.dtype,
         # A descriptor's address has its own rule, and Triton has no such attribute for it.
-        divisible=param.kind is not ParamKind.DESCRIPTOR and param.divisible % _DIVISIBLE == 0,
+        divisible=param.kind is not ir.ParamKind.DESCRIPTOR and param.divisible % _DIVISIBLE == 0,
         block=block,
     )
 
 
-def _size(kernel: TritonKernel, name: str, size: Expr, fixed: Mapping[str, ConstantValue]) -> int:
+def _size(kernel: ir.TritonKernel, name: str, size: Expr, fixed: Mapping[str, ir.ConstantValue]) -> int:
     numbers: dict[str, Number] = {k: v for k, v in fixed.items() if isinstance(v, int)}
     if missing := sorted(size.free_symbols - numbers.keys()):
         raise KernelError(
@@ -163,7 +162,7 @@ def _size(kernel: TritonKernel, name: str, size: Expr, fixed: Mapping[str, Const
     return int(evaluate(size, numbers))
 
 
-def _options(kernel: TritonKernel, config: TritonConfig) -> tuple[tuple[str, ConstantValue], ...]:
+def _options(kernel: ir.TritonKernel, config: ir.TritonConfig) -> tuple[tuple[str, ir.ConstantValue], ...]:
     """Options of the compiler: the config's own prevail."""
     options = dict(kernel.options) | dict(config.options)
     options |= {"num_warps": config.num_warps, "num_stages": config.num_stages}

@@ -7,17 +7,16 @@ from dataclasses import replace
 
 from triton_runtime.tune import Entry
 from triton_runtime.tune.decide import Decision
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.choices import CHOICES, Candidate, Choice, choices_json
-from wrapper_ir.ir.kernels import KernelDef, MultiKernel, OperatorKernel, TritonKernel
-from wrapper_ir.ir.program import Program
 
 _MICRO = 1e6
 
 
-def choice_of(kernel: KernelDef, entry: Entry, decision: Decision, device: str) -> Choice:
+def choice_of(kernel: ir.KernelDef, entry: Entry, decision: Decision, device: str) -> Choice:
     """Why a kernel is what it is: the decision, with what was measured of each candidate on `device`."""
-    shown = _variant if isinstance(kernel, MultiKernel) else _same
+    shown = _variant if isinstance(kernel, ir.MultiKernel) else _same
     ranked = sorted(
         entry.order, key=lambda key: (key != decision.winner, decision.means.get(key, float("inf")))
     )
@@ -40,23 +39,23 @@ def choice_of(kernel: KernelDef, entry: Entry, decision: Decision, device: str) 
     )
 
 
-def _same(kernel: KernelDef, key: str) -> str:
+def _same(kernel: ir.KernelDef, key: str) -> str:
     return key
 
 
-def _variant(kernel: KernelDef, key: str) -> str:
-    assert isinstance(kernel, MultiKernel)
+def _variant(kernel: ir.KernelDef, key: str) -> str:
+    assert isinstance(kernel, ir.MultiKernel)
     return f"@{kernel.variants[int(key)].kernel}"
 
 
-def with_explained(artifact: Artifact, program: Program, choices: Mapping[str, Choice]) -> Artifact:
+def with_explained(artifact: Artifact, program: ir.Program, choices: Mapping[str, Choice]) -> Artifact:
     """The artifact with these choices, by kernel, among those that `program` was made by: explanations show them."""
-    kernels: dict[str, KernelDef] = {k.name: k for k in artifact.program.kernels}
+    kernels: dict[str, ir.KernelDef] = {k.name: k for k in artifact.program.kernels}
     found = []
     for name, choice in choices.items():
         subjects = [name]
         kernel = kernels[name]
-        if isinstance(kernel, MultiKernel):  # its launches are launches of the chosen kernel now
+        if isinstance(kernel, ir.MultiKernel):  # its launches are launches of the chosen kernel now
             chosen = next(c.name for c in choice.candidates if c.chosen).removeprefix("@")
             subjects = [chosen]
             variants = [
@@ -72,11 +71,11 @@ def with_explained(artifact: Artifact, program: Program, choices: Mapping[str, C
     return replace(artifact, extensions={**artifact.extensions, CHOICES: text})
 
 
-def _kind(kernel: KernelDef | None) -> str:
+def _kind(kernel: ir.KernelDef | None) -> str:
     match kernel:
-        case OperatorKernel():
+        case ir.OperatorKernel():
             return f"operator {kernel.schema.partition('(')[0]}"
-        case TritonKernel(heuristic=heuristic) if heuristic:
+        case ir.TritonKernel(heuristic=heuristic) if heuristic:
             return f"Triton, {heuristic}"
         case _:
             return ""

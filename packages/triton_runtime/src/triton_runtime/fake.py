@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triton_runtime.protocols import Launchable
-from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 
@@ -14,8 +13,8 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 class RecordedLaunch:
     """One launch: the arguments as they were given, the numbers of the grid among them, and the grid's sizes."""
 
-    kernel: TritonKernel
-    config: TritonConfig
+    kernel: ir.TritonKernel
+    config: ir.TritonConfig
     grid: tuple[int, int, int]
     args: tuple[object, ...]
 
@@ -28,7 +27,7 @@ class FakeDriver:
     launches: list[RecordedLaunch] = field(default_factory=list)
     name: str = field(default="fake", init=False)
 
-    def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
+    def load(self, launchable: Launchable, device: ir.Device) -> LoadedKernel:
         """A callable that records; it looks at nothing but the numbers of the grid."""
 
         def record(*args: object) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from triton_runtime.errors import KernelError
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Sym, SymKind, to_python
 from wrapper_ir.expr.arithmetic import power
-from wrapper_ir.ir.kernels import MAX_GRID, ParamKind, TritonConfig, TritonKernel, bound_grid
 
 GridFunction = Callable[..., tuple[int, int, int]]
 
@@ -41,22 +41,22 @@ class Grid:
         return self.function(*args)
 
 
-def make_grid(kernel: TritonKernel, config: TritonConfig) -> Grid:
+def make_grid(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Grid:
     """The grid of launches with this config: the config's own expressions, else the kernel's; missing sizes are 1.
 
     Raises KernelError TR106 where one needs what a launch does not give, or has a fraction.
     """
-    places = {param.name: i for i, param in enumerate(kernel.params) if param.kind is ParamKind.SCALAR}
+    places = {param.name: i for i, param in enumerate(kernel.params) if param.kind is ir.ParamKind.SCALAR}
     places |= {name: i for i, name in enumerate(kernel.grid_params, len(kernel.params))}
     count = len(config.grid or kernel.grid)
-    if not 1 <= count <= MAX_GRID:
+    if not 1 <= count <= ir.MAX_GRID:
         raise KernelError("TR106", f"kernel '{kernel.name}': a grid has one to three sizes, not {count}")
-    x, y, z = (_checked(kernel, size, places.keys()) for size in bound_grid(kernel, config))
+    x, y, z = (_checked(kernel, size, places.keys()) for size in ir.bound_grid(kernel, config))
     params = (*(param.name for param in kernel.params), *kernel.grid_params)
     return Grid((x, y, z), params, _function((x, y, z), places, len(params)))
 
 
-def _checked(kernel: TritonKernel, size: Expr, known: Collection[str]) -> Expr:
+def _checked(kernel: ir.TritonKernel, size: Expr, known: Collection[str]) -> Expr:
     if missing := sorted(size.free_symbols - set(known)):
         raise KernelError(
             "TR106",

@@ -18,12 +18,11 @@ from triton_runtime.grids import make_grid
 from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
 from triton_runtime.tune.candidates import config_key
 from triton_runtime.tune.derive import MULTIPROCESSORS, Multiprocessors, scaled
-from wrapper_ir.ir.kernels import KernelBinary, TritonConfig, TritonKernel
-from wrapper_ir.ir.program import Target
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 
-def launchable(kernel: TritonKernel, config: TritonConfig) -> Launchable:
+def launchable(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Launchable:
     """A kernel with one of its configs, its arguments and its grid, as drivers get it; not compiled."""
     return Launchable(
         kernel=kernel, config=config, binding=bind(kernel, config), grid=make_grid(kernel, config)
@@ -35,13 +34,13 @@ class Compiler:
     """Compiles for one target; `folder` keeps sources. What an artifact carries (`carried`) is not compiled, what was begun `early`
     not again, and what was refused once is not tried again by this process."""
 
-    target: Target
+    target: ir.Target
     store: ByteStore
     folder: Path
     stats: CompileStats
     workers: Workers
     refused: dict[str, CompileError] = field(default_factory=dict)
-    carried: tuple[KernelBinary, ...] = ()
+    carried: tuple[ir.KernelBinary, ...] = ()
     early: EarlyCompilations = field(default_factory=EarlyCompilations)
 
     def begin(self, launchables: Sequence[Launchable]) -> None:
@@ -52,7 +51,7 @@ class Compiler:
         """What it takes to compile them."""
         return [make_job(one.kernel, one.config, self.target, str(self.folder)) for one in launchables]
 
-    def each(self, launchables: Sequence[Launchable]) -> list[KernelBinary | Exception]:
+    def each(self, launchables: Sequence[Launchable]) -> list[ir.KernelBinary | Exception]:
         """For each what its driver is given, or why there is none."""
         jobs = self.jobs(launchables)
         keys = [job.key for job in jobs]
@@ -87,7 +86,7 @@ class Compiler:
         return compile_each(jobs, self.store, self.workers, self.stats)
 
 
-def _bound(one: Launchable, key: str, made: Binary | Exception) -> KernelBinary | Exception:
+def _bound(one: Launchable, key: str, made: Binary | Exception) -> ir.KernelBinary | Exception:
     try:
         return made if isinstance(made, Exception) else kernel_binary(one, key, made)
     except KernelError as error:
@@ -110,7 +109,7 @@ class Loader:
             found.append(self.driver.load(one, self.compiler.target.device))
         return found
 
-    def load_each(self, kernels: Sequence[TritonKernel]) -> list[LoadedKernel | Exception]:
+    def load_each(self, kernels: Sequence[ir.TritonKernel]) -> list[LoadedKernel | Exception]:
         """Each of them, with its first config, or why not."""
         found: list[LoadedKernel | Exception] = []
         for one in self._ready([launchable(kernel, kernel.configs[0]) for kernel in kernels]):
@@ -123,14 +122,14 @@ class Loader:
             found.append(loaded)
         return found
 
-    def derived(self, kernel: TritonKernel) -> list[TritonConfig]:
+    def derived(self, kernel: ir.TritonKernel) -> list[ir.TritonConfig]:
         """Configs with halved reduction blocks, as far as the listed ones' registers ask for them."""
         if not self.driver.needs_binary:
             return []
         target = self.compiler.target
         device = _multiprocessors(target)
         binaries = self.compiler.each([launchable(kernel, config) for config in kernel.configs])
-        found: dict[str, TritonConfig] = {}
+        found: dict[str, ir.TritonConfig] = {}
         for config, binary in zip(kernel.configs, binaries, strict=True):
             new = None if isinstance(binary, Exception) else scaled(kernel, config, binary.facts, device)
             if new is not None:
@@ -171,7 +170,7 @@ class Loading(Mapping[str, LoadedKernel]):
         return len(self._names)
 
 
-def _multiprocessors(target: Target) -> Multiprocessors:
+def _multiprocessors(target: ir.Target) -> Multiprocessors:
     """Those of a device that is here; else those of its architecture, an A100's for one that we do not know."""
     found = MULTIPROCESSORS.get(capability(target), MULTIPROCESSORS[80])
     import torch

@@ -6,21 +6,19 @@ from functools import reduce
 from typing import Any
 
 from triton_runtime.errors import KernelError
-from wrapper_ir.ir.kernels import OperatorConstant, OperatorKernel
-from wrapper_ir.ir.schemas import overload_path, parse_schema
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 # Any in this file: operators and tensors.
 
 
-def load_operator(kernel: OperatorKernel) -> LoadedKernel:
+def load_operator(kernel: ir.OperatorKernel) -> LoadedKernel:
     """The operator as a kernel: takes the arguments of the parameters. Raises KernelError TR111 for one that torch does not
     have."""
     # imported here: only what is given tensors needs torch
     import torch
 
-    schema = parse_schema(kernel.schema)
+    schema = ir.parse_schema(kernel.schema)
     operator = _find(torch, kernel, schema.name)
     positions = {p.name: i for i, p in enumerate(kernel.params)}
     constants = {name: _native(torch, value) for name, value in kernel.constants}
@@ -33,9 +31,9 @@ def load_operator(kernel: OperatorKernel) -> LoadedKernel:
     return launch
 
 
-def _find(torch: Any, kernel: OperatorKernel, name: str) -> Any:
+def _find(torch: Any, kernel: ir.OperatorKernel, name: str) -> Any:
     try:
-        return reduce(getattr, overload_path(name), torch.ops)
+        return reduce(getattr, ir.overload_path(name), torch.ops)
     except (AttributeError, RuntimeError) as error:
         raise KernelError(
             "TR111",
@@ -44,7 +42,7 @@ def _find(torch: Any, kernel: OperatorKernel, name: str) -> Any:
         ) from error
 
 
-def _native(torch: Any, value: OperatorConstant) -> Any:
-    if isinstance(value, DType):
+def _native(torch: Any, value: ir.OperatorConstant) -> Any:
+    if isinstance(value, ir.DType):
         return getattr(torch, value.torch_name)
     return list(value) if isinstance(value, tuple) else value

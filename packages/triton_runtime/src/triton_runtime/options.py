@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from triton_runtime.choose import ChoiceOptions
 from triton_runtime.protocols import ByteStore, Driver
 from triton_runtime.tune import DeviceKey, Gather, Timer, TuneOptions, TuningRecord
-from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir import ir
 
-Choose = Callable[[TritonKernel], TritonConfig]
+Choose = Callable[[ir.TritonKernel], ir.TritonConfig]
 """Says which config of a kernel to take."""
 
 
-def first_config(kernel: TritonKernel) -> TritonConfig:
+def first_config(kernel: ir.TritonKernel) -> ir.TritonConfig:
     """The config that a definition lists first: tuning puts its choice there."""
     return kernel.configs[0]
 

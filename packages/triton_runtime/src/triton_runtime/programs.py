@@ -21,11 +21,10 @@ from triton_runtime.tune import (
     record_of,
     with_record,
 )
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.artifact.choices import Choice as ExplainedChoice
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, TritonConfig, TritonKernel
-from wrapper_ir.ir.program import Program
 from wrapper_ir.json.kernel_hash import content_hash, multi_hash
 from wrapper_ir.plugins.protocols import KernelRuntime, Machine
 from wrapper_ir.plugins.registry import kernel_runtime
@@ -112,9 +111,9 @@ def _run_through(interpreter: Interpreter[Any], inputs: list[Any]) -> dict[str, 
 
 def _knows(record: TuningRecord, one: TuningProgram) -> bool:
     """Whether there are times of what the launch chooses from."""
-    kernels: dict[str, KernelDef] = {k.name: k for k in one.program.kernels}
+    kernels: dict[str, ir.KernelDef] = {k.name: k for k in one.program.kernels}
     hashes = {
-        multi_hash(k, kernels) if isinstance(k, MultiKernel) else content_hash(k) for k in kernels.values()
+        multi_hash(k, kernels) if isinstance(k, ir.MultiKernel) else content_hash(k) for k in kernels.values()
     }
     return any(key.kernel in hashes and any(e.times.values()) for key, e in record.entries.items())
 
@@ -149,7 +148,7 @@ def replay_artifact(
     return with_record(dataclasses.replace(explained, program=program, binaries=binaries), record)
 
 
-def _still_wanted(artifact: Artifact, program: Program) -> tuple[KernelBinary, ...]:
+def _still_wanted(artifact: Artifact, program: ir.Program) -> tuple[ir.KernelBinary, ...]:
     """What an artifact carries for kernels that `program` still has, under what these are now."""
     names = {content_hash(kernel): kernel.name for kernel in artifact.program.kernels}
     now = {kernel.name: content_hash(kernel) for kernel in program.kernels}
@@ -160,9 +159,9 @@ def _still_wanted(artifact: Artifact, program: Program) -> tuple[KernelBinary, .
     )
 
 
-def _has_config(kernel: KernelDef, binary: KernelBinary) -> bool:
+def _has_config(kernel: ir.KernelDef, binary: ir.KernelBinary) -> bool:
     """Whether the kernel may still be taken as it was compiled."""
-    return not isinstance(kernel, TritonKernel) or binary.config in kernel.configs
+    return not isinstance(kernel, ir.TritonKernel) or binary.config in kernel.configs
 
 
 def _only(record: TuningRecord) -> DeviceKey | None:
@@ -185,11 +184,11 @@ class _Choices:
     noise: Noise
     programs: Sequence[TuningProgram]
 
-    def configs(self) -> dict[str, TritonConfig]:
+    def configs(self) -> dict[str, ir.TritonConfig]:
         """By kernel. Of launches of one kernel with different numbers, the one decides that takes the longest in all."""
-        found: dict[str, TritonConfig] = {}
+        found: dict[str, ir.TritonConfig] = {}
         for kernel in self.artifact.program.kernels:
-            if not isinstance(kernel, TritonKernel):
+            if not isinstance(kernel, ir.TritonKernel):
                 continue
             entry = self._deciding(kernel)
             if entry is None:
@@ -207,7 +206,7 @@ class _Choices:
 
     def variants(self) -> dict[str, int]:
         """By multi-kernel that is chosen by measurement."""
-        kernels: dict[str, KernelDef] = {k.name: k for k in self.artifact.program.kernels}
+        kernels: dict[str, ir.KernelDef] = {k.name: k for k in self.artifact.program.kernels}
         found: dict[str, int] = {}
         for kernel in kernels.values():
             entry = self._entry_of_variants(kernel, kernels)
@@ -217,10 +216,10 @@ class _Choices:
 
     def explained(self) -> dict[str, ExplainedChoice]:
         """Each choice with its candidates and their times, by kernel."""
-        kernels: dict[str, KernelDef] = {k.name: k for k in self.artifact.program.kernels}
+        kernels: dict[str, ir.KernelDef] = {k.name: k for k in self.artifact.program.kernels}
         found: dict[str, ExplainedChoice] = {}
         for kernel in kernels.values():
-            one = self._deciding(kernel) if isinstance(kernel, TritonKernel) else None
+            one = self._deciding(kernel) if isinstance(kernel, ir.TritonKernel) else None
             noise = self.noise.configs
             if one is None:
                 one, noise = self._entry_of_variants(kernel, kernels), self.noise.kernels
@@ -229,20 +228,20 @@ class _Choices:
                 found[kernel.name] = choice_of(kernel, one, decision, self.device.model)
         return found
 
-    def _entry_of_variants(self, kernel: KernelDef, kernels: Mapping[str, KernelDef]) -> Entry | None:
+    def _entry_of_variants(self, kernel: ir.KernelDef, kernels: Mapping[str, ir.KernelDef]) -> Entry | None:
         """The times of the kernels that a multi-kernel, chosen by measurement, stands for."""
-        if not isinstance(kernel, MultiKernel) or kernel.choice is not Choice.MEASURE:
+        if not isinstance(kernel, ir.MultiKernel) or kernel.choice is not ir.Choice.MEASURE:
             return None
         entry = self.record.find(self._key(multi_hash(kernel, kernels)))
         known = entry is not None and entry.order == variant_keys(kernel) and any(entry.times.values())
         return entry if known else None
 
-    def _deciding(self, kernel: TritonKernel) -> Entry | None:
+    def _deciding(self, kernel: ir.TritonKernel) -> Entry | None:
         """The times that decide the config: of the launch that takes the longest in all, the first of equals."""
         found = [(self._weight(entry, one), entry) for one, entry in self._entries(kernel)]
         return max(found, key=lambda pair: pair[0])[1] if found else None
 
-    def _entries(self, kernel: TritonKernel) -> Iterator[tuple[TuningProgram, Entry]]:
+    def _entries(self, kernel: ir.TritonKernel) -> Iterator[tuple[TuningProgram, Entry]]:
         for one in self.programs:
             if any(k.name == kernel.name for k in one.program.kernels):
                 key = self._key(content_hash(kernel), one.numbers(kernel.name))

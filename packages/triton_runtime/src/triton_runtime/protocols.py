@@ -11,8 +11,7 @@ from typing import Protocol
 
 from triton_runtime.binding import Binding
 from triton_runtime.grids import Grid
-from wrapper_ir.ir.kernels import KernelBinary, LaunchFacts, TensorMap, TritonConfig, TritonKernel
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 
@@ -28,8 +27,8 @@ class Binary:
     """What the image was assembled from (PTX)."""
     target: str
     compiler: str
-    facts: LaunchFacts
-    maps: tuple[TensorMap, ...] = ()
+    facts: ir.LaunchFacts
+    maps: tuple[ir.TensorMap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +39,11 @@ class Launchable:
     what its driver is given, where it is compiled.
     """
 
-    kernel: TritonKernel
-    config: TritonConfig
+    kernel: ir.TritonKernel
+    config: ir.TritonConfig
     binding: Binding
     grid: Grid
-    binary: KernelBinary | None = None
+    binary: ir.KernelBinary | None = None
 
 
 class Driver(Protocol):
@@ -58,7 +57,7 @@ class Driver(Protocol):
     def needs_binary(self) -> bool:
         """Whether `load` wants `Launchable.binary`."""
 
-    def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
+    def load(self, launchable: Launchable, device: ir.Device) -> LoadedKernel:
         """Makes the kernel callable: with the arguments of the definition's parameters, in their order (tensors for
         pointers and descriptors, numbers for scalars), then the numbers of the grid; it returns None. Launches go to
         the current stream of `device`, or of the current device where its index is None.

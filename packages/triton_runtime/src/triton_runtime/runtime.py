@@ -27,10 +27,8 @@ from triton_runtime.protocols import Binary, Driver, Launchable
 from triton_runtime.settings import Settings, read_settings
 from triton_runtime.tune import Source, TimingCache, TuneOptions, TuningRecord
 from triton_runtime.tuning import Tuning, device_key
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, OperatorKernel, TritonKernel
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel, Machine
 from wrapper_ir_runtime.cache import Cache, open_cache
 
@@ -48,7 +46,7 @@ class _World:
     local: LocalCompiler = field(default_factory=LocalCompiler)
     early: EarlyCompilations = field(default_factory=EarlyCompilations)
     refused: dict[str, CompileError] = field(default_factory=dict)
-    timings: dict[Target, TimingCache] = field(default_factory=dict)
+    timings: dict[ir.Target, TimingCache] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,12 +69,12 @@ class TritonRuntime:
         tuned = replace(self.options, tune=self.options.tune or TuneOptions())
         return TritonRuntime(options=tuned, settings=self.settings)
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         """Loads one kernel; see `load_all`."""
         return self.load_all([kernel], target)[kernel.name]
 
     def load_all(
-        self, kernels: Sequence[KernelDef], target: Target, binaries: Sequence[KernelBinary] = ()
+        self, kernels: Sequence[ir.KernelDef], target: ir.Target, binaries: Sequence[ir.KernelBinary] = ()
     ) -> dict[str, LoadedKernel]:
         """Loads kernels, by name; what neither `binaries` nor a store has is compiled, in parallel.
 
@@ -87,8 +85,8 @@ class TritonRuntime:
             return {}
         world = self._world_of(self.settings or read_settings())
         loader = self._loader(target, world, tuple(binaries))
-        multis = [kernel for kernel in kernels if isinstance(kernel, MultiKernel)]
-        operators = [kernel for kernel in kernels if isinstance(kernel, OperatorKernel)]
+        multis = [kernel for kernel in kernels if isinstance(kernel, ir.MultiKernel)]
+        operators = [kernel for kernel in kernels if isinstance(kernel, ir.OperatorKernel)]
         plain = _by_name(_triton_kernels(kernels))
         tune = self._tune(world.settings)
         tuned = self._tuned(plain, multis, tune)
@@ -106,7 +104,7 @@ class TritonRuntime:
         return loaded
 
     def start(
-        self, kernels: Sequence[KernelDef], target: Target, binaries: Sequence[KernelBinary] = ()
+        self, kernels: Sequence[ir.KernelDef], target: ir.Target, binaries: Sequence[ir.KernelBinary] = ()
     ) -> Loading:
         """As `load_all`, in the background: reading a kernel waits until all are loaded, and raises what went wrong."""
         return Loading([kernel.name for kernel in kernels], lambda: self.load_all(kernels, target, binaries))
@@ -122,12 +120,12 @@ class TritonRuntime:
         if self.options.driver is None:
             world.cuda.prepare()
 
-    def compile_early(self, kernels: Sequence[KernelDef], target: Target) -> None:
+    def compile_early(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> None:
         """See `wrapper_ir.plugins.protocols.PreparingRuntime`: kernels that are tuned when they are launched are left out."""
         if target.device.type != "cuda" or self.options.driver is not None:
             return
         world = self._world_of(self.settings or read_settings())
-        multis = [kernel for kernel in kernels if isinstance(kernel, MultiKernel)]
+        multis = [kernel for kernel in kernels if isinstance(kernel, ir.MultiKernel)]
         with suppress(KernelError):  # loading says so
             plain = _by_name(_triton_kernels(kernels))
             tuned = self._tuned(plain, multis, self._tune(world.settings))
@@ -141,7 +139,7 @@ class TritonRuntime:
         extension = self._extension()
         return None if extension is None else address_check(extension, positions, addresses)
 
-    def operator_repeater(self, device: Device) -> OperatorRepeater | None:
+    def operator_repeater(self, device: ir.Device) -> OperatorRepeater | None:
         """See `wrapper_ir.plugins.repeating.RepeatingRuntime`."""
         if self.options.driver is not None or device.type != "cuda":
             return None
@@ -153,7 +151,7 @@ class TritonRuntime:
             return None
         return self._world_of(self.settings or read_settings()).cuda.native
 
-    def compile(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, Binary]:
+    def compile(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, Binary]:
         """The binaries of kernels, by name, for a device that need not be there."""
         compiler = self._compiler(target, self._world_of(self.settings or read_settings()))
         launchables = [self.launchable(kernel) for kernel in _by_name(kernels).values()]
@@ -165,8 +163,8 @@ class TritonRuntime:
         return found
 
     def compile_ahead(
-        self, kernels: Sequence[KernelDef], target: Target, candidates: bool
-    ) -> tuple[KernelBinary, ...]:
+        self, kernels: Sequence[ir.KernelDef], target: ir.Target, candidates: bool
+    ) -> tuple[ir.KernelBinary, ...]:
         """See `wrapper_ir.plugins.protocols.AheadCompiler`; candidates that the compiler refuses are left out. Raises KernelError,
         CompileError."""
         launchables = [
@@ -178,15 +176,15 @@ class TritonRuntime:
         made = zip(launchables, compiler.each(launchables), strict=True)
         return tuple(compiled_ahead([(one.kernel, binary) for one, binary in made]))
 
-    def with_binaries(self, binaries: Sequence[KernelBinary]) -> KernelRuntime:
+    def with_binaries(self, binaries: Sequence[ir.KernelBinary]) -> KernelRuntime:
         """See `wrapper_ir.plugins.protocols.AheadCompiler`; statistics are this runtime's."""
         return _Carrying(self, tuple(binaries))
 
-    def loader(self, target: Target) -> Loader:
+    def loader(self, target: ir.Target) -> Loader:
         """What loads kernels for a target, one config of each: for those who measure by themselves."""
         return self._loader(target, self._world_of(self.settings or read_settings()), ())
 
-    def launchable(self, kernel: TritonKernel) -> Launchable:
+    def launchable(self, kernel: ir.TritonKernel) -> Launchable:
         """A kernel with its config, arguments and grid, as drivers get it; not compiled."""
         return launchable(kernel, self.options.choose(kernel))
 
@@ -237,8 +235,11 @@ class TritonRuntime:
         return self.options.tune or (TuneOptions() if settings.tune else None)
 
     def _tuned(
-        self, kernels: Mapping[str, TritonKernel], multis: Sequence[MultiKernel], tune: TuneOptions | None
-    ) -> list[TritonKernel]:
+        self,
+        kernels: Mapping[str, ir.TritonKernel],
+        multis: Sequence[ir.MultiKernel],
+        tune: TuneOptions | None,
+    ) -> list[ir.TritonKernel]:
         """Those whose config is chosen by measurement."""
         return [
             k
@@ -246,14 +247,16 @@ class TritonRuntime:
             if _has_candidates(k) and (tune is not None or self._is_measured(k, multis))
         ]
 
-    def _is_measured(self, kernel: TritonKernel, multis: Sequence[MultiKernel]) -> bool:
+    def _is_measured(self, kernel: ir.TritonKernel, multis: Sequence[ir.MultiKernel]) -> bool:
         """Instances of a template come in no order, so that the first says nothing of the others: one that is measured
         beside other kernels is measured with all of its configs."""
         choice = self.options.choice
         measuring = choice.measure and choice.force is None
         return measuring and kernel.heuristic == _TEMPLATE and kernel.name in _measured(multis)
 
-    def _compiler(self, target: Target, world: _World, carried: tuple[KernelBinary, ...] = ()) -> Compiler:
+    def _compiler(
+        self, target: ir.Target, world: _World, carried: tuple[ir.KernelBinary, ...] = ()
+    ) -> Compiler:
         return Compiler(
             target=target,
             store=self.options.store or world.cache.store("triton"),
@@ -271,7 +274,7 @@ class TritonRuntime:
             early=world.early,
         )
 
-    def _loader(self, target: Target, world: _World, carried: tuple[KernelBinary, ...]) -> Loader:
+    def _loader(self, target: ir.Target, world: _World, carried: tuple[ir.KernelBinary, ...]) -> Loader:
         compiler = self._compiler(target, world, carried)
         return Loader(compiler, self.options.driver or _driver(target, compiler.folder, world))
 
@@ -282,7 +285,7 @@ class TritonRuntime:
             return choice
         return replace(choice, picked=MetricsTable(settings.metrics))
 
-    def _timings(self, target: Target, world: _World) -> TimingCache:
+    def _timings(self, target: ir.Target, world: _World) -> TimingCache:
         with self._lock:
             if target not in world.timings:
                 device = self.options.device_key or device_key(target.device)
@@ -303,17 +306,17 @@ _TEMPLATE = "template"
 """The heuristic of kernels whose configs are the instances of a template."""
 
 
-def _triton_kernels(kernels: Sequence[KernelDef]) -> list[KernelDef]:
+def _triton_kernels(kernels: Sequence[ir.KernelDef]) -> list[ir.KernelDef]:
     """Those that are compiled."""
-    return [kernel for kernel in kernels if not isinstance(kernel, MultiKernel | OperatorKernel)]
+    return [kernel for kernel in kernels if not isinstance(kernel, ir.MultiKernel | ir.OperatorKernel)]
 
 
-def _measured(multis: Sequence[MultiKernel]) -> frozenset[str]:
+def _measured(multis: Sequence[ir.MultiKernel]) -> frozenset[str]:
     """The kernels that one is chosen from by measurement."""
-    return frozenset(v.kernel for m in multis if m.choice is Choice.MEASURE for v in m.variants)
+    return frozenset(v.kernel for m in multis if m.choice is ir.Choice.MEASURE for v in m.variants)
 
 
-def _has_candidates(kernel: TritonKernel) -> bool:
+def _has_candidates(kernel: ir.TritonKernel) -> bool:
     return len(kernel.configs) > 1 or bool(kernel.derive)
 
 
@@ -322,22 +325,22 @@ class _Carrying:
     """A runtime with what an artifact carries."""
 
     runtime: TritonRuntime
-    carried: tuple[KernelBinary, ...]
+    carried: tuple[ir.KernelBinary, ...]
     kind: str = field(default="triton", init=False)
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         """See `TritonRuntime.load_all`."""
         return self.load_all([kernel], target)[kernel.name]
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         """See `TritonRuntime.load_all`."""
         return self.runtime.load_all(kernels, target, self.carried)
 
 
-def _by_name(kernels: Sequence[KernelDef]) -> dict[str, TritonKernel]:
-    known: dict[str, TritonKernel] = {}
+def _by_name(kernels: Sequence[ir.KernelDef]) -> dict[str, ir.TritonKernel]:
+    known: dict[str, ir.TritonKernel] = {}
     for kernel in kernels:
-        if not isinstance(kernel, TritonKernel):
+        if not isinstance(kernel, ir.TritonKernel):
             raise KernelError("TR101", f"kernel '{kernel.name}' is of kind '{kernel.kind}', not 'triton'")
         if known.setdefault(kernel.name, kernel) != kernel:
             raise KernelError("TR101", f"two different kernels are named '{kernel.name}'")
@@ -346,7 +349,7 @@ def _by_name(kernels: Sequence[KernelDef]) -> dict[str, TritonKernel]:
     return known
 
 
-def _driver(target: Target, folder: Path, world: _World) -> Driver:
+def _driver(target: ir.Target, folder: Path, world: _World) -> Driver:
     """The driver of a target's device."""
     match target.device.type:
         case "cuda":

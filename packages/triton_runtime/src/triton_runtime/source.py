@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triton_runtime.errors import KernelError
-from wrapper_ir.ir.kernels import TritonKernel
+from wrapper_ir import ir
 from wrapper_ir_runtime.cache import Store, open_cache
 from wrapper_ir_runtime.cache import read_settings as read_cache_settings
 
@@ -70,7 +70,7 @@ def load_function(name: str, source: str, entry: str, folder: Path) -> JITFuncti
     )
 
 
-def check_parameters(kernel: TritonKernel, names: list[str]) -> None:
+def check_parameters(kernel: ir.TritonKernel, names: list[str]) -> None:
     """Holds the function's own parameters against the definition; raises KernelError TR102."""
     if tuple(names) != kernel.order:
         raise KernelError(

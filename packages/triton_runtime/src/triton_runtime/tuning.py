@@ -11,8 +11,7 @@ from triton_runtime.choose import MultiLaunch
 from triton_runtime.loading import Loader
 from triton_runtime.options import TritonOptions
 from triton_runtime.tune import DeviceKey, TimingCache, TunedLaunch, Tuner, timer_for, with_config
-from wrapper_ir.ir.kernels import KernelDef, MultiKernel, TritonConfig, TritonKernel
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime.cache import Cache
 
@@ -21,7 +20,7 @@ class Tuning:
     """Makes kernels that are chosen at their first launch, by the times in `timings`."""
 
     def __init__(
-        self, options: TritonOptions, cache: Cache, timings: TimingCache, loader: Loader, device: Device
+        self, options: TritonOptions, cache: Cache, timings: TimingCache, loader: Loader, device: ir.Device
     ) -> None:
         self._options, self._cache, self._timings, self._loader = options, cache, timings, loader
         self._timer = options.timer or timer_for(device)
@@ -34,31 +33,31 @@ class Tuning:
             options=options.tune,
         )
 
-    def tuned(self, kernel: TritonKernel) -> TunedLaunch:
+    def tuned(self, kernel: ir.TritonKernel) -> TunedLaunch:
         """A kernel with several configs."""
         return TunedLaunch(kernel, self._tuner, self._load)
 
     def multi(
-        self, kernel: MultiKernel, kernels: Mapping[str, KernelDef], loaded: Mapping[str, LoadedKernel]
+        self, kernel: ir.MultiKernel, kernels: Mapping[str, ir.KernelDef], loaded: Mapping[str, LoadedKernel]
     ) -> MultiLaunch:
         """One of several kernels, which are loaded."""
         choices = self._cache.store("triton-choices")
         choice = replace(self._options.choice, sources=self._loader.compiler.folder)
         return MultiLaunch(kernel, kernels, loaded, self._timer, self._timings, choices, choice)
 
-    def _load(self, kernel: TritonKernel, config: TritonConfig) -> LoadedKernel:
+    def _load(self, kernel: ir.TritonKernel, config: ir.TritonConfig) -> LoadedKernel:
         [loaded] = self._loader.load_each([with_config(kernel, config)])
         if isinstance(loaded, Exception):
             raise loaded
         return loaded
 
 
-def device_key(device: Device) -> DeviceKey:
+def device_key(device: ir.Device) -> DeviceKey:
     """What times hold for on this machine."""
     return DeviceKey(_device_name(device), version("triton"))
 
 
-def _device_name(device: Device) -> str:
+def _device_name(device: ir.Device) -> str:
     """The model of a device."""
     if device.type == "cpu":
         return f"cpu {platform.processor() or platform.machine()}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wrapper_ir.analysis.memo import Analyses
     from wrapper_ir.artifact import Artifact, TensorData
     from wrapper_ir.artifact.file import load, save, sign
-    from wrapper_ir.ir.program import Program
+    from wrapper_ir.ir import Program
     from wrapper_ir.json import from_json, to_json
     from wrapper_ir.operators.policy import OperatorPolicy
     from wrapper_ir.text import parse_program, print_program

@@ -15,40 +15,23 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Expr, as_expr
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.layout import contiguous_strides, extent_bytes, slot_alignment
-from wrapper_ir.ir.program import Constant, Function, Ownership, Param, Program, SymbolDef, Target
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.types import (
-    CPU,
-    Device,
-    DType,
-    MemorySpace,
-    OpaqueType,
-    ScalarType,
-    StorageType,
-    TensorType,
-    TupleType,
-    Type,
-)
-from wrapper_ir.ir.values import Value
 
 Dim = int | Expr
 D = TypeVar("D")
-TypeT = TypeVar("TypeT", bound=Type)
-ResultT = TypeVar("ResultT", bound=TensorType | ScalarType | TupleType | OpaqueType)
+TypeT = TypeVar("TypeT", bound=ir.Type)
+ResultT = TypeVar("ResultT", bound=ir.TensorType | ir.ScalarType | ir.TupleType | ir.OpaqueType)
 
 
 def tensor_type(
-    dtype: DType, sizes: Sequence[Dim], strides: Sequence[Dim] | None = None, device: Device = CPU
-) -> TensorType:
+    dtype: ir.DType, sizes: Sequence[Dim], strides: Sequence[Dim] | None = None, device: ir.Device = ir.CPU
+) -> ir.TensorType:
     """A tensor type from ints and expressions; contiguous strides unless given."""
     size = tuple(as_expr(s) for s in sizes)
-    stride = contiguous_strides(size) if strides is None else tuple(as_expr(s) for s in strides)
-    return TensorType(dtype, size, stride, device)
+    stride = ir.contiguous_strides(size) if strides is None else tuple(as_expr(s) for s in strides)
+    return ir.TensorType(dtype, size, stride, device)
 
 
 class FunctionBuilder:
@@ -58,12 +41,12 @@ class FunctionBuilder:
         self.program = program
         self.name = name
         self._prefix = prefix
-        self.ops: list[ops.Op] = []
-        self.prov: ops.Provenance = ops.UNKNOWN
+        self.ops: list[ir.Op] = []
+        self.prov: ir.Provenance = ir.UNKNOWN
         """Provenance given to the ops that follow."""
         self.recordable = False
         """See `Function`."""
-        self._params: list[Param] = []
+        self._params: list[ir.Param] = []
         self._captures: dict[str, None] = {}
         self._names: set[str] = set()
 
@@ -78,18 +61,20 @@ class FunctionBuilder:
         self._names.add(name)
         return name
 
-    def value(self, name: str, type: TypeT) -> Value[TypeT]:
+    def value(self, name: str, type: TypeT) -> ir.Value[TypeT]:
         """A new value with a fresh name; the caller puts it into an op."""
-        return Value(self.fresh_name(name), type)
+        return ir.Value(self.fresh_name(name), type)
 
-    def append(self, op: ops.Op) -> None:
+    def append(self, op: ir.Op) -> None:
         """Appends an op made by the caller."""
         self.ops.append(op)
 
-    def param(self, name: str, type: TypeT, ownership: Ownership = Ownership.BORROWED) -> Value[TypeT]:
+    def param(
+        self, name: str, type: TypeT, ownership: ir.Ownership = ir.Ownership.BORROWED
+    ) -> ir.Value[TypeT]:
         """Declares a parameter."""
         value = self.value(name, type)
-        self._params.append(Param(value=value, ownership=ownership))
+        self._params.append(ir.Param(value=value, ownership=ownership))
         return value
 
     def capture(self, symbol: str) -> None:
@@ -101,56 +86,56 @@ class FunctionBuilder:
         name: str,
         nbytes: Dim,
         *,
-        device: Device = CPU,
-        space: MemorySpace | None = None,
-        purpose: ops.AllocPurpose = ops.AllocPurpose.PLAIN,
-        zero: ops.ZeroMode = ops.ZeroMode.NONE,
+        device: ir.Device = ir.CPU,
+        space: ir.MemorySpace | None = None,
+        purpose: ir.AllocPurpose = ir.AllocPurpose.PLAIN,
+        zero: ir.ZeroMode = ir.ZeroMode.NONE,
         stream: int = 0,
-    ) -> Value[StorageType]:
+    ) -> ir.Value[ir.StorageType]:
         """AllocStorage."""
-        result = self.value(name, StorageType(as_expr(nbytes), device, space or MemorySpace()))
-        op = ops.AllocStorage(result=result, purpose=purpose, zero=zero, stream=stream, prov=self.prov)
+        result = self.value(name, ir.StorageType(as_expr(nbytes), device, space or ir.MemorySpace()))
+        op = ir.AllocStorage(result=result, purpose=purpose, zero=zero, stream=stream, prov=self.prov)
         self.append(op)
         return result
 
-    def alloc(self, name: str, type: TensorType, nbytes: Dim | None = None) -> Value[TensorType]:
+    def alloc(self, name: str, type: ir.TensorType, nbytes: Dim | None = None) -> ir.Value[ir.TensorType]:
         """A storage `<name>.s` of `nbytes` (default: the layout's extent) and a view of it."""
-        size = extent_bytes(type) if nbytes is None else as_expr(nbytes)
+        size = ir.extent_bytes(type) if nbytes is None else as_expr(nbytes)
         storage = self.alloc_storage(f"{name}.s", size, device=type.device)
         return self.view(name, storage, type)
 
     def slot(
         self,
         name: str,
-        pool: Value[StorageType],
+        pool: ir.Value[ir.StorageType],
         offset: Dim,
         nbytes: Dim,
         *,
-        zero: ops.ZeroMode = ops.ZeroMode.NONE,
-    ) -> Value[StorageType]:
+        zero: ir.ZeroMode = ir.ZeroMode.NONE,
+    ) -> ir.Value[ir.StorageType]:
         """Slot; `offset` and `nbytes` in bytes."""
-        alignment = slot_alignment(pool.type, as_expr(offset))
+        alignment = ir.slot_alignment(pool.type, as_expr(offset))
         result = self.value(name, dataclasses.replace(pool.type, nbytes=as_expr(nbytes), alignment=alignment))
-        self.append(ops.Slot(pool=pool, result=result, offset=as_expr(offset), zero=zero, prov=self.prov))
+        self.append(ir.Slot(pool=pool, result=result, offset=as_expr(offset), zero=zero, prov=self.prov))
         return result
 
     def view(
         self,
         name: str,
-        source: Value[StorageType | TensorType],
-        type: TensorType,
+        source: ir.Value[ir.StorageType | ir.TensorType],
+        type: ir.TensorType,
         offset: Dim = 0,
-        mode: ops.ViewMode = ops.ViewMode.ALIAS,
-    ) -> Value[TensorType]:
+        mode: ir.ViewMode = ir.ViewMode.ALIAS,
+    ) -> ir.Value[ir.TensorType]:
         """View; `offset` in bytes."""
         result = self.value(name, type)
-        self.append(ops.View(source=source, result=result, offset=as_expr(offset), mode=mode, prov=self.prov))
+        self.append(ir.View(source=source, result=result, offset=as_expr(offset), mode=mode, prov=self.prov))
         return result
 
     def launch(
         self,
-        kernel: KernelDef,
-        args: Iterable[ops.Arg],
+        kernel: ir.KernelDef,
+        args: Iterable[ir.Arg],
         *,
         grid: Iterable[Dim] = (),
         extents: Iterable[Dim] = (),
@@ -159,7 +144,7 @@ class FunctionBuilder:
         """Launch; declares the kernel."""
         self.program.kernel(kernel)
         self.append(
-            ops.Launch(
+            ir.Launch(
                 kernel=kernel.name,
                 args=tuple(args),
                 grid=tuple(as_expr(g) for g in grid),
@@ -171,18 +156,18 @@ class FunctionBuilder:
 
     def call(
         self,
-        extern: ExternDef,
-        args: Iterable[ops.Arg],
-        kwargs: Iterable[tuple[str, ops.Arg]] = (),
+        extern: ir.ExternDef,
+        args: Iterable[ir.Arg],
+        kwargs: Iterable[tuple[str, ir.Arg]] = (),
         *,
         name: str = "",
         type: ResultT | None = None,
-    ) -> Value[ResultT] | None:
+    ) -> ir.Value[ResultT] | None:
         """CallExtern; declares the operator. With `type`, the result gets `name`; without, nothing is kept."""
         self.program.extern(extern)
         result = None if type is None else self.value(name or "t", type)
         self.append(
-            ops.CallExtern(
+            ir.CallExtern(
                 target=extern.name, args=tuple(args), kwargs=tuple(kwargs), result=result, prov=self.prov
             )
         )
@@ -190,17 +175,17 @@ class FunctionBuilder:
 
     def collective(
         self,
-        extern: ExternDef,
-        args: Iterable[ops.Arg],
-        kwargs: Iterable[tuple[str, ops.Arg]] = (),
+        extern: ir.ExternDef,
+        args: Iterable[ir.Arg],
+        kwargs: Iterable[tuple[str, ir.Arg]] = (),
         *,
         group: str,
-        results: Iterable[tuple[str, TensorType]],
-    ) -> tuple[Value[TensorType], ...]:
+        results: Iterable[tuple[str, ir.TensorType]],
+    ) -> tuple[ir.Value[ir.TensorType], ...]:
         """CollectiveStart; declares the operator. `results` are names and types of what is in flight then."""
         self.program.extern(extern)
         made = tuple(self.value(name, type) for name, type in results)
-        op = ops.CollectiveStart(
+        op = ir.CollectiveStart(
             target=extern.name,
             args=tuple(args),
             kwargs=tuple(kwargs),
@@ -211,31 +196,31 @@ class FunctionBuilder:
         self.append(op)
         return made
 
-    def wait(self, name: str, source: Value[TensorType]) -> Value[TensorType]:
+    def wait(self, name: str, source: ir.Value[ir.TensorType]) -> ir.Value[ir.TensorType]:
         """Wait."""
         result = self.value(name, source.type)
-        self.append(ops.Wait(source=source, result=result, prov=self.prov))
+        self.append(ir.Wait(source=source, result=result, prov=self.prov))
         return result
 
     def unpack(
-        self, name: str, source: Value[TupleType], path: Iterable[int | str], type: ResultT
-    ) -> Value[ResultT]:
+        self, name: str, source: ir.Value[ir.TupleType], path: Iterable[int | str], type: ResultT
+    ) -> ir.Value[ResultT]:
         """Unpack."""
         result = self.value(name, type)
-        self.append(ops.Unpack(source=source, path=tuple(path), result=result, prov=self.prov))
+        self.append(ir.Unpack(source=source, path=tuple(path), result=result, prov=self.prov))
         return result
 
     def define(self, symbol: str, expr: Expr) -> None:
         """Define; the symbol must be declared with `ProgramBuilder.symbol`."""
-        self.append(ops.Define(symbol=symbol, expr=expr, prov=self.prov))
+        self.append(ir.Define(symbol=symbol, expr=expr, prov=self.prov))
 
-    def ret(self, values: Iterable[ops.Arg]) -> None:
+    def ret(self, values: Iterable[ir.Arg]) -> None:
         """Return."""
-        self.append(ops.Return(values=tuple(values), prov=self.prov))
+        self.append(ir.Return(values=tuple(values), prov=self.prov))
 
-    def finish(self) -> Function:
+    def finish(self) -> ir.Function:
         """The function; raises BuildError WIR301 where it does not end in a return."""
-        function = Function(
+        function = ir.Function(
             name=self.name,
             params=tuple(self._params),
             body=tuple(self.ops),
@@ -249,16 +234,16 @@ class FunctionBuilder:
 class ProgramBuilder:
     """Builds a program: declares symbols, constants, operators and kernels once each."""
 
-    def __init__(self, target: Target | None = None) -> None:
-        self.target = target or Target()
+    def __init__(self, target: ir.Target | None = None) -> None:
+        self.target = target or ir.Target()
         self._functions: dict[str, FunctionBuilder] = {}
-        self._symbols: dict[str, SymbolDef] = {}
-        self._constants: dict[str, Constant] = {}
-        self._externs: dict[str, ExternDef] = {}
-        self._kernels: dict[str, KernelDef] = {}
+        self._symbols: dict[str, ir.SymbolDef] = {}
+        self._constants: dict[str, ir.Constant] = {}
+        self._externs: dict[str, ir.ExternDef] = {}
+        self._kernels: dict[str, ir.KernelDef] = {}
 
     @property
-    def constant_names(self) -> frozenset[str] | dict[str, Constant]:
+    def constant_names(self) -> frozenset[str] | dict[str, ir.Constant]:
         """Names of constants (visible in every function)."""
         return self._constants
 
@@ -277,19 +262,19 @@ class ProgramBuilder:
             name = f"{wish}_{n}"
         return name
 
-    def symbol(self, definition: SymbolDef) -> SymbolDef:
+    def symbol(self, definition: ir.SymbolDef) -> ir.SymbolDef:
         """Declares a symbol; declaring another one of the same name raises WIR306."""
         return self._declare(self._symbols, definition.name, definition)
 
-    def constant(self, constant: Constant) -> Value:
+    def constant(self, constant: ir.Constant) -> ir.Value:
         """Declares a constant."""
         return self._declare(self._constants, constant.value.name, constant).value
 
-    def extern(self, extern: ExternDef) -> ExternDef:
+    def extern(self, extern: ir.ExternDef) -> ir.ExternDef:
         """Declares an operator."""
         return self._declare(self._externs, extern.name, extern)
 
-    def kernel(self, kernel: KernelDef) -> KernelDef:
+    def kernel(self, kernel: ir.KernelDef) -> ir.KernelDef:
         """Declares a kernel."""
         return self._declare(self._kernels, kernel.name, kernel)
 
@@ -298,18 +283,18 @@ class ProgramBuilder:
             raise BuildError("WIR306", f"{name!r} is declared twice, with different definitions")
         return definition
 
-    def finish(self) -> Program:
+    def finish(self) -> ir.Program:
         """The program, unverified."""
         return self._program(self._functions.values())
 
-    def draft(self) -> Program:
+    def draft(self) -> ir.Program:
         """The unfinished program: only functions that end in a return, so that they can be analysed."""
         return self._program(
-            f for f in self._functions.values() if f.ops and isinstance(f.ops[-1], ops.Return)
+            f for f in self._functions.values() if f.ops and isinstance(f.ops[-1], ir.Return)
         )
 
-    def _program(self, functions: Iterable[FunctionBuilder]) -> Program:
-        return Program(
+    def _program(self, functions: Iterable[FunctionBuilder]) -> ir.Program:
+        return ir.Program(
             target=self.target,
             functions=tuple(f.finish() for f in functions),
             symbols=tuple(self._symbols.values()),

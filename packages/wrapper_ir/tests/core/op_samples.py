@@ -5,69 +5,13 @@ Shared by the tests of the core; `SAMPLES` is checked against the op union in `t
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int, Sym, add, eq, lt, mul
-from wrapper_ir.ir.atoms import Item, SizeOf
-from wrapper_ir.ir.kernels import Access, CppKernel, CppSource, KernelParam, ParamKind, Requirement
-from wrapper_ir.ir.layout import contiguous_strides
-from wrapper_ir.ir.ops import (
-    AllocPurpose,
-    AllocStorage,
-    AssertExpr,
-    AssertFinite,
-    AssertLayout,
-    Barrier,
-    CallExtern,
-    CallSubgraph,
-    CollectiveStart,
-    Comment,
-    Copy,
-    DebugMode,
-    DebugPhase,
-    DebugValue,
-    Define,
-    Drop,
-    EnsureAligned,
-    EnterMemoryPool,
-    EnterProfile,
-    ExitScope,
-    Free,
-    Launch,
-    Op,
-    Provenance,
-    RecordEvent,
-    ResizeStorage,
-    Return,
-    SetStorage,
-    Slot,
-    Switch,
-    SyncEvent,
-    Unpack,
-    View,
-    ViewMode,
-    Wait,
-    WaitEvent,
-    WhileLoop,
-    ZeroMode,
-)
-from wrapper_ir.ir.program import Constant, Function, Ownership, Param, Program, SymbolDef
-from wrapper_ir.ir.schemas import ExternDef, ExternTag
-from wrapper_ir.ir.types import (
-    CPU,
-    Device,
-    DType,
-    MemoryFormat,
-    OpaqueKind,
-    OpaqueType,
-    StorageType,
-    TensorType,
-    TupleType,
-)
-from wrapper_ir.ir.values import Value
 
-CUDA = Device("cuda", 0)
+CUDA = ir.Device("cuda", 0)
 S0 = Sym("s0")
-PROV = Provenance(
+PROV = ir.Provenance(
     nodes=("linear",),
     ops=("aten.linear.default",),
     locations=("m.py:3",),
@@ -77,119 +21,125 @@ PROV = Provenance(
 
 
 def tensor(
-    name: str, *sizes: int | Expr, dtype: DType = DType.F32, device: Device = CPU
-) -> Value[TensorType]:
+    name: str, *sizes: int | Expr, dtype: ir.DType = ir.DType.F32, device: ir.Device = ir.CPU
+) -> ir.Value[ir.TensorType]:
     """A contiguous tensor value."""
     size = tuple(Int(s) if isinstance(s, int) else s for s in sizes)
-    return Value(name, TensorType(dtype, size, contiguous_strides(size), device))
+    return ir.Value(name, ir.TensorType(dtype, size, ir.contiguous_strides(size), device))
 
 
-def storage(name: str, nbytes: int) -> Value[StorageType]:
+def storage(name: str, nbytes: int) -> ir.Value[ir.StorageType]:
     """A storage value on the CPU."""
-    return Value(name, StorageType(Int(nbytes)))
+    return ir.Value(name, ir.StorageType(Int(nbytes)))
 
 
 S, PART = storage("s", 32), storage("part", 16)
 X, Y, Z, W = tensor("x", 8), tensor("y", 8), tensor("z", 8), tensor("w", 8)
-EVENT = Value("e", OpaqueType(OpaqueKind.EVENT))
-RESULTS = Value("t", TupleType())
+EVENT = ir.Value("e", ir.OpaqueType(ir.OpaqueKind.EVENT))
+RESULTS = ir.Value("t", ir.TupleType())
 
 
-def _pointer(name: str, access: Access) -> KernelParam:
-    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access)
+def _pointer(name: str, access: ir.Access) -> ir.KernelParam:
+    return ir.KernelParam(name=name, kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=access)
 
 
-KERNEL = CppKernel(
+KERNEL = ir.CppKernel(
     name="k",
     params=(
-        _pointer("in_ptr0", Access.READ),
-        _pointer("out_ptr0", Access.WRITE),
-        _pointer("in_out_ptr0", Access.READWRITE),
-        KernelParam(name="ks0", kind=ParamKind.SCALAR, dtype=DType.I64),
+        _pointer("in_ptr0", ir.Access.READ),
+        _pointer("out_ptr0", ir.Access.WRITE),
+        _pointer("in_out_ptr0", ir.Access.READWRITE),
+        ir.KernelParam(name="ks0", kind=ir.ParamKind.SCALAR, dtype=ir.DType.I64),
     ),
     source='extern "C" void kernel(const float*, float*, float*, long) {}',
     entry="kernel",
     isa=("avx512",),
     variants=(
-        CppSource(source='extern "C" void kernel(const float*, float*, float*, long) { }', isa=("avx2",)),
+        ir.CppSource(source='extern "C" void kernel(const float*, float*, float*, long) { }', isa=("avx2",)),
     ),
-    requires=(Requirement(name="torch/csrc/inductor/cpp_prefix.h", origin="torch 2.13.0", sha256="0" * 64),),
+    requires=(
+        ir.Requirement(name="torch/csrc/inductor/cpp_prefix.h", origin="torch 2.13.0", sha256="0" * 64),
+    ),
 )
 
 EXTERNS = (
-    ExternDef(schema="aten::relu(Tensor self) -> Tensor"),
-    ExternDef(
+    ir.ExternDef(schema="aten::relu(Tensor self) -> Tensor"),
+    ir.ExternDef(
         schema="aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
         "Tensor(a!) out) -> Tensor(a!)"
     ),
-    ExternDef(schema="aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"),
-    ExternDef(schema="aten::t(Tensor(a) self) -> Tensor(a)"),
-    ExternDef(
-        schema="aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", tags=(ExternTag.MAY_ALIAS,)
+    ir.ExternDef(schema="aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"),
+    ir.ExternDef(schema="aten::t(Tensor(a) self) -> Tensor(a)"),
+    ir.ExternDef(
+        schema="aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", tags=(ir.ExternTag.MAY_ALIAS,)
     ),
-    ExternDef(schema="aten::topk(Tensor self, SymInt k) -> (Tensor values, Tensor indices)"),
-    ExternDef(schema="aten::cat(Tensor[] tensors, int dim=0) -> Tensor"),
-    ExternDef(schema="aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"),
-    ExternDef(
+    ir.ExternDef(schema="aten::topk(Tensor self, SymInt k) -> (Tensor values, Tensor indices)"),
+    ir.ExternDef(schema="aten::cat(Tensor[] tensors, int dim=0) -> Tensor"),
+    ir.ExternDef(
+        schema="aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"
+    ),
+    ir.ExternDef(
         schema="aten::rand(SymInt[] size, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
-        tags=(ExternTag.RANDOM,),
+        tags=(ir.ExternTag.RANDOM,),
     ),
-    ExternDef(schema="aten::warn(str message) -> ()", tags=(ExternTag.HOST_IO, ExternTag.EFFECTFUL)),
-    ExternDef(
+    ir.ExternDef(schema="aten::warn(str message) -> ()", tags=(ir.ExternTag.HOST_IO, ir.ExternTag.EFFECTFUL)),
+    ir.ExternDef(
         schema="c10d::all_reduce_coalesced(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]"
     ),
-    ExternDef(schema="lib::variadic(...) -> Tensor"),
+    ir.ExternDef(schema="lib::variadic(...) -> Tensor"),
 )
 
 
-def _function(name: str, params: tuple[Param, ...], body: tuple[Op, ...]) -> Function:
-    return Function(name=name, params=params, body=body, captures=("s0",))
+def _function(name: str, params: tuple[ir.Param, ...], body: tuple[ir.Op, ...]) -> ir.Function:
+    return ir.Function(name=name, params=params, body=body, captures=("s0",))
 
 
 A, B = tensor("a", 8), tensor("b", 8)
-BORROWED = (Param(value=A), Param(value=B))
+BORROWED = (ir.Param(value=A), ir.Param(value=B))
 FUNCTIONS = (
-    _function("main", (Param(value=X), Param(value=Y)), (Return(values=()),)),
+    _function("main", (ir.Param(value=X), ir.Param(value=Y)), (ir.Return(values=()),)),
     _function(  # reads a, makes its result
         "fresh",
         BORROWED,
-        (CallExtern(target="aten::relu", args=(A,), result=Z), Return(values=(Z,))),
+        (ir.CallExtern(target="aten::relu", args=(A,), result=Z), ir.Return(values=(Z,))),
     ),
     _function(  # writes b, returns a
         "through",
         BORROWED,
-        (CallExtern(target="aten::add_.Tensor", args=(B, A)), Return(values=(A,))),
+        (ir.CallExtern(target="aten::add_.Tensor", args=(B, A)), ir.Return(values=(A,))),
     ),
     _function(  # owns a
         "owner",
-        (Param(value=A, ownership=Ownership.OWNED), Param(value=B)),
-        (Free(storage=A), CallExtern(target="aten::relu", args=(B,), result=Z), Return(values=(Z,))),
+        (ir.Param(value=A, ownership=ir.Ownership.OWNED), ir.Param(value=B)),
+        (ir.Free(storage=A), ir.CallExtern(target="aten::relu", args=(B,), result=Z), ir.Return(values=(Z,))),
     ),
-    _function("check", BORROWED, (AssertExpr(condition=lt(S0, Int(9))), Return(values=(eq(S0, Int(1)),)))),
+    _function(
+        "check", BORROWED, (ir.AssertExpr(condition=lt(S0, Int(9))), ir.Return(values=(eq(S0, Int(1)),)))
+    ),
 )
 
-PROGRAM = Program(
+PROGRAM = ir.Program(
     functions=FUNCTIONS,
-    symbols=(SymbolDef(name="s0", lower=1, upper=64, hint=8),),
-    constants=(Constant(value=W),),
+    symbols=(ir.SymbolDef(name="s0", lower=1, upper=64, hint=8),),
+    constants=(ir.Constant(value=W),),
     externs=EXTERNS,
     kernels=(KERNEL,),
 )
 INDEX = Analyses(PROGRAM)
 
-SAMPLES: tuple[Op, ...] = (
-    AllocStorage(
-        result=S, purpose=AllocPurpose.WORKSPACE, zero=ZeroMode.CALL, stream=1, prov=PROV
+SAMPLES: tuple[ir.Op, ...] = (
+    ir.AllocStorage(
+        result=S, purpose=ir.AllocPurpose.WORKSPACE, zero=ir.ZeroMode.CALL, stream=1, prov=PROV
     ),
-    Slot(pool=S, offset=mul(S0, 4), result=PART, zero=ZeroMode.CALL, stream=1, prov=PROV),
-    Free(storage=S, prov=PROV),
-    Drop(value=X, prov=PROV),
-    Copy(dst=X, src=Y, non_blocking=True, stream=1, prov=PROV),
-    EnsureAligned(source=X, result=Z, alignment=64, prov=PROV),
-    ResizeStorage(target=X, nbytes=mul(S0, 4), prov=PROV),
-    SetStorage(target=X, source=Y, prov=PROV),
-    View(source=S, result=Z, offset=mul(S0, 4), mode=ViewMode.REUSE, prov=PROV),
-    Launch(
+    ir.Slot(pool=S, offset=mul(S0, 4), result=PART, zero=ir.ZeroMode.CALL, stream=1, prov=PROV),
+    ir.Free(storage=S, prov=PROV),
+    ir.Drop(value=X, prov=PROV),
+    ir.Copy(dst=X, src=Y, non_blocking=True, stream=1, prov=PROV),
+    ir.EnsureAligned(source=X, result=Z, alignment=64, prov=PROV),
+    ir.ResizeStorage(target=X, nbytes=mul(S0, 4), prov=PROV),
+    ir.SetStorage(target=X, source=Y, prov=PROV),
+    ir.View(source=S, result=Z, offset=mul(S0, 4), mode=ir.ViewMode.REUSE, prov=PROV),
+    ir.Launch(
         kernel="k",
         args=(X, Y, Z, mul(S0, 8)),
         extents=(Int(32), Int(32), mul(S0, 4)),
@@ -197,21 +147,21 @@ SAMPLES: tuple[Op, ...] = (
         stream=1,
         prov=PROV,
     ),
-    CallExtern(
+    ir.CallExtern(
         target="aten::addmm.out",
-        args=(X, (Y, None, (W, S0)), "mode", DType.F32, CPU, MemoryFormat.CONTIGUOUS),
+        args=(X, (Y, None, (W, S0)), "mode", ir.DType.F32, ir.CPU, ir.MemoryFormat.CONTIGUOUS),
         kwargs=(("beta", Int(2)), ("out", Z)),
         result=RESULTS,
         stream=1,
         prov=PROV,
     ),
-    Unpack(source=RESULTS, path=(0, "values"), result=Z, prov=PROV),
-    Define(symbol="s0", expr=add(SizeOf(X, 0), Item(Y)), prov=PROV),
-    AssertLayout(tensors=(X, W), sizes=((S0,), (Int(8),)), strides=((Int(1),), (Int(1),)), alignment=16, message="input", prov=PROV),
-    AssertExpr(condition=lt(S0, Int(9)), message="too long", prov=PROV),
-    AssertFinite(tensor=X, message="argument 1", prov=PROV),
-    Switch(index=Y, branches=("fresh", "through"), args=(X, W), results=(Z,), prov=PROV),
-    WhileLoop(
+    ir.Unpack(source=RESULTS, path=(0, "values"), result=Z, prov=PROV),
+    ir.Define(symbol="s0", expr=add(ir.SizeOf(X, 0), ir.Item(Y)), prov=PROV),
+    ir.AssertLayout(tensors=(X, W), sizes=((S0,), (Int(8),)), strides=((Int(1),), (Int(1),)), alignment=16, message="input", prov=PROV),
+    ir.AssertExpr(condition=lt(S0, Int(9)), message="too long", prov=PROV),
+    ir.AssertFinite(tensor=X, message="argument 1", prov=PROV),
+    ir.Switch(index=Y, branches=("fresh", "through"), args=(X, W), results=(Z,), prov=PROV),
+    ir.WhileLoop(
         cond_fn="check",
         body_fn="through",
         carried=(X,),
@@ -220,16 +170,16 @@ SAMPLES: tuple[Op, ...] = (
         stacked=True,
         prov=PROV,
     ),
-    CallSubgraph(function="owner", args=(X, Y), results=(Z,), prov=PROV),
-    Return(values=(X, mul(S0, 2), None), prov=PROV),
-    RecordEvent(result=EVENT, device=CUDA, stream=1, prov=PROV),
-    WaitEvent(event=EVENT, device=CUDA, stream=2, prov=PROV),
-    SyncEvent(event=EVENT, prov=PROV),
-    Barrier(prov=PROV),
-    EnterProfile(name="attention", details="layer 3", prov=PROV),
-    EnterMemoryPool(name="activations", device=CUDA, prov=PROV),
-    ExitScope(prov=PROV),
-    CollectiveStart(
+    ir.CallSubgraph(function="owner", args=(X, Y), results=(Z,), prov=PROV),
+    ir.Return(values=(X, mul(S0, 2), None), prov=PROV),
+    ir.RecordEvent(result=EVENT, device=CUDA, stream=1, prov=PROV),
+    ir.WaitEvent(event=EVENT, device=CUDA, stream=2, prov=PROV),
+    ir.SyncEvent(event=EVENT, prov=PROV),
+    ir.Barrier(prov=PROV),
+    ir.EnterProfile(name="attention", details="layer 3", prov=PROV),
+    ir.EnterMemoryPool(name="activations", device=CUDA, prov=PROV),
+    ir.ExitScope(prov=PROV),
+    ir.CollectiveStart(
         target="c10d::all_reduce_coalesced",
         args=((X, Y), "sum"),
         kwargs=(("group_name", "0"),),
@@ -238,9 +188,9 @@ SAMPLES: tuple[Op, ...] = (
         stream=1,
         prov=PROV,
     ),
-    Wait(source=X, result=Z, prov=PROV),
-    Comment(text="attention", prov=PROV),
-    DebugValue(
-        values=(X, Y), mode=DebugMode.SAVE, phase=DebugPhase.BEFORE, callee="k", numbers=(S0,), directory="d", label="after", prov=PROV
+    ir.Wait(source=X, result=Z, prov=PROV),
+    ir.Comment(text="attention", prov=PROV),
+    ir.DebugValue(
+        values=(X, Y), mode=ir.DebugMode.SAVE, phase=ir.DebugPhase.BEFORE, callee="k", numbers=(S0,), directory="d", label="after", prov=PROV
     ),
 )  # fmt: skip

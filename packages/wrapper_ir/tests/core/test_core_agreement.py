@@ -9,11 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from packages.wrapper_ir.tests.core.store_bus import Bus, BusStore
 
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact.agreement import manifest, program_digest
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.program import Program
 from wrapper_ir_runtime import Agreement, agree
 
 PROGRAM = """wir 0.3
@@ -33,7 +32,7 @@ func @main(%x: f32[{rows}, 4]) {{
 USUAL = {"device": 0, "rows": 8, "bytes": 128, "id": 5, "operation": "sum"}
 
 
-def _program(**changes: object) -> Program:
+def _program(**changes: object) -> ir.Program:
     return parse_program(PROGRAM.format(**{**USUAL, **changes}))
 
 

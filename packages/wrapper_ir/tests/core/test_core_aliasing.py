@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import EffectClass
-from wrapper_ir.ir.values import Value
 
 HEAD = """wir 0.3
 target cpu
@@ -84,9 +82,9 @@ def describe(body: str) -> str:
     program = parse_program(f"{HEAD}{body}\nreturn\n}}\n{CALLEES}{NO}")
     found = Analyses(program).aliasing(program.main)
     constants = {c.value for c in program.constants}
-    params = {p.value for p in program.main.params} if body else set[Value]()
+    params = {p.value for p in program.main.params} if body else set[ir.Value]()
 
-    def word(value: Value) -> str:
+    def word(value: ir.Value) -> str:
         roots = " ".join(r.name for r in found.roots[value])
         mark = "!" if value in found.owned else ""
         return f"{value.name}: {roots}{'?' if value in found.uncertain else ''}{mark}"
@@ -121,7 +119,7 @@ def test_summaries_say_what_a_call_does() -> None:
     assert summary.written_params == {1}
     assert [v.name for v in summary.read_constants] == ["state"]
     assert [v.name for v in summary.written_constants] == ["state"]
-    assert summary.classes == (EffectClass.CHECK,)
+    assert summary.classes == (ir.EffectClass.CHECK,)
     view, moved, unsure, constant, number = summary.results
     assert view is not None
     assert (view.params, view.certain) == ((1,), True)

@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from wrapper_ir import Analyses, check, parse_program, verify
+from wrapper_ir import Analyses, check, ir, parse_program, verify
 from wrapper_ir.analysis.references import called_operators, launched_kernels, loop_bodies
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ir.program import Function, Program
 from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_passes import PASSES, run_pipeline
 from wrapper_ir_passes.cleanup.strip import StripDebug
@@ -47,7 +46,7 @@ func @inner(%x: f32[64]) {
 )
 
 
-def _program() -> Program:
+def _program() -> ir.Program:
     return run_pipeline(parse_program(TEXT), "derive-frees")
 
 
@@ -62,7 +61,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     analyse = aliasing.analyse_aliasing
     check_program = walk.check_program  # type: ignore[attr-defined]  # where the walk calls it
 
-    def counted(function: Function, context: Analyses) -> aliasing.Aliasing:
+    def counted(function: ir.Function, context: Analyses) -> aliasing.Aliasing:
         found[function.name] += 1
         return analyse(function, context)
 
@@ -82,7 +81,7 @@ def test_an_analysis_runs_once() -> None:
         calls["program"] += 1
         return len(given.program.functions)
 
-    def ops(function: Function, given: Analyses) -> int:
+    def ops(function: ir.Function, given: Analyses) -> int:
         assert given is analyses
         calls[function.name] += 1
         return len(function.body)
@@ -153,7 +152,7 @@ def test_what_a_pass_has_done_it_does_not_do_again(name: str) -> None:
         StripDebug().run,
     ],
 )
-def test_unchanged_parts_are_the_same_objects(change: Callable[[Program], Program]) -> None:
+def test_unchanged_parts_are_the_same_objects(change: Callable[[ir.Program], ir.Program]) -> None:
     program = _program()
     assert change(program) is program
 

@@ -7,40 +7,14 @@ import dataclasses
 import pytest
 from packages.wrapper_ir.tests.core.op_samples import KERNEL, PROV, W
 
+from wrapper_ir import ir
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Int, Sym, mul
-from wrapper_ir.ir.atoms import SizeOf
-from wrapper_ir.ir.ops import (
-    UNKNOWN,
-    AllocPurpose,
-    AllocStorage,
-    CallExtern,
-    Define,
-    Launch,
-    Return,
-    Unpack,
-    View,
-    ViewMode,
-    ZeroMode,
-)
-from wrapper_ir.ir.program import Constant, Ownership, Param, SymbolDef, Target
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import (
-    CPU,
-    Device,
-    DType,
-    MemoryKind,
-    MemorySpace,
-    StorageType,
-    TensorType,
-    TupleType,
-)
 
-F8 = tensor_type(DType.F32, [8])
-RELU = ExternDef(schema="aten::relu(Tensor self) -> Tensor")
-TOPK = ExternDef(schema="aten::topk(Tensor self, SymInt k) -> (Tensor values, Tensor indices)")
+F8 = tensor_type(ir.DType.F32, [8])
+RELU = ir.ExternDef(schema="aten::relu(Tensor self) -> Tensor")
+TOPK = ir.ExternDef(schema="aten::topk(Tensor self, SymInt k) -> (Tensor values, Tensor indices)")
 
 
 def started() -> tuple[ProgramBuilder, FunctionBuilder]:
@@ -50,14 +24,16 @@ def started() -> tuple[ProgramBuilder, FunctionBuilder]:
 
 def test_tensor_types() -> None:
     s0 = Sym("s0")
-    assert tensor_type(DType.F32, [s0, 4]) == TensorType(DType.F32, (s0, Int(4)), (Int(4), Int(1)), CPU)
-    strided = tensor_type(DType.U8, [4, 4], [1, s0], Device("cuda", 1))
-    assert strided == TensorType(DType.U8, (Int(4), Int(4)), (Int(1), s0), Device("cuda", 1))
+    assert tensor_type(ir.DType.F32, [s0, 4]) == ir.TensorType(
+        ir.DType.F32, (s0, Int(4)), (Int(4), Int(1)), ir.CPU
+    )
+    strided = tensor_type(ir.DType.U8, [4, 4], [1, s0], ir.Device("cuda", 1))
+    assert strided == ir.TensorType(ir.DType.U8, (Int(4), Int(4)), (Int(1), s0), ir.Device("cuda", 1))
 
 
 def test_names_are_unique_in_the_function_and_apart_from_constants() -> None:
     program, f = started()
-    program.constant(Constant(value=W))
+    program.constant(ir.Constant(value=W))
     names = [f.param("x", F8).name, f.value("x", F8).name, f.value("x_1", F8).name, f.value("x", F8).name]
     assert names == ["x", "x_1", "x_1_1", "x_2"]
     assert f.value("w", F8).name == "w_1"
@@ -89,49 +65,53 @@ def test_a_draft_has_the_functions_that_are_done() -> None:
 
 def test_alloc_is_a_storage_and_a_view_of_it() -> None:
     _, f = started()
-    y = f.alloc("y", tensor_type(DType.F32, [Sym("s0"), 4]))
+    y = f.alloc("y", tensor_type(ir.DType.F32, [Sym("s0"), 4]))
     alloc, view = f.ops
-    assert isinstance(alloc, AllocStorage)
+    assert isinstance(alloc, ir.AllocStorage)
     assert alloc.result.name == "y.s"
-    assert alloc.result.type == StorageType(mul(16, Sym("s0")))
-    assert view == View(source=alloc.result, result=y)
+    assert alloc.result.type == ir.StorageType(mul(16, Sym("s0")))
+    assert view == ir.View(source=alloc.result, result=y)
     f.alloc("z", F8, nbytes=64)
-    assert results(f.ops[2])[0].type == StorageType(Int(64))
+    assert ir.results(f.ops[2])[0].type == ir.StorageType(Int(64))
 
 
 def test_alloc_follows_the_device_of_its_type() -> None:
     _, f = started()
-    f.alloc("y", tensor_type(DType.F32, [8], device=Device("cuda", 0)))
-    assert results(f.ops[0])[0].type == StorageType(Int(32), Device("cuda", 0))
+    f.alloc("y", tensor_type(ir.DType.F32, [8], device=ir.Device("cuda", 0)))
+    assert ir.results(f.ops[0])[0].type == ir.StorageType(Int(32), ir.Device("cuda", 0))
 
 
 def test_alloc_storage_takes_all_its_options() -> None:
     _, f = started()
-    pinned = MemorySpace(kind=MemoryKind.PINNED)
-    s = f.alloc_storage("ws", 64, space=pinned, purpose=AllocPurpose.WORKSPACE, zero=ZeroMode.ONCE, stream=2)
-    assert s.type == StorageType(Int(64), CPU, pinned)
-    assert f.ops == [AllocStorage(result=s, purpose=AllocPurpose.WORKSPACE, zero=ZeroMode.ONCE, stream=2)]
+    pinned = ir.MemorySpace(kind=ir.MemoryKind.PINNED)
+    s = f.alloc_storage(
+        "ws", 64, space=pinned, purpose=ir.AllocPurpose.WORKSPACE, zero=ir.ZeroMode.ONCE, stream=2
+    )
+    assert s.type == ir.StorageType(Int(64), ir.CPU, pinned)
+    assert f.ops == [
+        ir.AllocStorage(result=s, purpose=ir.AllocPurpose.WORKSPACE, zero=ir.ZeroMode.ONCE, stream=2)
+    ]
 
 
 def test_each_method_appends_its_op() -> None:
     program, f = started()
     x = f.param("x", F8)
-    v = f.view("v", x, tensor_type(DType.F32, [4]), offset=16, mode=ViewMode.REUSE)
+    v = f.view("v", x, tensor_type(ir.DType.F32, [4]), offset=16, mode=ir.ViewMode.REUSE)
     f.launch(KERNEL, (x, v), grid=(2,), extents=(32, 16), stream=1)
     assert f.call(RELU, (x,)) is None
-    t = f.call(TOPK, (x, Int(5)), name="t", type=TupleType())
+    t = f.call(TOPK, (x, Int(5)), name="t", type=ir.TupleType())
     assert t is not None
     y = f.unpack("y", t, (0,), F8)
-    f.define("s0", SizeOf(x, 0))
+    f.define("s0", ir.SizeOf(x, 0))
     f.ret((y,))
     assert f.ops == [
-        View(source=x, result=v, offset=Int(16), mode=ViewMode.REUSE),
-        Launch(kernel="k", args=(x, v), grid=(Int(2),), extents=(Int(32), Int(16)), stream=1),
-        CallExtern(target="aten::relu", args=(x,)),
-        CallExtern(target="aten::topk", args=(x, Int(5)), result=t),
-        Unpack(source=t, path=(0,), result=y),
-        Define(symbol="s0", expr=SizeOf(x, 0)),
-        Return(values=(y,)),
+        ir.View(source=x, result=v, offset=Int(16), mode=ir.ViewMode.REUSE),
+        ir.Launch(kernel="k", args=(x, v), grid=(Int(2),), extents=(Int(32), Int(16)), stream=1),
+        ir.CallExtern(target="aten::relu", args=(x,)),
+        ir.CallExtern(target="aten::topk", args=(x, Int(5)), result=t),
+        ir.Unpack(source=t, path=(0,), result=y),
+        ir.Define(symbol="s0", expr=ir.SizeOf(x, 0)),
+        ir.Return(values=(y,)),
     ]
     done = program.finish()
     assert done.kernels == (KERNEL,)
@@ -143,18 +123,18 @@ def test_provenance_is_given_to_the_ops_that_follow() -> None:
     x = f.param("x", F8)
     f.prov = PROV
     f.alloc("y", F8)
-    f.prov = UNKNOWN
+    f.prov = ir.UNKNOWN
     f.ret((x,))
-    assert [op.prov for op in f.ops] == [PROV, PROV, UNKNOWN]
+    assert [op.prov for op in f.ops] == [PROV, PROV, ir.UNKNOWN]
 
 
 def test_a_whole_program() -> None:
-    target = Target(device=Device("cuda", 0), arch="sm_90")
+    target = ir.Target(device=ir.Device("cuda", 0), arch="sm_90")
     program = ProgramBuilder(target)
-    s0 = program.symbol(SymbolDef(name="s0", lower=1))
-    w = program.constant(Constant(value=W))
+    s0 = program.symbol(ir.SymbolDef(name="s0", lower=1))
+    w = program.constant(ir.Constant(value=W))
     main, sub = program.function("main"), program.function("sub")
-    x = main.param("x", F8, Ownership.OWNED)
+    x = main.param("x", F8, ir.Ownership.OWNED)
     main.ret((x, w))
     sub.capture("s0")
     sub.capture("s0")
@@ -162,17 +142,17 @@ def test_a_whole_program() -> None:
     done = program.finish()
     assert done.target == target
     assert done.symbols == (s0,)
-    assert done.constants == (Constant(value=W),)
+    assert done.constants == (ir.Constant(value=W),)
     assert [f.name for f in done.functions] == ["main", "sub"]
-    assert done.main.params == (Param(value=x, ownership=Ownership.OWNED),)
+    assert done.main.params == (ir.Param(value=x, ownership=ir.Ownership.OWNED),)
     assert done.functions[1].captures == ("s0",)
 
 
 def test_declaring_again_is_fine_when_nothing_differs() -> None:
     program, f = started()
     for _ in range(2):
-        program.symbol(SymbolDef(name="s0"))
-        program.constant(Constant(value=W))
+        program.symbol(ir.SymbolDef(name="s0"))
+        program.constant(ir.Constant(value=W))
         program.extern(RELU)
         program.kernel(KERNEL)
     f.ret(())
@@ -182,14 +162,14 @@ def test_declaring_again_is_fine_when_nothing_differs() -> None:
 
 def test_two_definitions_of_one_name_are_refused() -> None:
     program, _ = started()
-    program.symbol(SymbolDef(name="s0"))
-    program.constant(Constant(value=W))
+    program.symbol(ir.SymbolDef(name="s0"))
+    program.constant(ir.Constant(value=W))
     program.extern(RELU)
     program.kernel(KERNEL)
     for again in (
-        lambda: program.symbol(SymbolDef(name="s0", hint=3)),
-        lambda: program.constant(Constant(value=W, mutable=True)),
-        lambda: program.extern(ExternDef(schema="aten::relu(Tensor(a) self) -> Tensor(a)")),
+        lambda: program.symbol(ir.SymbolDef(name="s0", hint=3)),
+        lambda: program.constant(ir.Constant(value=W, mutable=True)),
+        lambda: program.extern(ir.ExternDef(schema="aten::relu(Tensor(a) self) -> Tensor(a)")),
         lambda: program.kernel(dataclasses.replace(KERNEL, entry="other")),
         lambda: program.function("main"),
     ):

@@ -13,21 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.overlap import Geometry, overlap
 from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.signature import (
-    Parameter,
-    ParameterKind,
-    RandomSource,
-    RandomState,
-    Signature,
-    SubclassSpec,
-    TreeKind,
-    TreeSpec,
-)
-from wrapper_ir.ir.types import CPU, Device, DType
 from wrapper_ir_runtime import Convention, literal
 from wrapper_ir_runtime.parameters import arrange
 from wrapper_ir_runtime.subclasses import Subclass, read_context
@@ -35,11 +24,11 @@ from wrapper_ir_runtime.trees import dataclass_of, flatten, namedtuple_of, unfla
 
 # Any in this file: arguments of any kind.
 
-LEAF = TreeSpec(kind=TreeKind.LEAF)
+LEAF = ir.TreeSpec(kind=ir.TreeKind.LEAF)
 KINDS = {
-    ParameterKind.POSITIONAL: inspect.Parameter.POSITIONAL_ONLY,
-    ParameterKind.ANY: inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    ParameterKind.KEYWORD: inspect.Parameter.KEYWORD_ONLY,
+    ir.ParameterKind.POSITIONAL: inspect.Parameter.POSITIONAL_ONLY,
+    ir.ParameterKind.ANY: inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ir.ParameterKind.KEYWORD: inspect.Parameter.KEYWORD_ONLY,
 }
 
 
@@ -53,17 +42,17 @@ class TestArrange:
         names = [f"p{i}" for i in range(len(kinds))]
         captured = [data.draw(st.booleans()) for _ in kinds]
         parameters = tuple(
-            Parameter(name=n, kind=k, required=c, default=None if c else Int(7))
+            ir.Parameter(name=n, kind=k, required=c, default=None if c else Int(7))
             for n, k, c in zip(names, kinds, captured, strict=True)
         )
         # The captured call: by position as far as possible, up to a random point.
         count = 0
         for kind, given_ in zip(kinds, captured, strict=True):
-            if kind is ParameterKind.KEYWORD or not given_ or not data.draw(st.booleans()):
+            if kind is ir.ParameterKind.KEYWORD or not given_ or not data.draw(st.booleans()):
                 break
             count += 1
         rest = [n for n, k, c in zip(names, kinds, captured, strict=True) if c][count:]
-        positional_only = {n for n, k in zip(names, kinds, strict=True) if k is ParameterKind.POSITIONAL}
+        positional_only = {n for n, k in zip(names, kinds, strict=True) if k is ir.ParameterKind.POSITIONAL}
         if positional_only & set(rest):
             return  # no call of Python's gives these by keyword
         signature = _signature(count, rest, parameters)
@@ -93,39 +82,39 @@ class TestArrange:
             assert _bind(signature, args, kwargs) == wanted
 
     def test_another_value_for_what_was_left_out(self) -> None:
-        parameters = (Parameter(name="x"), Parameter(name="flag", required=False, default=Int(7)))
+        parameters = (ir.Parameter(name="x"), ir.Parameter(name="flag", required=False, default=Int(7)))
         signature = _signature(1, [], parameters)
         assert arrange(signature, ["x"], {"flag": 7}, literal) == (("x",), {})
         with pytest.raises(ExecutionError, match=r"WIR926.*flag"):
             arrange(signature, ["x"], {"flag": 8}, literal)
 
     def test_any_number(self) -> None:
-        signature = _signature(3, ["named"], (Parameter(name="x"),))
+        signature = _signature(3, ["named"], (ir.Parameter(name="x"),))
         assert arrange(signature, [1, 2, 3], {"named": 4}, literal) == ((1, 2, 3), {"named": 4})
         for args, kwargs in (([1, 2], {"named": 4}), ([1, 2, 3, 4], {"named": 4}), ([1, 2, 3], {})):
             with pytest.raises(ExecutionError, match="WIR926"):
                 _bind(signature, args, kwargs)
 
 
-def _signature(count: int, keywords: list[str], parameters: tuple[Parameter, ...]) -> Signature:
-    args = TreeSpec(kind=TreeKind.TUPLE, children=(LEAF,) * count)
+def _signature(count: int, keywords: list[str], parameters: tuple[ir.Parameter, ...]) -> ir.Signature:
+    args = ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(LEAF,) * count)
     keys = tuple(json.dumps(k) for k in keywords)
-    kwargs = TreeSpec(kind=TreeKind.DICT, children=(LEAF,) * len(keys), keys=keys)
-    inputs = TreeSpec(kind=TreeKind.TUPLE, children=(args, kwargs))
-    return Signature(inputs=inputs, params=(), outputs=LEAF, bindings=(), parameters=parameters)
+    kwargs = ir.TreeSpec(kind=ir.TreeKind.DICT, children=(LEAF,) * len(keys), keys=keys)
+    inputs = ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(args, kwargs))
+    return ir.Signature(inputs=inputs, params=(), outputs=LEAF, bindings=(), parameters=parameters)
 
 
 def _spelled(args: list[str], kwargs: list[str]) -> list[str]:
     return [*args, *kwargs]
 
 
-def _orderly(parameters: tuple[Parameter, ...]) -> bool:
+def _orderly(parameters: tuple[ir.Parameter, ...]) -> bool:
     """Whether Python would have such parameters: by position, none without a default behind one with."""
-    positional = [p.required for p in parameters if p.kind is not ParameterKind.KEYWORD]
+    positional = [p.required for p in parameters if p.kind is not ir.ParameterKind.KEYWORD]
     return positional == sorted(positional, reverse=True)
 
 
-def _bind(signature: Signature, args: list[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def _bind(signature: ir.Signature, args: list[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     return flatten(signature.inputs, arrange(signature, args, kwargs, literal))
 
 
@@ -144,12 +133,12 @@ class Fine(NamedTuple):
 )
 def test_nothing_is_called_for_its_name(type_name: str) -> None:
     """A signature may name a class of the kind that it says, and nothing else is ever called."""
-    for kind in (TreeKind.NAMEDTUPLE, TreeKind.DATACLASS):
-        spec = TreeSpec(kind=kind, children=(LEAF, LEAF), keys=("a", "b"), type_name=type_name)
+    for kind in (ir.TreeKind.NAMEDTUPLE, ir.TreeKind.DATACLASS):
+        spec = ir.TreeSpec(kind=kind, children=(LEAF, LEAF), keys=("a", "b"), type_name=type_name)
         with pytest.raises(ExecutionError, match="WIR926"):
             unflatten(spec, ["echo", "nothing"])
     with pytest.raises(ExecutionError, match="WIR926"):
-        Subclass(SubclassSpec(type_name=type_name, attributes=("a",)), lambda arg: arg)
+        Subclass(ir.SubclassSpec(type_name=type_name, attributes=("a",)), lambda arg: arg)
 
 
 def test_classes_are_what_the_signature_says() -> None:
@@ -184,7 +173,7 @@ CONTEXT = '{"dict": [["block", {"tuple": [1, 32]}], ["dtype", {"dtype": "i8"}], 
 
 
 def test_wrappers() -> None:
-    spec = SubclassSpec(
+    spec = ir.SubclassSpec(
         type_name=f"{__name__}:Wrapper",
         attributes=("a",),
         context=CONTEXT,
@@ -192,7 +181,7 @@ def test_wrappers() -> None:
         strides=(1, 1),
     )
     subclass = Subclass(spec, lambda arg: arg)
-    context = {"block": (1, 32), "dtype": DType.I8, "eps": float("inf")}
+    context = {"block": (1, 32), "dtype": ir.DType.I8, "eps": float("inf")}
     assert subclass.unwrap(Wrapper("inner", context, (5, 3))) == ["inner", 5]
     made = subclass.wrap(["inner", 6])
     assert (made.a, made.context, made.shape) == ("inner", context, (6, 3))
@@ -210,27 +199,27 @@ def test_contexts_hold_nothing_else(text: str) -> None:
 
 
 def test_contexts_of_every_kind() -> None:
-    def native(arg: Arg) -> Any:
+    def native(arg: ir.Arg) -> Any:
         return arg
 
-    assert read_context('{"device": "cuda:1"}', native) == Device("cuda", 1)
+    assert read_context('{"device": "cuda:1"}', native) == ir.Device("cuda", 1)
     assert read_context('[null, true, 2, 2.5, "s", {"device": "cpu"}]', native) == [
         None,
         True,
         2,
         2.5,
         "s",
-        CPU,
+        ir.CPU,
     ]
 
 
 def test_random_state_of_accelerators_is_refused() -> None:
-    signature = Signature(
+    signature = ir.Signature(
         inputs=_signature(0, [], ()).inputs,
         params=(),
         outputs=LEAF,
         bindings=(),
-        random=(RandomState(device=Device("cuda", 0), source=RandomSource.PHILOX),),
+        random=(ir.RandomState(device=ir.Device("cuda", 0), source=ir.RandomSource.PHILOX),),
     )
     with pytest.raises(NotSupportedError, match=r"WIR916.*cuda:0"):
         Convention(signature, None)  # type: ignore[arg-type]  # refused before it is asked anything
@@ -238,7 +227,7 @@ def test_random_state_of_accelerators_is_refused() -> None:
 
 def test_ordered_dictionaries_are_no_dictionaries_of_the_signature() -> None:
     """A DICT takes any mapping with its keys, in any order."""
-    spec = TreeSpec(kind=TreeKind.DICT, children=(LEAF, LEAF), keys=('"a"', "2"))
+    spec = ir.TreeSpec(kind=ir.TreeKind.DICT, children=(LEAF, LEAF), keys=('"a"', "2"))
     assert flatten(spec, OrderedDict([(2, "y"), ("a", "x")])) == ["x", "y"]
 
 

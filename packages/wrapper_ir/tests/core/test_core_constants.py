@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine
 
-from wrapper_ir import check, from_json, parse_program, print_program, to_json
+from wrapper_ir import check, from_json, ir, parse_program, print_program, to_json
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.artifact.file import load, save
 from wrapper_ir.errors import ArtifactError, BuildError, ExecutionError
-from wrapper_ir.ir.program import ConstantKind
-from wrapper_ir.ir.types import DType
 from wrapper_ir_passes.translation import compare
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_tools.diff import diff_programs
@@ -41,7 +39,10 @@ WEIGHT = struct.pack("2f", 5, 6)
 
 
 def artifact(stored: bytes = STORED) -> Artifact:
-    data = {"s": TensorData(DType.U8, memoryview(stored)), "w": TensorData(DType.F32, memoryview(WEIGHT))}
+    data = {
+        "s": TensorData(ir.DType.U8, memoryview(stored)),
+        "w": TensorData(ir.DType.F32, memoryview(WEIGHT)),
+    }
     return bare_artifact(parse_program(TEXT), data)
 
 
@@ -60,7 +61,7 @@ def test_forms() -> None:
     assert check(program) == ()
     assert print_program(program) == TEXT
     assert from_json(to_json(program)) == program
-    assert [c.kind for c in program.constants] == [ConstantKind.BUFFER] * 2 + [ConstantKind.PARAMETER]
+    assert [c.kind for c in program.constants] == [ir.ConstantKind.BUFFER] * 2 + [ir.ConstantKind.PARAMETER]
 
 
 def test_every_name_finds_the_constant() -> None:
@@ -130,6 +131,6 @@ def test_a_window_that_does_not_fit_its_hash_is_refused(tmp_path: Path) -> None:
     other = struct.pack("4f", 1, 2, 3, 5)
     with pytest.raises(ArtifactError, match=r"WIR708.*%b"):
         save(
-            replace(given, constants={**given.constants, "s": TensorData(DType.U8, memoryview(other))}),
+            replace(given, constants={**given.constants, "s": TensorData(ir.DType.U8, memoryview(other))}),
             tmp_path / "m.wir",
         )

@@ -12,33 +12,15 @@ from typing import get_args
 import pytest
 
 import wrapper_ir
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.expr import Sym, SymKind, print_expr
 from wrapper_ir.expr.base import Expr
-from wrapper_ir.ir.atoms import NODE_TYPES, parse_expr
-from wrapper_ir.ir.kernels import (
-    CppKernel,
-    CppSource,
-    ForeignKernel,
-    KernelParam,
-    MultiKernel,
-    OperatorKernel,
-    Requirement,
-    TritonConfig,
-    TritonKernel,
-    Variant,
-)
-from wrapper_ir.ir.ops import OPS, Provenance
-from wrapper_ir.ir.program import Constant, Function, Param, SymbolDef, Target
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.types import Device, DType, MemorySpace, TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.versions import TEXT
 
 SPAN = re.compile(r"`([^`]+)`")
 SYMBOLS = dict.fromkeys(("a", "b", "c", "s0"), SymKind.INT)
-TENSOR = Value("x", TensorType(DType.F32, (Sym("s0"),), (Sym("s0"),)))
-NODE = frozenset(NODE_TYPES)
+TENSOR = ir.Value("x", ir.TensorType(ir.DType.F32, (Sym("s0"),), (Sym("s0"),)))
+NODE = frozenset(ir.NODE_TYPES)
 
 MAIN = "func @main() {\n  return\n}\n"
 DECLARED = "symbol s0 : int backed\nsymbol u0 : int unbacked\nsymbol s1 : int backed\n"
@@ -46,22 +28,24 @@ STORAGE = "storage(4096)"
 NAMES = {"s": STORAGE, "pool": STORAGE, "buf0.s": STORAGE, "e": "event", "t": "results", "i": "int"}
 """Types of the values that the forms of ops use; all others are tensors."""
 AROUND = {
-    Param: f"{DECLARED}func @main(\0) {{\n  return\n}}\n",
-    Function: f"{DECLARED}{MAIN}\n\0\n  return\n}}\n",
-    SymbolDef: f"\0\n{MAIN}",
-    Constant: f"\0\n{MAIN}",
-    ExternDef: f"\0\n{MAIN}",
-    Target: f"\0\n{MAIN}",
-    Provenance: "func @main() {\n  return #1\n}\n\nprovenance\n  #1 \0\n",
-    Device: f"target \0\n{MAIN}",
-    **dict.fromkeys(get_args(Type), f"{DECLARED}func @main(%x: \0) {{\n  return\n}}\n"),
-    MemorySpace: "func @main() {\n  %s = alloc_storage 64 \0\n  return\n}\n",
-    KernelParam: 'kernel foreign @k runtime "r" (\0) "x"\n' + MAIN,
-    Requirement: 'kernel cpp @k entry "k" ()\n  requires(\0)\n  "x"\n' + MAIN,
-    CppSource: 'kernel cpp @k entry "k" () "x"\n  \0\n' + MAIN,
-    Variant: f"kernel multi @k choose measure (i64 n)\n  variants(\0)\n{MAIN}",
-    TritonConfig: 'kernel triton @k entry "k" ()\n  configs(\0)\n  grid(1)\n  "x"\n' + MAIN,
-    **dict.fromkeys((CppKernel, ForeignKernel, MultiKernel, OperatorKernel, TritonKernel), f"\0\n{MAIN}"),
+    ir.Param: f"{DECLARED}func @main(\0) {{\n  return\n}}\n",
+    ir.Function: f"{DECLARED}{MAIN}\n\0\n  return\n}}\n",
+    ir.SymbolDef: f"\0\n{MAIN}",
+    ir.Constant: f"\0\n{MAIN}",
+    ir.ExternDef: f"\0\n{MAIN}",
+    ir.Target: f"\0\n{MAIN}",
+    ir.Provenance: "func @main() {\n  return #1\n}\n\nprovenance\n  #1 \0\n",
+    ir.Device: f"target \0\n{MAIN}",
+    **dict.fromkeys(get_args(ir.Type), f"{DECLARED}func @main(%x: \0) {{\n  return\n}}\n"),
+    ir.MemorySpace: "func @main() {\n  %s = alloc_storage 64 \0\n  return\n}\n",
+    ir.KernelParam: 'kernel foreign @k runtime "r" (\0) "x"\n' + MAIN,
+    ir.Requirement: 'kernel cpp @k entry "k" ()\n  requires(\0)\n  "x"\n' + MAIN,
+    ir.CppSource: 'kernel cpp @k entry "k" () "x"\n  \0\n' + MAIN,
+    ir.Variant: f"kernel multi @k choose measure (i64 n)\n  variants(\0)\n{MAIN}",
+    ir.TritonConfig: 'kernel triton @k entry "k" ()\n  configs(\0)\n  grid(1)\n  "x"\n' + MAIN,
+    **dict.fromkeys(
+        (ir.CppKernel, ir.ForeignKernel, ir.MultiKernel, ir.OperatorKernel, ir.TritonKernel), f"\0\n{MAIN}"
+    ),
 }
 """The text around a form, which stands at the null character."""
 
@@ -87,7 +71,7 @@ RECORDS = [(cls, text) for cls in CLASSES if cls not in NODE for text in forms(c
 
 @pytest.mark.parametrize(("cls", "text"), NODES, ids=[f"{c.__name__}: {t}" for c, t in NODES])
 def test_the_form_of_a_node(cls: type[Expr], text: str) -> None:
-    parsed = parse_expr(text, SYMBOLS, {"x": TENSOR})
+    parsed = ir.parse_expr(text, SYMBOLS, {"x": TENSOR})
     assert isinstance(parsed, cls)
     assert print_expr(parsed) == text
 
@@ -104,7 +88,7 @@ def in_function(text: str) -> str:
 
 @pytest.mark.parametrize(("cls", "text"), RECORDS, ids=[f"{c.__name__}: {t}" for c, t in RECORDS])
 def test_the_form_of_a_record_or_an_op(cls: type, text: str) -> None:
-    around = in_function(text) if cls in OPS else AROUND[cls]
+    around = in_function(text) if cls in ir.OPS else AROUND[cls]
     form = text.replace("{{{ ", "{{{\n").replace(" }}}", "\n}}}")
     program = parse_program(f"wir {TEXT.version}\n{around.replace(chr(0), form)}")
     printed = print_program(program)
@@ -115,4 +99,4 @@ def test_the_form_of_a_record_or_an_op(cls: type, text: str) -> None:
 
 def test_every_class_with_a_syntax_shows_a_form() -> None:
     assert [cls.__name__ for cls in CLASSES if not forms(cls)] == []
-    assert set(CLASSES) >= {*NODE_TYPES, *OPS}
+    assert set(CLASSES) >= {*ir.NODE_TYPES, *ir.OPS}

@@ -7,12 +7,8 @@ import dataclasses
 import pytest
 from packages.wrapper_ir.tests.core.op_samples import INDEX, SAMPLES
 
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import OPS, EffectClass, Effects, Op, call_effects
-from wrapper_ir.ir.schemas import ExternTag
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.values import Value
 
 PRELUDE = """wir 0.3
 target cpu
@@ -178,7 +174,7 @@ CASES = [
 ]  # fmt: skip
 
 
-def describe(found: Effects) -> str:
+def describe(found: ir.Effects) -> str:
     """The effects in words, in the order of the fields of `Effects`."""
     parts = [
         f"{word} {' '.join(v.name for v in values)}"
@@ -216,18 +212,18 @@ def test_every_op_has_a_case() -> None:
         header = "func @main(%x: f32[8], %y: f32[8], %d: owned f32[8], %i: i64[], %p: bool[], %n: int) {"
         body = parse_program(f"{PRELUDE}\n{header}\n  {lines}\n  {end}\n}}\n{CALLEES}").main.body
         seen.add(type(body[lines.count("\n")]))
-    assert seen == set(OPS)
+    assert seen == set(ir.OPS)
 
 
 @pytest.mark.parametrize("op", SAMPLES, ids=lambda op: type(op).__name__)
-def test_effects_speak_of_the_ops_own_values_only(op: Op) -> None:
+def test_effects_speak_of_the_ops_own_values_only(op: ir.Op) -> None:
     """Besides constants, which callees may touch: reads, writes, moves and ends are operands; what is fresh is a
     result; aliasing goes from a result to an operand (`set_storage`: between its operands)."""
     found = INDEX.effects(op)
-    used, made = set(operands(op)), set(results(op))
+    used, made = set(ir.operands(op)), set(ir.results(op))
     constants = {c.value for c in INDEX.program.constants}
 
-    def only(values: tuple[Value, ...], allowed: set[Value]) -> None:
+    def only(values: tuple[ir.Value, ...], allowed: set[ir.Value]) -> None:
         assert set(values) <= allowed
 
     only(found.reads, used | constants)
@@ -263,14 +259,14 @@ def test_recursion_ends() -> None:
     program = parse_program(
         "wir 0.3\ntarget cpu\n\nfunc @main(%x: f32[8]) {\n  %y = call_subgraph @main(%x) : f32[8]\n  return %y\n}\n"
     )
-    assert isinstance(Analyses(program).effects(program.main.body[0]), Effects)
+    assert isinstance(Analyses(program).effects(program.main.body[0]), ir.Effects)
 
 
 def test_every_tag_has_a_meaning() -> None:
     """Each tag is an effect class, or concerns aliasing, who can call the operator, or who can record it, alone."""
-    others = {ExternTag.MAY_ALIAS, ExternTag.PYTHON_ONLY, ExternTag.UNRECORDABLE}
-    assert set(call_effects._TAG_CLASS) == set(ExternTag) - others
-    assert set(call_effects._TAG_CLASS.values()) <= set(EffectClass)
+    others = {ir.ExternTag.MAY_ALIAS, ir.ExternTag.PYTHON_ONLY, ir.ExternTag.UNRECORDABLE}
+    assert set(ir.call_effects._TAG_CLASS) == set(ir.ExternTag) - others
+    assert set(ir.call_effects._TAG_CLASS.values()) <= set(ir.EffectClass)
 
 
 def test_effects_are_values() -> None:

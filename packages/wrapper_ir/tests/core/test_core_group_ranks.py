@@ -10,12 +10,11 @@ import pytest
 from packages.wrapper_ir.tests.core.store_bus import Bus
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine
 
-from wrapper_ir import load, parse_program, save
+from wrapper_ir import ir, load, parse_program, save
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.artifact.agreement import artifact_manifest
 from wrapper_ir.artifact.group_ranks import GroupRanks, group_ranks, with_group_ranks
 from wrapper_ir.errors import ArtifactError, ExecutionError
-from wrapper_ir.ir.types import DType
 from wrapper_ir_lowering import lower
 from wrapper_ir_lowering.steps import CheckGroups
 from wrapper_ir_runtime import check_rank, compare_ranks
@@ -37,7 +36,7 @@ func @main(%x: f32[2]) {{
 
 
 def _artifact(operation: str = "sum", weight: int = 0) -> Artifact:
-    data = TensorData(DType.F32, memoryview(bytes([weight] * 8)))
+    data = TensorData(ir.DType.F32, memoryview(bytes([weight] * 8)))
     return bare_artifact(parse_program(PROGRAM.format(operation=operation)), {"w": data})
 
 

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from wrapper_ir import check, from_json, parse_program, print_program, to_json
-from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
-from wrapper_ir.ir.program import Program
+from wrapper_ir import check, from_json, ir, parse_program, print_program, to_json
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir_tools.diff import diff_programs
 
@@ -37,13 +35,13 @@ class Flag(enum.IntEnum):
     ON = 1
 
 
-def program(value: str) -> Program:
+def program(value: str) -> ir.Program:
     return parse_program(TEXT.replace("VALUE", value))
 
 
-def kernel(program: Program) -> TritonKernel:
+def kernel(program: ir.Program) -> ir.TritonKernel:
     (found,) = program.kernels
-    assert isinstance(found, TritonKernel)
+    assert isinstance(found, ir.TritonKernel)
     return found
 
 
@@ -75,7 +73,7 @@ def test_equality_is_that_of_what_is_compiled() -> None:
     assert len(set(kernels)) == len(values) == len({content_hash(k) for k in kernels})
     assert kernels == [kernel(program(v)) for v in values]
     assert diff_programs(program("1"), program("true"))
-    metas = [TritonConfig(meta=(("A", v),), num_warps=1, num_stages=1) for v in (1, 1.0, True)]
+    metas = [ir.TritonConfig(meta=(("A", v),), num_warps=1, num_stages=1) for v in (1, 1.0, True)]
     assert len(set(metas)) == len(metas)
 
 

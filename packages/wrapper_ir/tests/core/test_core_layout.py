@@ -7,15 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Sym, evaluate, mul
-from wrapper_ir.ir.layout import (
-    contiguous_strides,
-    extent_bytes,
-    extent_elements,
-    is_contiguous,
-    numel,
-)
-from wrapper_ir.ir.types import DType, TensorType
 
 SIZES = st.lists(st.integers(0, 5), max_size=4)
 STRIDED = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40)), max_size=4)
@@ -36,14 +29,14 @@ def values(xs: list[int]) -> dict[str, int]:
 @given(SIZES)
 def test_contiguous_strides_and_numel_are_those_of_torch(sizes: list[int]) -> None:
     new = torch.empty(sizes)
-    assert contiguous_strides(ints(sizes)) == ints(list(new.stride()))
-    assert numel(ints(sizes)) == Int(new.numel())
+    assert ir.contiguous_strides(ints(sizes)) == ints(list(new.stride()))
+    assert ir.numel(ints(sizes)) == Int(new.numel())
 
 
 @given(SIZES)
 def test_symbolic_strides_are_those_of_torch_where_no_size_is_0(sizes: list[int]) -> None:
     sizes = [max(s, 1) for s in sizes]
-    strides = contiguous_strides(symbols(len(sizes)))
+    strides = ir.contiguous_strides(symbols(len(sizes)))
     assert [evaluate(s, values(sizes)) for s in strides] == list(torch.empty(sizes).stride())
 
 
@@ -51,14 +44,14 @@ def test_symbolic_strides_are_those_of_torch_where_no_size_is_0(sizes: list[int]
 def test_extent_is_what_torch_allocates(dims: list[tuple[int, int]]) -> None:
     sizes, strides = [d[0] for d in dims], [d[1] for d in dims]
     storage = torch.empty_strided(sizes, strides, dtype=torch.uint8).untyped_storage()
-    assert extent_elements(ints(sizes), ints(strides)) == Int(storage.nbytes())
+    assert ir.extent_elements(ints(sizes), ints(strides)) == Int(storage.nbytes())
 
 
 @given(STRIDED)
 def test_symbolic_extent_is_what_torch_allocates_where_no_size_is_0(dims: list[tuple[int, int]]) -> None:
     sizes, strides = [max(d[0], 1) for d in dims], [d[1] for d in dims]
     storage = torch.empty_strided(sizes, strides, dtype=torch.uint8).untyped_storage()
-    extent = extent_elements(symbols(len(sizes)), ints(strides))
+    extent = ir.extent_elements(symbols(len(sizes)), ints(strides))
     assert evaluate(extent, values(sizes)) == storage.nbytes()
 
 
@@ -68,9 +61,9 @@ def test_symbolic_extent_of_dense_layouts_is_exact_also_for_size_0(
 ) -> None:
     """A permuted row-major tensor: the extent is the product of the sizes, whatever they are."""
     size = symbols(3)
-    rows = contiguous_strides([size[d] for d in order])
+    rows = ir.contiguous_strides([size[d] for d in order])
     strides = tuple(rows[order.index(d)] for d in range(3))
-    extent = extent_elements(size, strides)
+    extent = ir.extent_elements(size, strides)
     expected = torch.empty([sizes[d] for d in order], dtype=torch.uint8).untyped_storage().nbytes()
     assert evaluate(extent, values(sizes)) == expected
 
@@ -78,14 +71,14 @@ def test_symbolic_extent_of_dense_layouts_is_exact_also_for_size_0(
 @given(STRIDED)
 def test_contiguous_here_is_contiguous_in_torch(dims: list[tuple[int, int]]) -> None:
     sizes, strides = [d[0] for d in dims], [d[1] for d in dims]
-    assert is_contiguous(ints(sizes), contiguous_strides(ints(sizes)))
-    if is_contiguous(ints(sizes), ints(strides)):
+    assert ir.is_contiguous(ints(sizes), ir.contiguous_strides(ints(sizes)))
+    if ir.is_contiguous(ints(sizes), ints(strides)):
         assert torch.empty_strided(sizes, strides).is_contiguous()
 
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
-@pytest.mark.parametrize("dtype", DType, ids=lambda d: d.value)
-def test_dtypes_are_those_of_torch(dtype: DType) -> None:
+@pytest.mark.parametrize("dtype", ir.DType, ids=lambda d: d.value)
+def test_dtypes_are_those_of_torch(dtype: ir.DType) -> None:
     theirs = getattr(torch, dtype.torch_name)  # by the name under test
     assert isinstance(theirs, torch.dtype)
     assert dtype.itemsize == theirs.itemsize
@@ -93,14 +86,14 @@ def test_dtypes_are_those_of_torch(dtype: DType) -> None:
     assert dtype.is_complex == theirs.is_complex
     layout = (ints([2, 3]), ints([1, 8]))
     nbytes = torch.empty_strided((2, 3), (1, 8), dtype=theirs).untyped_storage().nbytes()
-    assert extent_bytes(TensorType(dtype, *layout)) == Int(nbytes)
+    assert ir.extent_bytes(ir.TensorType(dtype, *layout)) == Int(nbytes)
 
 
 def test_every_strided_dtype_of_torch_that_kernels_use_is_there() -> None:
     """All torch dtypes are covered but quantised ones, sub-byte ones, packed shells and bcomplex32, for which torch has hardly an operator."""
     outside = {"bcomplex32", "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits", "int1", "uint1"}
     torch_dtypes = {str(d).removeprefix("torch.") for d in vars(torch).values() if isinstance(d, torch.dtype)}
-    ours = {d.torch_name for d in DType}
+    ours = {d.torch_name for d in ir.DType}
     missing = torch_dtypes - ours
     sub_byte = {f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)}
     assert {m for m in missing if m not in outside | sub_byte and not m.startswith("bits")} == set()
@@ -108,5 +101,5 @@ def test_every_strided_dtype_of_torch_that_kernels_use_is_there() -> None:
 
 def test_extents_scale_by_the_item_size() -> None:
     s0 = Sym("s0")
-    assert extent_bytes(TensorType(DType.F64, (s0, Int(4)), (Int(4), Int(1)))) == mul(32, s0)
-    assert extent_bytes(TensorType(DType.F32, (), ())) == Int(4)
+    assert ir.extent_bytes(ir.TensorType(ir.DType.F64, (s0, Int(4)), (Int(4), Int(1)))) == mul(32, s0)
+    assert ir.extent_bytes(ir.TensorType(ir.DType.F32, (), ())) == Int(4)

@@ -13,26 +13,10 @@ from typing import Any
 import pytest
 from packages.wrapper_ir.tests.core.op_samples import INDEX, KERNEL, PROGRAM, W, X, tensor
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Int, Sym
-from wrapper_ir.ir.kernels import (
-    Access,
-    CppKernel,
-    ForeignKernel,
-    KernelDef,
-    MultiKernel,
-    OperatorKernel,
-    Requirement,
-    Variant,
-    needed,
-    runtime_kind,
-)
-from wrapper_ir.ir.ops import Comment, Return
-from wrapper_ir.ir.program import Function, Param, Program
-from wrapper_ir.ir.signature import TreeKind, TreeSpec
-from wrapper_ir.ir.types import DType, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.json.kernel_hash import content_hash, multi_hash
 from wrapper_ir_tools.testing.catalogue import TRITON
 
@@ -86,8 +70,8 @@ def test_values_are_immutable_and_equal_by_name_and_type() -> None:
     assert hash(x) == hash(X)
     assert x != tensor("y", 8)
     assert x != tensor("x", 9)
-    assert x != tensor("x", 8, dtype=DType.I32)
-    assert Value("x", StorageType(Int(32))) != x
+    assert x != tensor("x", 8, dtype=ir.DType.I32)
+    assert ir.Value("x", ir.StorageType(Int(32))) != x
     assert x.__eq__("x") is NotImplemented
     assert {x: 1}[X] == 1
 
@@ -109,7 +93,7 @@ def test_programs_are_equal_by_content() -> None:
 
 def test_changing_a_program_leaves_the_old_one() -> None:
     main = PROGRAM.main
-    body = (Comment(text="new"), *main.body)
+    body = (ir.Comment(text="new"), *main.body)
     changed = dataclasses.replace(
         PROGRAM, functions=(dataclasses.replace(main, body=body), *PROGRAM.functions[1:])
     )
@@ -121,19 +105,19 @@ def test_look_ups_find_and_refuse() -> None:
     assert PROGRAM.function("owner").name == "owner"
     assert PROGRAM.kernel("k") is KERNEL
     assert PROGRAM.extern("aten::relu").name == "aten::relu"
-    empty = Program(functions=())
+    empty = ir.Program(functions=())
     for look, code in (
         (lambda: empty.main, "WIR302"),
         (lambda: empty.function("f"), "WIR303"),
         (lambda: empty.kernel("k"), "WIR304"),
         (lambda: empty.extern("aten::relu"), "WIR305"),
-        (lambda: Function(name="f", params=(), body=()).returns, "WIR301"),
-        (lambda: Function(name="f", params=(), body=(Comment(text="x"),)).returns, "WIR301"),
+        (lambda: ir.Function(name="f", params=(), body=()).returns, "WIR301"),
+        (lambda: ir.Function(name="f", params=(), body=(ir.Comment(text="x"),)).returns, "WIR301"),
     ):
         with pytest.raises(BuildError) as caught:
             look()
         assert caught.value.code == code
-    assert Function(name="f", params=(), body=(Return(values=()),)).returns.values == ()
+    assert ir.Function(name="f", params=(), body=(ir.Return(values=()),)).returns.values == ()
 
 
 def test_index_tables_hold_every_definition_by_name() -> None:
@@ -145,25 +129,27 @@ def test_index_tables_hold_every_definition_by_name() -> None:
 
 
 def test_of_two_definitions_the_first_is_indexed() -> None:
-    first = Function(name="f", params=(), body=(Return(values=()),))
-    second = Function(name="f", params=(Param(value=X),), body=(Return(values=(X,)),))
-    assert Analyses(Program(functions=(first, second))).functions["f"] is first
+    first = ir.Function(name="f", params=(), body=(ir.Return(values=()),))
+    second = ir.Function(name="f", params=(ir.Param(value=X),), body=(ir.Return(values=(X,)),))
+    assert Analyses(ir.Program(functions=(first, second))).functions["f"] is first
 
 
 def test_tree_specs_count_their_leaves() -> None:
-    leaf = TreeSpec(kind=TreeKind.LEAF)
-    pair = TreeSpec(kind=TreeKind.TUPLE, children=(leaf, leaf))
-    tree = TreeSpec(
-        kind=TreeKind.DICT, children=(pair, leaf, TreeSpec(kind=TreeKind.NONE)), keys=('"a"', '"b"', '"c"')
+    leaf = ir.TreeSpec(kind=ir.TreeKind.LEAF)
+    pair = ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(leaf, leaf))
+    tree = ir.TreeSpec(
+        kind=ir.TreeKind.DICT,
+        children=(pair, leaf, ir.TreeSpec(kind=ir.TreeKind.NONE)),
+        keys=('"a"', '"b"', '"c"'),
     )
     assert (leaf.num_leaves, pair.num_leaves, tree.num_leaves) == (1, 2, 3)
-    assert TreeSpec(kind=TreeKind.LIST).num_leaves == 0
+    assert ir.TreeSpec(kind=ir.TreeKind.LIST).num_leaves == 0
 
 
 # --- kernel identity ---------------------------------------------------------------------------------------------
 
-FOREIGN = ForeignKernel(name="f", params=KERNEL.params, runtime="fpga", payload="AAAA")
-OPERATOR = OperatorKernel(
+FOREIGN = ir.ForeignKernel(name="f", params=KERNEL.params, runtime="fpga", payload="AAAA")
+OPERATOR = ir.OperatorKernel(
     name="o", params=KERNEL.params, schema="aten::mm.out", constants=(("stride", (1, 2)), ("alpha", 2))
 )
 
@@ -173,10 +159,10 @@ def other(value: object) -> Any:  # Any: goes into a field whose type only its n
     match value:
         case str():
             return value + "x"
-        case Access():
-            return Access.READ if value is not Access.READ else Access.WRITE
-        case DType():
-            return DType.F64 if value is not DType.F64 else DType.F32
+        case ir.Access():
+            return ir.Access.READ if value is not ir.Access.READ else ir.Access.WRITE
+        case ir.DType():
+            return ir.DType.F64 if value is not ir.DType.F64 else ir.DType.F32
         case bool():
             return not value
         case int():
@@ -190,7 +176,7 @@ def other(value: object) -> Any:  # Any: goes into a field whose type only its n
 
 
 @pytest.mark.parametrize("kernel", [KERNEL, FOREIGN, OPERATOR], ids=["cpp", "foreign", "operator"])
-def test_the_hash_covers_all_fields_but_the_name(kernel: KernelDef) -> None:
+def test_the_hash_covers_all_fields_but_the_name(kernel: ir.KernelDef) -> None:
     known = content_hash(kernel)
     assert len(known) == 64
     assert content_hash(dataclasses.replace(kernel)) == known
@@ -203,7 +189,7 @@ def test_the_hash_covers_all_fields_but_the_name(kernel: KernelDef) -> None:
 
 
 @pytest.mark.parametrize("kernel", [KERNEL, FOREIGN, OPERATOR], ids=["cpp", "foreign", "operator"])
-def test_the_hash_covers_every_field_of_every_parameter(kernel: KernelDef) -> None:
+def test_the_hash_covers_every_field_of_every_parameter(kernel: ir.KernelDef) -> None:
     seen = {content_hash(kernel), content_hash(dataclasses.replace(kernel, params=kernel.params[:-1]))}
     changes = 0
     for i, param in enumerate(kernel.params):
@@ -224,7 +210,7 @@ def test_the_hash_covers_everything_of_a_triton_kernel_but_its_name() -> None:
         options=(("o", 1),),
         reset=("out_ptr0",),
         multiprocessors=132,
-        requires=(Requirement(name="m"),),
+        requires=(ir.Requirement(name="m"),),
     )
     config = dataclasses.replace(kernel.configs[0], options=(("o", 1),), grid=(Int(1),))
     kernels = [kernel]
@@ -233,7 +219,7 @@ def test_the_hash_covers_everything_of_a_triton_kernel_but_its_name() -> None:
     for field in dataclasses.fields(config):
         changed = dataclasses.replace(config, **{field.name: other(getattr(config, field.name))})
         kernels += [dataclasses.replace(kernel, configs=(c,)) for c in (config, changed)]
-    for value in (1, 1.0, True, "1", None, DType.F32, "f32"):
+    for value in (1, 1.0, True, "1", None, ir.DType.F32, "f32"):
         kernels.append(dataclasses.replace(kernel, constants=(("k", value),)))
     # the name, the config that is changed (once for each of its fields), and the constant 1
     repeated = 1 + len(dataclasses.fields(config)) - 1 + 1
@@ -244,58 +230,58 @@ def test_a_multi_kernel_is_its_ordered_kernels() -> None:
     other_policy = dataclasses.replace(
         TRITON, name="b", source=TRITON.source.replace("tl.load(", "tl.load(  ")
     )
-    kernels: dict[str, KernelDef] = {"a": TRITON, "b": other_policy, "c": TRITON, "plain": KERNEL}
+    kernels: dict[str, ir.KernelDef] = {"a": TRITON, "b": other_policy, "c": TRITON, "plain": KERNEL}
     args = tuple(range(len(TRITON.params)))
 
-    def multi(*names: str) -> MultiKernel:
-        variants = tuple(Variant(kernel=name, args=args) for name in names)
-        return MultiKernel(name="m", params=TRITON.params, variants=variants)
+    def multi(*names: str) -> ir.MultiKernel:
+        variants = tuple(ir.Variant(kernel=name, args=args) for name in names)
+        return ir.MultiKernel(name="m", params=TRITON.params, variants=variants)
 
     hashes = [multi_hash(multi(*names), kernels) for names in ("ab", "cb", "ba", "ac")]
     assert hashes[0] == hashes[1]
     assert len(set(hashes)) == 3
-    assert runtime_kind(multi("a")) == "triton"
+    assert ir.runtime_kind(multi("a")) == "triton"
 
 
 def test_what_a_multi_kernel_chooses_from_is_needed() -> None:
     one, two = (dataclasses.replace(TRITON, name=name) for name in ("one", "two"))
-    variants = tuple(Variant(kernel=k.name, args=(0, 1, 2), grid=(0,)) for k in (one, two))
-    multi = MultiKernel(name="multi", params=TRITON.params, variants=variants, grid_params=("g",))
-    assert needed([one, KERNEL, two, multi], {"multi"}) == (one, two, multi)
-    assert needed([one, KERNEL, two, multi], {"two"}) == (two,)
+    variants = tuple(ir.Variant(kernel=k.name, args=(0, 1, 2), grid=(0,)) for k in (one, two))
+    multi = ir.MultiKernel(name="multi", params=TRITON.params, variants=variants, grid_params=("g",))
+    assert ir.needed([one, KERNEL, two, multi], {"multi"}) == (one, two, multi)
+    assert ir.needed([one, KERNEL, two, multi], {"two"}) == (two,)
 
 
 def test_the_hash_keeps_parts_and_kinds_apart() -> None:
-    a = CppKernel(name="k", params=(), source="ab", entry="c")
-    b = CppKernel(name="k", params=(), source="a", entry="bc")
-    c = ForeignKernel(name="k", params=(), runtime="ab", payload="c")
+    a = ir.CppKernel(name="k", params=(), source="ab", entry="c")
+    b = ir.CppKernel(name="k", params=(), source="a", entry="bc")
+    c = ir.ForeignKernel(name="k", params=(), runtime="ab", payload="c")
     d = dataclasses.replace(a, isa=("avx2", "fma"))
     e = dataclasses.replace(a, isa=("avx2,fma",))
     assert len({content_hash(k) for k in (a, b, c, d, e)}) == 5
 
 
 def test_runtime_kinds() -> None:
-    assert runtime_kind(KERNEL) == "cpp"
-    assert runtime_kind(FOREIGN) == "fpga"
-    assert runtime_kind(OPERATOR) == "triton"
+    assert ir.runtime_kind(KERNEL) == "cpp"
+    assert ir.runtime_kind(FOREIGN) == "fpga"
+    assert ir.runtime_kind(OPERATOR) == "triton"
 
 
 @pytest.mark.parametrize(
     ("access", "reads", "writes"),
     [
-        (Access.NONE, False, False),
-        (Access.READ, True, False),
-        (Access.WRITE, False, True),
-        (Access.READWRITE, True, True),
+        (ir.Access.NONE, False, False),
+        (ir.Access.READ, True, False),
+        (ir.Access.WRITE, False, True),
+        (ir.Access.READWRITE, True, True),
     ],
 )
-def test_access(access: Access, reads: bool, writes: bool) -> None:
+def test_access(access: ir.Access, reads: bool, writes: bool) -> None:
     assert (access.reads, access.writes) == (reads, writes)
 
 
 def test_symbolic_types_compare_by_structure() -> None:
     """Expressions are interned, so types built twice are equal and hash alike."""
-    one = TensorType(DType.F32, (Sym("s0") * 2,), (Int(1),))
-    two = TensorType(DType.F32, (2 * Sym("s0"),), (Int(1),))
+    one = ir.TensorType(ir.DType.F32, (Sym("s0") * 2,), (Int(1),))
+    two = ir.TensorType(ir.DType.F32, (2 * Sym("s0"),), (Int(1),))
     assert one == two
     assert hash(one) == hash(two)

@@ -11,13 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, tensor
 
-from wrapper_ir import check, parse_program, print_program
+from wrapper_ir import check, ir, parse_program, print_program
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Expr, Sym
-from wrapper_ir.ir.ops import OPS, Def, EffectSpec, OpBase, Use, fresh, op_spec, reads
-from wrapper_ir.ir.structure import exprs, map_values, operands, results
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.json.program import program_schema
 from wrapper_ir_runtime.interp import InterpOptions, run
@@ -25,23 +21,23 @@ from wrapper_ir_tools.testing import RandomOptions, random_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScaledSum(OpBase):
+class ScaledSum(ir.OpBase):
     """`result` is `left + factor * right`, or `left` minus that where `negated`.
 
     Text: `%y = scaled_sum %x, %x by s0 negated`.
     """
 
     syntax: ClassVar[str] = "{result} = scaled_sum {left}, {right} by {factor}< {negated}> : {result:type}"
-    effect_spec: ClassVar[EffectSpec] = reads("left", "right") | fresh("result")
+    effect_spec: ClassVar[ir.EffectSpec] = ir.reads("left", "right") | ir.fresh("result")
 
-    left: Use[TensorType]
-    right: Use[TensorType]
+    left: ir.Use[ir.TensorType]
+    right: ir.Use[ir.TensorType]
     factor: Expr
-    result: Def[TensorType]
+    result: ir.Def[ir.TensorType]
     negated: bool = False
 
 
-NEW_OPS = OPS.extended(ScaledSum)
+NEW_OPS = ir.OPS.extended(ScaledSum)
 TEXT = """wir 0.3
 target cpu
 
@@ -67,7 +63,7 @@ OPTIONS = InterpOptions(handlers={ScaledSum: scaled_sum})
 
 
 def _op() -> ScaledSum:
-    op: OpBase = parse_program(TEXT, NEW_OPS).main.body[1]
+    op: ir.OpBase = parse_program(TEXT, NEW_OPS).main.body[1]
     assert isinstance(op, ScaledSum)
     return op
 
@@ -93,11 +89,11 @@ def test_verifier() -> None:
 def test_traversal_and_renaming() -> None:
     op = _op()
     x, y = op.left, op.right
-    assert (operands(op), results(op), exprs(op)) == ((x, y), (op.result,), (2 * Sym("s0"),))
-    swap: dict[Value, Value] = {x: y, y: x}
-    swapped = map_values(op, swap.__getitem__)
+    assert (ir.operands(op), ir.results(op), ir.exprs(op)) == ((x, y), (op.result,), (2 * Sym("s0"),))
+    swap: dict[ir.Value, ir.Value] = {x: y, y: x}
+    swapped = ir.map_values(op, swap.__getitem__)
     assert (swapped.left, swapped.right) == (y, x)
-    assert op_spec(ScaledSum).tag == "scaled_sum"
+    assert ir.op_spec(ScaledSum).tag == "scaled_sum"
 
 
 def test_json_and_schema() -> None:

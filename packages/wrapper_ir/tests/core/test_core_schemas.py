@@ -10,9 +10,9 @@ import pytest
 import torch
 from torchgen.model import FunctionSchema  # type: ignore[import-untyped]  # published without types
 
+from wrapper_ir import ir
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.schemas import ExternDef, OpSchema, SchemaArg, SchemaReturn, parse_schema
 from wrapper_ir_lowering.arguments import default_value
 
 # Any, in this file: torch's FunctionSchema and its parts are pybind classes without type information.
@@ -27,9 +27,9 @@ def registered() -> tuple[Any, ...]:
 
 
 @cache
-def parsed() -> tuple[tuple[OpSchema, Any], ...]:
+def parsed() -> tuple[tuple[ir.OpSchema, Any], ...]:
     """(ours, torch's) for every schema that names all its values."""
-    return tuple((parse_schema(str(s)), s) for s in registered() if "..." not in str(s))
+    return tuple((ir.parse_schema(str(s)), s) for s in registered() if "..." not in str(s))
 
 
 def alias_sets(part: Any) -> frozenset[str]:
@@ -46,7 +46,7 @@ def is_written(part: Any) -> bool:
 ELEMENT_SET = re.compile(r"Tensor\([^()]*\)\[\]")
 
 
-def annotates_elements(text: str, part: SchemaArg | SchemaReturn) -> bool:
+def annotates_elements(text: str, part: ir.SchemaArg | ir.SchemaReturn) -> bool:
     """Whether this is a list with the set written at its elements, `Tensor(a)[]`."""
     return part.type == "Tensor[]" and bool(ELEMENT_SET.search(text))
 
@@ -55,7 +55,7 @@ def test_only_variadic_schemas_are_refused() -> None:
     refused = {}
     for schema in registered():
         try:
-            parse_schema(str(schema))
+            ir.parse_schema(str(schema))
         except SchemaError as error:
             refused[str(schema)] = error.code
     assert refused == {str(s): "WIR603" for s in registered() if "..." in str(s)}
@@ -65,7 +65,7 @@ def test_names_agree() -> None:
     for ours, theirs in parsed():
         overload = f".{theirs.overload_name}" if theirs.overload_name else ""
         assert ours.name == theirs.name + overload
-        assert ExternDef(schema=str(theirs)).name == ours.name
+        assert ir.ExternDef(schema=str(theirs)).name == ours.name
 
 
 def test_arguments_agree() -> None:
@@ -86,7 +86,7 @@ def test_alias_sets_agree() -> None:
     """Of lists too, whose sets torch keeps with the element and does not show: see the next test."""
     seen = 0
     for ours, theirs in parsed():
-        pairs: list[tuple[SchemaArg | SchemaReturn, Any]] = [
+        pairs: list[tuple[ir.SchemaArg | ir.SchemaReturn, Any]] = [
             *zip(ours.args, theirs.arguments, strict=True),
             *zip(ours.returns, theirs.returns, strict=True),
         ]
@@ -145,25 +145,25 @@ def test_simple_defaults_are_the_values() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Tensor x", SchemaArg(name="x", type="Tensor")),
-        ("Tensor(a!) x", SchemaArg(name="x", type="Tensor", aliases=frozenset("a"), written=True)),
-        ("Tensor(a -> *) x", SchemaArg(name="x", type="Tensor", aliases=frozenset("a"))),
-        ("Tensor(a!)[] x", SchemaArg(name="x", type="Tensor[]", aliases=frozenset("a"), written=True)),
-        ("Tensor(a|b)? x", SchemaArg(name="x", type="Tensor?", aliases=frozenset("ab"))),
-        ("Tensor[](a!) x", SchemaArg(name="x", type="Tensor[]", aliases=frozenset("a"), written=True)),
-        ("bool[3] x", SchemaArg(name="x", type="bool[3]")),
-        ("SymInt[1]? x=None", SchemaArg(name="x", type="SymInt[1]?", default="None")),
-        ("int[2] x=[1, 2]", SchemaArg(name="x", type="int[2]", default="[1, 2]")),
-        ('str x="a, (b"', SchemaArg(name="x", type="str", default='"a, (b"')),
-        (r'str x="\", \\"', SchemaArg(name="x", type="str", default=r'"\", \\"')),
-        ("Dict(str, t)(a!) x", SchemaArg(name="x", type="Dict(str, t)", aliases=frozenset("a"), written=True)),
-        ("Future(t) x", SchemaArg(name="x", type="Future(t)")),
-        ("(str, Tensor(a))[] x", SchemaArg(name="x", type="(str, Tensor(a))[]", aliases=frozenset("a"))),
-        ("__torch__.torch.classes.c10d.ProcessGroup x", SchemaArg(name="x", type="__torch__.torch.classes.c10d.ProcessGroup")),
+        ("Tensor x", ir.SchemaArg(name="x", type="Tensor")),
+        ("Tensor(a!) x", ir.SchemaArg(name="x", type="Tensor", aliases=frozenset("a"), written=True)),
+        ("Tensor(a -> *) x", ir.SchemaArg(name="x", type="Tensor", aliases=frozenset("a"))),
+        ("Tensor(a!)[] x", ir.SchemaArg(name="x", type="Tensor[]", aliases=frozenset("a"), written=True)),
+        ("Tensor(a|b)? x", ir.SchemaArg(name="x", type="Tensor?", aliases=frozenset("ab"))),
+        ("Tensor[](a!) x", ir.SchemaArg(name="x", type="Tensor[]", aliases=frozenset("a"), written=True)),
+        ("bool[3] x", ir.SchemaArg(name="x", type="bool[3]")),
+        ("SymInt[1]? x=None", ir.SchemaArg(name="x", type="SymInt[1]?", default="None")),
+        ("int[2] x=[1, 2]", ir.SchemaArg(name="x", type="int[2]", default="[1, 2]")),
+        ('str x="a, (b"', ir.SchemaArg(name="x", type="str", default='"a, (b"')),
+        (r'str x="\", \\"', ir.SchemaArg(name="x", type="str", default=r'"\", \\"')),
+        ("Dict(str, t)(a!) x", ir.SchemaArg(name="x", type="Dict(str, t)", aliases=frozenset("a"), written=True)),
+        ("Future(t) x", ir.SchemaArg(name="x", type="Future(t)")),
+        ("(str, Tensor(a))[] x", ir.SchemaArg(name="x", type="(str, Tensor(a))[]", aliases=frozenset("a"))),
+        ("__torch__.torch.classes.c10d.ProcessGroup x", ir.SchemaArg(name="x", type="__torch__.torch.classes.c10d.ProcessGroup")),
     ],
 )  # fmt: skip
-def test_one_argument(text: str, expected: SchemaArg) -> None:
-    schema = parse_schema(f"t::f({text}) -> ()")
+def test_one_argument(text: str, expected: ir.SchemaArg) -> None:
+    schema = ir.parse_schema(f"t::f({text}) -> ()")
     assert schema.args == (expected,)
     assert schema.argument("x") is schema.args[0]
 
@@ -173,22 +173,28 @@ def test_one_argument(text: str, expected: SchemaArg) -> None:
     [(frozenset(), ""), (frozenset("a"), "a"), (frozenset("*"), "*"), (frozenset("ab"), "*")],
 )
 def test_alias_of_several_sets_is_any(aliases: frozenset[str], alias: str) -> None:
-    assert SchemaArg(name="x", type="Tensor", aliases=aliases).alias == alias
-    assert SchemaReturn(type="Tensor", aliases=aliases).alias == alias
+    assert ir.SchemaArg(name="x", type="Tensor", aliases=aliases).alias == alias
+    assert ir.SchemaReturn(type="Tensor", aliases=aliases).alias == alias
 
 
 @pytest.mark.parametrize(
     ("text", "returns"),
     [
         ("()", ()),
-        ("Tensor", (SchemaReturn(type="Tensor"),)),
-        ("Tensor(a!) out", (SchemaReturn(type="Tensor", aliases=frozenset("a"), written=True, name="out"),)),
-        ("(Tensor values, int)", (SchemaReturn(type="Tensor", name="values"), SchemaReturn(type="int"))),
-        ("Tensor(a)[]", (SchemaReturn(type="Tensor[]", aliases=frozenset("a")),)),
+        ("Tensor", (ir.SchemaReturn(type="Tensor"),)),
+        (
+            "Tensor(a!) out",
+            (ir.SchemaReturn(type="Tensor", aliases=frozenset("a"), written=True, name="out"),),
+        ),
+        (
+            "(Tensor values, int)",
+            (ir.SchemaReturn(type="Tensor", name="values"), ir.SchemaReturn(type="int")),
+        ),
+        ("Tensor(a)[]", (ir.SchemaReturn(type="Tensor[]", aliases=frozenset("a")),)),
     ],
 )
-def test_returns(text: str, returns: tuple[SchemaReturn, ...]) -> None:
-    assert parse_schema(f"t::f(Tensor(a) x) -> {text}").returns == returns
+def test_returns(text: str, returns: tuple[ir.SchemaReturn, ...]) -> None:
+    assert ir.parse_schema(f"t::f(Tensor(a) x) -> {text}").returns == returns
 
 
 @pytest.mark.parametrize(
@@ -211,13 +217,13 @@ def test_returns(text: str, returns: tuple[SchemaReturn, ...]) -> None:
 )
 def test_refusals(text: str, code: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        parse_schema(text)
+        ir.parse_schema(text)
     assert caught.value.code == code
 
 
 def test_unknown_argument() -> None:
     with pytest.raises(SchemaError, match=r"WIR602.*no argument 'z'"):
-        parse_schema("t::f(Tensor x) -> Tensor").argument("z")
+        ir.parse_schema("t::f(Tensor x) -> Tensor").argument("z")
 
 
 def _plain(value: Any) -> Any:

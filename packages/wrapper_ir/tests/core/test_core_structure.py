@@ -16,18 +16,14 @@ from packages.wrapper_ir.tests.core.op_samples import PROV, SAMPLES, W, X, Y, Z,
 
 import wrapper_ir.ir.ops
 import wrapper_ir.ir.ops.base
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Sym, mul
-from wrapper_ir.ir.atoms import SizeOf, free_values
-from wrapper_ir.ir.ops import OPS, UNKNOWN, Arg, CallExtern, Op, OpBase, Role, View, op_spec
-from wrapper_ir.ir.structure import exprs, map_values, operands, results
-from wrapper_ir.ir.types import CPU, DType, Layout, MemoryFormat
-from wrapper_ir.ir.values import Value
 
 T = TypeVar("T")
 FAMILIES = [m.name for m in pkgutil.iter_modules(wrapper_ir.ir.ops.__path__) if m.name != "base"]
 
 
-def ids(op: Op) -> str:
+def ids(op: ir.Op) -> str:
     return type(op).__name__
 
 
@@ -38,32 +34,34 @@ def test_the_union_holds_every_op_class() -> None:
     for family in FAMILIES:
         import_module(f"wrapper_ir.ir.ops.{family}")
     # by name: a class with slots is made anew by @dataclass, and its first version lives on
-    ours = {c for c in OpBase.__subclasses__() if c.__module__.startswith("wrapper_ir.")}  # others: of tests
-    assert {c.__qualname__ for c in OPS} == {c.__qualname__ for c in ours}
-    assert len(OPS) == len(set(OPS))
+    ours = {
+        c for c in ir.OpBase.__subclasses__() if c.__module__.startswith("wrapper_ir.")
+    }  # others: of tests
+    assert {c.__qualname__ for c in ir.OPS} == {c.__qualname__ for c in ours}
+    assert len(ir.OPS) == len(set(ir.OPS))
 
 
 def test_every_op_is_exported() -> None:
-    assert {cls.__name__ for cls in OPS} <= vars(wrapper_ir.ir.ops).keys()
+    assert {cls.__name__ for cls in ir.OPS} <= vars(wrapper_ir.ir.ops).keys()
     for family in FAMILIES:
-        defined = {c.__name__ for c in OPS if c.__module__ == f"wrapper_ir.ir.ops.{family}"}
+        defined = {c.__name__ for c in ir.OPS if c.__module__ == f"wrapper_ir.ir.ops.{family}"}
         assert defined <= set(wrapper_ir.ir.ops.__all__)
 
 
 def test_there_is_one_sample_of_every_op() -> None:
-    assert [type(op) for op in SAMPLES] == list(OPS)
+    assert [type(op) for op in SAMPLES] == list(ir.OPS)
 
 
 @pytest.mark.parametrize("op", SAMPLES, ids=ids)
-def test_samples_leave_no_field_at_its_default(op: Op) -> None:
+def test_samples_leave_no_field_at_its_default(op: ir.Op) -> None:
     for field in dataclasses.fields(op):
         assert getattr(op, field.name) != field.default, field.name
     assert op.prov == PROV
-    assert op.prov != UNKNOWN
+    assert op.prov != ir.UNKNOWN
 
 
 @pytest.mark.parametrize("op", SAMPLES, ids=ids)
-def test_ops_are_plain_data(op: Op) -> None:
+def test_ops_are_plain_data(op: ir.Op) -> None:
     """Frozen, with slots, hashable, equal by content, and with no method of their own but what they do."""
     assert not hasattr(op, "__dict__")
     for field in dataclasses.fields(op):
@@ -71,13 +69,13 @@ def test_ops_are_plain_data(op: Op) -> None:
             setattr(op, field.name, getattr(op, field.name))
     assert dataclasses.replace(op) == op
     assert hash(dataclasses.replace(op)) == hash(op)
-    assert dataclasses.replace(op, prov=UNKNOWN) != op
+    assert dataclasses.replace(op, prov=ir.UNKNOWN) != op
     own = {n for n, x in vars(type(op)).items() if callable(x) or isinstance(x, property)}
     assert {n for n in own if not n.startswith("__")} <= {"effects"}
 
 
-@pytest.mark.parametrize("cls", OPS, ids=lambda c: c.__name__)
-def test_docstrings_show_the_text_form(cls: type[OpBase]) -> None:
+@pytest.mark.parametrize("cls", ir.OPS, ids=lambda c: c.__name__)
+def test_docstrings_show_the_text_form(cls: type[ir.OpBase]) -> None:
     doc = cls.__doc__ or ""
     assert "Text: `" in doc
     assert doc.count("`") % 2 == 0
@@ -86,14 +84,14 @@ def test_docstrings_show_the_text_form(cls: type[OpBase]) -> None:
 # --- roles -------------------------------------------------------------------------------------------------------
 
 
-def expected_role(hint: object) -> Role:
+def expected_role(hint: object) -> ir.Role:
     """The role of a field from its resolved annotation: the `Role` in `Annotated`, or whether it can hold an Expr."""
     for extra in getattr(hint, "__metadata__", ()):
-        if isinstance(extra, Role):
+        if isinstance(extra, ir.Role):
             return extra
     mentioned = set(leaf_types(hint))
-    assert Value not in mentioned, f"{hint} holds values but has no role"
-    return Role.EXPR if Expr in mentioned else Role.DATA
+    assert ir.Value not in mentioned, f"{hint} holds values but has no role"
+    return ir.Role.EXPR if Expr in mentioned else ir.Role.DATA
 
 
 def leaf_types(hint: object) -> Iterator[object]:
@@ -105,11 +103,11 @@ def leaf_types(hint: object) -> Iterator[object]:
         yield hint
 
 
-@pytest.mark.parametrize("cls", OPS, ids=lambda c: c.__name__)
-def test_every_annotation_has_the_role_it_says(cls: type[OpBase]) -> None:
+@pytest.mark.parametrize("cls", ir.OPS, ids=lambda c: c.__name__)
+def test_every_annotation_has_the_role_it_says(cls: type[ir.OpBase]) -> None:
     hints = typing.get_type_hints(cls, include_extras=True)
     names = [f.name for f in dataclasses.fields(cls) if f.name != "prov"]
-    assert [(f.name, f.role) for f in op_spec(cls).fields] == [(n, expected_role(hints[n])) for n in names]
+    assert [(f.name, f.role) for f in ir.op_spec(cls).fields] == [(n, expected_role(hints[n])) for n in names]
 
 
 # --- results, operands, expressions ------------------------------------------------------------------------------
@@ -122,87 +120,89 @@ def found_in(x: object, cls: type[T]) -> list[T]:
     if isinstance(x, tuple):
         return [hit for item in x for hit in found_in(item, cls)]
     if isinstance(x, Expr):
-        return [v for v in sorted(free_values(x), key=lambda v: v.name) if isinstance(v, cls)]
+        return [v for v in sorted(ir.free_values(x), key=lambda v: v.name) if isinstance(v, cls)]
     return []
 
 
 @pytest.mark.parametrize("op", SAMPLES, ids=ids)
-def test_every_value_is_a_result_or_an_operand(op: Op) -> None:
+def test_every_value_is_a_result_or_an_operand(op: ir.Op) -> None:
     """Whatever the roles say, a walk over all fields must find the same values."""
-    everywhere = [v for f in dataclasses.fields(op) for v in found_in(getattr(op, f.name), Value)]
-    assert sorted([*results(op), *operands(op)], key=repr) == sorted(everywhere, key=repr)
+    everywhere = [v for f in dataclasses.fields(op) for v in found_in(getattr(op, f.name), ir.Value)]
+    assert sorted([*ir.results(op), *ir.operands(op)], key=repr) == sorted(everywhere, key=repr)
 
 
 @pytest.mark.parametrize("op", SAMPLES, ids=ids)
-def test_every_expression_is_found(op: Op) -> None:
+def test_every_expression_is_found(op: ir.Op) -> None:
     everywhere = [e for f in dataclasses.fields(op) for e in found_in(getattr(op, f.name), Expr)]
-    assert sorted(map(str, exprs(op))) == sorted(map(str, everywhere))
+    assert sorted(map(str, ir.exprs(op))) == sorted(map(str, everywhere))
 
 
 def test_operands_keep_order_and_repetitions() -> None:
-    op = CallExtern(target="t::f", args=(X, (Y, X), None, "x"), kwargs=(("out", Z), ("k", Int(1))))
-    assert operands(op) == (X, Y, X, Z)
-    assert results(op) == ()
-    assert exprs(op) == (Int(1),)
+    op = ir.CallExtern(target="t::f", args=(X, (Y, X), None, "x"), kwargs=(("out", Z), ("k", Int(1))))
+    assert ir.operands(op) == (X, Y, X, Z)
+    assert ir.results(op) == ()
+    assert ir.exprs(op) == (Int(1),)
 
 
 def test_types_are_not_operands() -> None:
     """Sizes in a result's type are not evaluated by the op."""
     made = tensor("v", Sym("s0"))
-    op = View(source=X, result=made, offset=mul(Sym("s0"), 4))
-    assert exprs(op) == (mul(Sym("s0"), 4),)
+    op = ir.View(source=X, result=made, offset=mul(Sym("s0"), 4))
+    assert ir.exprs(op) == (mul(Sym("s0"), 4),)
 
 
 # --- rebuilding --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("op", SAMPLES, ids=ids)
-def test_mapping_to_itself_changes_nothing(op: Op) -> None:
-    assert map_values(op, lambda v: v) == op
-    assert map_values(op, lambda v: v, lambda v: v) == op
+def test_mapping_to_itself_changes_nothing(op: ir.Op) -> None:
+    assert ir.map_values(op, lambda v: v) == op
+    assert ir.map_values(op, lambda v: v, lambda v: v) == op
 
 
 @pytest.mark.parametrize("op", SAMPLES, ids=ids)
-def test_renaming_reaches_every_value_and_nothing_else(op: Op) -> None:
-    def use(v: Value) -> Value:
-        return Value(v.name + "_used", v.type)
+def test_renaming_reaches_every_value_and_nothing_else(op: ir.Op) -> None:
+    def use(v: ir.Value) -> ir.Value:
+        return ir.Value(v.name + "_used", v.type)
 
-    def define(v: Value) -> Value:
-        return Value(v.name + "_made", v.type)
+    def define(v: ir.Value) -> ir.Value:
+        return ir.Value(v.name + "_made", v.type)
 
-    def back(v: Value) -> Value:
-        return Value(v.name.removesuffix("_used").removesuffix("_made"), v.type)
+    def back(v: ir.Value) -> ir.Value:
+        return ir.Value(v.name.removesuffix("_used").removesuffix("_made"), v.type)
 
-    renamed = map_values(op, use, define)
-    assert operands(renamed) == tuple(map(use, operands(op)))
-    assert results(renamed) == tuple(map(define, results(op)))
-    spec = op_spec(type(op))
+    renamed = ir.map_values(op, use, define)
+    assert ir.operands(renamed) == tuple(map(use, ir.operands(op)))
+    assert ir.results(renamed) == tuple(map(define, ir.results(op)))
+    spec = ir.op_spec(type(op))
     for field in spec.fields:
         if field not in (*spec.operands, *spec.nested, *spec.results):
             assert field.get(renamed) == field.get(op)
     assert renamed.prov == op.prov
-    assert map_values(renamed, back, back) == op
-    assert results(map_values(op, use)) == results(op)
+    assert ir.map_values(renamed, back, back) == op
+    assert ir.results(ir.map_values(op, use)) == ir.results(op)
 
 
-def arguments() -> st.SearchStrategy[Arg]:
+def arguments() -> st.SearchStrategy[ir.Arg]:
     """Call arguments of any nesting."""
-    leaves: st.SearchStrategy[Arg] = st.one_of(
+    leaves: st.SearchStrategy[ir.Arg] = st.one_of(
         st.sampled_from((X, Y, W)),
         st.integers(-3, 3).map(Int),
-        st.sampled_from((SizeOf(X, 0), mul(Sym("s0"), 4))),
+        st.sampled_from((ir.SizeOf(X, 0), mul(Sym("s0"), 4))),
         st.text(max_size=3),
-        st.sampled_from((DType.F32, CPU, MemoryFormat.PRESERVE, Layout.STRIDED)),
+        st.sampled_from((ir.DType.F32, ir.CPU, ir.MemoryFormat.PRESERVE, ir.Layout.STRIDED)),
         st.none(),
     )
     return st.recursive(leaves, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=8)
 
 
 @given(st.lists(arguments(), max_size=4), st.lists(arguments(), max_size=2))
-def test_nested_arguments_survive_renaming(args: list[Arg], values: list[Arg]) -> None:
-    op = CallExtern(target="t::f", args=tuple(args), kwargs=tuple((f"k{i}", v) for i, v in enumerate(values)))
-    swap: dict[Value, Value] = {X: Y, Y: W, W: X}
+def test_nested_arguments_survive_renaming(args: list[ir.Arg], values: list[ir.Arg]) -> None:
+    op = ir.CallExtern(
+        target="t::f", args=tuple(args), kwargs=tuple((f"k{i}", v) for i, v in enumerate(values))
+    )
+    swap: dict[ir.Value, ir.Value] = {X: Y, Y: W, W: X}
     back = {b: a for a, b in swap.items()}
-    mapped = map_values(op, swap.__getitem__)
-    assert operands(mapped) == tuple(swap[v] for v in operands(op))
-    assert map_values(mapped, back.__getitem__) == op
+    mapped = ir.map_values(op, swap.__getitem__)
+    assert ir.operands(mapped) == tuple(swap[v] for v in ir.operands(op))
+    assert ir.map_values(mapped, back.__getitem__) == op

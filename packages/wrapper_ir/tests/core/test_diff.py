@@ -6,15 +6,14 @@ import random
 
 from packages.wrapper_ir_tools.tests.view.view_samples import TEXT, sample_program
 
-from wrapper_ir import parse_program
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.text import print_lines
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_tools.diff import diff_programs, pair_lines, program_parts
 from wrapper_ir_tools.testing import random_program
 
 
-def _shown(old: Program, new: Program, *, names: bool = False) -> list[str]:
+def _shown(old: ir.Program, new: ir.Program, *, names: bool = False) -> list[str]:
     """Lines that differ, `-` and `+` where one side lacks them, of functions."""
     found = []
     for part in program_parts(old, new, names=names):
@@ -92,7 +91,7 @@ def test_layers_stand_beside_themselves() -> None:
     weights = "".join(f"const %w{n} : f32[64]\n" for n in range(6))
     head = TEXT.replace("extern", f"{weights}\nextern", 1)[: TEXT.index("func @main") + len(weights) + 1]
 
-    def program(first: int, in_between: str) -> Program:
+    def program(first: int, in_between: str) -> ir.Program:
         steps = [f"  %v{n} = alloc f32[64]\n{in_between}  launch @k(%w{n}, %v{n}) extents(256, 256)\n  free %v{n}.s\n" for n in range(first, 6)]  # fmt: skip
         return parse_program(f"{head}func @main() {{\n{''.join(steps)}  return\n}}\n")
 

@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import CPP_HELPERS, Expr, Float, Int, Number, Sym, SymKind, evaluate, to_cpp
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ir.atoms import SizeOf, parse_expr
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "f": SymKind.FLOAT, "g": SymKind.FLOAT, "p": SymKind.BOOL}
 INTS = (-7, -4, -3, -1, 1, 2, 3, 4, 8)
@@ -72,7 +70,7 @@ TEXTS = [
 ]
 ARCS = (ops.OPERATORS.by_name["asin"], ops.OPERATORS.by_name["acos"])
 EXPRS = (
-    [parse_expr(text, KINDS) for text in TEXTS]
+    [ir.parse_expr(text, KINDS) for text in TEXTS]
     + [op(ops.ABS(Sym("f", SymKind.FLOAT))) for op in (ops.ABS, *ops.UNARY_FUNCTIONS) if op not in ARCS]
     + [op(Float(0.25)) for op in ARCS]
     + [op(Sym(name, kind)) for op in ops.CONVERSIONS for name, kind in KINDS.items()]
@@ -156,7 +154,7 @@ def walk(e: Expr) -> list[Expr]:
     ],
 )
 def test_cpp_text(text: str, cpp: str) -> None:
-    assert to_cpp(parse_expr(text, KINDS)) == cpp
+    assert to_cpp(ir.parse_expr(text, KINDS)) == cpp
 
 
 def test_ints_outside_int64_are_refused() -> None:
@@ -165,7 +163,7 @@ def test_ints_outside_int64_are_refused() -> None:
 
 
 def test_atoms_need_a_name() -> None:
-    size = SizeOf(Value("x", TensorType(DType.F32, (), ())), 1)
+    size = ir.SizeOf(ir.Value("x", ir.TensorType(ir.DType.F32, (), ())), 1)
     with pytest.raises(ExpressionError, match="WIR403"):
         to_cpp(size + 1)
     assert to_cpp(size + 1, name=lambda e: "x_size_1") == "x_size_1 + 1L"

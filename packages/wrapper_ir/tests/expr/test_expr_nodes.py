@@ -12,6 +12,7 @@ import weakref
 
 import pytest
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     ATOM_WORDS,
@@ -41,26 +42,14 @@ from wrapper_ir.expr import (
     where,
 )
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ir.atoms import (
-    DIM_ATOMS,
-    NODE_TYPES,
-    VALUE_ATOMS,
-    Item,
-    Node,
-    SizeOf,
-    free_values,
-    parse_expr,
-)
-from wrapper_ir.ir.types import DType, ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 
 KINDS = {**dict.fromkeys(("a", "b", "c"), SymKind.INT), "f": SymKind.FLOAT, "p": SymKind.BOOL}
 a, b, f, p = Sym("a"), Sym("b"), Sym("f", SymKind.FLOAT), Sym("p", SymKind.BOOL)
-X = Value("x", TensorType(DType.F32, (Int(4),), (Int(1),)))
+X = ir.Value("x", ir.TensorType(ir.DType.F32, (Int(4),), (Int(1),)))
 
 
 def test_node_types_are_the_union() -> None:
-    assert typing.get_args(Node) == NODE_TYPES
+    assert typing.get_args(ir.Node) == ir.NODE_TYPES
 
 
 def test_operators_have_names_of_their_own() -> None:
@@ -75,7 +64,7 @@ def test_operators_have_names_of_their_own() -> None:
 def test_the_form_of_an_operator(op: Operator) -> None:
     text = op.doc.partition("Text: `")[2].removesuffix("`.")
     symbols = dict.fromkeys(("a", "b", "c"), SymKind.INT)
-    parsed = parse_expr(text, symbols)
+    parsed = ir.parse_expr(text, symbols)
     assert parsed.op is op
     assert print_expr(parsed) == text
     assert pickle.loads(pickle.dumps(parsed)) is parsed
@@ -104,7 +93,7 @@ def test_nodes_cannot_change() -> None:
         del node.value
     with pytest.raises(AttributeError):
         node.other = 2
-    assert pickle.loads(pickle.dumps(SizeOf(X, 0))) is SizeOf(X, 0)
+    assert pickle.loads(pickle.dumps(ir.SizeOf(X, 0))) is ir.SizeOf(X, 0)
 
 
 @pytest.mark.parametrize(
@@ -128,22 +117,22 @@ def test_nodes_cannot_change() -> None:
     ],
 )
 def test_kinds(text: str, kind: SymKind) -> None:
-    assert parse_expr(text, KINDS).kind is kind
+    assert ir.parse_expr(text, KINDS).kind is kind
 
 
 def test_kinds_of_items() -> None:
-    types = {SymKind.FLOAT: DType.BF16, SymKind.INT: DType.U8, SymKind.BOOL: DType.BOOL}
+    types = {SymKind.FLOAT: ir.DType.BF16, SymKind.INT: ir.DType.U8, SymKind.BOOL: ir.DType.BOOL}
     for kind, dtype in types.items():
-        assert Item(Value("x", TensorType(dtype, (), ()))).kind is kind
-        assert Item(Value("y", ScalarType(kind))).kind is kind
+        assert ir.Item(ir.Value("x", ir.TensorType(dtype, (), ()))).kind is kind
+        assert ir.Item(ir.Value("y", ir.ScalarType(kind))).kind is kind
 
 
 def test_free_symbols_and_values() -> None:
-    e = where(lt(a, b), SizeOf(X, 0) + a, Item(X))
+    e = where(lt(a, b), ir.SizeOf(X, 0) + a, ir.Item(X))
     assert e.free_symbols == {"a", "b"}
-    assert e.free_atoms == {SizeOf(X, 0), Item(X)}
-    assert free_values(e) == {X}
-    assert {*DIM_ATOMS, *VALUE_ATOMS} == {*ATOM_WORDS}
+    assert e.free_atoms == {ir.SizeOf(X, 0), ir.Item(X)}
+    assert ir.free_values(e) == {X}
+    assert {*ir.DIM_ATOMS, *ir.VALUE_ATOMS} == {*ATOM_WORDS}
 
 
 @pytest.mark.parametrize("name", ["", "1a", "a b", "min", "true", "inf", "and", "lambda", "a.b", "%x"])
@@ -251,17 +240,17 @@ print(add(*parts), mul(*parts), min_(*parts))
 
 
 def test_substitute() -> None:
-    e = parse_expr("(a + 1)//2 + b", KINDS)
+    e = ir.parse_expr("(a + 1)//2 + b", KINDS)
     assert print_expr(substitute(e, {"a": Int(5)})) == "b + 3"
     assert print_expr(substitute(e, {"a": Int(5)}, simplify=False)) == "(5 + 1)//2 + b"
     assert print_expr(substitute(e, {"a": b, "b": a})) == "a + (b + 1)//2"
-    assert print_expr(substitute(e, {parse_expr("a + 1", KINDS): b * 2})) == "2*b"
+    assert print_expr(substitute(e, {ir.parse_expr("a + 1", KINDS): b * 2})) == "2*b"
     assert substitute(e, {"z": a}) is e
     assert substitute(e, {}) is e
 
 
 def test_map_atoms() -> None:
-    e = where(lt(SizeOf(X, 0), 4), SizeOf(X, 0) * 2, a)
+    e = where(lt(ir.SizeOf(X, 0), 4), ir.SizeOf(X, 0) * 2, a)
     assert print_expr(map_atoms(e, lambda atom: Sym("n"))) == "where(n < 4, 2*n, a)"
     assert print_expr(map_atoms(e, lambda atom: Int(2))) == "4"
     assert map_atoms(a, lambda atom: Int(2)) is a
@@ -279,7 +268,7 @@ def test_rebuild_plain_keeps_everything() -> None:
         "a < a",
         "abs(-1)",
     ):
-        e = parse_expr(text, KINDS)
+        e = ir.parse_expr(text, KINDS)
         assert rebuild(e, e.args, simplify=False) is e
 
 

@@ -7,6 +7,7 @@ import math
 import pytest
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import (
     OPERATORS,
@@ -24,7 +25,6 @@ from wrapper_ir.expr import (
     to_cpp,
     to_python,
 )
-from wrapper_ir.ir.atoms import parse_expr
 from wrapper_ir.json.exprs import ExprDecoder, encode_expr
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "f": SymKind.FLOAT}
@@ -43,7 +43,7 @@ WITH_GCD = OPERATORS.with_rows(GCD)
 
 
 def parse(text: str) -> Expr:
-    return parse_expr(text, KINDS, operators=WITH_GCD)
+    return ir.parse_expr(text, KINDS, operators=WITH_GCD)
 
 
 def test_text() -> None:
@@ -53,7 +53,7 @@ def test_text() -> None:
     with pytest.raises(ParseError, match="WIR550"):
         parse("gcd(a)")
     with pytest.raises(ParseError, match="WIR550"):
-        parse_expr("gcd(a, b)", KINDS)
+        ir.parse_expr("gcd(a, b)", KINDS)
 
 
 def test_python_and_evaluation() -> None:

@@ -12,6 +12,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     OPERATORS,
@@ -30,18 +31,15 @@ from wrapper_ir.expr import (
     to_python,
 )
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ir.atoms import NODE_TYPES, Item, OffsetOf, SizeOf, StrideOf, parse_expr
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 
-X = Value("x", TensorType(DType.F32, (Int(4),), (Int(1),)))
+X = ir.Value("x", ir.TensorType(ir.DType.F32, (Int(4),), (Int(1),)))
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "c": SymKind.INT, "f": SymKind.FLOAT, "p": SymKind.BOOL}
 SMALL = st.integers(-12, 12)
 ENVS = st.fixed_dictionaries({"a": SMALL, "b": SMALL, "c": SMALL, "f": st.floats(-8, 8), "p": st.booleans()})
 INT_LEAVES = st.one_of(
     SMALL.map(Int), st.sampled_from([Sym("a"), Sym("b"), Sym("c")]), st.integers(-(2**70), 2**70).map(Int)
 )
-ATOMS = st.sampled_from([SizeOf(X, 0), StrideOf(X, 0), OffsetOf(X), Item(X)])
+ATOMS = st.sampled_from([ir.SizeOf(X, 0), ir.StrideOf(X, 0), ir.OffsetOf(X), ir.Item(X)])
 FLOAT_LEAVES = st.one_of(st.floats().map(Float), st.just(Sym("f", SymKind.FLOAT)))
 BOOL_LEAVES = st.one_of(st.booleans().map(Bool), st.just(Sym("p", SymKind.BOOL)))
 MIXED = ops.WHERE(Sym("f", SymKind.FLOAT), Float(0.0), Int(208065))
@@ -99,7 +97,7 @@ def same(a: Number, b: Number) -> bool:
 @settings(max_examples=600, deadline=None)
 def test_text_round_trip(e: Expr) -> None:
     text = print_expr(e)
-    assert parse_expr(text, KINDS, {"x": X}) is e
+    assert ir.parse_expr(text, KINDS, {"x": X}) is e
 
 
 @given(ANY)
@@ -162,7 +160,7 @@ def test_substitution_is_evaluation(e: Expr, value: Expr, env: dict[str, Number]
 def test_every_node_and_operator_is_generated() -> None:
     """The strategies above must not fall behind the union of nodes and the table of operators."""
     seen: set[object] = set()
-    every = {*NODE_TYPES, *OPERATORS.rows}
+    every = {*ir.NODE_TYPES, *OPERATORS.rows}
 
     class AllSeenError(Exception):
         """Ends the search."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     Expr,
@@ -28,7 +29,6 @@ from wrapper_ir.expr import (
     prove_nonneg,
 )
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ir.atoms import parse_expr
 
 KINDS = {
     **dict.fromkeys(("a", "b", "c", "s0", "s1", "u0"), SymKind.INT),
@@ -39,7 +39,7 @@ SIZES = {"s0": Interval(1, None), "s1": Interval(1, 1024), "u0": Interval(0, Non
 
 
 def parse(text: str) -> Expr:
-    return parse_expr(text, KINDS)
+    return ir.parse_expr(text, KINDS)
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._sympy.numbers import int_oo
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, Sym, SymKind, evaluate, print_expr
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.sympy_bridge import from_sympy, replace_floor, simplify, solve, to_sympy
 from wrapper_ir.expr.sympy_bridge.reader import CLASSES
-from wrapper_ir.ir.atoms import SizeOf, parse_expr
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 
 KINDS = {
     **dict.fromkeys(("a", "b", "c", "s0", "s1", "u0"), SymKind.INT),
@@ -35,7 +33,7 @@ T: Any = torch_functions  # partly annotated
 
 
 def parse(text: str) -> Expr:
-    return parse_expr(text, KINDS)
+    return ir.parse_expr(text, KINDS)
 
 
 def test_import_does_not_load_sympy_or_torch() -> None:
@@ -198,9 +196,9 @@ def test_there_and_back_keeps_the_value(text: str) -> None:
 
 
 def test_atoms_go_there_and_back() -> None:
-    x = Value("x", TensorType(DType.F32, (Int(4),), (Int(1),)))
+    x = ir.Value("x", ir.TensorType(ir.DType.F32, (Int(4),), (Int(1),)))
     leaves: dict[str, Expr] = {}
-    e = SizeOf(x, 0) * 2 + 1
+    e = ir.SizeOf(x, 0) * 2 + 1
     found = to_sympy(e, leaves)
     assert str(found) == "2*size(%x, 0) + 1"
     assert from_sympy(found, leaves=leaves) is e

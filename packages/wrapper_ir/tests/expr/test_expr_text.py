@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Expr, Float, Int, Sym, SymKind, print_expr
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ir.atoms import Item, SizeOf, StrideOf, parse_expr
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "c": SymKind.INT, "f": SymKind.FLOAT, "p": SymKind.BOOL}
-X = Value("x", TensorType(DType.F32, (Int(4),), (Int(1),)))
-VALUES = {"x": X, "buf0": Value("buf0", TensorType(DType.BOOL, (), ()))}
+X = ir.Value("x", ir.TensorType(ir.DType.F32, (Int(4),), (Int(1),)))
+VALUES = {"x": X, "buf0": ir.Value("buf0", ir.TensorType(ir.DType.BOOL, (), ()))}
 a, b, c = Sym("a"), Sym("b"), Sym("c")
 
 CANONICAL = [
@@ -103,9 +101,9 @@ CANONICAL = [
 
 @pytest.mark.parametrize("text", CANONICAL)
 def test_canonical_text_survives(text: str) -> None:
-    e = parse_expr(text, KINDS, VALUES)
+    e = ir.parse_expr(text, KINDS, VALUES)
     assert print_expr(e) == text
-    assert parse_expr(print_expr(e), KINDS, VALUES) is e
+    assert ir.parse_expr(print_expr(e), KINDS, VALUES) is e
 
 
 @pytest.mark.parametrize(
@@ -123,12 +121,12 @@ def test_canonical_text_survives(text: str) -> None:
         (ops.MUL(Int(-1), Float(-0.0)), "-1*-0.0"),
         (ops.MUL(Int(1), ops.MUL(Int(-1), a)), "1*(-a)"),
         (ops.POW(Int(-2), Int(-3)), "(-2)**-3"),
-        (ops.CEILDIV(SizeOf(X, 0), StrideOf(X, 0)), "ceildiv(size(%x, 0), stride(%x, 0))"),
+        (ops.CEILDIV(ir.SizeOf(X, 0), ir.StrideOf(X, 0)), "ceildiv(size(%x, 0), stride(%x, 0))"),
     ],
 )
 def test_structure_is_kept(e: Expr, text: str) -> None:
     assert print_expr(e) == text
-    assert parse_expr(text, KINDS, VALUES) is e
+    assert ir.parse_expr(text, KINDS, VALUES) is e
 
 
 @pytest.mark.parametrize(
@@ -136,19 +134,19 @@ def test_structure_is_kept(e: Expr, text: str) -> None:
     [("a*b+c", "a*b + c"), ("((a))", "a"), ("a%b", "a % b"), ("a %b", "a % b"), ("2.", "2.0"), ("- 5", "-5")],
 )
 def test_other_spellings(text: str, same: str) -> None:
-    assert print_expr(parse_expr(text, KINDS, VALUES)) == same
+    assert print_expr(ir.parse_expr(text, KINDS, VALUES)) == same
 
 
 def test_numbers_keep_their_kind() -> None:
-    assert parse_expr("2") is Int(2)
-    assert parse_expr("2.0") is Float(2.0)
+    assert ir.parse_expr("2") is Int(2)
+    assert ir.parse_expr("2.0") is Float(2.0)
     assert Int(2) != Float(2.0)
 
 
 def test_atoms_hold_the_value() -> None:
-    assert parse_expr("item(%x)", {}, VALUES) is Item(X)
-    assert parse_expr("item(%x)", {}, VALUES).kind is SymKind.FLOAT
-    assert parse_expr("item(%buf0)", {}, VALUES).kind is SymKind.BOOL
+    assert ir.parse_expr("item(%x)", {}, VALUES) is ir.Item(X)
+    assert ir.parse_expr("item(%x)", {}, VALUES).kind is SymKind.FLOAT
+    assert ir.parse_expr("item(%buf0)", {}, VALUES).kind is SymKind.BOOL
 
 
 @pytest.mark.parametrize(
@@ -185,14 +183,14 @@ def test_atoms_hold_the_value() -> None:
 )
 def test_refused_text(text: str, code: str, column: int | None) -> None:
     with pytest.raises(ParseError) as caught:
-        parse_expr(text, KINDS, VALUES)
+        ir.parse_expr(text, KINDS, VALUES)
     assert caught.value.code == code
     assert column is None or caught.value.column == column
 
 
 def test_long_sums_parse_in_linear_time() -> None:
     text = " + ".join(f"{i}*a" for i in range(2, 3000))
-    e = parse_expr(text, KINDS)
+    e = ir.parse_expr(text, KINDS)
     assert e.op is ops.ADD
     assert len(e.args) == 2998
     assert print_expr(e) == text

@@ -9,29 +9,25 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.artifact.file.container import Entry, write_container
 from wrapper_ir.builder import ProgramBuilder, tensor_type
-from wrapper_ir.ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.ir.program import Constant
-from wrapper_ir.ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
-from wrapper_ir.ir.types import DType
-from wrapper_ir.ir.values import Value
 
-LEAF = TreeSpec(kind=TreeKind.LEAF)
+LEAF = ir.TreeSpec(kind=ir.TreeKind.LEAF)
 
 
 def make_artifact(seed: int = 0) -> Artifact:
     """A program with a kernel and two constants (one of an element type that safetensors lacks)."""
     rng = random.Random(seed)
     blobs = {"weight": bytes(rng.randbytes(32)), "phase": bytes(rng.randbytes(24))}
-    types = {"weight": tensor_type(DType.F32, [8]), "phase": tensor_type(DType.C64, [3])}
-    pointer = ParamKind.POINTER
-    kernel = CppKernel(
+    types = {"weight": tensor_type(ir.DType.F32, [8]), "phase": tensor_type(ir.DType.C64, [3])}
+    pointer = ir.ParamKind.POINTER
+    kernel = ir.CppKernel(
         name="k",
         params=(
-            KernelParam(name="a", kind=pointer, dtype=DType.F32, access=Access.READ),
-            KernelParam(name="b", kind=pointer, dtype=DType.F32, access=Access.WRITE),
+            ir.KernelParam(name="a", kind=pointer, dtype=ir.DType.F32, access=ir.Access.READ),
+            ir.KernelParam(name="b", kind=pointer, dtype=ir.DType.F32, access=ir.Access.WRITE),
         ),
         source='extern "C" void kernel(const float* a, float* b) { /* {{{ ü }}} */ b[0] = a[0]; }\n',
         entry="kernel",
@@ -39,21 +35,22 @@ def make_artifact(seed: int = 0) -> Artifact:
     builder = ProgramBuilder()
     values = {
         name: builder.constant(
-            Constant(value=Value(name, types[name]), data_hash=hashlib.sha256(blob).hexdigest())
+            ir.Constant(value=ir.Value(name, types[name]), data_hash=hashlib.sha256(blob).hexdigest())
         )
         for name, blob in blobs.items()
     }
     main = builder.function("main")
-    y = main.alloc("y", tensor_type(DType.F32, [8]))
+    y = main.alloc("y", tensor_type(ir.DType.F32, [8]))
     main.launch(kernel, (values["weight"], y))
     main.ret((y,))
-    signature = Signature(
-        inputs=TreeSpec(
-            kind=TreeKind.TUPLE, children=(TreeSpec(kind=TreeKind.TUPLE), TreeSpec(kind=TreeKind.DICT))
+    signature = ir.Signature(
+        inputs=ir.TreeSpec(
+            kind=ir.TreeKind.TUPLE,
+            children=(ir.TreeSpec(kind=ir.TreeKind.TUPLE), ir.TreeSpec(kind=ir.TreeKind.DICT)),
         ),
         params=(),
         outputs=LEAF,
-        bindings=(ResultOutput(index=0),),
+        bindings=(ir.ResultOutput(index=0),),
     )
     return Artifact(
         program=builder.finish(),

@@ -9,22 +9,10 @@ from typing import Any
 
 import pytest
 
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact.file.binaries import binaries_from_json, binaries_to_json, binary_files
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import print_expr
-from wrapper_ir.ir.kernels import (
-    DriverParam,
-    DriverParamKind,
-    ImageKind,
-    KernelBinary,
-    LaunchFacts,
-    Scratch,
-    TensorMap,
-    TritonKernel,
-    bound_grid,
-)
-from wrapper_ir.ir.types import DType
 from wrapper_ir.json.kernel_hash import content_hash, find_binary
 
 PROGRAM = """
@@ -43,24 +31,24 @@ func @main() {
   return
 }
 """
-KERNEL = next(k for k in parse_program(PROGRAM).kernels if isinstance(k, TritonKernel))
-MAP = TensorMap(box=(32, 64), element_type=6, element_size=2, swizzle=3, padded=True)
-FIRST = KernelBinary(
+KERNEL = next(k for k in parse_program(PROGRAM).kernels if isinstance(k, ir.TritonKernel))
+MAP = ir.TensorMap(box=(32, 64), element_type=6, element_size=2, swizzle=3, padded=True)
+FIRST = ir.KernelBinary(
     runtime="triton",
     kernel=content_hash(KERNEL),
     target="cuda:sm_90",
     key="0" * 64,
     compiler="3.7",
     config=KERNEL.configs[0],
-    kind=ImageKind.CUBIN,
-    facts=LaunchFacts(
-        symbol="k", num_warps=4, warp_size=32, registers=40, scratch=Scratch(nbytes=8, align=16)
+    kind=ir.ImageKind.CUBIN,
+    facts=ir.LaunchFacts(
+        symbol="k", num_warps=4, warp_size=32, registers=40, scratch=ir.Scratch(nbytes=8, align=16)
     ),
     params=(
-        DriverParam(kind=DriverParamKind.TENSOR_MAP, dtype=DType.F16, position=0, map=MAP),
-        DriverParam(kind=DriverParamKind.SIZE, dtype=DType.I32, position=0, dim=1),
-        DriverParam(kind=DriverParamKind.NUMBER, dtype=DType.I64, position=2, divisible=16),
-        DriverParam(kind=DriverParamKind.SCRATCH, dtype=DType.U8),
+        ir.DriverParam(kind=ir.DriverParamKind.TENSOR_MAP, dtype=ir.DType.F16, position=0, map=MAP),
+        ir.DriverParam(kind=ir.DriverParamKind.SIZE, dtype=ir.DType.I32, position=0, dim=1),
+        ir.DriverParam(kind=ir.DriverParamKind.NUMBER, dtype=ir.DType.I64, position=2, divisible=16),
+        ir.DriverParam(kind=ir.DriverParamKind.SCRATCH, dtype=ir.DType.U8),
     ),
     image=b"first",
 )
@@ -68,8 +56,8 @@ SECOND = replace(
     FIRST,
     key="1" * 64,
     config=KERNEL.configs[1],
-    kind=ImageKind.HSACO,
-    facts=LaunchFacts(symbol="k", num_warps=8, warp_size=64, cluster=(2, 1, 1), cooperative=True),
+    kind=ir.ImageKind.HSACO,
+    facts=ir.LaunchFacts(symbol="k", num_warps=8, warp_size=64, cluster=(2, 1, 1), cooperative=True),
     image=b"second",
 )
 
@@ -96,7 +84,7 @@ def test_bytes_of_parameters() -> None:
 
 
 def test_grids_have_three_sizes_over_numbers_of_a_launch() -> None:
-    shown = [[print_expr(size) for size in bound_grid(KERNEL, config)] for config in KERNEL.configs]
+    shown = [[print_expr(size) for size in ir.bound_grid(KERNEL, config)] for config in KERNEL.configs]
     assert shown == [["ceildiv(n, 32)", "rows", "1"], ["to_int(ratio*64)", "n", "1"]]
 
 

@@ -13,56 +13,11 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.text.kernel_strategies import ints, kernels, names, strings
 
+from wrapper_ir import ir
 from wrapper_ir.expr import OPERATORS, Bool, Expr, Float, Int, Operator, Sym, SymKind
 from wrapper_ir.expr.leaves import RESERVED_NAMES
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ir.ops import (
-    OPS,
-    AllocPurpose,
-    AllocStorage,
-    Arg,
-    Complex,
-    FieldSpec,
-    Op,
-    OpBase,
-    Provenance,
-    Role,
-    Shape,
-    View,
-    ViewMode,
-    ZeroMode,
-    op_spec,
-)
-from wrapper_ir.ir.program import (
-    Constant,
-    ConstantKind,
-    Function,
-    Ownership,
-    Param,
-    Program,
-    SymbolDef,
-    Target,
-)
-from wrapper_ir.ir.schemas import ExternDef, ExternTag
-from wrapper_ir.ir.types import (
-    Device,
-    DType,
-    Layout,
-    MemoryFormat,
-    MemoryKind,
-    MemorySpace,
-    OpaqueKind,
-    OpaqueType,
-    ScalarType,
-    StorageType,
-    TensorType,
-    TupleType,
-    Type,
-)
-from wrapper_ir.ir.values import Value
 
-TypeT = TypeVar("TypeT", bound=Type)
+TypeT = TypeVar("TypeT", bound=ir.Type)
 Draw = Callable[..., Any]  # Any: what a strategy of any type draws
 
 symbol_names = st.sampled_from(
@@ -82,19 +37,19 @@ symbol_names = st.sampled_from(
     ]
 )
 devices = st.builds(
-    Device, st.sampled_from(["cpu", "cuda", "odd type", "größe", ""]), st.none() | st.integers(-1, 9)
+    ir.Device, st.sampled_from(["cpu", "cuda", "odd type", "größe", ""]), st.none() | st.integers(-1, 9)
 )
 provenances = st.builds(
-    Provenance,
+    ir.Provenance,
     **dict.fromkeys(("nodes", "ops", "locations", "modules"), st.lists(strings, max_size=2).map(tuple)),
     frontend_name=strings,
 )
-spaces = st.builds(MemorySpace, st.sampled_from(MemoryKind), strings, ints)
+spaces = st.builds(ir.MemorySpace, st.sampled_from(ir.MemoryKind), strings, ints)
 
 
 # Strategies are made once, which is what makes them fast: symbols and values are placeholders that a scope replaces.
 _PLACES = tuple(Sym(f"place{n}") for n in range(4))
-_VALUES = tuple(Value(f"place{n}", TupleType()) for n in range(4))
+_VALUES = tuple(ir.Value(f"place{n}", ir.TupleType()) for n in range(4))
 
 
 def _nodes(e: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
@@ -114,28 +69,30 @@ _leaves = st.one_of(
     st.sampled_from(_PLACES),
 )
 _atoms = st.one_of(
-    *(st.builds(cls, _values, _dims) for cls in (SizeOf, StrideOf)),
-    *(st.builds(cls, _values) for cls in (OffsetOf, Item)),
+    *(st.builds(cls, _values, _dims) for cls in (ir.SizeOf, ir.StrideOf)),
+    *(st.builds(cls, _values) for cls in (ir.OffsetOf, ir.Item)),
 )
 _sizes = st.recursive(_leaves, _nodes, max_leaves=6)
 _exprs = st.recursive(_leaves | _atoms, _nodes, max_leaves=6)
 _expr_lists = st.lists(_exprs, max_size=3).map(tuple)
 _SHAPES = tuple[tuple[Expr, ...], ...]
 _size_lists = st.lists(_sizes, max_size=3).map(tuple)
-_tensors = st.builds(TensorType, st.sampled_from(DType), _size_lists, st.just(()) | _size_lists, devices)
-_other_types = st.one_of(
-    st.builds(ScalarType, st.sampled_from(SymKind)),
-    st.just(TupleType()),
-    st.builds(OpaqueType, st.sampled_from(OpaqueKind), strings),
+_tensors = st.builds(
+    ir.TensorType, st.sampled_from(ir.DType), _size_lists, st.just(()) | _size_lists, devices
 )
-_storages = st.builds(StorageType, _sizes, devices, spaces, st.sampled_from((1, 8, 64, 256)))
-_args: st.SearchStrategy[Arg] = st.recursive(
+_other_types = st.one_of(
+    st.builds(ir.ScalarType, st.sampled_from(SymKind)),
+    st.just(ir.TupleType()),
+    st.builds(ir.OpaqueType, st.sampled_from(ir.OpaqueKind), strings),
+)
+_storages = st.builds(ir.StorageType, _sizes, devices, spaces, st.sampled_from((1, 8, 64, 256)))
+_args: st.SearchStrategy[ir.Arg] = st.recursive(
     st.one_of(
         st.none(),
         strings,
-        st.sampled_from([*DType, *MemoryFormat, *Layout]),
+        st.sampled_from([*ir.DType, *ir.MemoryFormat, *ir.Layout]),
         devices,
-        st.builds(Complex, _floats, _floats),
+        st.builds(ir.Complex, _floats, _floats),
         _exprs,
         _values,
     ),
@@ -147,18 +104,18 @@ _args: st.SearchStrategy[Arg] = st.recursive(
 class _Scope:
     """What one function's ops may mention; defines values under unique names."""
 
-    def __init__(self, draw: Draw, symbols: dict[str, SymKind], outer: list[Value]) -> None:
+    def __init__(self, draw: Draw, symbols: dict[str, SymKind], outer: list[ir.Value]) -> None:
         self.draw = draw
         self.symbols = symbols
         self.values = list(outer)
         self.usable = [Sym(n, k) for n, k in symbols.items() if n.isidentifier() and n not in RESERVED_NAMES]
 
-    def define(self, type: TypeT, wish: str | None = None) -> Value[TypeT]:
+    def define(self, type: TypeT, wish: str | None = None) -> ir.Value[TypeT]:
         taken = {v.name for v in self.values}
         name = self.draw(names) if wish is None else wish
         while name in taken:
             name += "_"
-        value = Value(name, type)
+        value = ir.Value(name, type)
         self.values.append(value)
         return value
 
@@ -167,69 +124,69 @@ class _Scope:
         match x:
             case tuple():
                 return tuple(self.bind(item) for item in x)
-            case Value():
+            case ir.Value():
                 return self.values[int(x.name[-1]) % len(self.values)] if self.values else None
             case Sym(name):
                 return self.usable[int(name[-1]) % len(self.usable)] if self.usable else Int(1)
-            case SizeOf() | StrideOf() | OffsetOf() | Item() if not self.values:
+            case ir.SizeOf() | ir.StrideOf() | ir.OffsetOf() | ir.Item() if not self.values:
                 return Int(0)
             case Expr():
                 return type(x)(*(self.bind(getattr(x, name)) for name in x.__match_args__))  # its own fields
             case _:
                 return x
 
-    def tensor(self) -> TensorType:
+    def tensor(self) -> ir.TensorType:
         """A tensor type, contiguous where the strategy gives no strides."""
-        drawn: TensorType = self.draw(_tensors)
+        drawn: ir.TensorType = self.draw(_tensors)
         sizes = self.bind(drawn.sizes)
-        strides = self.bind(drawn.strides) or contiguous_strides(sizes)
-        return TensorType(drawn.dtype, sizes, strides, drawn.device)
+        strides = self.bind(drawn.strides) or ir.contiguous_strides(sizes)
+        return ir.TensorType(drawn.dtype, sizes, strides, drawn.device)
 
-    def storage(self) -> StorageType:
-        drawn: StorageType = self.draw(_storages)
-        return StorageType(self.bind(drawn.nbytes), drawn.device, drawn.space, drawn.alignment)
+    def storage(self) -> ir.StorageType:
+        drawn: ir.StorageType = self.draw(_storages)
+        return ir.StorageType(self.bind(drawn.nbytes), drawn.device, drawn.space, drawn.alignment)
 
-    def any_type(self) -> Type:
+    def any_type(self) -> ir.Type:
         match self.draw(st.integers(0, 2)):
             case 0:
                 return self.tensor()
             case 1:
                 return self.storage()
             case _:
-                found: Type = self.draw(_other_types)
+                found: ir.Type = self.draw(_other_types)
                 return found
 
-    def type_of(self, accepts: tuple[type, ...]) -> Type:
+    def type_of(self, accepts: tuple[type, ...]) -> ir.Type:
         """A type of one of these classes."""
         cls = self.draw(st.sampled_from(accepts))
-        if cls is TensorType:
+        if cls is ir.TensorType:
             return self.tensor()
-        found: Type = self.storage() if cls is StorageType else self.draw(_of_class[cls])
+        found: ir.Type = self.storage() if cls is ir.StorageType else self.draw(_of_class[cls])
         return found
 
-    def operand(self, accepts: tuple[type, ...]) -> Value | None:
+    def operand(self, accepts: tuple[type, ...]) -> ir.Value | None:
         """A value in scope of one of these types."""
         fitting = [v for v in self.values if isinstance(v.type, accepts)]
         return self.draw(st.sampled_from(fitting)) if fitting else None
 
-    def field(self, field: FieldSpec) -> Any:  # Any: the field's own type
+    def field(self, field: ir.FieldSpec) -> Any:  # Any: the field's own type
         """Something for a field; None where there is nothing (no operand, no symbol)."""
-        if field.role is Role.SYMBOL:
+        if field.role is ir.Role.SYMBOL:
             return self.draw(st.sampled_from(sorted(self.symbols))) if self.symbols else None
-        if field.role is Role.USE:
-            count = self.draw(st.integers(0, 3)) if field.shape is Shape.MANY else 1
+        if field.role is ir.Role.USE:
+            count = self.draw(st.integers(0, 3)) if field.shape is ir.Shape.MANY else 1
             found = [self.operand(field.accepts) for _ in range(count)]
-            return tuple(v for v in found if v is not None) if field.shape is Shape.MANY else found[0]
+            return tuple(v for v in found if v is not None) if field.shape is ir.Shape.MANY else found[0]
         strategy = _BY_ROLE.get((field.role, field.shape))
         if strategy is None and isinstance(field.hint, type) and issubclass(field.hint, enum.Enum):
             strategy = st.sampled_from(field.hint)
         return self.bind(self.draw(_FIELDS[field.hint] if strategy is None else strategy))
 
-    def ops(self) -> tuple[Op, ...]:
+    def ops(self) -> tuple[ir.Op, ...]:
         """An op, or an allocation with its view."""
-        cls = self.draw(st.sampled_from([*OPS, AllocStorage]))
-        prov = self.draw(st.just(Provenance()) | provenances)
-        if cls is AllocStorage:
+        cls = self.draw(st.sampled_from([*ir.OPS, ir.AllocStorage]))
+        prov = self.draw(st.just(ir.Provenance()) | provenances)
+        if cls is ir.AllocStorage:
             return self.alloc(prov)
         return self.op(cls, prov)
 
@@ -237,26 +194,26 @@ class _Scope:
         """As many lists of sizes as there are tensors, of which there is one at least."""
         return tuple(self.bind(self.draw(_size_lists)) for _ in found["tensors"]) or None
 
-    def op(self, cls: type[OpBase], prov: Provenance) -> tuple[Op, ...]:
+    def op(self, cls: type[ir.OpBase], prov: ir.Provenance) -> tuple[ir.Op, ...]:
         found: dict[str, Any] = {"prov": prov}  # Any: fields of any type
-        spec = op_spec(cls)
+        spec = ir.op_spec(cls)
         for field in spec.fields:
-            if field.role is not Role.DEF:
+            if field.role is not ir.Role.DEF:
                 found[field.name] = self.shapes(found) if field.hint == _SHAPES else self.field(field)
-                if found[field.name] is None and field.role is not Role.ARG:
+                if found[field.name] is None and field.role is not ir.Role.ARG:
                     return ()
         for field in spec.results:
-            count = {Shape.ONE: 1, Shape.OPTIONAL: self.draw(st.integers(0, 1))}.get(field.shape)
+            count = {ir.Shape.ONE: 1, ir.Shape.OPTIONAL: self.draw(st.integers(0, 1))}.get(field.shape)
             made = [
                 self.define(self.type_of(field.accepts))
                 for _ in range(self.draw(st.integers(0, 2)) if count is None else count)
             ]
-            found[field.name] = tuple(made) if field.shape is Shape.MANY else made[0] if made else None
+            found[field.name] = tuple(made) if field.shape is ir.Shape.MANY else made[0] if made else None
         make: type[Any] = cls  # Any: its fields are known here only by their annotations
-        op: Op = make(**found)
+        op: ir.Op = make(**found)
         return (op,)
 
-    def alloc(self, prov: Provenance) -> tuple[Op, ...]:
+    def alloc(self, prov: ir.Provenance) -> tuple[ir.Op, ...]:
         """Mostly such that the one-line form fits, with a fault now and then."""
         draw = self.draw
         type_ = self.tensor()
@@ -264,19 +221,19 @@ class _Scope:
         while name in {v.name for v in self.values}:
             name += "_"
         fits = draw(st.booleans()) and len(type_.sizes) == len(type_.strides)
-        made = StorageType(extent_bytes(type_), type_.device) if fits else self.storage()
+        made = ir.StorageType(ir.extent_bytes(type_), type_.device) if fits else self.storage()
         storage = self.define(made, f"{name}.s")
-        alloc = AllocStorage(
+        alloc = ir.AllocStorage(
             result=storage,
-            purpose=draw(st.sampled_from(AllocPurpose)),
-            zero=draw(st.sampled_from(ZeroMode)),
+            purpose=draw(st.sampled_from(ir.AllocPurpose)),
+            zero=draw(st.sampled_from(ir.ZeroMode)),
             stream=draw(st.integers(-1, 2)),
             prov=prov,
         )
-        view = View(
+        view = ir.View(
             source=storage,
             result=self.define(type_, name),
-            mode=draw(st.sampled_from(ViewMode)),
+            mode=draw(st.sampled_from(ir.ViewMode)),
             offset=self.bind(draw(st.just(Int(0)) | _sizes)),
             prov=draw(st.just(prov) | provenances),
         )
@@ -284,16 +241,16 @@ class _Scope:
 
 
 _of_class: dict[type, st.SearchStrategy[Any]] = {  # Any: each of its class
-    ScalarType: st.builds(ScalarType, st.sampled_from(SymKind)),
-    TupleType: st.just(TupleType()),
-    OpaqueType: st.builds(OpaqueType, st.sampled_from(OpaqueKind), strings),
+    ir.ScalarType: st.builds(ir.ScalarType, st.sampled_from(SymKind)),
+    ir.TupleType: st.just(ir.TupleType()),
+    ir.OpaqueType: st.builds(ir.OpaqueType, st.sampled_from(ir.OpaqueKind), strings),
 }
-_BY_ROLE: dict[tuple[Role, Shape], st.SearchStrategy[Any]] = {  # Any: each of its field's type
-    (Role.ARG, Shape.ONE): _args,
-    (Role.ARG, Shape.MANY): st.lists(_args, max_size=3).map(tuple),
-    (Role.ARG, Shape.NAMED): st.lists(st.tuples(names, _args), max_size=2).map(tuple),
-    (Role.EXPR, Shape.ONE): _exprs,
-    (Role.EXPR, Shape.MANY): _expr_lists,
+_BY_ROLE: dict[tuple[ir.Role, ir.Shape], st.SearchStrategy[Any]] = {  # Any: each of its field's type
+    (ir.Role.ARG, ir.Shape.ONE): _args,
+    (ir.Role.ARG, ir.Shape.MANY): st.lists(_args, max_size=3).map(tuple),
+    (ir.Role.ARG, ir.Shape.NAMED): st.lists(st.tuples(names, _args), max_size=2).map(tuple),
+    (ir.Role.EXPR, ir.Shape.ONE): _exprs,
+    (ir.Role.EXPR, ir.Shape.MANY): _expr_lists,
 }
 _FIELDS: dict[Any, st.SearchStrategy[Any]] = {  # Any: as above, by the annotation
     tuple[int | str, ...]: st.lists(ints | strings, max_size=3).map(tuple),
@@ -301,25 +258,25 @@ _FIELDS: dict[Any, st.SearchStrategy[Any]] = {  # Any: as above, by the annotati
     tuple[str, ...]: st.lists(names, max_size=3).map(tuple),
     int: ints,
     bool: st.booleans(),
-    Device: devices,
+    ir.Device: devices,
 }
 
 _hints = st.none() | ints | st.booleans() | st.floats(allow_nan=False)
 externs = st.builds(
-    ExternDef,
+    ir.ExternDef,
     schema=strings.map(lambda s: f"{s}(Tensor self) -> Tensor"),
-    tags=st.lists(st.sampled_from(ExternTag), max_size=2).map(tuple),
+    tags=st.lists(st.sampled_from(ir.ExternTag), max_size=2).map(tuple),
     symmetric=st.lists(symbol_names, max_size=2).map(tuple),
 )
 
 
 @st.composite
-def programs(draw: Draw) -> Program:
+def programs(draw: Draw) -> ir.Program:
     """Programs that have a text and a JSON form, valid or not."""
     declared = draw(
         st.lists(
             st.builds(
-                SymbolDef,
+                ir.SymbolDef,
                 name=symbol_names | strings,
                 kind=st.sampled_from(SymKind),
                 backed=st.booleans(),
@@ -334,19 +291,19 @@ def programs(draw: Draw) -> Program:
     symbols = {s.name: s.kind for s in declared}
     outer = _Scope(draw, symbols, [])
     constants = [
-        Constant(
+        ir.Constant(
             value=outer.define(outer.any_type()),
             data_hash=draw(strings),
             mutable=draw(st.booleans()),
-            kind=draw(st.sampled_from(ConstantKind)),
+            kind=draw(st.sampled_from(ir.ConstantKind)),
             names=tuple(draw(st.lists(strings, max_size=2))),
             storage=draw(strings),
             offset=draw(ints),
         )
         for _ in range(draw(st.integers(0, 2)))
     ]
-    return Program(
-        target=draw(st.builds(Target, device=devices, arch=strings)),
+    return ir.Program(
+        target=draw(st.builds(ir.Target, device=devices, arch=strings)),
         symbols=tuple(declared),
         constants=tuple(constants),
         externs=tuple(draw(st.lists(externs, max_size=2))),
@@ -355,14 +312,14 @@ def programs(draw: Draw) -> Program:
     )
 
 
-def _function(draw: Draw, outer: _Scope) -> Function:
+def _function(draw: Draw, outer: _Scope) -> ir.Function:
     scope = _Scope(draw, outer.symbols, outer.values)
     params = tuple(
-        Param(value=scope.define(scope.any_type()), ownership=draw(st.sampled_from(Ownership)))
+        ir.Param(value=scope.define(scope.any_type()), ownership=draw(st.sampled_from(ir.Ownership)))
         for _ in range(draw(st.integers(0, 2)))
     )
     captures = draw(st.lists(st.sampled_from(sorted(outer.symbols)), max_size=2)) if outer.symbols else []
     body = tuple(op for _ in range(draw(st.integers(0, 4))) for op in scope.ops())
-    return Function(
+    return ir.Function(
         name=draw(names), params=params, captures=tuple(captures), recordable=draw(st.booleans()), body=body
     )

@@ -4,26 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Int, Sym
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ir.kernels import (
-    Access,
-    Choice,
-    CppKernel,
-    CppSource,
-    Derivation,
-    ForeignKernel,
-    KernelDef,
-    KernelParam,
-    MultiKernel,
-    OperatorKernel,
-    ParamKind,
-    Requirement,
-    TritonConfig,
-    TritonKernel,
-    Variant,
-)
-from wrapper_ir.ir.types import DType
 
 strings = st.text(max_size=8) | st.sampled_from(["", "}}}", '"', "\\", "\n", "a b", "#1", "\ud800"])
 names = st.sampled_from(["x", "buf0", "a.b", "0", "then", "none", "f32"]) | strings
@@ -35,11 +18,11 @@ _grids = st.lists(
     max_size=3,
 ).map(tuple)
 _params = st.builds(
-    KernelParam,
+    ir.KernelParam,
     name=names,
-    kind=st.sampled_from(ParamKind),
-    dtype=st.sampled_from(DType),
-    access=st.sampled_from(Access),
+    kind=st.sampled_from(ir.ParamKind),
+    dtype=st.sampled_from(ir.DType),
+    access=st.sampled_from(ir.Access),
     may_alias=st.lists(names, max_size=2).map(tuple),
     may_overlap=st.lists(names, max_size=2).map(tuple),
     divisible=st.just(1) | ints,
@@ -48,25 +31,29 @@ _params = st.builds(
 _sources = strings | st.lists(
     st.sampled_from(["int x;", "}}}", "}}}}", "}}} ", "  }}}", "{{{", "#1", '"', "\t// é", "provenance"])
 ).map("\n".join)
-_constants = st.none() | st.booleans() | ints | st.floats(allow_nan=False) | strings | st.sampled_from(DType)
+_constants = (
+    st.none() | st.booleans() | ints | st.floats(allow_nan=False) | strings | st.sampled_from(ir.DType)
+)
 _with_tuples = _constants | st.lists(_constants, max_size=3).map(tuple)
 _named = st.lists(st.tuples(names, _with_tuples), max_size=2).map(tuple)
-configs = st.builds(TritonConfig, meta=_named, num_warps=ints, num_stages=ints, options=_named, grid=_grids)
+configs = st.builds(
+    ir.TritonConfig, meta=_named, num_warps=ints, num_stages=ints, options=_named, grid=_grids
+)
 _positions = st.lists(ints, max_size=3).map(tuple)
 _variants = st.builds(
-    Variant,
+    ir.Variant,
     kernel=names,
     args=_positions,
     grid=_positions,
     hints=st.lists(st.lists(st.none() | ints, max_size=2).map(tuple), max_size=2).map(tuple),
 )
-_cpp_sources = st.builds(CppSource, source=_sources, isa=st.lists(strings, max_size=2).map(tuple))
-_requires = st.lists(st.builds(Requirement, name=strings, origin=strings, sha256=strings), max_size=2).map(
+_cpp_sources = st.builds(ir.CppSource, source=_sources, isa=st.lists(strings, max_size=2).map(tuple))
+_requires = st.lists(st.builds(ir.Requirement, name=strings, origin=strings, sha256=strings), max_size=2).map(
     tuple
 )
-kernels: st.SearchStrategy[KernelDef] = (
+kernels: st.SearchStrategy[ir.KernelDef] = (
     st.builds(
-        CppKernel,
+        ir.CppKernel,
         name=names,
         params=st.lists(_params, max_size=3).map(tuple),
         source=_sources,
@@ -76,14 +63,14 @@ kernels: st.SearchStrategy[KernelDef] = (
         requires=_requires,
     )
     | st.builds(
-        ForeignKernel,
+        ir.ForeignKernel,
         name=names,
         params=st.lists(_params, max_size=3).map(tuple),
         runtime=strings,
         payload=_sources,
     )
     | st.builds(
-        OperatorKernel,
+        ir.OperatorKernel,
         name=names,
         params=st.lists(_params, max_size=3).map(tuple),
         schema=strings,
@@ -92,7 +79,7 @@ kernels: st.SearchStrategy[KernelDef] = (
         ).map(tuple),
     )
     | st.builds(
-        TritonKernel,
+        ir.TritonKernel,
         name=names,
         params=st.lists(_params, max_size=3).map(tuple),
         source=_sources,
@@ -102,7 +89,7 @@ kernels: st.SearchStrategy[KernelDef] = (
         grid=_grids,
         grid_params=st.lists(names, max_size=2).map(tuple),
         constants=_named,
-        derive=st.lists(st.sampled_from(Derivation), max_size=2).map(tuple),
+        derive=st.lists(st.sampled_from(ir.Derivation), max_size=2).map(tuple),
         options=_named,
         restore=st.lists(names, max_size=2).map(tuple),
         reset=st.lists(names, max_size=2).map(tuple),
@@ -113,10 +100,10 @@ kernels: st.SearchStrategy[KernelDef] = (
         requires=_requires,
     )
 ) | st.builds(
-    MultiKernel,
+    ir.MultiKernel,
     name=names,
     params=st.lists(_params, max_size=3).map(tuple),
     variants=st.lists(_variants, max_size=3).map(tuple),
-    choice=st.sampled_from(Choice),
+    choice=st.sampled_from(ir.Choice),
     grid_params=st.lists(names, max_size=2).map(tuple),
 )

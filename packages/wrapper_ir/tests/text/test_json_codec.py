@@ -15,14 +15,9 @@ from jsonschema import Draft202012Validator
 from packages.wrapper_ir.tests.text.form_context import every_op
 from packages.wrapper_ir.tests.text.kernel_strategies import configs
 
-from wrapper_ir import Program, from_json, parse_program, to_json
+from wrapper_ir import Program, from_json, ir, parse_program, to_json
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Expr, Int, SymKind
-from wrapper_ir.ir.kernels import CppKernel, DriverParam, KernelBinary, LaunchFacts, Scratch, TensorMap
-from wrapper_ir.ir.ops import OPS, Def, OpBase, Return, Use, Uses
-from wrapper_ir.ir.program import Function, Param
-from wrapper_ir.ir.types import DType, ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.json.codec import Codecs
 from wrapper_ir.json.decode import dump, load
 from wrapper_ir.json.envelope import Envelope
@@ -224,7 +219,7 @@ def test_one_definition_a_name() -> None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class TunedCppKernel(CppKernel):
+class TunedCppKernel(ir.CppKernel):
     """A kernel with a field that nothing else knows."""
 
     kind: ClassVar[str] = "tuned_cpp"
@@ -256,11 +251,11 @@ def _every_field(cls: type[Any], **known: st.SearchStrategy[Any]) -> st.SearchSt
     return st.builds(cls, **(inferred | known))
 
 
-scratches = _every_field(Scratch)
-facts = _every_field(LaunchFacts, scratch=scratches, profile=scratches)
-driver_params = _every_field(DriverParam, map=st.none() | _every_field(TensorMap))
+scratches = _every_field(ir.Scratch)
+facts = _every_field(ir.LaunchFacts, scratch=scratches, profile=scratches)
+driver_params = _every_field(ir.DriverParam, map=st.none() | _every_field(ir.TensorMap))
 binaries = _every_field(
-    KernelBinary,
+    ir.KernelBinary,
     config=st.none() | configs,
     facts=facts,
     params=st.lists(driver_params, max_size=3).map(tuple),
@@ -269,13 +264,13 @@ binaries = _every_field(
 
 @settings(max_examples=60)
 @given(binaries)
-def test_compiled_kernels_survive(binary: KernelBinary) -> None:
-    document = encode(KernelBinary, binary)
+def test_compiled_kernels_survive(binary: ir.KernelBinary) -> None:
+    document = encode(ir.KernelBinary, binary)
     image = hashlib.sha256(binary.image).hexdigest()
     assert document["image"] == image
-    read_again = decode(KernelBinary, json.loads(dump(document)))
+    read_again = decode(ir.KernelBinary, json.loads(dump(document)))
     assert read_again == dataclasses.replace(binary, image=image.encode())
-    assert {f.name for f in dataclasses.fields(KernelBinary)} >= set(document)
+    assert {f.name for f in dataclasses.fields(ir.KernelBinary)} >= set(document)
 
 
 # --- sets of ops -------------------------------------------------------------------------------------------------
@@ -285,25 +280,27 @@ ONE = Int(1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Blend(OpBase):
+class Blend(ir.OpBase):
     """An op that only this test knows."""
 
-    first: Use[TensorType]
-    others: Uses[TensorType] = ()
+    first: ir.Use[ir.TensorType]
+    others: ir.Uses[ir.TensorType] = ()
     weight: Expr = ONE
     colour: Colour = Colour.RED
-    result: Def[TensorType]
+    result: ir.Def[ir.TensorType]
 
 
-X = Value("x", TensorType(DType.F32, (Int(4),), (Int(1),)))
-N = Value("n", ScalarType(SymKind.INT))
-BLEND = Blend(first=X, others=(X,), weight=Int(3), colour=Colour.BLUE, result=Value("y", X.type))
-WIDER = OPS.extended(Blend)
+X = ir.Value("x", ir.TensorType(ir.DType.F32, (Int(4),), (Int(1),)))
+N = ir.Value("n", ir.ScalarType(SymKind.INT))
+BLEND = Blend(first=X, others=(X,), weight=Int(3), colour=Colour.BLUE, result=ir.Value("y", X.type))
+WIDER = ir.OPS.extended(Blend)
 
 
 def _blending() -> Program:
-    body: Any = (BLEND, Return(values=(BLEND.result,)))  # Any: `Op` is the union of the IR's own ops
-    return Program(functions=(Function(name="main", params=(Param(value=X), Param(value=N)), body=body),))
+    body: Any = (BLEND, ir.Return(values=(BLEND.result,)))  # Any: `Op` is the union of the IR's own ops
+    return Program(
+        functions=(ir.Function(name="main", params=(ir.Param(value=X), ir.Param(value=N)), body=body),)
+    )
 
 
 def test_an_op_of_a_wider_set_needs_only_its_class() -> None:

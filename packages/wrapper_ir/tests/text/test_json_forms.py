@@ -15,35 +15,9 @@ from jsonschema import Draft202012Validator
 from packages.wrapper_ir.tests.text.form_context import GOLDEN, every_op, program_of
 from packages.wrapper_ir.tests.text.form_strategies import programs
 
-from wrapper_ir import Program, from_json, parse_program, to_json
+from wrapper_ir import Program, from_json, ir, parse_program, to_json
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Float, Int
-from wrapper_ir.ir.atoms import NODE_TYPES
-from wrapper_ir.ir.ops import OPS, Arg
-from wrapper_ir.ir.signature import (
-    ConstantOutput,
-    InputOutput,
-    InputView,
-    Parameter,
-    ParameterKind,
-    RandomSource,
-    RandomState,
-    ResultOutput,
-    ResultView,
-    SameTensor,
-    SharedLeaf,
-    SharedStorage,
-    Signature,
-    StaticInput,
-    SubclassSpec,
-    TreeKind,
-    TreeSpec,
-    Unwrap,
-    WrappedOutput,
-    WriteBack,
-    WriteBackKind,
-)
-from wrapper_ir.ir.types import CPU, Device, DType
 from wrapper_ir.json import (
     SCHEMAS,
     program_schema,
@@ -82,7 +56,7 @@ def test_shipped_schemas(name: str, update_golden: bool) -> None:
 
 
 def test_tags_are_distinct() -> None:
-    assert len(OPS.by_tag) == len(OPS)
+    assert len(ir.OPS.by_tag) == len(ir.OPS)
 
 
 def test_golden_fits_the_schema() -> None:
@@ -116,7 +90,7 @@ define s0 = bit_and(abs(a), round_to(b, 2)) + where(true, nan, -inf)
 define s0 = -0.0"""
     program = program_of(lines)
     nodes = [e for op in program.main.body for e in _nodes(op.expr)]  # type: ignore[union-attr]  # all are Define
-    assert set(NODE_TYPES) == set(map(type, nodes))
+    assert set(ir.NODE_TYPES) == set(map(type, nodes))
     assert from_json(to_json(program)) == program
 
 
@@ -266,51 +240,56 @@ def test_deep_expressions(count: int) -> None:
         from_json(text)
 
 
-LEAF = TreeSpec(kind=TreeKind.LEAF)
-NESTED: Arg = (Int(1), Float(float("nan")), (None, "x", DType.F32, CPU))
-WRAPPER = SubclassSpec(
+LEAF = ir.TreeSpec(kind=ir.TreeKind.LEAF)
+NESTED: ir.Arg = (Int(1), Float(float("nan")), (None, "x", ir.DType.F32, ir.CPU))
+WRAPPER = ir.SubclassSpec(
     type_name="module:Class",
     attributes=("a", "größe"),
     context='{"tuple": [1]}',
     sizes=(4, None),
     strides=(None, 1),
 )
-SIGNATURE = Signature(
-    inputs=TreeSpec(
-        kind=TreeKind.TUPLE,
+SIGNATURE = ir.Signature(
+    inputs=ir.TreeSpec(
+        kind=ir.TreeKind.TUPLE,
         children=(
-            TreeSpec(kind=TreeKind.LIST, children=(LEAF, LEAF)),
-            TreeSpec(kind=TreeKind.DICT, children=(LEAF,), keys=('"größe"',)),
-            TreeSpec(kind=TreeKind.NONE),
+            ir.TreeSpec(kind=ir.TreeKind.LIST, children=(LEAF, LEAF)),
+            ir.TreeSpec(kind=ir.TreeKind.DICT, children=(LEAF,), keys=('"größe"',)),
+            ir.TreeSpec(kind=ir.TreeKind.NONE),
         ),
     ),
     params=(1, 0),
-    outputs=TreeSpec(
-        kind=TreeKind.CUSTOM, children=(LEAF, LEAF, LEAF), type_name="module:Class", context='{"a": 1}'
+    outputs=ir.TreeSpec(
+        kind=ir.TreeKind.CUSTOM, children=(LEAF, LEAF, LEAF), type_name="module:Class", context='{"a": 1}'
     ),
     bindings=(
-        ResultOutput(index=1),
-        InputOutput(leaf=0),
-        ConstantOutput(value=NESTED),
-        InputView(index=2, leaf=1),
-        ResultView(index=3, base=1),
-        WrappedOutput(subclass=WRAPPER, parts=(ResultOutput(index=0), ConstantOutput(value=Int(4)))),
+        ir.ResultOutput(index=1),
+        ir.InputOutput(leaf=0),
+        ir.ConstantOutput(value=NESTED),
+        ir.InputView(index=2, leaf=1),
+        ir.ResultView(index=3, base=1),
+        ir.WrappedOutput(subclass=WRAPPER, parts=(ir.ResultOutput(index=0), ir.ConstantOutput(value=Int(4)))),
     ),
     names=("x", "y"),
     parameters=(
-        Parameter(name="x", kind=ParameterKind.POSITIONAL),
-        Parameter(name="größe", required=False, default=Int(2)),
+        ir.Parameter(name="x", kind=ir.ParameterKind.POSITIONAL),
+        ir.Parameter(name="größe", required=False, default=Int(2)),
     ),
-    statics=(StaticInput(leaf=2, value="mode"),),
-    unwraps=(Unwrap(leaf=1, subclass=WRAPPER),),
-    same=(SameTensor(leaves=(0, 1)),),
-    shared=(SharedStorage(param=0, places=(SharedLeaf(leaf=0, sizes=(2, 3), strides=(3, 1), offset=4),)),),
+    statics=(ir.StaticInput(leaf=2, value="mode"),),
+    unwraps=(ir.Unwrap(leaf=1, subclass=WRAPPER),),
+    same=(ir.SameTensor(leaves=(0, 1)),),
+    shared=(
+        ir.SharedStorage(param=0, places=(ir.SharedLeaf(leaf=0, sizes=(2, 3), strides=(3, 1), offset=4),)),
+    ),
     written=(0, 1),
     write_backs=(
-        WriteBack(result=0, leaf=1),
-        WriteBack(result=0, leaf=0, kind=WriteBackKind.METADATA),
+        ir.WriteBack(result=0, leaf=1),
+        ir.WriteBack(result=0, leaf=0, kind=ir.WriteBackKind.METADATA),
     ),
-    random=(RandomState(device=CPU), RandomState(device=Device("cuda", 0), source=RandomSource.PHILOX)),
+    random=(
+        ir.RandomState(device=ir.CPU),
+        ir.RandomState(device=ir.Device("cuda", 0), source=ir.RandomSource.PHILOX),
+    ),
 )
 
 

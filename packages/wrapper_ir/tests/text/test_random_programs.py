@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrapper_ir import Program, check
-from wrapper_ir.ir.ops import OPS
+from wrapper_ir import Program, check, ir
 from wrapper_ir_tools.testing import RandomOptions, random_artifact, random_program
 
 SEEDS = st.integers(0, 2**32)
@@ -34,7 +33,7 @@ def test_many_programs_are_valid(seed: int, executable: bool, hostile: bool) -> 
 
 def test_every_op_is_used() -> None:
     found = {type(op) for seed in range(60) for f in _program(seed).functions for op in f.body}
-    assert found == set(OPS)
+    assert found == set(ir.OPS)
 
 
 def test_same_seed_same_program() -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from packages.wrapper_ir.tests.text.form_context import program_of
 
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.errors import ParseError
-from wrapper_ir.ir.ops import OPS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "text-form.md").read_text(encoding="utf-8")
 
@@ -32,7 +31,7 @@ def test_ops(lines: str) -> None:
 
 def test_all_ops_are_shown() -> None:
     shown = {type(op) for lines in _blocks("wir-ops") for op in program_of(lines).main.body}
-    assert shown == set(OPS)
+    assert shown == set(ir.OPS)
 
 
 def test_first_program_is_canonical() -> None:

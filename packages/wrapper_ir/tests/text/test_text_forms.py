@@ -10,12 +10,8 @@ import re
 import pytest
 from packages.wrapper_ir.tests.text.form_context import GOLDEN, every_op, program_of
 
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.builder import ProgramBuilder, tensor_type
-from wrapper_ir.ir.kernels import CppKernel
-from wrapper_ir.ir.ops import OPS, AllocStorage, Comment, Free, Op, Provenance, View
-from wrapper_ir.ir.program import Program, Target
-from wrapper_ir.ir.types import Device, DType, StorageType
 from wrapper_ir.support.quoting import quote, unquote
 from wrapper_ir.text import print_excerpt, print_function, print_op
 from wrapper_ir.text.ops import op_words
@@ -31,20 +27,20 @@ def test_golden_program(update_golden: bool) -> None:
 
 
 def test_every_op_has_a_documented_form() -> None:
-    assert {name for name, _ in _documented()} == {cls.__name__ for cls in OPS}
+    assert {name for name, _ in _documented()} == {cls.__name__ for cls in ir.OPS}
 
 
 def test_the_golden_program_has_every_op() -> None:
-    assert {type(op) for f in parse_program(every_op()).functions for op in f.body} == set(OPS)
+    assert {type(op) for f in parse_program(every_op()).functions for op in f.body} == set(ir.OPS)
 
 
 def _documented() -> list[tuple[str, str]]:
     """(op class, form) of every form that an op's docstring gives behind `Text:`."""
     found = []
-    for cls in OPS:
+    for cls in ir.OPS:
         text = inspect.getdoc(cls) or ""
         for form in re.findall(r"`([^`]+)`", text[text.index("Text:") :]):
-            if " = " in form or form.split()[0] in op_words(OPS):
+            if " = " in form or form.split()[0] in op_words(ir.OPS):
                 found.append((cls.__name__, form))
     return found
 
@@ -87,18 +83,20 @@ def test_line_ends_of_other_systems() -> None:
 
 
 def test_device_is_left_out_where_it_is_the_targets() -> None:
-    for target, suffix in ((Device("cuda", 0), " @cpu"), (Device("cpu"), "")):
-        b = ProgramBuilder(Target(device=target))
+    for target, suffix in ((ir.Device("cuda", 0), " @cpu"), (ir.Device("cpu"), "")):
+        b = ProgramBuilder(ir.Target(device=target))
         f = b.function("main")
-        x = f.param("x", tensor_type(DType.F32, (8,)))
+        x = f.param("x", tensor_type(ir.DType.F32, (8,)))
         f.ret((x,))
         assert f"%x: f32[8]{suffix})" in print_program(b.finish())
 
 
 def test_provenance_is_numbered_by_first_use() -> None:
     program = program_of('comment "a"\ncomment "b"\ncomment "c"')
-    relu, add = Provenance(nodes=("relu",)), Provenance(nodes=("add",))
-    ops = [Comment(text=t, prov=p) for t, p in (("a", add), ("b", Provenance()), ("c", relu), ("d", add))]
+    relu, add = ir.Provenance(nodes=("relu",)), ir.Provenance(nodes=("add",))
+    ops = [
+        ir.Comment(text=t, prov=p) for t, p in (("a", add), ("b", ir.Provenance()), ("c", relu), ("d", add))
+    ]
     text = print_program(_with_body(program, tuple(ops)))
     assert [line.strip() for line in text.splitlines() if "#" in line] == [
         'comment "a"  #1',
@@ -110,7 +108,7 @@ def test_provenance_is_numbered_by_first_use() -> None:
     assert parse_program(text) == _with_body(program, tuple(ops))
 
 
-def _with_body(program: Program, body: tuple[Op, ...]) -> Program:
+def _with_body(program: ir.Program, body: tuple[ir.Op, ...]) -> ir.Program:
     main = dataclasses.replace(program.main, body=body)
     return dataclasses.replace(program, functions=(main,))
 
@@ -134,7 +132,7 @@ def _with_body(program: Program, body: tuple[Op, ...]) -> Program:
 )
 def test_sources_of_any_text(source: str) -> None:
     b = ProgramBuilder()
-    b.kernel(CppKernel(name="k", params=(), source=source, entry="k"))
+    b.kernel(ir.CppKernel(name="k", params=(), source=source, entry="k"))
     program = b.finish()
     text = print_program(program)
     assert parse_program(text) == program
@@ -144,7 +142,7 @@ def test_sources_of_any_text(source: str) -> None:
 def test_print_op_and_excerpt() -> None:
     program = program_of("%a = alloc f32[4]\nfree %a.s\nreturn")
     body = program.main.body
-    assert [type(op) for op in body[:3]] == [AllocStorage, View, Free]
+    assert [type(op) for op in body[:3]] == [ir.AllocStorage, ir.View, ir.Free]
     assert [print_op(op, program) for op in body] == [
         "%a.s = alloc_storage 16",
         "%a = view %a.s : f32[4]",
@@ -159,9 +157,9 @@ def test_print_op_and_excerpt() -> None:
 def test_print_op_of_the_wrong_type() -> None:
     program = program_of("%s = alloc_storage 16")
     (op,) = program.main.body
-    assert isinstance(op, AllocStorage)
-    assert isinstance(op.result.type, StorageType)
-    object.__setattr__(op.result, "type", tensor_type(DType.F32, (4,)))
+    assert isinstance(op, ir.AllocStorage)
+    assert isinstance(op.result.type, ir.StorageType)
+    object.__setattr__(op.result, "type", tensor_type(ir.DType.F32, (4,)))
     assert print_op(op, program) == "%s = alloc_storage : f32[4]"
 
 

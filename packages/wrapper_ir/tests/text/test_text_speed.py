@@ -11,30 +11,26 @@ from functools import partial
 
 import pytest
 
-from wrapper_ir import Program, from_json, parse_program, print_program, to_json
+from wrapper_ir import Program, from_json, ir, parse_program, print_program, to_json
 from wrapper_ir.builder import ProgramBuilder, tensor_type
 from wrapper_ir.expr import Sym
-from wrapper_ir.ir.atoms import SizeOf
-from wrapper_ir.ir.ops import Free, Provenance
-from wrapper_ir.ir.program import SymbolDef
-from wrapper_ir.ir.types import DType
 from wrapper_ir_tools.testing.catalogue import RELU
 
 
 def _chain(ops: int) -> Program:
     """A program of about `ops` ops with fifty different types and a provenance for each step."""
     b = ProgramBuilder()
-    b.symbol(SymbolDef(name="s0"))
+    b.symbol(ir.SymbolDef(name="s0"))
     f = b.function("main")
-    x = f.param("x", tensor_type(DType.F32, (Sym("s0"), 64)))
-    f.define("s0", SizeOf(x, 0))
+    x = f.param("x", tensor_type(ir.DType.F32, (Sym("s0"), 64)))
+    f.define("s0", ir.SizeOf(x, 0))
     for n in range(ops // 4):
-        f.prov = Provenance(nodes=(f"relu_{n}",), locations=(f"model.py:{n}",), frontend_name=f"buf{n}")
+        f.prov = ir.Provenance(nodes=(f"relu_{n}",), locations=(f"model.py:{n}",), frontend_name=f"buf{n}")
         rows = Sym("s0") * (1 + n % 50)
         storage = f.alloc_storage(f"buf{n}.s", rows * 256)
-        y = f.view(f"buf{n}", storage, tensor_type(DType.F32, (rows, 64)))
+        y = f.view(f"buf{n}", storage, tensor_type(ir.DType.F32, (rows, 64)))
         f.launch(RELU, (x, y, rows * 64))
-        f.append(Free(storage=storage))
+        f.append(ir.Free(storage=storage))
     f.ret((x,))
     return b.finish()
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.aliasing import Aliasing
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import EffectClass, Effects
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
 HEAD = """wir 0.3
@@ -28,21 +24,21 @@ kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
 """
 
 
-def _program(text: str) -> Program:
+def _program(text: str) -> ir.Program:
     return derive_frees(parse_program(HEAD + text))
 
 
-def _roots(program: Program) -> tuple[dict[str, tuple[str, ...]], Aliasing]:
+def _roots(program: ir.Program) -> tuple[dict[str, tuple[str, ...]], Aliasing]:
     found = Analyses(program).aliasing(program.main)
     return {v.name: tuple(r.name for r in roots) for v, roots in found.roots.items()}, found
 
 
-def _effects(program: Program, result: str) -> Effects:
-    op = next(op for op in program.main.body if result in {v.name for v in results(op)})
+def _effects(program: ir.Program, result: str) -> ir.Effects:
+    op = next(op for op in program.main.body if result in {v.name for v in ir.results(op)})
     return Analyses(program).effects(op)
 
 
-def _names(values: tuple[Value, ...]) -> list[str]:
+def _names(values: tuple[ir.Value, ...]) -> list[str]:
     return [v.name for v in values]
 
 
@@ -147,7 +143,7 @@ func @step(%x: f32[8]) {
     assert _names(summary.read_constants) == ["state"]
     assert _names(summary.written_constants) == ["state"]
     assert (set(summary.read_params), set(summary.written_params)) == ({0}, set())
-    assert summary.classes == (EffectClass.RANDOM,)
+    assert summary.classes == (ir.EffectClass.RANDOM,)
 
 
 def test_elements_of_nested_results() -> None:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wrapper_ir import check, parse_program, print_program
+from wrapper_ir import check, ir, parse_program, print_program
 from wrapper_ir.analysis.alignment import Congruence, analyse_alignment
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import AssertLayout, Slot
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import StorageType
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.verifier.insert_checks import insert_checks, missing_checks
 from wrapper_ir_passes.devices.move_device import MoveDevice
@@ -52,7 +48,7 @@ func @at_8(%s: storage(64)) {
 """
 
 
-def program(body: str, more: str = "") -> Program:
+def program(body: str, more: str = "") -> ir.Program:
     """`main` over an input and a storage that the program made."""
     lines = "\n  ".join(body.split("; "))
     text = f"""func @main(%x: f32[s0, 4]) {{
@@ -70,13 +66,13 @@ def program(body: str, more: str = "") -> Program:
     return made
 
 
-def checks(made: Program) -> list[str]:
+def checks(made: ir.Program) -> list[str]:
     """The checks that are left of a valid program, which is valid with them and needs no more."""
     assert not check(made)
     left = [
-        f"%{c.tensors[0].name} {c.alignment}" if isinstance(c, AssertLayout) else str(c.condition)
+        f"%{c.tensors[0].name} {c.alignment}" if isinstance(c, ir.AssertLayout) else str(c.condition)
         for c in missing_checks(made)
-        if isinstance(c, AssertLayout) or "WIR20" in c.message
+        if isinstance(c, ir.AssertLayout) or "WIR20" in c.message
     ]
     checked = insert_checks(made)
     assert not check(checked)
@@ -186,11 +182,13 @@ func @body(%a: f32[4]) {
 
 def test_loops_carry_what_they_were_given_and_what_they_make() -> None:
     left = {
-        c.tensors[0].name for c in missing_checks(parse_program(HEAD + LOOP)) if isinstance(c, AssertLayout)
+        c.tensors[0].name
+        for c in missing_checks(parse_program(HEAD + LOOP))
+        if isinstance(c, ir.AssertLayout)
     }
     assert left == {"a", "r"}
     aligned = LOOP.replace("carried(%x)", "carried(%w)")
-    assert not [c for c in missing_checks(parse_program(HEAD + aligned)) if isinstance(c, AssertLayout)]
+    assert not [c for c in missing_checks(parse_program(HEAD + aligned)) if isinstance(c, ir.AssertLayout)]
 
 
 def test_a_parameter_takes_any_storage_unless_it_says_more() -> None:
@@ -210,8 +208,8 @@ def test_a_slot_says_its_alignment_where_it_does_not_follow() -> None:
         "%p = alloc_storage 512 align(32) pool; %a = slot %p + 48 : 16; %b = slot %p + s0*8 : 8; "
         "%c = slot %p + 96 : 8 align(4); free %a; free %b; free %c; free %p"
     )
-    slots = [v.type for op in made.main.body if isinstance(op, Slot) for v in results(op)]
-    assert [t.alignment for t in slots if isinstance(t, StorageType)] == [16, 8, 4]
+    slots = [v.type for op in made.main.body if isinstance(op, ir.Slot) for v in ir.results(op)]
+    assert [t.alignment for t in slots if isinstance(t, ir.StorageType)] == [16, 8, 4]
     assert print_program(made).count("align(") == 2
 
 

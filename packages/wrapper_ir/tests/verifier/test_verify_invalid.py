@@ -11,13 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from wrapper_ir import check, parse_program, verify
+from wrapper_ir import check, ir, parse_program, verify
 from wrapper_ir.errors import ParseError, VerificationError
 from wrapper_ir.expr import Sym
-from wrapper_ir.ir.ops import Drop, EnsureAligned, Launch, Op
-from wrapper_ir.ir.program import Constant, Param, Program
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier import RULES
 
 FOLDER = Path(__file__).parent / "invalid"
@@ -48,51 +44,51 @@ def _code(path: Path) -> str:
     return found[1]
 
 
-def _with_op(program: Program, position: int, op: Op) -> Program:
+def _with_op(program: ir.Program, position: int, op: ir.Op) -> ir.Program:
     main = program.main
     body = (*main.body[:position], op, *main.body[position + 1 :])
     return dataclasses.replace(program, functions=(dataclasses.replace(main, body=body),))
 
 
-def _undefined(p: Program) -> Program:
+def _undefined(p: ir.Program) -> ir.Program:
     launch = p.main.body[2]
-    assert isinstance(launch, Launch)
-    ghost = Value("ghost", p.main.params[0].value.type)
+    assert isinstance(launch, ir.Launch)
+    ghost = ir.Value("ghost", p.main.params[0].value.type)
     return _with_op(p, 2, dataclasses.replace(launch, args=(ghost, launch.args[1])))
 
 
-def _defined_twice(p: Program) -> Program:
+def _defined_twice(p: ir.Program) -> ir.Program:
     return _with_op(p, 2, p.main.body[1])
 
 
-def _another_type(p: Program) -> Program:
+def _another_type(p: ir.Program) -> ir.Program:
     launch, x = p.main.body[2], p.main.params[0].value
-    assert isinstance(launch, Launch)
-    assert isinstance(x.type, TensorType)
-    changed = Value("x", dataclasses.replace(x.type, dtype=DType.I32))
+    assert isinstance(launch, ir.Launch)
+    assert isinstance(x.type, ir.TensorType)
+    changed = ir.Value("x", dataclasses.replace(x.type, dtype=ir.DType.I32))
     return _with_op(p, 2, dataclasses.replace(launch, args=(changed, launch.args[1])))
 
 
-def _undeclared(p: Program) -> Program:
+def _undeclared(p: ir.Program) -> ir.Program:
     x = p.main.params[0].value
-    assert isinstance(x.type, TensorType)
-    param = Param(value=Value("x", dataclasses.replace(x.type, sizes=(Sym("s9"),))))
+    assert isinstance(x.type, ir.TensorType)
+    param = ir.Param(value=ir.Value("x", dataclasses.replace(x.type, sizes=(Sym("s9"),))))
     return dataclasses.replace(p, functions=(dataclasses.replace(p.main, params=(param,)),))
 
 
-def _not_the_same_layout(p: Program) -> Program:
+def _not_the_same_layout(p: ir.Program) -> ir.Program:
     aligned, drop = p.main.body[3], p.main.body[4]
-    assert isinstance(aligned, EnsureAligned)
-    assert isinstance(drop, Drop)
-    assert isinstance(aligned.result.type, TensorType)
-    other = Value("b", dataclasses.replace(aligned.result.type, dtype=DType.I32))
+    assert isinstance(aligned, ir.EnsureAligned)
+    assert isinstance(drop, ir.Drop)
+    assert isinstance(aligned.result.type, ir.TensorType)
+    other = ir.Value("b", dataclasses.replace(aligned.result.type, dtype=ir.DType.I32))
     changed = _with_op(p, 3, dataclasses.replace(aligned, result=other))
     return _with_op(changed, 4, dataclasses.replace(drop, value=other))
 
 
-def _no_tuple(p: Program) -> Program:
+def _no_tuple(p: ir.Program) -> ir.Program:
     launch = p.main.body[2]
-    assert isinstance(launch, Launch)
+    assert isinstance(launch, ir.Launch)
     return _with_op(p, 2, dataclasses.replace(launch, args=7))  # type: ignore[arg-type]  # that is the point
 
 
@@ -138,7 +134,7 @@ def test_every_rule_has_a_case() -> None:
 
 def test_constant_and_value_of_one_name() -> None:
     valid = parse_program(VALID)
-    hidden = Constant(value=Value("a", valid.constants[0].value.type))
+    hidden = ir.Constant(value=ir.Value("a", valid.constants[0].value.type))
     found = check(dataclasses.replace(valid, constants=(*valid.constants, hidden)))
     assert found[0].code == "WIR011"
 

@@ -7,11 +7,8 @@ import random
 
 import pytest
 
-from wrapper_ir import check, parse_program
+from wrapper_ir import check, ir, parse_program
 from wrapper_ir.expr import Expr, Int, Interval, Sym, add, mul, prove_le
-from wrapper_ir.ir.ops import AssertExpr, Slot
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.checks.pools import Tenant, Tenants
 from wrapper_ir.verifier.insert_checks import insert_checks, missing_checks
 from wrapper_ir.verifier.obligations import Size
@@ -27,13 +24,13 @@ class Counted(int):
         return int(self) <= int(other)
 
 
-POOL = Value("pool", StorageType(mul(1 << 20, Sym("s0"))))
+POOL = ir.Value("pool", ir.StorageType(mul(1 << 20, Sym("s0"))))
 
 
 def tenant(number: int, start: int, nbytes: int, unit: Expr) -> Tenant:
     """A slot at so many units."""
-    slot = Value(f"s{number}", StorageType(mul(nbytes, unit)))
-    made = Tenant.of(Slot(pool=POOL, result=slot, offset=mul(start, unit)))
+    slot = ir.Value(f"s{number}", ir.StorageType(mul(nbytes, unit)))
+    made = Tenant.of(ir.Slot(pool=POOL, result=slot, offset=mul(start, unit)))
     return dataclasses.replace(made, low=Counted(made.low), high=Counted(made.high))
 
 
@@ -99,8 +96,8 @@ def test_slots_of_several_factors_are_compared_with_their_neighbours() -> None:
 
     found, both = Tenants(proves), add(Sym("s0"), Sym("s1"))
     for number in [*range(0, 64, 2), *range(1, 64, 2)]:
-        slot = Value(f"s{number}", StorageType(mul(4, Sym(f"s{number % 2}"))))
-        made = Tenant.of(Slot(pool=POOL, result=slot, offset=mul(4 * number, both)))
+        slot = ir.Value(f"s{number}", ir.StorageType(mul(4, Sym(f"s{number % 2}"))))
+        made = Tenant.of(ir.Slot(pool=POOL, result=slot, offset=mul(4 * number, both)))
         at = found.place(made)
         assert not found.near(made, at)
         found.add(made, at)
@@ -169,5 +166,5 @@ def test_proved_slots_cost_nothing(body: str) -> None:
 def test_open_slots_are_checked_when_the_program_runs(body: str, condition: str) -> None:
     program = parse_program(text(body))
     assert check(program) == ()
-    added = [str(op.condition) for op in missing_checks(program) if isinstance(op, AssertExpr)]
+    added = [str(op.condition) for op in missing_checks(program) if isinstance(op, ir.AssertExpr)]
     assert condition in added  # beside the declared ranges that it rests on

@@ -9,18 +9,15 @@ from typing import Any
 
 import pytest
 
-from wrapper_ir import check
+from wrapper_ir import check, ir
 from wrapper_ir.expr import Float, Int, Sym
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import DType, ScalarType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier import RULES
 from wrapper_ir_tools.testing import RandomOptions, random_program
 from wrapper_ir_tools.testing.corrupt import corrupt
 
 JUNK: tuple[Any, ...] = (  # Any: that is the point
-    None, 7, -1, "text", "", (), (None,), Int(-3), Float(2.5), Sym("nobody"), DType.F16, object(),
-    Value("junk", ScalarType(Sym("x").kind)), Value("junk", None),
+    None, 7, -1, "text", "", (), (None,), Int(-3), Float(2.5), Sym("nobody"), ir.DType.F16, object(),
+    ir.Value("junk", ir.ScalarType(Sym("x").kind)), ir.Value("junk", None),
     frozenset(), b"bytes", 1 << 80,
 )  # fmt: skip
 
@@ -33,12 +30,12 @@ def _spoil(thing: Any, rng: random.Random, depth: int = 0) -> Any:  # Any: any p
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type) and (depth < 2 or rng.random() < 0.9):
         field = rng.choice(dataclasses.fields(thing))
         return dataclasses.replace(thing, **{field.name: _spoil(getattr(thing, field.name), rng, depth + 1)})
-    if isinstance(thing, Value) and rng.random() < 0.7:
-        return Value(thing.name, _spoil(thing.type, rng, depth + 1))
+    if isinstance(thing, ir.Value) and rng.random() < 0.7:
+        return ir.Value(thing.name, _spoil(thing.type, rng, depth + 1))
     return rng.choice(JUNK)
 
 
-def _program(seed: int) -> Program:
+def _program(seed: int) -> ir.Program:
     return random_program(random.Random(seed), 8, RandomOptions(executable=seed % 2 == 0))
 
 
@@ -62,7 +59,7 @@ def test_corrupted_programs_give_findings_and_no_internal_one(seed: int) -> None
 
 
 def test_twice_the_ops_take_about_twice_the_time() -> None:
-    def seconds(program: Program) -> float:
+    def seconds(program: ir.Program) -> float:
         best = 1e9
         for _ in range(5):
             start = time.process_time()
@@ -70,7 +67,7 @@ def test_twice_the_ops_take_about_twice_the_time() -> None:
             best = min(best, time.process_time() - start)
         return best
 
-    def repeated(times: int) -> Program:
+    def repeated(times: int) -> ir.Program:
         return random_program(random.Random(1), 40 * times, RandomOptions(executable=True))
 
     small, large = repeated(1), repeated(8)

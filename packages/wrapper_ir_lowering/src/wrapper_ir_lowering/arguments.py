@@ -7,20 +7,18 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from wrapper_ir import ir
 from wrapper_ir.errors import LoweringError
 from wrapper_ir.expr import Expr, as_expr
-from wrapper_ir.ir.ops import Arg, CallExtern, CollectiveStart
-from wrapper_ir.ir.schemas import ExternInfo, SchemaArg
-from wrapper_ir.ir.types import Layout, MemoryFormat
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import Argument, Given
 
-_WORDS: Mapping[str, Arg] = {word.value: word for word in (*MemoryFormat, *Layout)}
+_WORDS: Mapping[str, ir.Arg] = {word.value: word for word in (*ir.MemoryFormat, *ir.Layout)}
 _LIST = re.compile(r"\[(\d+)\]\??$")
 
 
 def schema_arguments(
-    operator: ExternInfo, op: CallExtern | CollectiveStart, state: FunctionState
+    operator: ir.ExternInfo, op: ir.CallExtern | ir.CollectiveStart, state: FunctionState
 ) -> tuple[Argument, ...]:
     """All arguments of a call. Raises LoweringError WIR240 where the call does not fit the schema, WIR241 for a default
     that cannot be read."""
@@ -45,7 +43,7 @@ def schema_arguments(
 
 
 @lru_cache(maxsize=4096)
-def default_value(schema: SchemaArg) -> Arg:
+def default_value(schema: ir.SchemaArg) -> ir.Arg:
     """The value of an argument's default: numbers, bools, texts, lists of them, None. One number for `int[2]` is the
     whole list. Enumerations of torch are their integers, as its schemas print them, or words as people write them
     (`contiguous_format`). Raises LoweringError WIR241."""
@@ -64,7 +62,7 @@ def default_value(schema: SchemaArg) -> Arg:
     return (found,) * int(sized[1]) if sized and isinstance(found, Expr) else found
 
 
-def _argument(value: object) -> Arg:
+def _argument(value: object) -> ir.Arg:
     match value:
         case None | str():
             return value

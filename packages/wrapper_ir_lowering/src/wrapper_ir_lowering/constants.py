@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Int, evaluate
-from wrapper_ir.ir.layout import exact_quotient, extent_bytes
-from wrapper_ir.ir.ops import Op, ResizeStorage, Return, SetStorage, View, ViewMode
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import callees, operands
-from wrapper_ir.ir.types import TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.plan import ConstantBytes, ConstantWindow
 
 
-def shared_bytes(program: Program) -> tuple[ConstantBytes, ...]:
+def shared_bytes(program: ir.Program) -> tuple[ConstantBytes, ...]:
     """The bytes that constants share, by name, and how many are needed."""
     found: dict[str, ConstantBytes] = {}
     for constant in program.constants:
         type = constant.value.type
-        if constant.storage and isinstance(type, TensorType):
-            end = constant.offset + int(evaluate(extent_bytes(type), {}))
+        if constant.storage and isinstance(type, ir.TensorType):
+            end = constant.offset + int(evaluate(ir.extent_bytes(type), {}))
             known = found.get(constant.storage)
             need, first = (known.nbytes, known.constant) if known is not None else (0, constant)
             found[constant.storage] = ConstantBytes(
@@ -31,23 +26,23 @@ def shared_bytes(program: Program) -> tuple[ConstantBytes, ...]:
     return tuple(found.values())
 
 
-def reads_files(program: Program) -> bool:
+def reads_files(program: ir.Program) -> bool:
     """Whether calls read constants where they lie in a file."""
     return any(
-        not c.mutable and isinstance(c.value.type, TensorType) and c.value.type.device.type == "cpu"
+        not c.mutable and isinstance(c.value.type, ir.TensorType) and c.value.type.device.type == "cpu"
         for c in program.constants
     )
 
 
-def used_constants(function: Function, analyses: Analyses) -> tuple[Value[Type], ...]:
+def used_constants(function: ir.Function, analyses: Analyses) -> tuple[ir.Value[ir.Type], ...]:
     """The constants that a function or its callees use."""
-    found: dict[Value[Type], None] = {}
+    found: dict[ir.Value[ir.Type], None] = {}
     waiting, seen = [function.name], {function.name}
     while waiting:
         body = analyses.functions[waiting.pop()].body
         for op in body:
-            found.update(dict.fromkeys(v for v in operands(op) if v in analyses.constant_values))
-            new = [c for c in callees(op) if c not in seen and c in analyses.functions]
+            found.update(dict.fromkeys(v for v in ir.operands(op) if v in analyses.constant_values))
+            new = [c for c in ir.callees(op) if c not in seen and c in analyses.functions]
             waiting += new
             seen.update(new)
     return tuple(found)
@@ -59,16 +54,16 @@ class HoistedWindows:
 
     def __init__(self, analyses: Analyses) -> None:
         self._analyses = analyses
-        self._numbers: dict[tuple[Value[Type] | int, TensorType, int], int] = {}
+        self._numbers: dict[tuple[ir.Value[ir.Type] | int, ir.TensorType, int], int] = {}
         self.windows: list[ConstantWindow] = []
 
-    def add(self, function: Function) -> Mapping[Value[Type], int]:
+    def add(self, function: ir.Function) -> Mapping[ir.Value[ir.Type], int]:
         """The windows of a function's constants: their numbers, by the values that they stand for."""
-        found: dict[Value[Type], int] = {}
+        found: dict[ir.Value[ir.Type], int] = {}
         candidates = [op for op in function.body if _is_fixed(op)]
         if not candidates or not self._analyses.constant_values:
             return found
-        resized = {op.target for op in function.body if isinstance(op, ResizeStorage | SetStorage)}
+        resized = {op.target for op in function.body if isinstance(op, ir.ResizeStorage | ir.SetStorage)}
         shared = resized | self._handed_on(function)
         for op in candidates:
             is_constant = op.source in self._analyses.constant_values
@@ -77,7 +72,7 @@ class HoistedWindows:
                 found[op.result] = self._number(op, source)
         return found
 
-    def _number(self, op: View, source: Value[Type] | int) -> int:
+    def _number(self, op: ir.View, source: ir.Value[ir.Type] | int) -> int:
         assert isinstance(op.offset, Int)  # as `_is_fixed` says
         key = (source, op.result.type, op.offset.value)
         if key not in self._numbers:
@@ -85,34 +80,34 @@ class HoistedWindows:
             self.windows.append(_window(op, source))
         return self._numbers[key]
 
-    def _handed_on(self, function: Function) -> set[Value[Type]]:
+    def _handed_on(self, function: ir.Function) -> set[ir.Value[ir.Type]]:
         """Views that are returned, or that a result may be."""
-        views: set[Value[Type]] = set()
-        found: set[Value[Type]] = set()
+        views: set[ir.Value[ir.Type]] = set()
+        found: set[ir.Value[ir.Type]] = set()
         for op in function.body:
-            if isinstance(op, View):
+            if isinstance(op, ir.View):
                 if op.source in self._analyses.constant_values or op.source in views:
                     views.add(op.result)
-            elif isinstance(op, Return):
-                found.update(v for v in op.values if isinstance(v, Value))
-            elif views and not views.isdisjoint(operands(op)):
+            elif isinstance(op, ir.Return):
+                found.update(v for v in op.values if isinstance(v, ir.Value))
+            elif views and not views.isdisjoint(ir.operands(op)):
                 effects = self._analyses.effects(op)
                 found.update(source for _, source in (*effects.aliases, *effects.may_alias))
         return found
 
 
-def _is_fixed(op: Op) -> TypeGuard[View]:
+def _is_fixed(op: ir.Op) -> TypeGuard[ir.View]:
     return (
-        isinstance(op, View)
-        and op.mode is ViewMode.ALIAS
+        isinstance(op, ir.View)
+        and op.mode is ir.ViewMode.ALIAS
         and all(isinstance(e, Int) for e in (*op.result.type.sizes, *op.result.type.strides, op.offset))
     )
 
 
-def _window(op: View, source: Value[Type] | int) -> ConstantWindow:
-    assert isinstance(op.source.type, TensorType)
+def _window(op: ir.View, source: ir.Value[ir.Type] | int) -> ConstantWindow:
+    assert isinstance(op.source.type, ir.TensorType)
     assert isinstance(op.offset, Int)
-    offset = exact_quotient(op.offset, op.result.type.dtype.itemsize)
+    offset = ir.exact_quotient(op.offset, op.result.type.dtype.itemsize)
     if op.source.type.dtype is op.result.type.dtype and isinstance(offset, Int):
         return ConstantWindow(result=op.result, source=source, offset=offset.value, in_bytes=False)
     return ConstantWindow(result=op.result, source=source, offset=op.offset.value, in_bytes=True)

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wrapper_ir.ir.ops import (
-    AllocStorage,
-    AssertLayout,
-    CollectiveStart,
-    Comment,
-    Drop,
-    Free,
-    Op,
-    View,
-    ViewMode,
-    Wait,
-    ZeroMode,
-)
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir.operators.collectives import FINISHABLE
 
 
-def joined_results(body: Sequence[Op]) -> frozenset[Value[TensorType]]:
+def joined_results(body: Sequence[ir.Op]) -> frozenset[ir.Value[ir.TensorType]]:
     """The results of collectives that may be finished when they are started: between the start and the last wait nothing
     is queued that could overlap with them, and no other collective is in flight, whose communicator would then be used on two
     streams at a time."""
-    found, in_flight = set[Value[TensorType]](), set[Value[TensorType]]()
+    found, in_flight = set[ir.Value[ir.TensorType]](), set[ir.Value[ir.TensorType]]()
     for position, op in enumerate(body):
-        if isinstance(op, Wait):
+        if isinstance(op, ir.Wait):
             in_flight.discard(op.source)
-        elif isinstance(op, CollectiveStart):
+        elif isinstance(op, ir.CollectiveStart):
             known = op.target in FINISHABLE and not op.stream and not in_flight
             if known and _is_waited_for_at_once(op, body, position):
                 found.update(op.results)
@@ -38,10 +24,10 @@ def joined_results(body: Sequence[Op]) -> frozenset[Value[TensorType]]:
     return frozenset(found)
 
 
-def _is_waited_for_at_once(start: CollectiveStart, body: Sequence[Op], position: int) -> bool:
+def _is_waited_for_at_once(start: ir.CollectiveStart, body: Sequence[ir.Op], position: int) -> bool:
     waiting = set(start.results)
     for op in body[position + 1 :]:
-        if isinstance(op, Wait) and op.source in waiting:
+        if isinstance(op, ir.Wait) and op.source in waiting:
             waiting.discard(op.source)
         elif not _queues_nothing(op):
             return False
@@ -50,13 +36,13 @@ def _is_waited_for_at_once(start: CollectiveStart, body: Sequence[Op], position:
     return False
 
 
-def _queues_nothing(op: Op) -> bool:
+def _queues_nothing(op: ir.Op) -> bool:
     match op:
-        case AllocStorage():
-            return op.zero is ZeroMode.NONE and not op.result.type.is_group_memory
-        case View():
-            return op.mode is ViewMode.ALIAS
-        case Comment() | Drop() | Free() | AssertLayout():
+        case ir.AllocStorage():
+            return op.zero is ir.ZeroMode.NONE and not op.result.type.is_group_memory
+        case ir.View():
+            return op.mode is ir.ViewMode.ALIAS
+        case ir.Comment() | ir.Drop() | ir.Free() | ir.AssertLayout():
             return True
         case _:
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir import ir
 from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
 
 
@@ -24,5 +24,5 @@ class LoweringOptions:
     persistent_buffers: bool = False
     keep_windows: bool = False
     join_waits: bool = False
-    guarded: Guarded = NOT_GUARDED
+    guarded: ir.Guarded = ir.NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS

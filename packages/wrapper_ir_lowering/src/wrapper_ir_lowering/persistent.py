@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.persistence import may_persist
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.types import CPU, Device, DType, MemoryKind, StorageType, TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.storages import plan_slots
 
 _DEVICES = ("cpu", "cuda")
@@ -33,7 +30,7 @@ class PersistentWindow:
     """A tensor over a block, `offset` bytes after its begin; `name` is that of the first value that it stands for."""
 
     block: int
-    type: TensorType
+    type: ir.TensorType
     offset: int
     name: str
 
@@ -47,47 +44,47 @@ class PersistentMemory:
 
     blocks: tuple[PersistentBlock, ...] = ()
     windows: tuple[PersistentWindow, ...] = ()
-    values: Mapping[Value[Type], int] = field(default_factory=dict)
-    storages: Mapping[Value[Type], int] = field(default_factory=dict)
+    values: Mapping[ir.Value[ir.Type], int] = field(default_factory=dict)
+    storages: Mapping[ir.Value[ir.Type], int] = field(default_factory=dict)
     is_held: bool = True
 
 
-def plan_windows(function: Function, device: Device) -> PersistentMemory:
+def plan_windows(function: ir.Function, device: ir.Device) -> PersistentMemory:
     """The tensors over memory of fixed sizes, for a function with pools on a CPU: a tensor costs more than an allocation there,
     and a storage that grows from nothing less than a new one."""
     pools = any(
-        isinstance(op, ops.AllocStorage) and op.purpose is ops.AllocPurpose.POOL for op in function.body
+        isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.POOL for op in function.body
     )
-    if not pools or device != CPU:
+    if not pools or device != ir.CPU:
         return PersistentMemory()
     found = plan_persistent(function, device, is_held=False)
     return found if found.windows else PersistentMemory()
 
 
-def plan_persistent(function: Function, device: Device, *, is_held: bool = True) -> PersistentMemory:
+def plan_persistent(function: ir.Function, device: ir.Device, *, is_held: bool = True) -> PersistentMemory:
     """What of a function may persist on the program's device: blocks, and the tensors over them that are known before any
     call. A storage is a tensor of bytes where something else is made of it, or where it is filled with zeros in each call.
     """
     slots, found = plan_slots(function), _Windows()
     blocks, storages = _plan_blocks(function, device, is_held)
     fixed = {slot for slot, (_, at) in slots.places.items() if slot in slots.lent and _is_fixed(slot, at)}
-    places: dict[Value[Type], tuple[int, int]] = {}  # block and offset
+    places: dict[ir.Value[ir.Type], tuple[int, int]] = {}  # block and offset
     for op in function.body:
         match op:
-            case ops.AllocStorage(result=storage) if storage in storages:
+            case ir.AllocStorage(result=storage) if storage in storages:
                 places[storage] = block, _ = storages[storage], 0
                 views = slots.views.get(storage, ())
-                is_used = op.zero is ops.ZeroMode.CALL or storage in slots.lent
+                is_used = op.zero is ir.ZeroMode.CALL or storage in slots.lent
                 is_used |= any(
                     slots.places[s][0] is storage for s in slots.lent & slots.places.keys() - fixed
                 )
                 if is_used or not all(_is_static(view, at) for view, at in views):
                     found.add(storage, _bytes_of(storage.type), block, 0)
-            case ops.Slot(result=slot) if slot in fixed and slots.places[slot][0] in places:
+            case ir.Slot(result=slot) if slot in fixed and slots.places[slot][0] in places:
                 base, at = slots.places[slot]
                 assert isinstance(at, Int)
                 found.add(slot, _bytes_of(slot.type), places[base][0], at.value)
-            case ops.View(result=result):
+            case ir.View(result=result):
                 source, at = slots.place(op.source, op.offset)
                 if source in places and isinstance(at, Int) and _is_static(op, at):
                     block, start = places[source]
@@ -105,11 +102,11 @@ class _Windows:
     """Windows over blocks, each once, and the values that they stand for."""
 
     def __init__(self) -> None:
-        self.numbers: dict[tuple[int, TensorType, int], int] = {}
+        self.numbers: dict[tuple[int, ir.TensorType, int], int] = {}
         self.windows: list[PersistentWindow] = []
-        self.values: dict[Value[Type], int] = {}
+        self.values: dict[ir.Value[ir.Type], int] = {}
 
-    def add(self, value: Value[Type], type: TensorType, block: int, offset: int) -> None:
+    def add(self, value: ir.Value[ir.Type], type: ir.TensorType, block: int, offset: int) -> None:
         key = (block, type, offset)
         if key not in self.numbers:
             self.numbers[key] = len(self.windows)
@@ -117,44 +114,44 @@ class _Windows:
         self.values[value] = self.numbers[key]
 
 
-def _is_static(view: ops.View, at: Expr) -> bool:
+def _is_static(view: ir.View, at: Expr) -> bool:
     """Whether a view at this byte is known before any call."""
     type = view.result.type
     return all(isinstance(e, Int) for e in (*type.sizes, *type.strides, at))
 
 
-def _is_fixed(slot: Value[Type], at: Expr) -> bool:
-    return isinstance(slot.type, StorageType) and isinstance(slot.type.nbytes, Int) and isinstance(at, Int)
+def _is_fixed(slot: ir.Value[ir.Type], at: Expr) -> bool:
+    return isinstance(slot.type, ir.StorageType) and isinstance(slot.type.nbytes, Int) and isinstance(at, Int)
 
 
-def _bytes_of(type: StorageType) -> TensorType:
-    return TensorType(DType.U8, (type.nbytes,), (Int(1),), type.device)
+def _bytes_of(type: ir.StorageType) -> ir.TensorType:
+    return ir.TensorType(ir.DType.U8, (type.nbytes,), (Int(1),), type.device)
 
 
 def _plan_blocks(
-    function: Function, device: Device, is_held: bool
-) -> tuple[tuple[PersistentBlock, ...], dict[Value[Type], int]]:
+    function: ir.Function, device: ir.Device, is_held: bool
+) -> tuple[tuple[PersistentBlock, ...], dict[ir.Value[ir.Type], int]]:
     """Blocks, and the number of that of each persistent storage. None where work goes to several streams, moves memory under
     tensors, or takes it from pools of the caller's."""
-    blocks, places = list[PersistentBlock](), dict[Value[Type], int]()
+    blocks, places = list[PersistentBlock](), dict[ir.Value[ir.Type], int]()
     if not may_persist(function):
         return (), places
-    freed = {op.storage for op in function.body if isinstance(op, ops.Free)}
+    freed = {op.storage for op in function.body if isinstance(op, ir.Free)}
     for op in function.body:
-        if not isinstance(op, ops.AllocStorage) or (op.zero is ops.ZeroMode.ONCE and not is_held):
+        if not isinstance(op, ir.AllocStorage) or (op.zero is ir.ZeroMode.ONCE and not is_held):
             continue
         if op.result in freed and _is_plain(op.result.type, device):
             assert isinstance(op.result.type.nbytes, Int)
             places[op.result] = len(blocks)
-            blocks.append(PersistentBlock(op.result.type.nbytes.value, op.zero is ops.ZeroMode.ONCE))
+            blocks.append(PersistentBlock(op.result.type.nbytes.value, op.zero is ir.ZeroMode.ONCE))
     return tuple(blocks), places
 
 
-def _is_plain(type: StorageType, device: Device) -> bool:
+def _is_plain(type: ir.StorageType, device: ir.Device) -> bool:
     """Whether storages are of a known size, in the usual memory of the program's device."""
     return (
         isinstance(type.nbytes, Int)
         and type.device == device
         and device.type in _DEVICES
-        and type.space.kind is MemoryKind.DEFAULT
+        and type.space.kind is ir.MemoryKind.DEFAULT
     )

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.program import Constant, Program
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.types import TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps import FunctionPlan, Stream
 
 
@@ -21,7 +17,7 @@ class ConstantBytes:
 
     name: str
     nbytes: int
-    constant: Constant
+    constant: ir.Constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +25,8 @@ class ConstantWindow:
     """A window of a constant, or of an earlier window, that is made once. `offset` counts elements, or bytes with
     `in_bytes`. Equal windows of all functions are one; `result` is the first one's name."""
 
-    result: Value[TensorType]
-    source: Value[Type] | int
+    result: ir.Value[ir.TensorType]
+    source: ir.Value[ir.Type] | int
     """A constant, or the number of an earlier window."""
     offset: int
     in_bytes: bool
@@ -51,14 +47,14 @@ class Plan:
     bytes: tuple[ConstantBytes, ...]
     windows: tuple[ConstantWindow, ...]
     streams: tuple[Stream, ...]
-    kernels: tuple[KernelDef, ...]
-    operators: tuple[ExternDef, ...]
+    kernels: tuple[ir.KernelDef, ...]
+    operators: tuple[ir.ExternDef, ...]
     constant_alignment: int
     reads_files: bool
     """Whether calls read constants where they lie in a file."""
 
     @property
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         """The program."""
         return self.artifact.program
 

@@ -13,14 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.input_facts import NumberInput, StorageInput, TensorInput
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.kernels import KernelParam
-from wrapper_ir.ir.ops import Complex
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.schemas import ExternInfo
-from wrapper_ir.ir.types import Device, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import quote, value_name
 from wrapper_ir.text.printer import type_printer
 from wrapper_ir.text.printer_types import TypePrinter, device_text
@@ -39,7 +34,7 @@ def print_plan(plan: Plan) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def print_step(step: StepBase, program: Program | None = None) -> str:
+def print_step(step: StepBase, program: ir.Program | None = None) -> str:
     """One step as a line; `program` gives the target, whose device is left out."""
     return _step(step, type_printer(program))
 
@@ -57,7 +52,7 @@ def _head(plan: Plan, types: TypePrinter) -> Iterator[str]:
 
 
 def _window(window: ConstantWindow, types: TypePrinter) -> str:
-    source = _value(window.source) if isinstance(window.source, Value) else f"#{window.source}"
+    source = _value(window.source) if isinstance(window.source, ir.Value) else f"#{window.source}"
     unit = " bytes" if window.in_bytes else ""
     return f"{source} + {window.offset}{unit} : {types.type(window.result.type)}"
 
@@ -121,7 +116,7 @@ def _field(name: str, form: str) -> Piece:
                 return held
             case tuple(), "path":
                 return "".join(f"[{_form(item, types)}]" for item in held)
-            case Value(), "type":
+            case ir.Value(), "type":
                 return types.type(held.type)
             case tuple(), "type":
                 return ", ".join(types.type(value.type) for value in held)
@@ -135,7 +130,7 @@ def _is_empty(held: object) -> bool:
     return held in _EMPTY
 
 
-def _value(value: Value) -> str:
+def _value(value: ir.Value) -> str:
     return f"%{value_name(value.name)}"
 
 
@@ -146,7 +141,7 @@ def _form(held: Any, types: TypePrinter) -> str:  # Any: what the fields of step
     match held:
         case enum.Enum():
             return str(held.value)
-        case Expr() | Complex():
+        case Expr() | ir.Complex():
             return types.arg(held)
         case int():
             return str(held)
@@ -170,9 +165,9 @@ def _items(held: tuple[Any, ...], types: TypePrinter) -> str:
 
 def _item(held: Any, types: TypePrinter) -> str:
     match held:
-        case (KernelParam() as param, arg):
+        case (ir.KernelParam() as param, arg):
             return f"{param.name}={_item(arg, types)}"
-        case (Value() as value, TensorInput() | NumberInput() | StorageInput() as wanted):
+        case (ir.Value() as value, TensorInput() | NumberInput() | StorageInput() as wanted):
             return f"{_value(value)} {quote(wanted.name)}"
         case tuple():
             return f"[{_items(held, types)}]"
@@ -181,13 +176,13 @@ def _item(held: Any, types: TypePrinter) -> str:
 
 
 _FORMS: Mapping[type, Callable[[Any, TypePrinter], str]] = {  # Any: the class beside it
-    Value: lambda value, types: _value(value),
-    TensorType: lambda type, types: types.type(type),
-    StorageType: lambda type, types: types.type(type),
-    Device: lambda device, types: f"@{device_text(device)}",
+    ir.Value: lambda value, types: _value(value),
+    ir.TensorType: lambda type, types: types.type(type),
+    ir.StorageType: lambda type, types: types.type(type),
+    ir.Device: lambda device, types: f"@{device_text(device)}",
     Stream: lambda stream, types: f"stream({stream.number}) @{device_text(stream.device)}",
     SlotPlace: _slot_place,
-    ExternInfo: lambda info, types: info.extern.name,
+    ir.ExternInfo: lambda info, types: info.extern.name,
     FunctionPlan: lambda plan, types: f"@{value_name(plan.name)}",
     Argument: _argument,
     tuple: _items,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import constant_alignment
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.references import called_operators, launched_kernels
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.group_ranks import group_ranks
-from wrapper_ir.ir.program import Function, Program
 from wrapper_ir.verifier import require_signature
 from wrapper_ir.verifier.allowed_operators import check_operators
 from wrapper_ir.verifier.insert_checks import insert_checks
@@ -91,7 +91,7 @@ class _Lowering:
             return None
         return self._function(found)
 
-    def _function(self, function: Function) -> FunctionPlan:
+    def _function(self, function: ir.Function) -> FunctionPlan:
         known = self._plans.get(function.name)
         if known is not None:
             return known
@@ -125,7 +125,7 @@ def _steps(state: FunctionState) -> Iterator[Step]:
         yield from check_arguments(position, state)
 
 
-def _streams(program: Program) -> tuple[Stream, ...]:
+def _streams(program: ir.Program) -> tuple[Stream, ...]:
     """The streams of all functions besides the current ones, in order of first use."""
     found: dict[Stream, None] = {}
     for function in program.functions:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.program import Function, Ownership
-from wrapper_ir.ir.structure import definitions
-from wrapper_ir.ir.types import StorageType, TensorType
-from wrapper_ir.ir.values import device_of
 from wrapper_ir_lowering.steps import Recording
 
 
-def plan_recording(function: Function, analyses: Analyses) -> Recording | None:
+def plan_recording(function: ir.Function, analyses: Analyses) -> Recording | None:
     """The facts; None for a function that is not recordable, or has no memory on any device."""
-    device = next((d for v in definitions(function) if (d := device_of(v)) is not None), None)
+    device = next((d for v in ir.definitions(function) if (d := ir.device_of(v)) is not None), None)
     if not function.recordable or device is None:
         return None
     params = [*enumerate(function.params)]
-    lent = {i for i, p in params if isinstance(p.value.type, StorageType)}
+    lent = {i for i, p in params if isinstance(p.value.type, ir.StorageType)}
     return Recording(
         device=device,
-        tensors=tuple([i for i, p in params if i in lent or isinstance(p.value.type, TensorType)]),
+        tensors=tuple([i for i, p in params if i in lent or isinstance(p.value.type, ir.TensorType)]),
         static=tuple([i for i, p in params if i in lent or p.static]),
         written=tuple(sorted(analyses.summary(function.name).written_params | lent)),
-        given=tuple([i for i, p in params if p.ownership is Ownership.OWNED]),
+        given=tuple([i for i, p in params if p.ownership is ir.Ownership.OWNED]),
     )

@@ -7,27 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import Aliasing
 from wrapper_ir.analysis.inputs import InputChecks
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact.group_ranks import GroupRanks
 from wrapper_ir.errors import LoweringError, NotSupportedError
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.ops import (
-    AllocStorage,
-    CallExtern,
-    CollectiveStart,
-    Free,
-    Op,
-    RecordEvent,
-    View,
-    WaitEvent,
-)
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.schemas import ExternInfo
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.types import CPU, Device, DType, StorageType, TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.joined import joined_results
 from wrapper_ir_lowering.options import LoweringOptions
 from wrapper_ir_lowering.persistent import PersistentMemory
@@ -46,11 +32,11 @@ from wrapper_ir_lowering.storages import (
 class ProgramState:
     """What all functions share; `plan_of` gives the plan of a called function, by name."""
 
-    program: Program
+    program: ir.Program
     analyses: Analyses
     options: LoweringOptions
     checks: InputChecks
-    constants: frozenset[Value[Type]]
+    constants: frozenset[ir.Value[ir.Type]]
     ranks: tuple[GroupRanks, ...]
     plan_of: Callable[[str], FunctionPlan | None]
 
@@ -61,8 +47,8 @@ class FunctionState:
     def __init__(
         self,
         program: ProgramState,
-        function: Function,
-        windows: Mapping[Value[Type], int],
+        function: ir.Function,
+        windows: Mapping[ir.Value[ir.Type], int],
         is_main: bool,
     ) -> None:
         self.program = program
@@ -72,18 +58,18 @@ class FunctionState:
         self.persistent = PersistentMemory()
         self.at: Origin = BEFORE
         self.defined: set[str] = set(function.captures)
-        self.pending: dict[Value[Type], AllocStorage] = {}
+        self.pending: dict[ir.Value[ir.Type], ir.AllocStorage] = {}
         """Storages that are allocated as the one tensor that is made of them, where that is made."""
-        self.stands_for: dict[Value[Type], Value[Type]] = {}
+        self.stands_for: dict[ir.Value[ir.Type], ir.Value[ir.Type]] = {}
         """The views that stand for storages."""
-        self.base_dtypes: dict[Value[Type], DType] = {}
+        self.base_dtypes: dict[ir.Value[ir.Type], ir.DType] = {}
         """Element types of what stands for other storages."""
         self.calls: dict[
-            Value[Type], tuple[CallExtern | CollectiveStart, ExternInfo, tuple[int | str, ...]]
+            ir.Value[ir.Type], tuple[ir.CallExtern | ir.CollectiveStart, ir.ExternInfo, tuple[int | str, ...]]
         ] = {}
         """For what operators returned, the call, and the path that leads there."""
-        self._alive: dict[Value[Type], None] = {}
-        self._tenants: dict[Value[Type], dict[Value[Type], None]] = {}
+        self._alive: dict[ir.Value[ir.Type], None] = {}
+        self._tenants: dict[ir.Value[ir.Type], dict[ir.Value[ir.Type], None]] = {}
         """For each root, the names that may live in it, in order of definition."""
 
     # --- facts
@@ -94,7 +80,7 @@ class FunctionState:
         return self.program.analyses.aliasing(self.function)
 
     @cached_property
-    def users(self) -> dict[Value, list[Op]]:
+    def users(self) -> dict[ir.Value, list[ir.Op]]:
         """The ops that use each storage value, in order."""
         return storage_users(self.function)
 
@@ -111,21 +97,21 @@ class FunctionState:
         )
 
     @cached_property
-    def joined(self) -> frozenset[Value[TensorType]]:
+    def joined(self) -> frozenset[ir.Value[ir.TensorType]]:
         """Results of collectives that their starts wait for."""
         return joined_results(self.function.body) if self.program.options.join_waits else frozenset()
 
     @cached_property
-    def made_elsewhere(self) -> frozenset[Value]:
+    def made_elsewhere(self) -> frozenset[ir.Value]:
         """Storages that are not made where they are first used."""
         return made_elsewhere(self.function)
 
-    def sole_view(self, storage: Value[Type]) -> View | None:
+    def sole_view(self, storage: ir.Value[ir.Type]) -> ir.View | None:
         """The view that a storage is made for, if nothing else but a free uses the storage itself."""
-        views = [op for op in self.users.get(storage, ()) if not isinstance(op, Free)]
-        return views[0] if len(views) == 1 and isinstance(views[0], View) else None
+        views = [op for op in self.users.get(storage, ()) if not isinstance(op, ir.Free)]
+        return views[0] if len(views) == 1 and isinstance(views[0], ir.View) else None
 
-    def is_global(self, value: Value[Type]) -> bool:
+    def is_global(self, value: ir.Value[ir.Type]) -> bool:
         """Whether a value is a constant, or a window of one that is made once."""
         return value in self.program.constants or value in self.windows
 
@@ -135,17 +121,17 @@ class FunctionState:
 
     # --- names
 
-    def define(self, value: Value[Type]) -> None:
+    def define(self, value: ir.Value[ir.Type]) -> None:
         """A name begins."""
         self._alive[value] = None
         for root in self._roots(value):
             self._tenants.setdefault(root, {})[value] = None
 
-    def is_alive(self, value: Value[Type]) -> bool:
+    def is_alive(self, value: ir.Value[ir.Type]) -> bool:
         """Whether a name has begun and not ended."""
         return value in self._alive
 
-    def end(self, values: Iterable[Value[Type]]) -> tuple[Value[Type], ...]:
+    def end(self, values: Iterable[ir.Value[ir.Type]]) -> tuple[ir.Value[ir.Type], ...]:
         """Names end; returns those that were alive."""
         ended = []
         for value in values:
@@ -156,23 +142,23 @@ class FunctionState:
                     self._tenants[root].pop(value, None)
         return tuple(ended)
 
-    def tenants(self, value: Value[Type]) -> list[Value[Type]]:
+    def tenants(self, value: ir.Value[ir.Type]) -> list[ir.Value[ir.Type]]:
         """All names that are alive and live in the storage of `value`."""
         return list(dict.fromkeys(m for root in self._roots(value) for m in self._tenants.get(root, ())))
 
-    def _roots(self, value: Value[Type]) -> tuple[Value[Type], ...]:
+    def _roots(self, value: ir.Value[ir.Type]) -> tuple[ir.Value[ir.Type], ...]:
         pool = self.shared_windows.pools.get(value)
         return self.aliasing.roots.get(value, (value,)) if pool is None else (pool,)
 
     # --- streams
 
-    def stream(self, op: Op, number: int) -> Stream | None:
+    def stream(self, op: ir.Op, number: int) -> Stream | None:
         """The stream that an op queues on; None for the current one. Raises NotSupportedError WIR910 for a stream of a
         device that has none."""
         if not number:
             return None
         device = stream_device(op)
-        if device.type == CPU.type:
+        if device.type == ir.CPU.type:
             raise self.not_supported(
                 "WIR910", f"stream {number} of {device} does not exist", "put the op on stream 0"
             )
@@ -195,7 +181,7 @@ class FunctionState:
         return op_place(self.function, self.at.position, self.program.program)
 
 
-def op_place(function: Function, position: int, program: Program) -> str:
+def op_place(function: ir.Function, position: int, program: ir.Program) -> str:
     """The op at a position in its surroundings, and the source that it comes from, for messages of errors."""
     from wrapper_ir.text import print_excerpt  # only errors need the text form
 
@@ -205,10 +191,10 @@ def op_place(function: Function, position: int, program: Program) -> str:
     return excerpt + (f"\nfrom {source}" if source else "")
 
 
-def stream_device(op: Op) -> Device:
+def stream_device(op: ir.Op) -> ir.Device:
     """Where an op runs: with its tensors, as far as they are not on the host; events have a device."""
-    if isinstance(op, RecordEvent | WaitEvent):
+    if isinstance(op, ir.RecordEvent | ir.WaitEvent):
         return op.device
-    values = (*results(op), *operands(op))
-    devices = [v.type.device for v in values if isinstance(v.type, TensorType | StorageType)]
-    return next((d for d in devices if d.type != CPU.type), CPU)
+    values = (*ir.results(op), *ir.operands(op))
+    devices = [v.type.device for v in values if isinstance(v.type, ir.TensorType | ir.StorageType)]
+    return next((d for d in devices if d.type != ir.CPU.type), ir.CPU)

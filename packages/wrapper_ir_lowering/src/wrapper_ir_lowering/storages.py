@@ -7,25 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.layout import exact_quotient, extent_bytes
-from wrapper_ir.ir.ops import (
-    AllocStorage,
-    EnterMemoryPool,
-    EnterProfile,
-    ExitScope,
-    Free,
-    Op,
-    ResizeStorage,
-    SetStorage,
-    Slot,
-    View,
-    ZeroMode,
-)
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import definitions, operands
-from wrapper_ir.ir.types import CPU, DType, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 
 NO_GROUP_MEMORY = (
     "WIR913",
@@ -35,59 +18,59 @@ NO_GROUP_MEMORY = (
 """Code, message and hint for what `lacks_group_memory`."""
 
 
-def lacks_group_memory(storage: StorageType) -> bool:
+def lacks_group_memory(storage: ir.StorageType) -> bool:
     """Whether a storage asks for memory of a process group on a device that has none."""
-    return storage.is_group_memory and storage.device.type == CPU.type
+    return storage.is_group_memory and storage.device.type == ir.CPU.type
 
 
-def is_whole(type: TensorType, offset: Expr, storage: StorageType) -> bool:
+def is_whole(type: ir.TensorType, offset: Expr, storage: ir.StorageType) -> bool:
     """Whether a view is all of a storage, so that one tensor can stand for both."""
-    return offset == Int(0) and type.device == storage.device and extent_bytes(type) == storage.nbytes
+    return offset == Int(0) and type.device == storage.device and ir.extent_bytes(type) == storage.nbytes
 
 
-def made_elsewhere(function: Function) -> frozenset[Value]:
+def made_elsewhere(function: ir.Function) -> frozenset[ir.Value]:
     """Storages whose first use is not in the scopes that they are made in: their memory is of the pools around the op that
     makes them."""
-    if not any(isinstance(op, EnterMemoryPool) for op in function.body):
+    if not any(isinstance(op, ir.EnterMemoryPool) for op in function.body):
         return frozenset()
-    scopes, homes, found = list[int](), dict[Value, tuple[int, ...]](), set[Value]()
+    scopes, homes, found = list[int](), dict[ir.Value, tuple[int, ...]](), set[ir.Value]()
     for position, op in enumerate(function.body):
-        if isinstance(op, EnterMemoryPool | EnterProfile):
+        if isinstance(op, ir.EnterMemoryPool | ir.EnterProfile):
             scopes.append(position)
-        elif isinstance(op, ExitScope):
+        elif isinstance(op, ir.ExitScope):
             scopes.pop()
-        elif isinstance(op, AllocStorage):
+        elif isinstance(op, ir.AllocStorage):
             homes[op.result] = tuple(scopes)
         else:
             here = tuple(scopes)
-            found.update(v for v in operands(op) if homes.pop(v, here) != here)
+            found.update(v for v in ir.operands(op) if homes.pop(v, here) != here)
     return frozenset(found)
 
 
 def element_type(
-    storage: StorageType, views: Iterable[tuple[View, Expr]], filled: Iterable[tuple[Expr, Expr]] = ()
-) -> DType:
+    storage: ir.StorageType, views: Iterable[tuple[ir.View, Expr]], filled: Iterable[tuple[Expr, Expr]] = ()
+) -> ir.DType:
     """The element type for a flat tensor in the place of a storage: that of most of its views, as windows of the same element
     type cost least, where it divides the storage's bytes, their offsets (with the views, from the storage's start), and begin
     and size of each slot that is `filled`; else bytes."""
-    counts: Counter[DType] = Counter()
+    counts: Counter[ir.DType] = Counter()
     for view, offset in views:
         dtype = view.result.type.dtype
-        counts[dtype] += exact_quotient(offset, dtype.itemsize) is not None
+        counts[dtype] += ir.exact_quotient(offset, dtype.itemsize) is not None
     whole = {storage.nbytes, *chain.from_iterable(filled)}
     for dtype, count in counts.most_common():
-        if count and all(exact_quotient(bytes, dtype.itemsize) is not None for bytes in whole):
+        if count and all(ir.exact_quotient(bytes, dtype.itemsize) is not None for bytes in whole):
             return dtype
-    return DType.U8
+    return ir.DType.U8
 
 
-def storage_users(function: Function) -> dict[Value, list[Op]]:
+def storage_users(function: ir.Function) -> dict[ir.Value, list[ir.Op]]:
     """The ops that use each storage that the function makes, slots too, in order."""
-    found: dict[Value, list[Op]] = {
-        op.result: [] for op in function.body if isinstance(op, AllocStorage | Slot)
+    found: dict[ir.Value, list[ir.Op]] = {
+        op.result: [] for op in function.body if isinstance(op, ir.AllocStorage | ir.Slot)
     }
     for op in function.body:
-        for value in operands(op):
+        for value in ir.operands(op):
             if value in found:
                 found[value].append(op)
     return found
@@ -99,35 +82,35 @@ class SlotPlaces:
     starts at; `views` the views of each allocation or parameter, those of its slots too, with the byte that each starts
     at; `lent` the storages that something takes as a whole (to fill it with zeros, too), `lending` the allocations and parameters that these lie in."""
 
-    places: Mapping[Value, tuple[Value, Expr]] = field(default_factory=dict)
-    views: Mapping[Value, Sequence[tuple[View, Expr]]] = field(default_factory=dict)
-    lent: frozenset[Value] = frozenset()
-    lending: frozenset[Value] = frozenset()
-    filled: Mapping[Value, Sequence[tuple[Expr, Expr]]] = field(default_factory=dict)
+    places: Mapping[ir.Value, tuple[ir.Value, Expr]] = field(default_factory=dict)
+    views: Mapping[ir.Value, Sequence[tuple[ir.View, Expr]]] = field(default_factory=dict)
+    lent: frozenset[ir.Value] = frozenset()
+    lending: frozenset[ir.Value] = frozenset()
+    filled: Mapping[ir.Value, Sequence[tuple[Expr, Expr]]] = field(default_factory=dict)
 
-    def place(self, storage: Value, offset: Expr) -> tuple[Value, Expr]:
+    def place(self, storage: ir.Value, offset: Expr) -> tuple[ir.Value, Expr]:
         """The outermost storage, and the byte in it that is at `offset` of `storage`."""
         found = self.places.get(storage)
         return (storage, offset) if found is None else (found[0], found[1] + offset)
 
 
-def plan_slots(function: Function) -> SlotPlaces:
+def plan_slots(function: ir.Function) -> SlotPlaces:
     """Adds up the offsets of slots in slots; linear in the number of ops."""
-    places: dict[Value, tuple[Value, Expr]] = {}
-    views: dict[Value, list[tuple[View, Expr]]] = {}
-    lent, zeros = set[Value](), set[Value]()
-    filled: dict[Value, list[tuple[Expr, Expr]]] = {}
+    places: dict[ir.Value, tuple[ir.Value, Expr]] = {}
+    views: dict[ir.Value, list[tuple[ir.View, Expr]]] = {}
+    lent, zeros = set[ir.Value](), set[ir.Value]()
+    filled: dict[ir.Value, list[tuple[Expr, Expr]]] = {}
     for op in function.body:
         match op:
-            case AllocStorage() | Free():
+            case ir.AllocStorage() | ir.Free():
                 continue
-            case Slot():
+            case ir.Slot():
                 base, start = places.get(op.pool, (op.pool, Int(0)))
                 places[op.result] = (base, start + op.offset)
-                if op.zero is not ZeroMode.NONE:
+                if op.zero is not ir.ZeroMode.NONE:
                     filled.setdefault(base, []).append((start + op.offset, op.result.type.nbytes))
                     zeros.add(op.result)
-            case View() if isinstance(op.source.type, StorageType):
+            case ir.View() if isinstance(op.source.type, ir.StorageType):
                 base, start = places.get(op.source, (op.source, Int(0)))
                 views.setdefault(base, []).append((op, start + op.offset))
             case _:
@@ -136,8 +119,8 @@ def plan_slots(function: Function) -> SlotPlaces:
     return SlotPlaces(places, views, frozenset(lent | zeros), lending, filled)
 
 
-def _storages(op: Op) -> list[Value]:
-    return [value for value in operands(op) if isinstance(value.type, StorageType)]
+def _storages(op: ir.Op) -> list[ir.Value]:
+    return [value for value in ir.operands(op) if isinstance(value.type, ir.StorageType)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,42 +129,42 @@ class SharedWindows:
     all of them until the pool ends; `pools` the pool of each of these, and `whole` the one that is all of a pool.
     """
 
-    values: Mapping[Value, Value[TensorType]] = field(default_factory=dict)
-    pools: Mapping[Value, Value] = field(default_factory=dict)
-    whole: Mapping[Value, Value[TensorType]] = field(default_factory=dict)
+    values: Mapping[ir.Value, ir.Value[ir.TensorType]] = field(default_factory=dict)
+    pools: Mapping[ir.Value, ir.Value] = field(default_factory=dict)
+    whole: Mapping[ir.Value, ir.Value[ir.TensorType]] = field(default_factory=dict)
 
 
-def share_windows(function: Function, slots: SlotPlaces) -> SharedWindows:
+def share_windows(function: ir.Function, slots: SlotPlaces) -> SharedWindows:
     """The windows of a function's pools that are made once.
 
     Only of pools that the function frees, so that no caller holds the tensor, and where nothing gives a tensor other memory.
     """
-    if any(isinstance(op, ResizeStorage | SetStorage) for op in function.body):
+    if any(isinstance(op, ir.ResizeStorage | ir.SetStorage) for op in function.body):
         return SharedWindows()
     pools = {base for base, _ in slots.places.values()} - slots.lending
-    pools &= {op.storage for op in function.body if isinstance(op, Free)}
-    windows: dict[Value, dict[tuple[TensorType, Expr], list[Value]]] = {}
-    places: dict[Value, tuple[Value, Expr]] = {}
+    pools &= {op.storage for op in function.body if isinstance(op, ir.Free)}
+    windows: dict[ir.Value, dict[tuple[ir.TensorType, Expr], list[ir.Value]]] = {}
+    places: dict[ir.Value, tuple[ir.Value, Expr]] = {}
     for op in function.body if pools else ():
-        if isinstance(op, View):
+        if isinstance(op, ir.View):
             source, at = slots.place(op.source, op.offset)
             pool, start = places.get(source, (source, Int(0)))
             if pool in pools:
                 places[op.result] = pool, start + at
                 windows.setdefault(pool, {}).setdefault((op.result.type, start + at), []).append(op.result)
-    taken = {v.name for v in definitions(function)} if windows else set()
-    found: dict[Value, Value[TensorType]] = {}
-    homes: dict[Value, Value] = {}
-    wholes: dict[Value, Value[TensorType]] = {}
+    taken = {v.name for v in ir.definitions(function)} if windows else set()
+    found: dict[ir.Value, ir.Value[ir.TensorType]] = {}
+    homes: dict[ir.Value, ir.Value] = {}
+    wholes: dict[ir.Value, ir.Value[ir.TensorType]] = {}
     for pool, same in windows.items():
         for number, ((type, offset), views) in enumerate(same.items()):
-            assert isinstance(pool.type, StorageType)
+            assert isinstance(pool.type, ir.StorageType)
             whole = len(same) == 1 and is_whole(type, offset, pool.type) and pool not in slots.filled
             if whole or len(views) > 1:
                 name = f"{pool.name}.{number}"
                 while name in taken:
                     name += "_"
-                window = Value(pool.name if whole else name, type)
+                window = ir.Value(pool.name if whole else name, type)
                 found.update(dict.fromkeys(views, window))
                 homes[window] = pool
                 if whole:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wrapper_ir import parse_program, verify
+from wrapper_ir import ir, parse_program, verify
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ir.program import Program
 from wrapper_ir_lowering import LoweringOptions, lower, print_plan, print_step
 from wrapper_ir_lowering.steps import STEPS, CallOperator, Given
 from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
@@ -24,7 +23,7 @@ OPTIONS = {
 }
 
 
-def program_of(name: str) -> Program:
+def program_of(name: str) -> ir.Program:
     program = parse_program((PLANS / f"{name}.wir").read_text(encoding="utf-8"))
     verify(program)
     options = OPTIONS.get(name)

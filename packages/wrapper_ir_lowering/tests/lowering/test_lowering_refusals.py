@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import LoweringError, NotSupportedError, WirError
-from wrapper_ir.ir.schemas import SchemaArg, parse_schema
 from wrapper_ir_lowering import lower
 from wrapper_ir_lowering.arguments import default_value
 
@@ -94,10 +93,10 @@ def test_what_no_target_does(name: str) -> None:
 def test_defaults(text: str, value: str) -> None:
     from wrapper_ir.text.printer import type_printer
 
-    (arg,) = parse_schema(f"a::b({text}) -> ()").args
+    (arg,) = ir.parse_schema(f"a::b({text}) -> ()").args
     assert type_printer(None).arg(default_value(arg)) == value
 
 
 def test_a_default_that_cannot_be_read() -> None:
     with pytest.raises(LoweringError, match=r"WIR241.*'Mean'"):
-        default_value(SchemaArg(name="reduction", type="int", default="Mean"))
+        default_value(ir.SchemaArg(name="reduction", type="int", default="Mean"))

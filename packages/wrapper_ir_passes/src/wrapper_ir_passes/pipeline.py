@@ -7,10 +7,10 @@ import enum
 import re
 from collections.abc import Iterable
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import PassError, VerificationError
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.passes import Pass, option_name
 from wrapper_ir_passes.table import PASSES
 from wrapper_ir_passes.translation import check_translation
@@ -57,12 +57,12 @@ def describe_passes() -> str:
 
 
 def run_pipeline(
-    program: Program,
+    program: ir.Program,
     pipeline: str | Iterable[Pass],
     *,
     verify: bool = True,
     analyses: Analyses | None = None,
-) -> Program:
+) -> ir.Program:
     """Runs passes in order. Unless `verify` is false, the program is verified before the first and after each one,
     and each pass's result is held against its input (see `wrapper_ir_passes.translation`).
 

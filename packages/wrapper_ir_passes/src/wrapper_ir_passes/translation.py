@@ -11,23 +11,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Hashable
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.errors import PassError
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.atoms import values_in
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.program import Function, Ownership, Param, Program
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import TensorType, TupleType
-from wrapper_ir.ir.values import Value, is_storage
 from wrapper_ir.support.collection import paused_collection
 
 Number = int
-_SILENT = frozenset({ops.EffectClass.CHECK})
+_SILENT = frozenset({ir.EffectClass.CHECK})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,7 +42,7 @@ def check_translation(before: Analyses, after: Analyses, name: str) -> None:
         raise PassError("WIR805", f"pass {name} changed what @{difference.function} does: {difference.what}")
 
 
-def compare(before: Program, after: Program) -> Difference | None:
+def compare(before: ir.Program, after: ir.Program) -> Difference | None:
     """The first difference between two valid programs, None where they do the same."""
     return _difference(Analyses(before), Analyses(after))
 
@@ -72,17 +66,17 @@ def _difference(old: Analyses, new: Analyses) -> Difference | None:
     return None
 
 
-def _owned(function: Function) -> set[int]:
-    return {i for i, p in enumerate(_params(function)) if p.ownership is Ownership.OWNED}
+def _owned(function: ir.Function) -> set[int]:
+    return {i for i, p in enumerate(_params(function)) if p.ownership is ir.Ownership.OWNED}
 
 
-def _zeroed_once(function: Function) -> int:
-    return sum(isinstance(op, ops.AllocStorage) and op.zero is ops.ZeroMode.ONCE for op in function.body)
+def _zeroed_once(function: ir.Function) -> int:
+    return sum(isinstance(op, ir.AllocStorage) and op.zero is ir.ZeroMode.ONCE for op in function.body)
 
 
-def _params(function: Function) -> list[Param]:
+def _params(function: ir.Function) -> list[ir.Param]:
     """The parameters that come with content: lent storages hold nothing."""
-    return [p for p in function.params if not is_storage(p.value)]
+    return [p for p in function.params if not ir.is_storage(p.value)]
 
 
 def _describe(first: list[tuple[str, Number]], second: list[tuple[str, Number]]) -> str:
@@ -107,14 +101,14 @@ class _Part:
 class _Run:
     """One function, run symbolically. Equal keys get equal numbers, in both programs."""
 
-    def __init__(self, function: Function, analyses: Analyses, numbers: dict[Hashable, Number]) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, numbers: dict[Hashable, Number]) -> None:
         self.function = function
         self.analyses = analyses
         self.numbers = numbers
         self.aliasing = analyses.aliasing(function)
         self.places = analyses.get_for(function, tensor_places)
-        self.contents: dict[Value, list[_Part]] = {}
-        self.handles: dict[Value, Number] = {}
+        self.contents: dict[ir.Value, list[_Part]] = {}
+        self.handles: dict[ir.Value, Number] = {}
         """Numbers of values that are not tensors."""
         self.symbols: dict[str, Number] = {}
         self.seen: list[tuple[str, Number]] = []
@@ -135,85 +129,85 @@ class _Run:
             self.step(op, self.aliasing.effects[position])
         left = [p for i, p in enumerate(params) if i not in ended] + state
         for what, value in left:
-            if isinstance(value.type, TensorType):
+            if isinstance(value.type, ir.TensorType):
                 self.seen.append((f"the final content of {what}", self.read(value)))
         return self.seen
 
-    def begin(self, value: Value, number: Number) -> None:
+    def begin(self, value: ir.Value, number: Number) -> None:
         """A value that comes with content."""
-        if isinstance(value.type, TensorType):
+        if isinstance(value.type, ir.TensorType):
             root, start = self.places.get(value, (value, Int(0)))
-            self.contents.setdefault(root, []).append(_Part(start, extent_bytes(value.type), number))
+            self.contents.setdefault(root, []).append(_Part(start, ir.extent_bytes(value.type), number))
         else:
             self.handles[value] = number
 
-    def step(self, op: ops.Op, effects: ops.Effects) -> None:
-        if isinstance(op, ops.Free | ops.Drop | ops.Comment | ops.DebugValue | ops.View):
+    def step(self, op: ir.Op, effects: ir.Effects) -> None:
+        if isinstance(op, ir.Free | ir.Drop | ir.Comment | ir.DebugValue | ir.View):
             return
-        if isinstance(op, ops.AllocStorage | ops.Slot):
-            is_zero = op.zero is not ops.ZeroMode.NONE
+        if isinstance(op, ir.AllocStorage | ir.Slot):
+            is_zero = op.zero is not ir.ZeroMode.NONE
             zeros = _Part(Int(0), op.result.type.nbytes, self.number("zero"))
             self.contents[op.result] = [zeros] if is_zero else []
             return
         sees = self.sign(op, effects)
-        if isinstance(op, ops.Define):
+        if isinstance(op, ir.Define):
             self.symbols[op.symbol] = sees
-        elif isinstance(op, ops.Return):
+        elif isinstance(op, ir.Return):
             self.seen.append(("the return", sees))
         elif shown := sorted({c.value for c in effects.classes if c not in _SILENT}):
             self.seen.append((f"{type(op).__name__} ({', '.join(shown)})", sees))
-        for k, value in enumerate([v for v in effects.writes if not is_storage(v)]):
+        for k, value in enumerate([v for v in effects.writes if not ir.is_storage(v)]):
             self.write(value, self.number("write", sees, k))
-        if isinstance(op, ops.Unpack | ops.Wait) and not isinstance(op.result.type, TensorType):
+        if isinstance(op, ir.Unpack | ir.Wait) and not isinstance(op.result.type, ir.TensorType):
             self.handles[op.result] = sees
             return
-        for k, value in enumerate(results(op)):
-            if value in self.aliasing.owned or not isinstance(value.type, TensorType):
+        for k, value in enumerate(ir.results(op)):
+            if value in self.aliasing.owned or not isinstance(value.type, ir.TensorType):
                 self.begin(value, self.number("result", sees, k))
             elif value in self.aliasing.uncertain:
                 part = _Part(Int(0), _extent(value), self.number("result", sees, k))
                 self.contents.setdefault(value, []).append(part)
 
-    def sign(self, op: ops.Op, effects: ops.Effects) -> Number:
+    def sign(self, op: ir.Op, effects: ir.Effects) -> Number:
         """What an op is and sees: its attributes, and for each operand what it reads there."""
-        spec = ops.op_spec(type(op))
-        read = set(effects.reads) | ({*effects.moves} if isinstance(op, ops.Return) else set())
+        spec = ir.op_spec(type(op))
+        read = set(effects.reads) | ({*effects.moves} if isinstance(op, ir.Return) else set())
         fields: list[Hashable] = [type(op).__name__]
         operands = (*spec.operands, *spec.nested)
         fields += [self.key(f.get(op), read) for f in operands]
         fields += [
             f.get(op) for f in spec.fields if f not in (*operands, *spec.results) and f.name != "message"
         ]
-        fields += [self.type_key(v) for v in results(op)]
+        fields += [self.type_key(v) for v in ir.results(op)]
         return self.number(*fields)
 
-    def key(self, x: object, read: set[Value]) -> Hashable:
+    def key(self, x: object, read: set[ir.Value]) -> Hashable:
         if isinstance(x, tuple):
             return tuple(
-                self.key(item, read) for item in x if not (isinstance(item, Value) and is_storage(item))
+                self.key(item, read) for item in x if not (isinstance(item, ir.Value) and ir.is_storage(item))
             )
-        if isinstance(x, Value):
+        if isinstance(x, ir.Value):
             return self.operand(x, x in read)
         return self.expr_key(x, read) if isinstance(x, Expr) else x
 
-    def operand(self, value: Value, content: bool) -> Hashable:
-        if isinstance(value.type, TensorType):
+    def operand(self, value: ir.Value, content: bool) -> Hashable:
+        if isinstance(value.type, ir.TensorType):
             return (self.type_key(value), self.read(value) if content else None)
         return self.handles.get(value)
 
-    def expr_key(self, e: Expr, read: set[Value]) -> Hashable:
+    def expr_key(self, e: Expr, read: set[ir.Value]) -> Hashable:
         """The expression with its values numbered, and the numbers of its symbols."""
         symbols = tuple((s, self.symbols.get(s)) for s in sorted(e.free_symbols))
         if not e.free_atoms:
             return (e, symbols)
-        seen = tuple(self.operand(v, v in read) for v in values_in(e, []))
+        seen = tuple(self.operand(v, v in read) for v in ir.values_in(e, []))
         return (map_atoms(e, lambda _: Int(0), simplify=False), seen, symbols)
 
-    def type_key(self, value: Value) -> Hashable:
+    def type_key(self, value: ir.Value) -> Hashable:
         type = value.type
-        return None if isinstance(type, TupleType) else type
+        return None if isinstance(type, ir.TupleType) else type
 
-    def read(self, value: Value) -> Number:
+    def read(self, value: ir.Value) -> Number:
         """How the bytes under a tensor came about."""
         found: list[Hashable] = []
         place = self.places.get(value)
@@ -228,11 +222,11 @@ class _Run:
                     found.append((part.start - start, part.size, part.number))
         return self.number("content", tuple(found))
 
-    def write(self, value: Value, number: Number) -> None:
+    def write(self, value: ir.Value, number: Number) -> None:
         place = self.places.get(value)
         for root in self.aliasing.roots.get(value, NO_ROOTS):
             parts = self.contents.setdefault(root, [])
-            known = place is not None and place[0] == root and isinstance(value.type, TensorType)
+            known = place is not None and place[0] == root and isinstance(value.type, ir.TensorType)
             start = place[1] if known and place is not None else Int(0)
             size, layout = _extent(value), _layout(value) if known else None
             if known and parts:
@@ -245,14 +239,14 @@ class _Run:
             parts.append(_Part(start, size, number, layout))
 
 
-def _extent(value: Value) -> Expr:
-    return extent_bytes(value.type) if isinstance(value.type, TensorType) else Int(0)
+def _extent(value: ir.Value) -> Expr:
+    return ir.extent_bytes(value.type) if isinstance(value.type, ir.TensorType) else Int(0)
 
 
-def _layout(value: Value) -> Hashable:
+def _layout(value: ir.Value) -> Hashable:
     """Which bytes from its first one on a tensor has; None where it has all up to its last one."""
     type = value.type
-    assert isinstance(type, TensorType)
+    assert isinstance(type, ir.TensorType)
     left = [d for d in zip(type.strides, type.sizes, strict=True) if d[1] != Int(1)]
     count: Expr = Int(1)
     while (at := next((i for i, (stride, _) in enumerate(left) if stride == count), None)) is not None:

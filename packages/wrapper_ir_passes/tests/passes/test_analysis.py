@@ -6,11 +6,10 @@ import random
 
 import pytest
 
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_tools.testing import RandomOptions, random_program
 
@@ -28,7 +27,7 @@ kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
 """
 
 
-def _program(text: str) -> Program:
+def _program(text: str) -> ir.Program:
     return derive_frees(parse_program(HEAD + text))
 
 

@@ -13,13 +13,11 @@ import pytest
 from packages.wrapper_ir_runtime.tests.interp.interp_case import HEADER, STATE
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, find_runtime, tensor
 
-from wrapper_ir import check, parse_program
+from wrapper_ir import check, ir, parse_program
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import freed_at
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ir.ops import Slot
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import parse_pipeline, run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_runtime.interp import InterpOptions, run
@@ -48,7 +46,7 @@ class Case:
     functions: str = ""
     head: str = HEADER
 
-    def program(self, *, alone: bool = False) -> Program:
+    def program(self, *, alone: bool = False) -> ir.Program:
         """The program with lifetimes; `alone`: without the lines that keep the two apart."""
         lines = [line.strip() for line in self.body.strip().splitlines()]
         assert set(self.without) <= set(lines)
@@ -216,9 +214,9 @@ func @fresh(%a: f32[2]) {
 }
 
 
-def _shares(program: Program, one: str, other: str) -> bool:
+def _shares(program: ir.Program, one: str, other: str) -> bool:
     """Whether the two are slots of one pool with bytes in common."""
-    slots = {op.result.name: op for op in program.main.body if isinstance(op, Slot)}
+    slots = {op.result.name: op for op in program.main.body if isinstance(op, ir.Slot)}
     if one not in slots or other not in slots:
         return False
     a, b = slots[one], slots[other]
@@ -226,7 +224,7 @@ def _shares(program: Program, one: str, other: str) -> bool:
     return a.pool == b.pool and int(str(a.offset)) < ends[1] and int(str(b.offset)) < ends[0]
 
 
-def _results(program: Program, poison: int | None) -> list[object]:
+def _results(program: ir.Program, poison: int | None) -> list[object]:
     options = InterpOptions(find_runtime=find_runtime, poison=poison)
     found = run(bare_artifact(program, {"state": STATE}), [tensor([1.0, -2.0])], ListMachine(), options)
     return [r.tolist() for r in found]

@@ -6,9 +6,8 @@ import logging
 
 import pytest
 
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
@@ -31,12 +30,12 @@ extern "mine::group(Tensor self) -> Tensor" tags(collective)
 """
 
 
-def graphs(body: str, spec: str = "cuda-graphs") -> Program:
+def graphs(body: str, spec: str = "cuda-graphs") -> ir.Program:
     """The program of these functions after the pass, which is verified, and held against what was there before."""
     return run_pipeline(derive_frees(parse_program(HEAD + body)), spec)
 
 
-def text(program: Program) -> str:
+def text(program: ir.Program) -> str:
     """Its functions."""
     printed = print_program(program)
     return printed[printed.index("func @main") :]

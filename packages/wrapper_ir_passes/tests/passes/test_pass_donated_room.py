@@ -6,10 +6,8 @@ import random
 
 import pytest
 
-from wrapper_ir import check, parse_program, print_program
+from wrapper_ir import check, ir, parse_program, print_program
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.ir.ops import AllocStorage
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
@@ -45,14 +43,14 @@ DONATED = "plan-memory{donated=true}"
 
 def _program(
     given: str, then: str, *, first: str = "  launch @k(%g, %x, 128, 64) extents(512, 256)", last: str = ""
-) -> Program:
+) -> ir.Program:
     """`%g` is read first; what the rest finds ends up in `%x`."""
     body = f"%g: {given}, %x: f32[64]) {{\n{first}\n{then}\n  return{last}"
     return parse_program(f"{HEAD}func @main({body}\n}}\n")
 
 
-def _allocations(program: Program) -> int:
-    return sum(isinstance(op, AllocStorage) for op in program.ops)
+def _allocations(program: ir.Program) -> int:
+    return sum(isinstance(op, ir.AllocStorage) for op in program.ops)
 
 
 def test_several_in_one() -> None:

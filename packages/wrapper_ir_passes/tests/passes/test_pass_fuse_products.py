@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from wrapper_ir import check, parse_program, print_program
+from wrapper_ir import check, ir, parse_program, print_program
 from wrapper_ir.analysis.groups import sharing_groups
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.collectives.collective_forms import Form
 from wrapper_ir_passes.collectives.lower_collectives import LowerCollectives
@@ -35,7 +34,7 @@ SCATTER = """  %r = collective _c10d_functional::reduce_scatter_tensor(%p, "sum"
 PRODUCT = "  %p = alloc f32[8, 8]\n  call aten::mm.out(%x, %w, out=%p)\n"
 
 
-def _program(body: str, result: str, device: str = 'cuda:0 arch "sm_90"') -> Program:
+def _program(body: str, result: str, device: str = 'cuda:0 arch "sm_90"') -> ir.Program:
     head = HEAD.replace("DEVICE", device)
     return parse_program(
         f"{head}func @main(%x: f32[8, 8], %w: f32[8, 8], %v: f32[8, 4]) {{\n{body}  return {result}\n}}\n"
@@ -46,18 +45,18 @@ UNFUSED = LowerCollectives(one_shot_reduce_scatter_threshold_bytes=0)  # all sta
 FUSED = replace(UNFUSED, fused_products=True)
 
 
-def _fused(program: Program, minimum: int = 0) -> Program:
+def _fused(program: ir.Program, minimum: int = 0) -> ir.Program:
     made = run_pipeline(program, f"derive-frees,{replace(FUSED, fused_products_minimum_bytes=minimum).spec}")
     assert not check(made)
     return made
 
 
-def _text(program: Program) -> str:
+def _text(program: ir.Program) -> str:
     text = print_program(program)
     return text[text.index("func ") :]
 
 
-def _why(program: Program, minimum: int = 0) -> list[tuple[Form, str]]:
+def _why(program: ir.Program, minimum: int = 0) -> list[tuple[Form, str]]:
     found = replace(FUSED, fused_products_minimum_bytes=minimum).choices(Analyses(program))
     return [(choice.form, choice.why) for choice in found]
 

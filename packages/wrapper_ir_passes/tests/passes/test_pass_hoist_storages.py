@@ -8,11 +8,9 @@ import pytest
 from packages.wrapper_ir_runtime.tests.interp.interp_case import HEADER, STATE
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, find_runtime, tensor
 
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ir.ops import AllocStorage
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import parse_pipeline, run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter
@@ -22,7 +20,7 @@ HEAD = HEADER.replace("[0, *] hint 2", "[1, 64] hint 16")
 
 
 # Any: numbers, in lists of lists
-def _run(program: Program, inputs: list[list[Any]], poison: int | None = None) -> tuple[list[object], int]:
+def _run(program: ir.Program, inputs: list[list[Any]], poison: int | None = None) -> tuple[list[object], int]:
     """The results, and how many storages the run made."""
     options = InterpOptions(find_runtime=find_runtime, poison=poison)
     interpreter = Interpreter(bare_artifact(program, {"state": STATE}), ListMachine(), options)
@@ -30,7 +28,7 @@ def _run(program: Program, inputs: list[list[Any]], poison: int | None = None) -
     return [r.tolist() for r in results], interpreter.memory.storages
 
 
-def _planned(text: str, inputs: list[list[Any]], spec: str = "plan-memory{slack=100}") -> Program:
+def _planned(text: str, inputs: list[list[Any]], spec: str = "plan-memory{slack=100}") -> ir.Program:
     """The program after the pass, which `run_pipeline` verifies and compares; it gives the same results, poisoned or not."""
     program = derive_frees(parse_program(HEAD + text))
     planned = run_pipeline(program, parse_pipeline(spec))
@@ -42,11 +40,11 @@ def _planned(text: str, inputs: list[list[Any]], spec: str = "plan-memory{slack=
     return planned
 
 
-def _allocations(program: Program, function: str) -> list[str]:
-    return [op.result.name for op in program.function(function).body if isinstance(op, AllocStorage)]
+def _allocations(program: ir.Program, function: str) -> list[str]:
+    return [op.result.name for op in program.function(function).body if isinstance(op, ir.AllocStorage)]
 
 
-def _text_of(program: Program, function: str) -> str:
+def _text_of(program: ir.Program, function: str) -> str:
     text = print_program(program)
     return text[text.index(f"func @{function}(") :].split("\n}\n")[0]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wrapper_ir import check, parse_program, print_program, verify
-from wrapper_ir.ir.guarded import Guarded
-from wrapper_ir.ir.program import Program
+from wrapper_ir import check, ir, parse_program, print_program, verify
 from wrapper_ir.verifier.insert_checks import insert_checks, missing_checks
 from wrapper_ir_passes import run_pipeline
 
@@ -109,11 +107,11 @@ CASES = {
 }
 
 
-def _program(lines: str) -> Program:
+def _program(lines: str) -> ir.Program:
     return parse_program(f"{_HEAD}{_DEFINED}{lines}\n  drop %x\n  drop %y\n  drop %n\n  return\n}}\n")
 
 
-def _assertions(program: Program) -> list[str]:
+def _assertions(program: ir.Program) -> list[str]:
     lines = (line.strip() for line in print_program(program).splitlines())
     return [line for line in lines if line.startswith("assert ")]
 
@@ -139,12 +137,12 @@ def test_checks_stand_behind_the_last_definition_and_its_own_checks() -> None:
 
 def test_what_the_caller_guards_is_not_checked() -> None:
     program = _program(CASES["fewer_rows"][0])
-    assert insert_checks(program, Guarded(symbols=frozenset({"s0"}))) is program
+    assert insert_checks(program, ir.Guarded(symbols=frozenset({"s0"}))) is program
 
 
 def test_guards_say_nothing_about_relations() -> None:
     program = _program(CASES["of_another_symbol"][0])
-    assert len(missing_checks(program, Guarded.all_inputs(program))) == 1
+    assert len(missing_checks(program, ir.Guarded.all_inputs(program))) == 1
 
 
 def test_runs_as_a_pass() -> None:

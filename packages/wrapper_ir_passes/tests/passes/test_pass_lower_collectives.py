@@ -6,10 +6,8 @@ import logging
 
 import pytest
 
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import AllocStorage
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.collectives.collective_forms import Form
 from wrapper_ir_passes.collectives.lower_collectives import LowerCollectives
@@ -33,17 +31,17 @@ REDUCE = '  %h = collective _c10d_functional::all_reduce_(%a, "sum", "0") group(
 PRODUCT = "  %a = alloc f32[8, 8]\n  call aten::mm.out(%x, %w, out=%a)\n"
 
 
-def _program(body: str, device: str = 'cuda:0 arch "sm_90"', result: str = "%s") -> Program:
+def _program(body: str, device: str = 'cuda:0 arch "sm_90"', result: str = "%s") -> ir.Program:
     head = HEAD.replace("DEVICE", device)
     return parse_program(f"{head}func @main(%x: f32[8, 8], %w: f32[8, 8]) {{\n{body}  return {result}\n}}\n")
 
 
-def _lowered(program: Program, options: str = "") -> str:
+def _lowered(program: ir.Program, options: str = "") -> str:
     text = print_program(run_pipeline(program, f"derive-frees,lower-collectives{{{options}}}"))
     return text[text.index("func ") :]
 
 
-def _why(program: Program, **options: object) -> tuple[Form, str]:
+def _why(program: ir.Program, **options: object) -> tuple[Form, str]:
     (choice,) = LowerCollectives(**options).choices(Analyses(program))  # type: ignore[arg-type]  # of any type
     return choice.form, choice.why
 
@@ -268,9 +266,9 @@ def test_each_choice_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     )
 
 
-def _ids(program: Program) -> list[int]:
+def _ids(program: ir.Program) -> list[int]:
     lowered = run_pipeline(program, "derive-frees,lower-collectives")
-    types = [op.result.type for op in lowered.ops if isinstance(op, AllocStorage)]
+    types = [op.result.type for op in lowered.ops if isinstance(op, ir.AllocStorage)]
     return [t.space.alloc_id for t in types if t.is_symmetric]
 
 
@@ -301,7 +299,9 @@ def test_storages_share_a_slot_when_planned() -> None:
     program = _program(body, result="%s0, %s1, %s2, %s3")
 
     def held(pipeline: str) -> int:
-        types = [op.result.type for op in run_pipeline(program, pipeline).ops if isinstance(op, AllocStorage)]
+        types = [
+            op.result.type for op in run_pipeline(program, pipeline).ops if isinstance(op, ir.AllocStorage)
+        ]
         return sum(int(str(t.nbytes)) for t in types if t.is_symmetric)
 
     assert (held("derive-frees,lower-collectives"), held("derive-frees,lower-collectives,plan-memory")) == (

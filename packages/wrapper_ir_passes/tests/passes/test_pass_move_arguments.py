@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from wrapper_ir import check, parse_program, print_program
-from wrapper_ir.ir.program import Ownership, Program
+from wrapper_ir import check, ir, parse_program, print_program
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.cleanup.move_arguments import move_arguments
@@ -103,15 +102,15 @@ KEPT = {
 }
 
 
-def _program(text: str) -> Program:
+def _program(text: str) -> ir.Program:
     functions = [EARLY.format(name=name) for name in "fg" if f"@{name}" in text]
     return derive_frees(parse_program(HEAD + text + "\n" + "".join(functions)))
 
 
-def _owning(program: Program) -> set[str]:
+def _owning(program: ir.Program) -> set[str]:
     """Names of the functions, main aside, that own a parameter."""
     functions = program.functions[1:]
-    return {f.name for f in functions if any(p.ownership is Ownership.OWNED for p in f.params)}
+    return {f.name for f in functions if any(p.ownership is ir.Ownership.OWNED for p in f.params)}
 
 
 @pytest.mark.parametrize("case", MOVED, ids=lambda c: c.replace(" ", "-").replace(",", ""))

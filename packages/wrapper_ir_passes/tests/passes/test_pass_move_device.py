@@ -8,12 +8,9 @@ import re
 
 import pytest
 
-from wrapper_ir import check, parse_program, print_program
+from wrapper_ir import check, ir, parse_program, print_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import PassError
-from wrapper_ir.ir.kernels import KernelBinary
-from wrapper_ir.ir.kernels.compiled import ImageKind, LaunchFacts
-from wrapper_ir.ir.types import CPU, Device
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir_passes import parse_pipeline, print_pipeline, run_on_artifact, run_pipeline
 from wrapper_ir_passes.devices.move_device import MoveDevice, devices_of
@@ -126,7 +123,7 @@ func @main(%x: f32[8] @cuda:0, %y: f32[8] @cuda:1, %z: f32[8]) {
 }
 """
     program = parse_program(text)
-    assert devices_of(program) == (CPU, Device("cuda", 0), Device("cuda", 1))
+    assert devices_of(program) == (ir.CPU, ir.Device("cuda", 0), ir.Device("cuda", 1))
     assert moved(text, "move-device{from=cuda:1,to=cuda:2}") == text.replace("cuda:1", "cuda:2")
     assert moved(text, "move-device{from=cuda:1,to=cuda:0}") == text.replace("cuda:1", "cuda:0")
     assert moved(text, "move-device{from=cpu,to=cuda:0}") == text.replace(
@@ -307,18 +304,18 @@ def test_what_stands_around_a_program_follows() -> None:
     """Random numbers come from the new device. What was compiled stays for a device of the same architecture."""
     program = parse_program(RANDOM.replace("drop %r", "free %r"))
     artifact = bare_artifact(program)
-    assert [r.device for r in artifact.signature.random] == [Device("cuda", 0)]
+    assert [r.device for r in artifact.signature.random] == [ir.Device("cuda", 0)]
 
-    def binary(target: str) -> KernelBinary:
-        return KernelBinary(
+    def binary(target: str) -> ir.KernelBinary:
+        return ir.KernelBinary(
             runtime="triton",
             kernel=content_hash(program.kernels[0]),
             target=target,
             key="",
             compiler="",
             config=None,
-            kind=ImageKind.CUBIN,
-            facts=LaunchFacts(symbol="k", num_warps=4, warp_size=32),
+            kind=ir.ImageKind.CUBIN,
+            facts=ir.LaunchFacts(symbol="k", num_warps=4, warp_size=32),
             params=(),
             image=b"",
         )
@@ -326,9 +323,9 @@ def test_what_stands_around_a_program_follows() -> None:
     both = (binary("cuda:sm_90"), binary("cuda:sm_80"))
     artifact = dataclasses.replace(artifact, binaries=both)
     for spec, device, kept in (
-        ("to=cuda:1", Device("cuda", 1), both),
-        ("to=cuda:1,arch=sm_80", Device("cuda", 1), both[1:]),
-        ("to=cpu", CPU, ()),
+        ("to=cuda:1", ir.Device("cuda", 1), both),
+        ("to=cuda:1,arch=sm_80", ir.Device("cuda", 1), both[1:]),
+        ("to=cpu", ir.CPU, ()),
     ):
         found = run_on_artifact(artifact, f"move-device{{{spec}}}")
         assert [r.device for r in found.signature.random] == [device]

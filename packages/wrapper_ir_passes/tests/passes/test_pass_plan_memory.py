@@ -6,10 +6,8 @@ import random
 
 import pytest
 
-from wrapper_ir import check, parse_program, print_program
+from wrapper_ir import check, ir, parse_program, print_program
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.ir.ops import AllocStorage, Slot, ZeroMode
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import parse_pipeline, run_pipeline
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_passes.translation import compare
@@ -174,12 +172,12 @@ def test_a_percent_is_held_where_it_saves_much() -> None:
     assert peaks == [512, 516]  # one allocation less is not worth four bytes
     program = _long_program(200, 40)
     plans = [run_pipeline(program, f"plan-memory{s}") for s in ("", "{slack=0}")]
-    counts = [sum(isinstance(op, AllocStorage) for op in p.main.body) for p in plans]
+    counts = [sum(isinstance(op, ir.AllocStorage) for op in p.main.body) for p in plans]
     assert counts[0] < counts[1] / 2, counts
     assert program_stats(plans[1]).memory.peak == program_stats(program).memory.live
 
 
-def _long_program(count: int, live: int) -> Program:
+def _long_program(count: int, live: int) -> ir.Program:
     """Storages of all sizes, of which about so many live at once."""
     draw, uses = random.Random(0), dict[int, list[str]]()
     body = ["%x: f32[64], %sink: f32[64]) {"]
@@ -241,9 +239,11 @@ def test_zeros_of_persistent_memory_stay() -> None:
     """One that is zero from call to call shares no bytes with others; one that each call fills does."""
     text = ZEROED.replace(" stream(1)", "").replace(" @cuda:0", "")
     found = PlanMemory(persistent=True).run(parse_program(f"{HEAD}func @main({text}\n}}\n"))
-    made = {op.result.name: (type(op), op.zero) for op in found.ops if isinstance(op, AllocStorage | Slot)}
-    assert made["b.s"] == (Slot, ZeroMode.CALL)
-    assert made["c.s"] == (AllocStorage, ZeroMode.ONCE)
+    made = {
+        op.result.name: (type(op), op.zero) for op in found.ops if isinstance(op, ir.AllocStorage | ir.Slot)
+    }
+    assert made["b.s"] == (ir.Slot, ir.ZeroMode.CALL)
+    assert made["c.s"] == (ir.AllocStorage, ir.ZeroMode.ONCE)
 
 
 @pytest.mark.parametrize("size", ["f32[8 // (s0 - 8)]", "f32[ceildiv(s0, s0 - 8)]"])
@@ -268,8 +268,8 @@ def test_streams_have_pools_of_their_own() -> None:
         body += f"  %b{number} = alloc f32[64] @cuda:0{on}\n  launch @k(%x, %b{number}) extents(4, 4){on}\n"
         body += f"  launch @k(%b{number}, %b{number}) extents(4, 4){on}\n"
     found = PlanMemory().run(parse_program(f"{HEAD}func @main({body}  return\n}}\n"))
-    pools = {op.result.name: op.stream for op in found.ops if isinstance(op, AllocStorage)}
-    slots = [(op.result.name, pools[op.pool.name]) for op in found.ops if isinstance(op, Slot)]
+    pools = {op.result.name: op.stream for op in found.ops if isinstance(op, ir.AllocStorage)}
+    slots = [(op.result.name, pools[op.pool.name]) for op in found.ops if isinstance(op, ir.Slot)]
     assert slots == [("b0.s", 0), ("b1.s", 0), ("b2.s", 1), ("b3.s", 1)]
 
 
@@ -277,10 +277,10 @@ def test_pools_of_torch_stay_torchs() -> None:
     buffers = "".join(f"  %b{n} = alloc f32[64] @cuda:0\n  launch @k(%x, %b{n})\n" for n in range(2))
     body = f'%x: f32[64] @cuda:0) {{\n  enter_memory_pool "p"\n{buffers}  exit_scope\n  return\n}}\n'
     found = PlanMemory().run(parse_program(f"{HEAD}func @main({body}"))
-    assert _count(found, Slot) == 0
+    assert _count(found, ir.Slot) == 0
 
 
-def _count(program: Program, kind: type) -> int:
+def _count(program: ir.Program, kind: type) -> int:
     return sum(isinstance(op, kind) for op in program.ops)
 
 
@@ -293,11 +293,11 @@ def test_random_programs(seed: int) -> None:
     assert check(planned) == ()
     assert compare(program, planned) is None
     assert program_stats(planned).memory.peak <= program_stats(program).memory.peak * 1.01
-    assert _count(planned, AllocStorage) <= _count(program, AllocStorage)
+    assert _count(planned, ir.AllocStorage) <= _count(program, ir.AllocStorage)
 
 
 def test_twice_is_once() -> None:
     program = random_program(random.Random(3), size=60)
     planned = PlanMemory().run(program)
-    assert _count(planned, Slot) > _count(program, Slot)
+    assert _count(planned, ir.Slot) > _count(program, ir.Slot)
     assert PlanMemory().run(planned) == planned

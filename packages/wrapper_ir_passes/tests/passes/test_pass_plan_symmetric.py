@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from wrapper_ir import parse_program
-from wrapper_ir.ir.ops import AllocStorage, Op, Slot
+from wrapper_ir import ir, parse_program
 from wrapper_ir_passes import run_pipeline
 
 SUM = "symm_mem::one_shot_all_reduce"
@@ -24,38 +23,38 @@ def _buffer(number: int, operator: str, space: str) -> str:
     )
 
 
-def _planned(*buffers: tuple[str, str]) -> list[Op]:
+def _planned(*buffers: tuple[str, str]) -> list[ir.Op]:
     """The allocations and slots of a program with these buffers, each an operator and a memory space."""
     body = "".join(_buffer(n, *b) for n, b in enumerate(buffers))
     results = ", ".join(f"%r{n}" for n in range(len(buffers)))
     program = parse_program(f"{HEAD}func @main(%x: f32[256]) {{\n{body}  return {results}\n}}\n")
     planned = run_pipeline(program, "plan-memory")
     assert run_pipeline(planned, "plan-memory{persistent=true}") == planned
-    return [op for op in planned.ops if isinstance(op, AllocStorage | Slot)]
+    return [op for op in planned.ops if isinstance(op, ir.AllocStorage | ir.Slot)]
 
 
 def test_buffers_that_follow_each_other_share_one_id() -> None:
     pool, *slots = _planned(
         (SUM, 'symmetric("g", 4)'), (SUM, 'symmetric("g", 7)'), (SUM, 'symmetric("g", 5)')
     )
-    assert isinstance(pool, AllocStorage)
+    assert isinstance(pool, ir.AllocStorage)
     assert (pool.result.type.space.alloc_id, str(pool.result.type.nbytes)) == (4, "1024")
     assert [
-        (type(s), s.result.type.space == pool.result.type.space) for s in slots if isinstance(s, Slot)
-    ] == [(Slot, True)] * 3
+        (type(s), s.result.type.space == pool.result.type.space) for s in slots if isinstance(s, ir.Slot)
+    ] == [(ir.Slot, True)] * 3
 
 
 def test_groups_and_other_memory_lie_apart() -> None:
     found = _planned((SUM, 'symmetric("g", 1)'), (SUM, 'symmetric("h", 2)'), (SUM, 'symmetric("g", 3)'))
-    groups = [op.result.type.space.group for op in found if isinstance(op, AllocStorage)]
+    groups = [op.result.type.space.group for op in found if isinstance(op, ir.AllocStorage)]
     assert sorted(groups) == ["g", "h"]
 
 
 def test_what_another_process_may_still_use_keeps_its_id() -> None:
     found = _planned((PUT, 'symmetric("g", 1)'), (SUM, 'symmetric("g", 2)'), (PUT, 'symmetric("g", 3)'))
-    assert all(isinstance(op, AllocStorage) for op in found)
+    assert all(isinstance(op, ir.AllocStorage) for op in found)
 
 
 def test_an_id_that_is_taken_twice_stays() -> None:
     found = _planned((SUM, 'symmetric("g", 1)'), (SUM, 'symmetric("g", 1)'), (SUM, 'symmetric("g", 2)'))
-    assert all(isinstance(op, AllocStorage) for op in found)
+    assert all(isinstance(op, ir.AllocStorage) for op in found)

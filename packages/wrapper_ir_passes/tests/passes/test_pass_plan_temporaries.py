@@ -6,10 +6,8 @@ import json
 
 import pytest
 
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.ir.ops import AllocStorage
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_tools.report import memory_report, report_json, report_text
@@ -43,12 +41,12 @@ OPERANDS, MADE, INSIDE = 16_384 + 32_768, 8_192, 32_768 + 8_216
 """Bytes of the convolution: its weights in another layout, and scratch."""
 
 
-def _program(text: str) -> Program:
+def _program(text: str) -> ir.Program:
     return derive_frees(parse_program(text))
 
 
-def _allocations(program: Program) -> int:
-    return sum(isinstance(op, AllocStorage) for op in program.ops)
+def _allocations(program: ir.Program) -> int:
+    return sum(isinstance(op, ir.AllocStorage) for op in program.ops)
 
 
 def test_a_pool_ends_before_an_operator_with_temporaries() -> None:

@@ -6,11 +6,8 @@ import logging
 
 import pytest
 
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import AllocStorage
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import MemoryKind
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.collectives.register_buffers import RegisterBuffers
 from wrapper_ir_passes.collectives.registered_buffers import registration_totals
@@ -38,17 +35,17 @@ OUT = "  %y = alloc f32[16, 8]\n  copy %y, %t\n"
 SMALL = "  %y = alloc f32[8, 8]\n  copy %y, %s\n"
 
 
-def _program(body: str, device: str = 'cuda:0 arch "sm_90"', result: str = "%y") -> Program:
+def _program(body: str, device: str = 'cuda:0 arch "sm_90"', result: str = "%y") -> ir.Program:
     head = HEAD.replace("DEVICE", device)
     return parse_program(f"{head}func @main(%x: f32[8, 8], %w: f32[8, 8]) {{\n{body}  return {result}\n}}\n")
 
 
-def _text(program: Program, pipeline: str = "derive-frees,register-buffers") -> str:
+def _text(program: ir.Program, pipeline: str = "derive-frees,register-buffers") -> str:
     text = print_program(run_pipeline(program, pipeline))
     return text[text.index("func ") :]
 
 
-def _buffers(program: Program, **options: object) -> dict[str, str]:
+def _buffers(program: ir.Program, **options: object) -> dict[str, str]:
     """What is said of each buffer, by name."""
     choices = RegisterBuffers(**options).choices(Analyses(program))  # type: ignore[arg-type]  # of any type
     return {b.value.name: b.why for c in choices for b in c.buffers}
@@ -103,8 +100,8 @@ def test_planned_buffers_share_one_id_and_stay_registered() -> None:
     planned = run_pipeline(
         _program(body, result="%y0, %y1, %y2"), "derive-frees,register-buffers,plan-memory"
     )
-    types = [op.result.type for op in planned.ops if isinstance(op, AllocStorage)]
-    assert [str(t.nbytes) for t in types if t.space.kind is MemoryKind.REGISTERED] == ["256"]
+    types = [op.result.type for op in planned.ops if isinstance(op, ir.AllocStorage)]
+    assert [str(t.nbytes) for t in types if t.space.kind is ir.MemoryKind.REGISTERED] == ["256"]
     choices = RegisterBuffers().choices(Analyses(planned))
     assert registration_totals(choices) == "3 of 3 buffers, 768 of 768 bytes, 6 of 6 copies avoided"
 
@@ -211,7 +208,7 @@ def test_ids_follow_from_the_program_alone() -> None:
 
     def ids(body: str, device: str = "cuda:0", pipeline: str = "register-buffers") -> list[int]:
         program = run_pipeline(_program(body, f'{device} arch "sm_90"'), f"derive-frees,{pipeline}")
-        return [op.result.type.space.alloc_id for op in program.ops if isinstance(op, AllocStorage)][:-1]
+        return [op.result.type.space.alloc_id for op in program.ops if isinstance(op, ir.AllocStorage)][:-1]
 
     body = PRODUCT + REDUCE + GATHER + OUT
     assert ids(body) == ids(body, "cuda:3")

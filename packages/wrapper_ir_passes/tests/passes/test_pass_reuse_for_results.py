@@ -6,10 +6,8 @@ import random
 
 import pytest
 
-from wrapper_ir import check, parse_program, print_program
+from wrapper_ir import check, ir, parse_program, print_program
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.ir.ops import AllocStorage
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.reuse_for_results import ReuseForResults
@@ -38,7 +36,7 @@ kernel cpp @count entry "k" (write i32* dst) {{{
 """
 
 
-def _program(body: str) -> Program:
+def _program(body: str) -> ir.Program:
     return parse_program(f"{HEAD}func @main({body}\n}}\n")
 
 
@@ -162,8 +160,8 @@ def test_random_programs(seed: int) -> None:
     assert program_stats(reused).memory.peak <= program_stats(derive_frees(program)).memory.peak
 
 
-def _allocated(program: Program) -> int:
-    return sum(isinstance(op, AllocStorage) for op in program.ops)
+def _allocated(program: ir.Program) -> int:
+    return sum(isinstance(op, ir.AllocStorage) for op in program.ops)
 
 
 def test_a_result_lies_in_a_donated_argument_where_the_caller_allows() -> None:

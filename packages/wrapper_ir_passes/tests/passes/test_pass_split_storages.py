@@ -8,11 +8,9 @@ import pytest
 from packages.wrapper_ir_runtime.tests.interp.interp_case import HEADER, STATE
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, find_runtime, tensor
 
-from wrapper_ir import parse_program, print_program
+from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.ir.ops import AllocStorage, Slot
-from wrapper_ir.ir.program import Program
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
@@ -23,11 +21,11 @@ from wrapper_ir_tools.testing import random_program
 PLAN = PlanMemory(slack=100)
 
 
-def _program(body: str, params: str = "%x: f32[2]") -> Program:
+def _program(body: str, params: str = "%x: f32[2]") -> ir.Program:
     return derive_frees(parse_program(f"{HEADER}func @main({params}) {{{body}}}\n"))
 
 
-def _split(program: Program) -> str:
+def _split(program: ir.Program) -> str:
     """The body of main after the pass, which is verified and compared with the one before; no more is needed."""
     after = run_pipeline(program, (SplitStorages(),))
     text = print_program(after)
@@ -36,7 +34,7 @@ def _split(program: Program) -> str:
     return text[text.index("func @main") :].split("{\n", 1)[1].rsplit("}", 1)[0]
 
 
-def _results(program: Program) -> list[object]:
+def _results(program: ir.Program) -> list[object]:
     """What a run gives, with memory that begins with a pattern."""
     options = InterpOptions(find_runtime=find_runtime, poison=0x7B)
     found = run(bare_artifact(program, {"state": STATE}), [tensor([1.0, -2.0])], ListMachine(), options)
@@ -90,7 +88,7 @@ def test_another_storage_takes_the_place() -> None:
     split = run_pipeline(program, (SplitStorages(), PLAN))
     whole = run_pipeline(program, (PLAN,))
     assert program_stats(split).memory.allocated == program_stats(whole).memory.allocated - 8
-    assert {"a.s", "a.s.1", "c.s"} <= {op.result.name for op in split.ops if isinstance(op, Slot)}
+    assert {"a.s", "a.s.1", "c.s"} <= {op.result.name for op in split.ops if isinstance(op, ir.Slot)}
     assert _results(split) == _results(program)
 
 
@@ -111,8 +109,8 @@ def test_another_storage_takes_the_place() -> None:
 def test_what_stays_one(between: str, again: str) -> None:
     program = _program(TWICE.format(between=between, again=again))
     after = run_pipeline(program, (SplitStorages(),))
-    assert [op.result for op in after.ops if isinstance(op, AllocStorage)] == [
-        op.result for op in program.ops if isinstance(op, AllocStorage)
+    assert [op.result for op in after.ops if isinstance(op, ir.AllocStorage)] == [
+        op.result for op in program.ops if isinstance(op, ir.AllocStorage)
     ]
     assert _results(after) == _results(program)
 

@@ -7,11 +7,9 @@ from typing import ClassVar
 
 import pytest
 
-from wrapper_ir import check, parse_program
+from wrapper_ir import check, ir, parse_program
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import PassError
-from wrapper_ir.ir.ops import CollectiveStart, Launch, Wait
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
@@ -34,7 +32,7 @@ kernel cpp @inplace entry "inplace" (readwrite f32* dst) {{{
 """
 
 
-def _program(body: str, params: str = "%x: f32[8], %y: f32[8]") -> Program:
+def _program(body: str, params: str = "%x: f32[8], %y: f32[8]") -> ir.Program:
     program = derive_frees(parse_program(f"{HEAD}func @main({params}) {{\n{body}\n}}\n"))
     assert check(program) == ()
     return program
@@ -187,8 +185,8 @@ def test_collectives_keep_their_order() -> None:
 def test_a_collective_that_nobody_needs_stays() -> None:
     program = _program(TWO_SUMS.replace("launch @add(%b, %c, %d)", "launch @k(%x, %d)"))
     kept = run_pipeline(program, "eliminate-dead-ops")
-    assert [op for op in kept.main.body if isinstance(op, CollectiveStart | Wait)] == [
-        op for op in program.main.body if isinstance(op, CollectiveStart | Wait)
+    assert [op for op in kept.main.body if isinstance(op, ir.CollectiveStart | ir.Wait)] == [
+        op for op in program.main.body if isinstance(op, ir.CollectiveStart | ir.Wait)
     ]
 
 
@@ -196,11 +194,11 @@ def test_a_collective_that_nobody_needs_stays() -> None:
 class _SwapOperands(Pass):
     name: ClassVar[str] = "swap-operands"
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         program, main = analyses.program, analyses.program.main
         body = tuple(
             dataclasses.replace(op, args=(op.args[1], op.args[0], *op.args[2:]))
-            if isinstance(op, Launch) and op.kernel == "add"
+            if isinstance(op, ir.Launch) and op.kernel == "add"
             else op
             for op in main.body
         )
@@ -211,7 +209,7 @@ class _SwapOperands(Pass):
 class _DropReturn(Pass):
     name: ClassVar[str] = "drop-return"
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         program = analyses.program
         main = dataclasses.replace(program.main, body=program.main.body[:-1])
         return dataclasses.replace(program, functions=(main,))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from wrapper_ir import parse_program, print_program, verify
-from wrapper_ir.ir.kernels import TritonKernel
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir, parse_program, print_program, verify
 from wrapper_ir_passes.tuning.choices import with_choices
 from wrapper_ir_passes.tuning.tuning_programs import tuning_programs
 
@@ -53,7 +51,7 @@ kernel multi @either choose measure (read f32* x, write f32* out, i32 n, readwri
 """
 
 
-def program(main: str) -> Program:
+def program(main: str) -> ir.Program:
     found = parse_program(HEAD + main)
     verify(found)
     return found
@@ -242,7 +240,7 @@ CHOICES = """func @main(%x: f32[64]) {
 def test_choices_leave_nothing_to_choose() -> None:
     whole = program(CHOICES)
     add = whole.kernel("add")
-    assert isinstance(add, TritonKernel)
+    assert isinstance(add, ir.TritonKernel)
     chosen = with_choices(whole, {"add": add.configs[1]}, {"either": 0})
     verify(chosen)
     assert [k.name for k in chosen.kernels] == ["add", "one"]

@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from wrapper_ir import check, parse_program, print_program
+from wrapper_ir import check, ir, parse_program, print_program
 from wrapper_ir.errors import PassError
-from wrapper_ir.ir.ops import CallExtern
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.use_out_variants import UseOutVariants
@@ -86,7 +85,7 @@ def test_the_comparison_sees_other_changes() -> None:
         def transform(self, analyses):  # type: ignore[no-untyped-def]  # the base's
             found = super().transform(analyses)
             main = found.main
-            calls = [op for op in main.body if isinstance(op, CallExtern)]
+            calls = [op for op in main.body if isinstance(op, ir.CallExtern)]
             return found.with_functions([main.with_body(op for op in main.body if op is not calls[-1])])
 
     body = "%x: f32[4, 4]) {\n  %a = call aten::mm(%x, %x) : f32[4, 4]\n  return %a"

@@ -5,7 +5,7 @@ Needs no tensor library: the emitted module hands in what belongs to one.
 
 from wrapper_ir.analysis.input_facts import NumberInput, StorageInput, TensorInput
 from wrapper_ir.expr.arithmetic import int64, power
-from wrapper_ir.ir.signature import SharedLeaf, SharedStorage, SubclassSpec
+from wrapper_ir.ir import SharedLeaf, SharedStorage, SubclassSpec
 from wrapper_ir.support.files import check_files
 from wrapper_ir_runtime.agreement import Agreement, GroupStore, agree
 from wrapper_ir_runtime.argument_failures import coded_arguments

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import PluginError
-from wrapper_ir.ir.kernels import KernelBinary
 from wrapper_ir.plugins.protocols import AheadCompiler
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime.kernels import FindRuntime, kernels_by_runtime
@@ -27,7 +27,7 @@ def compile_ahead(
     PluginError WIR904 for kernels of a runtime that does not compile ahead, and what runtimes raise.
     """
     program = artifact.program
-    found: list[KernelBinary] = []
+    found: list[ir.KernelBinary] = []
     for kind, kernels in kernels_by_runtime(program.kernels).items():
         runtime = find(kind)
         if not isinstance(runtime, AheadCompiler):

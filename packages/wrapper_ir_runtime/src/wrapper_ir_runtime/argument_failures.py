@@ -13,8 +13,8 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError
-from wrapper_ir.ir.signature import ParameterKind, Signature, TreeKind
 from wrapper_ir_runtime.traces import file_of, traces_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -78,7 +78,7 @@ def boxed_failure(error: Exception, file: str, names: Sequence[str] = ()) -> Arg
     return ArgumentError("WIR926", f"arguments: {text}")
 
 
-def named_failure(error: ArgumentError, signature: Signature, given: Sequence[Any]) -> ArgumentError:
+def named_failure(error: ArgumentError, signature: ir.Signature, given: Sequence[Any]) -> ArgumentError:
     """An error of the structure of a call's arguments (see `trees.flatten`), with the names of the arguments."""
     positional, keywords = signature.inputs.children
     names = _positional_names(signature)
@@ -106,13 +106,13 @@ def named_failure(error: ArgumentError, signature: Signature, given: Sequence[An
     return ArgumentError(error.code, message, hint=error.hint)
 
 
-def _positional_names(signature: Signature) -> list[str]:
+def _positional_names(signature: ir.Signature) -> list[str]:
     """Names of the arguments by position: of the model's parameters, else of single leaves, else numbers."""
     children = signature.inputs.children[0].children
-    names = [p.name for p in signature.parameters if p.kind is not ParameterKind.KEYWORD]
+    names = [p.name for p in signature.parameters if p.kind is not ir.ParameterKind.KEYWORD]
     leaf = sum(spec.num_leaves for spec in children[: len(names)])
     for number, spec in enumerate(children[len(names) :], len(names)):
-        names.append(signature.name(leaf) if spec.kind is TreeKind.LEAF else f"#{number}")
+        names.append(signature.name(leaf) if spec.kind is ir.TreeKind.LEAF else f"#{number}")
         leaf += spec.num_leaves
     return names[: len(children)]
 

@@ -6,22 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.signature import (
-    ConstantOutput,
-    InputOutput,
-    InputView,
-    OutputBinding,
-    RandomSource,
-    ResultOutput,
-    ResultView,
-    Signature,
-    SubclassSpec,
-    WrappedOutput,
-    WriteBackKind,
-)
 from wrapper_ir.plugins.protocols import CallerTensors, CompiledProgram
 from wrapper_ir_runtime import sharing
 from wrapper_ir_runtime.argument_failures import named_failure
@@ -31,10 +18,10 @@ from wrapper_ir_runtime.subclasses import Subclass
 from wrapper_ir_runtime.trees import flatten, tree_builder
 
 # Any in this file: the caller's arguments, and the tensors of any library.
-Native = Callable[[Arg], Any]
+Native = Callable[[ir.Arg], Any]
 
 
-def literal(value: Arg, native: Native | None = None) -> Any:
+def literal(value: ir.Arg, native: Native | None = None) -> Any:
     """The Python object of a literal argument; `native` makes the tensor library's own ones."""
     if value is None or isinstance(value, str):
         return value
@@ -47,10 +34,10 @@ def literal(value: Arg, native: Native | None = None) -> Any:
     return native(value)
 
 
-def refuse_unsupported(signature: Signature) -> None:
+def refuse_unsupported(signature: ir.Signature) -> None:
     """Raises NotSupportedError WIR916 for what no target supports yet."""
     for state in signature.random:
-        if state.source is not RandomSource.GENERATOR:
+        if state.source is not ir.RandomSource.GENERATOR:
             raise NotSupportedError(
                 "WIR916",
                 f"random numbers from a {state.source.value} state on {state.device}",
@@ -65,18 +52,18 @@ class Convention:
     NotSupportedError WIR916.
     """
 
-    def __init__(self, signature: Signature, caller: CallerTensors[Any]) -> None:
+    def __init__(self, signature: ir.Signature, caller: CallerTensors[Any]) -> None:
         refuse_unsupported(signature)
         self.signature = signature
         self.caller = caller
         self._unwraps = [(u.leaf, self._subclass(u.subclass)) for u in signature.unwraps]
         self._outputs = [self._output(b) for b in signature.bindings]
         self._firsts = [
-            number if isinstance(b, ConstantOutput) else signature.bindings.index(b)
+            number if isinstance(b, ir.ConstantOutput) else signature.bindings.index(b)
             for number, b in enumerate(signature.bindings)
         ]
 
-    def _subclass(self, spec: SubclassSpec) -> Subclass:
+    def _subclass(self, spec: ir.SubclassSpec) -> Subclass:
         return Subclass(spec, self.caller.native)
 
     def name(self, leaf: int) -> str:
@@ -130,9 +117,9 @@ class Convention:
             caller.mark_written(leaves[leaf])
         for back in self.signature.write_backs:
             change = {
-                WriteBackKind.COPY: caller.copy,
-                WriteBackKind.METADATA: caller.reshape,
-                WriteBackKind.REPLACE: caller.replace,
+                ir.WriteBackKind.COPY: caller.copy,
+                ir.WriteBackKind.METADATA: caller.reshape,
+                ir.WriteBackKind.REPLACE: caller.replace,
             }[back.kind]
             change(leaves[back.leaf], results[back.result])
         outputs: list[Any] = []
@@ -144,26 +131,26 @@ class Convention:
     def _build(self) -> Callable[[Sequence[Any]], Any]:
         return tree_builder(self.signature.outputs, self.caller.containers)
 
-    def _output(self, binding: OutputBinding) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+    def _output(self, binding: ir.OutputBinding) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
         caller = self.caller
         match binding:
-            case ResultOutput(index=index):
+            case ir.ResultOutput(index=index):
                 return lambda leaves, results: results[index]
-            case InputOutput(leaf=leaf):
+            case ir.InputOutput(leaf=leaf):
                 return lambda leaves, results: leaves[leaf]
-            case ConstantOutput(value=value):
+            case ir.ConstantOutput(value=value):
                 return lambda leaves, results: literal(value, caller.native)
-            case InputView(index=index, leaf=leaf):
+            case ir.InputView(index=index, leaf=leaf):
                 return lambda leaves, results: caller.view_of(leaves[leaf], results[index])
-            case ResultView(index=index, base=base):
+            case ir.ResultView(index=index, base=base):
                 return lambda leaves, results: caller.view_of(results[base], results[index])
-            case WrappedOutput(subclass=spec, parts=parts):
+            case ir.WrappedOutput(subclass=spec, parts=parts):
                 subclass, makers = self._subclass(spec), [self._output(p) for p in parts]
                 return lambda leaves, results: subclass.wrap([make(leaves, results) for make in makers])
 
 
 def signature_call(
-    signature: Signature, boxed: Callable[[list[Any]], tuple[Any, ...]], caller: CallerTensors[Any]
+    signature: ir.Signature, boxed: Callable[[list[Any]], tuple[Any, ...]], caller: CallerTensors[Any]
 ) -> CompiledProgram:
     """A callable with the model's own signature over `boxed`, which it has as an attribute.
 

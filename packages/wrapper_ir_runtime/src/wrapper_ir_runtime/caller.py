@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.input_facts import TensorFacts
 from wrapper_ir.analysis.overlap import Geometry
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
 from wrapper_ir.plugins.protocols import Containers
 from wrapper_ir_runtime.trees import PytreeContainers
 
-_DTYPE_NAMES = {dtype.torch_name: dtype.value for dtype in DType}
+_DTYPE_NAMES = {dtype.torch_name: dtype.value for dtype in ir.DType}
 
 
 class TorchCaller:
@@ -84,14 +83,14 @@ class TorchCaller:
         plain = getattr(self._torch.Tensor.__torch_function__, "__func__", None)
         return function in (plain, self._torch._C._disabled_torch_function_impl)
 
-    def native(self, arg: Arg) -> Any:
+    def native(self, arg: ir.Arg) -> Any:
         """See `CallerTensors`."""
         match arg:
-            case DType():
+            case ir.DType():
                 return getattr(self._torch, arg.torch_name)  # by torch's own naming
-            case Device():
+            case ir.Device():
                 return self._torch.device(str(arg))
-            case MemoryFormat() | Layout():
+            case ir.MemoryFormat() | ir.Layout():
                 return getattr(self._torch, arg.value)  # by torch's own naming
             case _:
                 raise ValueError(f"torch has no object for {arg!r}")

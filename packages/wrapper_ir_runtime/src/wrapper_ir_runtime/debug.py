@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir_runtime.tensor_text import TensorView, scalar_text, tensor_lines
 
 
@@ -63,7 +63,7 @@ def show_number(title: str, value: float, kind: str) -> None:
 
 def show_tensor(title: str, tensor: HostTensor, dtype: str) -> None:
     """The title, then a tensor of this element type."""
-    show_view(title, _view(tensor, DType(dtype)))
+    show_view(title, _view(tensor, ir.DType(dtype)))
 
 
 def show_view(title: str, view: TensorView) -> None:
@@ -73,7 +73,7 @@ def show_view(title: str, view: TensorView) -> None:
 
 def save_tensor(tensor: HostTensor, dtype: str, directory: str, name: str, metadata: str) -> None:
     """Writes a tensor to a new file of `directory`, which is made; `metadata` is a JSON object of texts."""
-    save_view(_view(tensor, DType(dtype)), directory, name, metadata)
+    save_view(_view(tensor, ir.DType(dtype)), directory, name, metadata)
 
 
 def save_view(view: TensorView, directory: str, name: str, metadata: str) -> None:
@@ -107,7 +107,7 @@ def _compact(numbers: Sequence[int]) -> str:
     return f"[{','.join(map(str, numbers))}]"
 
 
-def _view(tensor: HostTensor, dtype: DType) -> TensorView:
+def _view(tensor: HostTensor, dtype: ir.DType) -> TensorView:
     dense = tensor.resolve_conj().resolve_neg().cpu().contiguous()
     data = ctypes.string_at(dense.data_ptr(), dense.numel() * dtype.itemsize)
     sizes, strides = tuple(map(int, tensor.shape)), tuple(map(int, tensor.stride()))

@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError, ParseError
-from wrapper_ir.ir.kernels import KernelBinary, KernelDef, source_suffix, with_source
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
 from wrapper_ir.json.decode import each, field, load, obj, string
 from wrapper_ir.json.records import decode, decode_kernel, encode, encode_kernel
 from wrapper_ir.support.files import opened, read_text, replacing
@@ -31,7 +29,7 @@ def short_name(name: str) -> str:
     return f"{kept}_etc_{number[-9:]}"
 
 
-def kernel_file_names(kernels: Sequence[KernelDef]) -> dict[str, str]:
+def kernel_file_names(kernels: Sequence[ir.KernelDef]) -> dict[str, str]:
     """File by name of each kernel that has a text, relative to the module; distinct also where case is ignored."""
     names: dict[str, str] = {}
     taken: set[str] = set()
@@ -39,7 +37,7 @@ def kernel_file_names(kernels: Sequence[KernelDef]) -> dict[str, str]:
         stem = "".join(
             c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in short_name(kernel.name)
         )
-        suffix = source_suffix(kernel)
+        suffix = ir.source_suffix(kernel)
         if not suffix:
             continue
         name, number = f"{stem}{suffix}", 0
@@ -51,18 +49,18 @@ def kernel_file_names(kernels: Sequence[KernelDef]) -> dict[str, str]:
     return names
 
 
-def kernel_table(kernels: Sequence[KernelDef], target: Target) -> str:
+def kernel_table(kernels: Sequence[ir.KernelDef], target: ir.Target) -> str:
     """The text of `kernels.json`."""
     files = kernel_file_names(kernels)
     table = {
-        "device": encode(Device, target.device),
+        "device": encode(ir.Device, target.device),
         "arch": target.arch,
-        "kernels": [{**encode_kernel(with_source(k, "")), "file": files.get(k.name)} for k in kernels],
+        "kernels": [{**encode_kernel(ir.with_source(k, "")), "file": files.get(k.name)} for k in kernels],
     }
     return json.dumps(table, indent=1) + "\n"
 
 
-def read_kernels(folder: Path) -> tuple[Target, tuple[KernelDef, ...]]:
+def read_kernels(folder: Path) -> tuple[ir.Target, tuple[ir.KernelDef, ...]]:
     """The target and the kernels of a folder; raises ExecutionError WIR929 for a table that cannot be read."""
     with _readable():
         return load(read_text(folder / TABLE), lambda table: _read(folder, table))
@@ -80,7 +78,7 @@ def _readable() -> Iterator[None]:
         ) from error
 
 
-def write_binaries(folder: Path, binaries: Sequence[KernelBinary]) -> list[Path]:
+def write_binaries(folder: Path, binaries: Sequence[ir.KernelBinary]) -> list[Path]:
     """Writes kernels compiled ahead into a folder, the table last; returns the files, none where there are no such
     kernels. Raises ArtifactError WIR712."""
     from wrapper_ir.artifact.file.binaries import BINARIES_TABLE, binaries_to_json, binary_files
@@ -95,7 +93,7 @@ def write_binaries(folder: Path, binaries: Sequence[KernelBinary]) -> list[Path]
     return list(files)
 
 
-def read_binaries(folder: Path, kernels: Iterable[KernelDef]) -> tuple[KernelBinary, ...]:
+def read_binaries(folder: Path, kernels: Iterable[ir.KernelDef]) -> tuple[ir.KernelBinary, ...]:
     """The kernels compiled ahead that a folder holds for `kernels`; raises ExecutionError WIR929 if they cannot be read."""
     from wrapper_ir.artifact.file.binaries import BINARIES_TABLE, binaries_from_json
 
@@ -111,12 +109,14 @@ def _bytes(path: Path) -> bytes:
         return file.read()
 
 
-def _read(folder: Path, table: dict[str, Json]) -> tuple[Target, tuple[KernelDef, ...]]:
-    target = Target(device=field(table, "device", partial(decode, Device)), arch=field(table, "arch", string))
+def _read(folder: Path, table: dict[str, Json]) -> tuple[ir.Target, tuple[ir.KernelDef, ...]]:
+    target = ir.Target(
+        device=field(table, "device", partial(decode, ir.Device)), arch=field(table, "arch", string)
+    )
     return target, field(table, "kernels", lambda k: each(k, lambda one: _kernel(folder, obj(one))))
 
 
-def _kernel(folder: Path, entry: dict[str, Json]) -> KernelDef:
+def _kernel(folder: Path, entry: dict[str, Json]) -> ir.KernelDef:
     kernel = decode_kernel({name: x for name, x in entry.items() if name != "file"})
     file = entry.get("file")
-    return kernel if file is None else with_source(kernel, read_text(folder / string(file)))
+    return kernel if file is None else ir.with_source(kernel, read_text(folder / string(file)))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from wrapper_ir.ir.kernels import KernelBinary, KernelDef, runtime_kind
-from wrapper_ir.ir.program import Target
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import AheadCompiler, KernelRuntime, LoadedKernel
 from wrapper_ir.plugins.registry import kernel_runtime
 
@@ -13,10 +12,10 @@ FindRuntime = Callable[[str], KernelRuntime]
 
 
 def load_kernels(
-    kernels: Iterable[KernelDef],
-    target: Target,
+    kernels: Iterable[ir.KernelDef],
+    target: ir.Target,
     find: FindRuntime = kernel_runtime,
-    binaries: Sequence[KernelBinary] = (),
+    binaries: Sequence[ir.KernelBinary] = (),
 ) -> dict[str, LoadedKernel]:
     """Loads kernels, by name, all of one kind at once; what is among `binaries` need not be compiled. Raises PluginError
     for a kind without a runtime."""
@@ -30,9 +29,9 @@ def load_kernels(
     return loaded
 
 
-def kernels_by_runtime(kernels: Iterable[KernelDef]) -> dict[str, list[KernelDef]]:
+def kernels_by_runtime(kernels: Iterable[ir.KernelDef]) -> dict[str, list[ir.KernelDef]]:
     """Kernels by the kind of their runtime."""
-    by_kind: dict[str, list[KernelDef]] = {}
+    by_kind: dict[str, list[ir.KernelDef]] = {}
     for kernel in kernels:
-        by_kind.setdefault(runtime_kind(kernel), []).append(kernel)
+        by_kind.setdefault(ir.runtime_kind(kernel), []).append(kernel)
     return by_kind

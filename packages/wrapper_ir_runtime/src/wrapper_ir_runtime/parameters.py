@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.signature import Parameter, ParameterKind, Signature
 from wrapper_ir_runtime.failures import expect_static
 from wrapper_ir_runtime.trees import tree_keys
 
@@ -31,7 +30,7 @@ def fail_missing(name: str) -> NoReturn:
 
 
 def arrange(
-    signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any], literal: Callable[[Arg], Any]
+    signature: ir.Signature, args: Sequence[Any], kwargs: Mapping[str, Any], literal: Callable[[ir.Arg], Any]
 ) -> Arguments:
     """The same call with arguments by position or keyword as `signature.inputs` has them.
 
@@ -46,9 +45,9 @@ def arrange(
     given = _by_position(signature.parameters, args, rest, count)
     extra = tuple(args[len(given) :])
     for parameter in signature.parameters:
-        if parameter.kind is not ParameterKind.POSITIONAL and parameter.name in rest:
+        if parameter.kind is not ir.ParameterKind.POSITIONAL and parameter.name in rest:
             given[parameter.name] = rest.pop(parameter.name)
-    by_position = [p for p in signature.parameters if p.kind is not ParameterKind.KEYWORD][:count]
+    by_position = [p for p in signature.parameters if p.kind is not ir.ParameterKind.KEYWORD][:count]
     arranged = tuple(_take(p, given, literal) for p in by_position) + extra
     named = {p.name: p for p in signature.parameters}
     chosen = {
@@ -62,10 +61,10 @@ def arrange(
 
 
 def _by_position(
-    parameters: Sequence[Parameter], args: Sequence[Any], rest: Mapping[str, Any], count: int
+    parameters: Sequence[ir.Parameter], args: Sequence[Any], rest: Mapping[str, Any], count: int
 ) -> dict[str, Any]:
     """The arguments given by position, by name; further ones must be as many as were captured."""
-    positional = [p for p in parameters if p.kind is not ParameterKind.KEYWORD]
+    positional = [p for p in parameters if p.kind is not ir.ParameterKind.KEYWORD]
     given = {p.name: value for p, value in zip(positional, args)}
     extra = max(0, count - len(positional))
     if len(args) - len(given) not in ({extra} if extra else {0}):
@@ -73,12 +72,12 @@ def _by_position(
             "WIR926", f"arguments: expected at most {len(positional) + extra}, got {len(args)}"
         )
     for name in given:
-        if name in rest and any(p.name == name and p.kind is ParameterKind.ANY for p in parameters):
+        if name in rest and any(p.name == name and p.kind is ir.ParameterKind.ANY for p in parameters):
             raise ArgumentError("WIR926", f"argument {name} is given twice")
     return given
 
 
-def _take(parameter: Parameter, given: dict[str, Any], literal: Callable[[Arg], Any]) -> Any:
+def _take(parameter: ir.Parameter, given: dict[str, Any], literal: Callable[[ir.Arg], Any]) -> Any:
     if parameter.name in given:
         return given.pop(parameter.name)
     if parameter.required:

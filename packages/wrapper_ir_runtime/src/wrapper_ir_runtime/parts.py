@@ -14,9 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.kernels import KernelBinary, KernelDef
-from wrapper_ir.ir.program import Target
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir.support.files import MappedFile, read_bytes
@@ -35,12 +34,12 @@ class ModuleContents:
     """A module's parts in memory; constants are buffers by name, or live objects where they are packed (`handles`). `files`
     are those that the buffers are mapped from."""
 
-    kernels: Sequence[KernelDef] = ()
-    target: Target = field(default_factory=Target)
+    kernels: Sequence[ir.KernelDef] = ()
+    target: ir.Target = field(default_factory=ir.Target)
     constants: Mapping[str, memoryview] = field(default_factory=lambda: _NOTHING)
     handles: Mapping[str, object] = field(default_factory=lambda: _NO_HANDLES)
     find_runtime: FindRuntime = kernel_runtime
-    binaries: Sequence[KernelBinary] = ()
+    binaries: Sequence[ir.KernelBinary] = ()
     files: Sequence[MappedFile] = ()
 
     def load_kernels(self) -> dict[str, LoadedKernel]:
@@ -79,7 +78,7 @@ def open_parts(file: str, spec: ModuleSpec | None) -> ModuleContents:
     if isinstance(state, ModuleContents):
         return state
     folder = Path(file).parent
-    target, kernels = read_kernels(folder) if (folder / TABLE).exists() else (Target(), ())
+    target, kernels = read_kernels(folder) if (folder / TABLE).exists() else (ir.Target(), ())
     constants, files = _read_constants(folder / CONSTANTS)
     return ModuleContents(
         kernels=kernels,
@@ -98,12 +97,11 @@ def _read_constants(path: Path) -> tuple[Mapping[str, memoryview], tuple[MappedF
         read_names,
         read_safetensors,
     )
-    from wrapper_ir.ir.types import DType
 
     try:
         read = read_bytes(path)
     except (OSError, ValueError) as error:
         raise ExecutionError("WIR929", f"the constants beside the module cannot be read: {error}") from error
-    found = read_safetensors(read.data, dict.fromkeys(read_names(read.data), DType.U8))
+    found = read_safetensors(read.data, dict.fromkeys(read_names(read.data), ir.DType.U8))
     buffers = {name: tensor.buffer for name, tensor in found.items()}
     return buffers, () if read.file is None else (read.file,)

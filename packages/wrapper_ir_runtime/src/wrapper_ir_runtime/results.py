@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.types import DType
 
-_DTYPES = {f"torch.{dtype.torch_name}": dtype.value for dtype in DType}
+_DTYPES = {f"torch.{dtype.torch_name}": dtype.value for dtype in ir.DType}
 
 
 def check_result(

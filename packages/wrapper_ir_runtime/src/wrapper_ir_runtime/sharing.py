@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.overlap import overlap
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.signature import SharedStorage, Signature
 from wrapper_ir.plugins.protocols import CallerTensors
 from wrapper_ir_runtime.inputs import expect_tensors
 
@@ -16,7 +16,7 @@ Named = Sequence[tuple[str, Any]]
 """Leaves with their names for messages."""
 
 
-def gradient_leaves(signature: Signature) -> tuple[int, ...]:
+def gradient_leaves(signature: ir.Signature) -> tuple[int, ...]:
     """The leaves that the program computes with; a gradient that one of them requires would be lost."""
     bound = {*signature.params, *(u.leaf for u in signature.unwraps)}
     bound |= {leaf for s in signature.same for leaf in s.leaves}
@@ -24,7 +24,7 @@ def gradient_leaves(signature: Signature) -> tuple[int, ...]:
     return tuple(sorted(bound))
 
 
-def apart_leaves(signature: Signature) -> Iterator[tuple[int, tuple[int, ...]]]:
+def apart_leaves(signature: ir.Signature) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Each leaf that the program writes, with the ones that it must not overlap."""
     wrappers = {u.leaf for u in signature.unwraps}  # they have no memory of their own
     bound = [leaf for leaf in dict.fromkeys(signature.params) if leaf not in wrappers]
@@ -77,7 +77,7 @@ def expect_apart(caller: CallerTensors[Any], written: tuple[str, Any], others: N
             raise _sharing(f"{name}, which the program writes, was apart from {other}, and overlaps it now")
 
 
-def shared_window(caller: CallerTensors[Any], shared: SharedStorage, tensors: Named) -> Any:
+def shared_window(caller: CallerTensors[Any], shared: ir.SharedStorage, tensors: Named) -> Any:
     """The memory under overlapping tensors (one a place), as one tensor; raises ExecutionError WIR931 where they lie
     in other places than they did at capture."""
     expect_tensors(caller, tensors)

@@ -16,25 +16,23 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.signature import SubclassSpec
-from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
 from wrapper_ir_runtime.trees import class_of
 
-Native = Callable[[Arg], Any]  # Any: the tensor library's own dtypes, devices and so on
+Native = Callable[[ir.Arg], Any]  # Any: the tensor library's own dtypes, devices and so on
 
 
-def _device(text: str) -> Device:
+def _device(text: str) -> ir.Device:
     kind, _, index = text.partition(":")
-    return Device(kind, int(index) if index else None)
+    return ir.Device(kind, int(index) if index else None)
 
 
-_NATIVE: dict[str, Callable[[str], Arg]] = {
-    "dtype": DType,
+_NATIVE: dict[str, Callable[[str], ir.Arg]] = {
+    "dtype": ir.DType,
     "device": _device,
-    "layout": Layout,
-    "memory_format": MemoryFormat,
+    "layout": ir.Layout,
+    "memory_format": ir.MemoryFormat,
 }
 
 
@@ -71,7 +69,7 @@ class Subclass:
     The class must have torch's two methods: nothing else in its module is called.
     """
 
-    def __init__(self, spec: SubclassSpec, native: Native) -> None:
+    def __init__(self, spec: ir.SubclassSpec, native: Native) -> None:
         self.spec = spec
         cls = class_of(spec.type_name)
         methods = ("__tensor_flatten__", "__tensor_unflatten__")
@@ -108,7 +106,7 @@ class Subclass:
         return self._cls.__tensor_unflatten__(inner, self._context, sizes, strides)
 
 
-def _missing(spec: SubclassSpec, known: tuple[int | None, ...], given: tuple[int, ...]) -> list[int]:
+def _missing(spec: ir.SubclassSpec, known: tuple[int | None, ...], given: tuple[int, ...]) -> list[int]:
     """The numbers that the spec leaves open; all others must be as captured."""
     if len(known) != len(given) or any(k is not None and k != g for k, g in zip(known, given)):
         shown = ["any" if k is None else k for k in known]
@@ -116,7 +114,7 @@ def _missing(spec: SubclassSpec, known: tuple[int | None, ...], given: tuple[int
     return [g for k, g in zip(known, given) if k is None]
 
 
-def _mismatch(spec: SubclassSpec, found: str) -> ExecutionError:
+def _mismatch(spec: ir.SubclassSpec, found: str) -> ExecutionError:
     return ExecutionError(
         "WIR926",
         f"an input was captured as {spec.type_name} with {list(spec.attributes)} and context {spec.context}; {found}",

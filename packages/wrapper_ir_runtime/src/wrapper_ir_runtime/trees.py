@@ -8,8 +8,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError, ExecutionError
-from wrapper_ir.ir.signature import TreeKind, TreeSpec
 from wrapper_ir.plugins.protocols import Containers
 
 
@@ -60,18 +60,18 @@ def _wrong_class(type_name: str, what: str) -> ExecutionError:
     )
 
 
-def tree_keys(spec: TreeSpec) -> list[Any]:  # Any: JSON keys
+def tree_keys(spec: ir.TreeSpec) -> list[Any]:  # Any: JSON keys
     """A dict's keys, in order."""
     return [json.loads(key) for key in spec.keys]
 
 
-def flatten(spec: TreeSpec, tree: object, containers: Containers | None = None) -> list[object]:
+def flatten(spec: ir.TreeSpec, tree: object, containers: Containers | None = None) -> list[object]:
     """The leaves of `tree`, depth first; raises ArgumentError WIR926 where it does not have the structure `spec`."""
     return list(_leaves(spec, tree, containers, "arguments"))
 
 
-def _leaves(spec: TreeSpec, tree: object, containers: Containers | None, place: str) -> Iterator[object]:
-    if spec.kind is TreeKind.LEAF:
+def _leaves(spec: ir.TreeSpec, tree: object, containers: Containers | None, place: str) -> Iterator[object]:
+    if spec.kind is ir.TreeKind.LEAF:
         yield tree
         return
     children = _children(spec, tree, containers, place)
@@ -82,35 +82,35 @@ def _leaves(spec: TreeSpec, tree: object, containers: Containers | None, place: 
         yield from _leaves(child_spec, child, containers, f"{place}[{name}]")
 
 
-def _children(spec: TreeSpec, tree: object, containers: Containers | None, place: str) -> Sequence[object]:
+def _children(spec: ir.TreeSpec, tree: object, containers: Containers | None, place: str) -> Sequence[object]:
     match spec.kind:
-        case TreeKind.NONE:
+        case ir.TreeKind.NONE:
             if tree is not None:
                 raise _mismatch(place, "None", type(tree).__name__)
             return ()
-        case TreeKind.TUPLE | TreeKind.LIST | TreeKind.NAMEDTUPLE:
-            if not isinstance(tree, list if spec.kind is TreeKind.LIST else tuple):
+        case ir.TreeKind.TUPLE | ir.TreeKind.LIST | ir.TreeKind.NAMEDTUPLE:
+            if not isinstance(tree, list if spec.kind is ir.TreeKind.LIST else tuple):
                 raise _mismatch(place, spec.kind.value, type(tree).__name__)
             return tree
-        case TreeKind.DATACLASS:
+        case ir.TreeKind.DATACLASS:
             if type(tree) is not dataclass_of(spec.type_name, spec.keys):
                 raise _mismatch(place, spec.type_name, type(tree).__name__)
             return [getattr(tree, name) for name in spec.keys]  # its own fields
-        case TreeKind.DICT:
+        case ir.TreeKind.DICT:
             keys = tree_keys(spec)
             if not isinstance(tree, Mapping):
                 raise _mismatch(place, "dict", type(tree).__name__)
             if set(tree) != set(keys):
                 raise _mismatch(place, f"keys {keys}", f"{list(tree)}")
             return [tree[key] for key in keys]
-        case TreeKind.CUSTOM:
+        case ir.TreeKind.CUSTOM:
             if containers is None:
                 raise _mismatch(place, "no custom containers", spec.type_name)
             try:
                 return containers.flatten(spec, tree)
             except TypeError as error:
                 raise _mismatch(place, spec.type_name, str(error)) from error
-        case TreeKind.LEAF:
+        case ir.TreeKind.LEAF:
             return (tree,)
 
 
@@ -122,13 +122,13 @@ def _mismatch(place: str, want: str, got: str) -> ArgumentError:
     )
 
 
-def unflatten(spec: TreeSpec, leaves: Sequence[object], containers: Containers | None = None) -> object:
+def unflatten(spec: ir.TreeSpec, leaves: Sequence[object], containers: Containers | None = None) -> object:
     """The structure `spec` over `leaves`, depth first."""
     return tree_builder(spec, containers)(leaves)
 
 
 def tree_builder(
-    spec: TreeSpec, containers: Containers | None = None
+    spec: ir.TreeSpec, containers: Containers | None = None
 ) -> Callable[[Sequence[object]], object]:
     """A function from leaves, depth first, to the structure `spec`, whose classes are looked up here. Raises ExecutionError
     WIR926 for classes that are not there."""
@@ -136,38 +136,38 @@ def tree_builder(
     return lambda leaves: build(iter(leaves))
 
 
-def _builder(spec: TreeSpec, containers: Containers | None) -> Callable[[Iterator[object]], object]:
-    if spec.kind is TreeKind.LEAF:
+def _builder(spec: ir.TreeSpec, containers: Containers | None) -> Callable[[Iterator[object]], object]:
+    if spec.kind is ir.TreeKind.LEAF:
         return next
     children = [_builder(child, containers) for child in spec.children]
     make = container_maker(spec, containers)
     return lambda leaves: make([child(leaves) for child in children])
 
 
-def container_maker(spec: TreeSpec, containers: Containers | None) -> Callable[[list[object]], object]:
+def container_maker(spec: ir.TreeSpec, containers: Containers | None) -> Callable[[list[object]], object]:
     """A function from children to the container of `spec`, which is not a leaf. Raises ExecutionError WIR926 for classes that are
     not there."""
     match spec.kind:
-        case TreeKind.NONE:
+        case ir.TreeKind.NONE:
             return lambda children: None
-        case TreeKind.TUPLE:
+        case ir.TreeKind.TUPLE:
             return tuple
-        case TreeKind.LIST:
+        case ir.TreeKind.LIST:
             return list
-        case TreeKind.DICT:
+        case ir.TreeKind.DICT:
             keys = tree_keys(spec)
             return lambda children: dict(zip(keys, children, strict=True))
-        case TreeKind.NAMEDTUPLE:
+        case ir.TreeKind.NAMEDTUPLE:
             tuple_class = namedtuple_of(spec.type_name, spec.keys)
             return lambda children: tuple_class(*children)
-        case TreeKind.DATACLASS:
+        case ir.TreeKind.DATACLASS:
             data_class = dataclass_of(spec.type_name, spec.keys)
             return lambda children: data_class(**dict(zip(spec.keys, children, strict=True)))
-        case TreeKind.CUSTOM:
+        case ir.TreeKind.CUSTOM:
             if containers is None:
                 raise _mismatch("results", "no custom containers", spec.type_name)
             return containers.builder(spec)
-        case TreeKind.LEAF:
+        case ir.TreeKind.LEAF:
             raise AssertionError(spec)  # a leaf has no children
 
 
@@ -194,7 +194,7 @@ class PytreeContainers:
     def __init__(self, pytree: Pytree) -> None:
         self._pytree = pytree
 
-    def _node(self, spec: TreeSpec) -> tuple[type[Any], _Node]:
+    def _node(self, spec: ir.TreeSpec) -> tuple[type[Any], _Node]:
         cls = class_of(spec.type_name)
         node: _Node | None = self._pytree.SUPPORTED_NODES.get(cls)
         if node is None:
@@ -205,14 +205,14 @@ class PytreeContainers:
             )
         return cls, node
 
-    def flatten(self, spec: TreeSpec, container: object) -> Sequence[object]:
+    def flatten(self, spec: ir.TreeSpec, container: object) -> Sequence[object]:
         """See `Containers`."""
         cls, node = self._node(spec)
         if type(container) is not cls:
             raise TypeError(f"got {type(container).__module__}:{type(container).__qualname__}")
         return node.flatten_fn(container)[0]
 
-    def builder(self, spec: TreeSpec) -> Callable[[Sequence[object]], Any]:
+    def builder(self, spec: ir.TreeSpec) -> Callable[[Sequence[object]], Any]:
         """See `Containers`."""
         cls, node = self._node(spec)
         context = self._context(cls, spec.context)
@@ -239,6 +239,6 @@ def custom_container(
     pytree: Pytree, type_name: str, context: str
 ) -> tuple[Callable[[object], Sequence[object]], Callable[[Sequence[object]], Any]]:
     """(children of a container, container from children) for a class registered with `torch.utils._pytree`."""
-    spec = TreeSpec(kind=TreeKind.CUSTOM, type_name=type_name, context=context)
+    spec = ir.TreeSpec(kind=ir.TreeKind.CUSTOM, type_name=type_name, context=context)
     containers = PytreeContainers(pytree)
     return lambda container: containers.flatten(spec, container), containers.builder(spec)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from packages.wrapper_ir_runtime.tests.interp.list_machine import find_runtime
 
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import DType
 from wrapper_ir_runtime.interp import InterpOptions
 
 HEADER = """wir 0.3
@@ -44,10 +42,10 @@ count_grid
 OPTIONS = InterpOptions(find_runtime=find_runtime)
 
 
-STATE = TensorData(DType.F32, memoryview(bytes(8)))
+STATE = TensorData(ir.DType.F32, memoryview(bytes(8)))
 
 
-def parse(text: str) -> Program:
+def parse(text: str) -> ir.Program:
     return parse_program(HEADER + text)
 
 

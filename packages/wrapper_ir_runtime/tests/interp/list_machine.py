@@ -11,19 +11,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.input_facts import TensorFacts
 from wrapper_ir.analysis.overlap import Geometry
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.artifact.group_ranks import GroupRanks
-from wrapper_ir.ir.kernels import ForeignKernel, KernelDef
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.types import CPU, Device, DType, StorageType, TensorType
 from wrapper_ir.plugins.protocols import Containers, KernelRuntime, LoadedKernel
 from wrapper_ir_runtime import PytreeContainers, check_rank, fail_group
 
-_FORMATS = {DType.F32: "f", DType.F64: "d", DType.I64: "q", DType.I32: "i", DType.U8: "B", DType.BOOL: "?"}
+_FORMATS = {
+    ir.DType.F32: "f",
+    ir.DType.F64: "d",
+    ir.DType.I64: "q",
+    ir.DType.I32: "i",
+    ir.DType.U8: "B",
+    ir.DType.BOOL: "?",
+}
 Scalar = int | float | bool
 
 
@@ -32,7 +35,7 @@ class Tensor:
     """A window on `memory`; `offset` in elements."""
 
     memory: bytearray
-    dtype: DType
+    dtype: ir.DType
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int = 0
@@ -69,7 +72,7 @@ def _contiguous(sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
 
 
-def tensor(values: Any, dtype: DType = DType.F32) -> Tensor:
+def tensor(values: Any, dtype: ir.DType = ir.DType.F32) -> Tensor:
     """A new tensor from nested lists."""
     sizes: list[int] = []
     row = values
@@ -85,7 +88,7 @@ def tensor(values: Any, dtype: DType = DType.F32) -> Tensor:
     return made
 
 
-def _map(function: Callable[..., Scalar], *tensors: Tensor, dtype: DType | None = None) -> Tensor:
+def _map(function: Callable[..., Scalar], *tensors: Tensor, dtype: ir.DType | None = None) -> Tensor:
     first = tensors[0]
     out = Tensor(
         bytearray(math.prod(first.sizes) * (dtype or first.dtype).itemsize),
@@ -112,7 +115,7 @@ EXTERNS: Mapping[str, Callable[..., Any]] = {
     "list::neg": lambda x: _map(lambda v: -v, x),
     "list::add": lambda a, b: _map(lambda v, w: v + w, a, b),
     "list::add.out": _add_out,
-    "list::less": lambda x, n: _map(lambda v: v < n, x, dtype=DType.BOOL),
+    "list::less": lambda x, n: _map(lambda v: v < n, x, dtype=ir.DType.BOOL),
     "list::split": _split,
     "list::nested": lambda x: {"pair": (x, [_map(lambda v: v + 1, x)])},
     "list::fail": lambda x: 1 // 0,
@@ -130,31 +133,31 @@ class ListMachine:
     def __init__(self) -> None:
         self.synchronized = 0
 
-    def empty_storage(self, type: StorageType, nbytes: int, zero: bool) -> Tensor:
+    def empty_storage(self, type: ir.StorageType, nbytes: int, zero: bool) -> Tensor:
         fill = 0 if zero else 0xEE
-        return Tensor(bytearray([fill]) * nbytes, DType.U8, (nbytes,), (1,))
+        return Tensor(bytearray([fill]) * nbytes, ir.DType.U8, (nbytes,), (1,))
 
     def fill_bytes(self, storage: Tensor, value: int) -> None:
         start, (count,) = storage.offset, storage.sizes  # of bytes: a storage, or a slot of one
         storage.memory[start : start + count] = bytes([value]) * count
 
     def storage_of(self, tensor: Tensor) -> Tensor:
-        return Tensor(tensor.memory, DType.U8, (len(tensor.memory),), (1,))
+        return Tensor(tensor.memory, ir.DType.U8, (len(tensor.memory),), (1,))
 
     def storage_key(self, tensor: Tensor) -> int:
         return id(tensor.memory)
 
     def view(
-        self, source: Tensor, type: TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
+        self, source: Tensor, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
     ) -> Tensor:
         start = source.offset * source.dtype.itemsize + offset
         return Tensor(source.memory, type.dtype, tuple(sizes), tuple(strides), start // type.dtype.itemsize)
 
-    def constant(self, data: TensorData, type: TensorType, mutable: bool, alignment: int) -> Tensor:
+    def constant(self, data: TensorData, type: ir.TensorType, mutable: bool, alignment: int) -> Tensor:
         sizes, strides = (tuple(int(str(e)) for e in part) for part in (type.sizes, type.strides))
         return Tensor(bytearray(data.buffer), type.dtype, sizes, strides)
 
-    def example(self, type: TensorType, sizes: Sequence[int], strides: Sequence[int], seed: int) -> Tensor:
+    def example(self, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int], seed: int) -> Tensor:
         rng = random.Random(seed)
         made = Tensor(
             bytearray(math.prod(sizes) * type.dtype.itemsize), type.dtype, tuple(sizes), tuple(strides)
@@ -187,10 +190,10 @@ class ListMachine:
     def stack(self, tensors: Sequence[Tensor]) -> Tensor:
         return tensor_of([t.tolist() for t in tensors], tensors[0].dtype)
 
-    def call_extern(self, extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call_extern(self, extern: ir.ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return EXTERNS[extern.name](*args, **kwargs)
 
-    def native(self, arg: Arg) -> Any:
+    def native(self, arg: ir.Arg) -> Any:
         return arg
 
     def sizes(self, tensor: Tensor) -> tuple[int, ...]:
@@ -210,7 +213,7 @@ class ListMachine:
         return tensor.offset * tensor.dtype.itemsize
 
     def layout_matches(
-        self, tensor: Tensor, type: TensorType, sizes: Sequence[int], strides: Sequence[int]
+        self, tensor: Tensor, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int]
     ) -> bool:
         if tensor.sizes != tuple(sizes):
             return False
@@ -225,7 +228,7 @@ class ListMachine:
     def agree(self, group: str, manifest: Sequence[str]) -> None:
         """A group of this process alone."""
 
-    def check_group(self, name: str, device: Device, ranks: GroupRanks | None) -> None:
+    def check_group(self, name: str, device: ir.Device, ranks: GroupRanks | None) -> None:
         if name != "0":
             fail_group(name, "there is but one")
         if ranks is not None:
@@ -242,7 +245,7 @@ class ListMachine:
     def caller(self) -> ListCaller:
         return ListCaller()
 
-    def synchronize(self, device: Device = CPU) -> None:
+    def synchronize(self, device: ir.Device = ir.CPU) -> None:
         self.synchronized += 1
 
     def is_tensor(self, x: object) -> bool:
@@ -269,7 +272,7 @@ class ListCaller:
     def facts(self, tensor: Tensor) -> TensorFacts:
         return TensorFacts(dtype=tensor.dtype.value, device="cpu", sizes=tensor.sizes, strides=tensor.strides)
 
-    def native(self, arg: Arg) -> Any:
+    def native(self, arg: ir.Arg) -> Any:
         return arg
 
     def needs_gradient(self, leaves: Iterable[Any]) -> bool:
@@ -325,11 +328,11 @@ class ListKernels:
 
     kind = "list"
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
-        assert isinstance(kernel, ForeignKernel)
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
+        assert isinstance(kernel, ir.ForeignKernel)
         return _KERNELS[kernel.payload.strip()]
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         return {k.name: self.load(k, target) for k in kernels}
 
 

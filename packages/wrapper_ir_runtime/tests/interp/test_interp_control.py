@@ -8,8 +8,8 @@ import pytest
 from packages.wrapper_ir_runtime.tests.interp.interp_case import OPTIONS, X, artifact
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, find_runtime, tensor
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.types import DType
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter
 
 BRANCHES = """
@@ -40,7 +40,7 @@ func @same(%x: f32[2]) captures(s0) {
 )
 def test_cond(predicate: str, flag: bool, want: list[float]) -> None:
     interpreter = Interpreter(artifact(BRANCHES.replace("PREDICATE", predicate)), ListMachine(), OPTIONS)
-    (result,) = interpreter.boxed([tensor(flag, DType.BOOL), tensor(X)])
+    (result,) = interpreter.boxed([tensor(flag, ir.DType.BOOL), tensor(X)])
     assert result.tolist() == want
 
 
@@ -65,7 +65,7 @@ func @main(%i: i64[], %x: f32[2]) {
 )
 def test_switch(index: str, given: int, want: list[float]) -> None:
     interpreter = Interpreter(artifact(SWITCH.replace("INDEX", index)), ListMachine(), OPTIONS)
-    (result,) = interpreter.boxed([tensor(given, DType.I64), tensor(X)])
+    (result,) = interpreter.boxed([tensor(given, ir.DType.I64), tensor(X)])
     assert result.tolist() == want
 
 
@@ -73,7 +73,7 @@ def test_switch(index: str, given: int, want: list[float]) -> None:
 def test_an_index_outside_of_the_branches_is_an_error(index: int) -> None:
     interpreter = Interpreter(artifact(SWITCH.replace("INDEX", "%i")), ListMachine(), OPTIONS)
     with pytest.raises(ExecutionError, match=rf"WIR932.*3 branches is given index {index}"):
-        interpreter.boxed([tensor(index, DType.I64), tensor(X)])
+        interpreter.boxed([tensor(index, ir.DType.I64), tensor(X)])
 
 
 LOOP = """
@@ -102,7 +102,7 @@ def loop(
         text = text.replace(": i64[], f32[2], int", ": i64[u0], f32[u0, 2], int")
     options = InterpOptions(poison=poison, find_runtime=find_runtime)
     interpreter = Interpreter(artifact(text), ListMachine(), options)
-    inputs = [tensor(start, DType.I64), tensor(X), tensor([10.0, 20.0])]
+    inputs = [tensor(start, ir.DType.I64), tensor(X), tensor([10.0, 20.0])]
     results = list(interpreter.boxed([*inputs]))
     return interpreter, inputs, results
 

@@ -10,8 +10,8 @@ import pytest
 from packages.wrapper_ir_runtime.tests.interp.interp_case import OPTIONS, STATE, X, artifact, parse
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, Tensor, find_runtime, tensor
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError, ExpressionError, NotSupportedError, TensorCheckError
-from wrapper_ir.ir.ops import DebugPhase, DebugValue
 from wrapper_ir.text import parse_program
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter, example_inputs, run, steps
 
@@ -225,7 +225,7 @@ func @negate(%x: f32[2]) captures(s0) {
 def test_debug_values_go_to_the_hook() -> None:
     seen: list[tuple[str, dict[str, Any]]] = []
 
-    def hook(op: DebugValue, held: dict[str, Any]) -> None:
+    def hook(op: ir.DebugValue, held: dict[str, Any]) -> None:
         seen.append((op.label, {name: x.tolist() for name, x in held.items()}))
 
     options = InterpOptions(debug=hook, find_runtime=find_runtime)
@@ -234,7 +234,7 @@ def test_debug_values_go_to_the_hook() -> None:
 
 
 def test_debug_values_of_a_kernel_go_to_the_hook() -> None:
-    seen: list[tuple[DebugPhase, str, dict[str, Any]]] = []
+    seen: list[tuple[ir.DebugPhase, str, dict[str, Any]]] = []
     options = InterpOptions(
         debug=lambda op, held: seen.append((op.phase, op.callee, dict(held))), find_runtime=find_runtime
     )
@@ -247,8 +247,8 @@ def test_debug_values_of_a_kernel_go_to_the_hook() -> None:
     """
     execute(main(body, "%x: f32[2], %n: int"), tensor(X), 7, options=options)
     (before, kernel, held), after = seen
-    assert (before, kernel, held["n"]) == (DebugPhase.BEFORE, "double", 7)
-    assert after == (DebugPhase.AFTER, "double", {"n": 7})
+    assert (before, kernel, held["n"]) == (ir.DebugPhase.BEFORE, "double", 7)
+    assert after == (ir.DebugPhase.AFTER, "double", {"n": 7})
 
 
 def test_debug_values_are_shown(capsys: pytest.CaptureFixture[str]) -> None:

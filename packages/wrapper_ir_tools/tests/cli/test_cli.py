@@ -12,9 +12,8 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner, Result
 
-from wrapper_ir import load, parse_program, save
+from wrapper_ir import ir, load, parse_program, save
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
 from wrapper_ir_tools.cli.main import main
 
 TEXT = """\
@@ -47,13 +46,13 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def artifact(tmp_path: Path) -> Path:
-    leaf = TreeSpec(kind=TreeKind.LEAF)
-    args = TreeSpec(kind=TreeKind.TUPLE, children=(leaf,))
-    signature = Signature(
-        inputs=TreeSpec(kind=TreeKind.TUPLE, children=(args, TreeSpec(kind=TreeKind.DICT))),
+    leaf = ir.TreeSpec(kind=ir.TreeKind.LEAF)
+    args = ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(leaf,))
+    signature = ir.Signature(
+        inputs=ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(args, ir.TreeSpec(kind=ir.TreeKind.DICT))),
         params=(0,),
         outputs=leaf,
-        bindings=(ResultOutput(index=0),),
+        bindings=(ir.ResultOutput(index=0),),
         names=("x",),
     )
     path = tmp_path / "m.wir"

@@ -12,9 +12,8 @@ from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, t
 from packages.wrapper_ir_tools.tests.debugger.debug_case import LOOP, subject
 from packages.wrapper_ir_tools.tests.debugger.wrong_emitter import Wrong
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData
-from wrapper_ir.ir.ops import Copy
-from wrapper_ir.ir.types import DType
 from wrapper_ir.verifier import verify
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_runtime.tensor_text import TensorView
@@ -137,7 +136,7 @@ def test_random_numbers_are_drawn_once() -> None:
 
 def test_constants() -> None:
     one = artifact(ADDS)
-    changed = replace(one, constants={"state": TensorData(DType.F32, memoryview(bytes(7) + b"\1"))})
+    changed = replace(one, constants={"state": TensorData(ir.DType.F32, memoryview(bytes(7) + b"\1"))})
     assert compare_constants(one, changed) == ("constant %state has other contents",)
     assert compare_constants(one, one) == ()
 
@@ -145,7 +144,7 @@ def test_constants() -> None:
 # --- tolerances
 
 
-def content(dtype: DType, code: str, *numbers: complex) -> Content:
+def content(dtype: ir.DType, code: str, *numbers: complex) -> Content:
     data = memoryview(struct.pack(f"<{len(numbers)}{code}", *numbers))
     sizes = (len(numbers),)
     return Content(TensorView(dtype=dtype, sizes=sizes, strides=(1,), device="cpu", data=data))
@@ -154,22 +153,22 @@ def content(dtype: DType, code: str, *numbers: complex) -> Content:
 @pytest.mark.parametrize(
     ("dtype", "code", "a", "b", "same"),
     [
-        (DType.F32, "f", 1.0, 1.00005, True),
-        (DType.F32, "f", 1.0, 1.0003, False),
-        (DType.F64, "d", 1.0, 1.00005, False),
-        (DType.F16, "e", 1.0, 1.005, True),
-        (DType.F32, "f", math.nan, math.nan, True),
-        (DType.F32, "f", math.nan, 1.0, False),
-        (DType.F32, "f", 1.0, math.nan, False),
-        (DType.F32, "f", math.inf, math.inf, True),
-        (DType.F32, "f", math.inf, -math.inf, False),
-        (DType.F32, "f", 1e30, math.inf, False),
-        (DType.F32, "f", 0.0, -0.0, True),
-        (DType.I64, "q", 10**12, 10**12 + 1, False),
-        (DType.BOOL, "?", True, False, False),
+        (ir.DType.F32, "f", 1.0, 1.00005, True),
+        (ir.DType.F32, "f", 1.0, 1.0003, False),
+        (ir.DType.F64, "d", 1.0, 1.00005, False),
+        (ir.DType.F16, "e", 1.0, 1.005, True),
+        (ir.DType.F32, "f", math.nan, math.nan, True),
+        (ir.DType.F32, "f", math.nan, 1.0, False),
+        (ir.DType.F32, "f", 1.0, math.nan, False),
+        (ir.DType.F32, "f", math.inf, math.inf, True),
+        (ir.DType.F32, "f", math.inf, -math.inf, False),
+        (ir.DType.F32, "f", 1e30, math.inf, False),
+        (ir.DType.F32, "f", 0.0, -0.0, True),
+        (ir.DType.I64, "q", 10**12, 10**12 + 1, False),
+        (ir.DType.BOOL, "?", True, False, False),
     ],
 )
-def test_tolerances(dtype: DType, code: str, a: float, b: float, same: bool) -> None:
+def test_tolerances(dtype: ir.DType, code: str, a: float, b: float, same: bool) -> None:
     result = compare_contents(content(dtype, code, 0, a), content(dtype, code, 0, b))
     assert (result is None) is same
     if result is not None:
@@ -178,13 +177,13 @@ def test_tolerances(dtype: DType, code: str, a: float, b: float, same: bool) -> 
 
 def test_a_given_tolerance() -> None:
     loose = Tolerance(0.0, 0.5)
-    assert compare_contents(content(DType.F32, "f", 1.0), content(DType.F32, "f", 1.4), loose) is None
-    assert compare_contents(content(DType.I64, "q", 1), content(DType.I64, "q", 2), loose) is not None
+    assert compare_contents(content(ir.DType.F32, "f", 1.0), content(ir.DType.F32, "f", 1.4), loose) is None
+    assert compare_contents(content(ir.DType.I64, "q", 1), content(ir.DType.I64, "q", 2), loose) is not None
     assert compare_contents(Content(1.0), Content(1.4), loose) is None
 
 
 def test_other_kinds() -> None:
-    result = compare_contents(content(DType.F32, "f", 1.0), Content(1.0))
+    result = compare_contents(content(ir.DType.F32, "f", 1.0), Content(1.0))
     assert result is not None
     assert result.text == "f32[1] against float"
     assert compare_contents(Content(3), Content(3)) is None
@@ -211,7 +210,7 @@ def test_windows_of_taps() -> None:
     assert sizes == [2, 2]
     assert (
         sum(
-            isinstance(op, Copy)
+            isinstance(op, ir.Copy)
             for op in tapped(artifact(ADDS), next(tap_windows(program, 16, {}))).program.main.body
         )
         == 3

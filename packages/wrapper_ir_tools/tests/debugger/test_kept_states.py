@@ -6,9 +6,8 @@ import pytest
 from packages.wrapper_ir_runtime.tests.interp.list_machine import tensor
 from packages.wrapper_ir_tools.tests.debugger.debug_case import BRANCH, LOOP, MEMORY, subject
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.ir.ops import Unpack
-from wrapper_ir.ir.types import DType
 from wrapper_ir_tools.debugger.kept_states import KeptStates, StateLimits, can_keep
 from wrapper_ir_tools.debugger.subject import Kept, Run, Subject
 
@@ -46,7 +45,7 @@ def test_the_rest_of_a_run(text: str) -> None:
 
 
 def test_a_state_with_nested_results_cannot_be_kept() -> None:
-    case = subject(BRANCH, tensor(True, DType.BOOL), tensor([1.0, 2.0]))
+    case = subject(BRANCH, tensor(True, ir.DType.BOOL), tensor([1.0, 2.0]))
     assert finish(case.run()) == [[1.0, 2.0], 2]
     refused = [step for step in case.run() if step.depth == 0 and not can_keep(step)]
     assert [type(step.op).__name__ for step in refused] == ["Unpack", "Drop"]
@@ -54,7 +53,7 @@ def test_a_state_with_nested_results_cannot_be_kept() -> None:
     with pytest.raises(ExecutionError, match="WIR951"):
         case.keep(inside)
     for step in case.run():
-        if isinstance(step.op, Unpack):
+        if isinstance(step.op, ir.Unpack):
             with pytest.raises(ExecutionError, match=r"WIR951.*%t is a nested result"):
                 case.keep(step)
 

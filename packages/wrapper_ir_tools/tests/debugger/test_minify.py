@@ -13,10 +13,9 @@ from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, t
 from packages.wrapper_ir_tools.tests.debugger.debug_case import LOOP, subject
 from packages.wrapper_ir_tools.tests.debugger.wrong_emitter import Wrong
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import DebugError, VerificationError
-from wrapper_ir.ir.ops import CallExtern, Provenance
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.eager import EagerValue
 from wrapper_ir.text import parse_program, print_function
 from wrapper_ir.verifier import verify
@@ -178,7 +177,7 @@ def test_two_programs(first_extra: bool, second_extra: bool) -> None:
     assert result.second is not None
     assert check.fails(result.artifact, result.second)
     calls = [
-        [op.target for op in artifact.program.main.body if isinstance(op, CallExtern)]
+        [op.target for op in artifact.program.main.body if isinstance(op, ir.CallExtern)]
         for artifact in (result.artifact, result.second)
     ]
     extra = ["list::neg", "list::add"]
@@ -224,10 +223,10 @@ class Model:
             yield EagerValue(node=f"node_{i}", value=tensor([i + 2.0, 2 * (i + 2.0)]))
 
 
-def with_nodes(program: Program) -> Program:
+def with_nodes(program: ir.Program) -> ir.Program:
     body = [
-        replace(op, prov=Provenance(nodes=(f"node_{op.result.name[1:]}",)))
-        if isinstance(op, CallExtern) and op.result is not None
+        replace(op, prov=ir.Provenance(nodes=(f"node_{op.result.name[1:]}",)))
+        if isinstance(op, ir.CallExtern) and op.result is not None
         else op
         for op in program.main.body
     ]
@@ -246,7 +245,7 @@ def test_against_the_model() -> None:
     reference = EagerReference(case, model)
     check = eager_check(reference, ListMachine(), OPTIONS)
     result = minify(case, check)
-    assert [op.target for op in result.artifact.program.ops if isinstance(op, CallExtern)] == ["list::neg"]
+    assert [op.target for op in result.artifact.program.ops if isinstance(op, ir.CallExtern)] == ["list::neg"]
     # contents are kept
     assert any(any(d.buffer) for d in result.artifact.constants.values())
     assert result.notes == ("sizes and contents stay as they are: the model's values belong to them",)

@@ -9,8 +9,8 @@ from packages.wrapper_ir_runtime.tests.interp.interp_case import OPTIONS, artifa
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, Tensor, tensor
 from packages.wrapper_ir_tools.tests.debugger.debug_case import subject
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import with_source
 from wrapper_ir.text import print_function
 from wrapper_ir_tools.debugger.hunt import HuntOptions
 from wrapper_ir_tools.debugger.minify import finite_check, minify, program_check
@@ -98,7 +98,7 @@ def test_a_kernel_that_is_given_the_size() -> None:
 def test_invalid_for_a_kernel(old: str, text: str) -> None:
     program = artifact(text)
     if old:
-        changed = tuple(with_source(k, "for i < 256L:") for k in program.program.kernels)
+        changed = tuple(ir.with_source(k, "for i < 256L:") for k in program.program.kernels)
         program = replace(program, program=replace(program.program, kernels=changed))
     name = "double" if old else "count_grid"
     assert kernels_with_sizes(program.program, {64: 2, 256: 8}) == [name]

@@ -11,11 +11,9 @@ from packages.wrapper_ir_runtime.tests.interp.interp_case import OPTIONS
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, Tensor, tensor
 from packages.wrapper_ir_tools.tests.debugger.debug_case import BRANCH, LOOP, MEMORY, subject
 
-from wrapper_ir import load, save
+from wrapper_ir import ir, load, save
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import DebugError
-from wrapper_ir.ir.ops import Unpack
-from wrapper_ir.ir.types import DType
 from wrapper_ir.text import print_function
 from wrapper_ir_tools.debugger.replay import OpRange, parse_range, replay_piece
 from wrapper_ir_tools.debugger.samples import samples
@@ -42,7 +40,7 @@ func @main(%n: int, %x: f32[s0]) {
 CASES: dict[str, tuple[str, tuple[Tensor | int, ...]]] = {
     "memory": (MEMORY, (tensor([1.0, -2.0]),)),
     "loop": (LOOP, (tensor([-1.0, -2.0]),)),
-    "branch": (BRANCH, (tensor(True, DType.BOOL), tensor([1.0, 2.0]))),
+    "branch": (BRANCH, (tensor(True, ir.DType.BOOL), tensor([1.0, 2.0]))),
     "sizes": (SIZES, (3, tensor([1.0, 2.0, 3.0]))),
 }
 
@@ -54,7 +52,7 @@ def test_every_range(name: str) -> None:
     count = len(case.program.main.body)
     main = case.program.main
     # by an earlier call
-    unpacked = {f"%{op.result.name}" for op in main.body if isinstance(op, Unpack)}
+    unpacked = {f"%{op.result.name}" for op in main.body if isinstance(op, ir.Unpack)}
     whole = {s.name: s for s in samples(case) if s.function is main and s.name not in unpacked}
     pieces = 0
     for first, last in itertools.combinations_with_replacement(range(count), 2):
@@ -137,7 +135,7 @@ def test_ranges_that_are_not_there(text: str) -> None:
 
 
 def test_what_a_file_cannot_hold() -> None:
-    case = subject(BRANCH, tensor(True, DType.BOOL), tensor([1.0, 2.0]))
+    case = subject(BRANCH, tensor(True, ir.DType.BOOL), tensor([1.0, 2.0]))
     position = next(i for i, op in enumerate(case.program.main.body) if type(op).__name__ == "Unpack")
     with pytest.raises(DebugError, match=r"WIR961.*%t, which the ops use, is"):
         replay_piece(case, OpRange(first=position, last=position))

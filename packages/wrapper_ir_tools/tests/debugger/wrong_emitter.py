@@ -9,9 +9,8 @@ from typing import Any
 from packages.wrapper_ir_runtime.tests.interp.interp_case import OPTIONS
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.ops import CallExtern
 from wrapper_ir_runtime.interp import Interpreter
 
 
@@ -37,11 +36,13 @@ class Wrong:
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
         raise NotImplementedError
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> Compiled:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> Compiled:
         self.compiled += 1
         main = artifact.program.main
         body = [
-            replace(op, target="list::log") if isinstance(op, CallExtern) and op.target == "list::neg" else op
+            replace(op, target="list::log")
+            if isinstance(op, ir.CallExtern) and op.target == "list::neg"
+            else op
             for op in main.body
         ]
         program = artifact.program.with_functions((main.with_body(body), *artifact.program.functions[1:]))

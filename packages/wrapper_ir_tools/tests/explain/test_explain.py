@@ -13,11 +13,10 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from packages.wrapper_ir_tools.tests.explain.explained_programs import HEAD, LAYER, artifact_of, explained
 
-from wrapper_ir import parse_program, save
+from wrapper_ir import ir, parse_program, save
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.artifact.sources import SOURCES
 from wrapper_ir.errors import ReportError
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.plugins.emitted import EmittedText, LineOrigin, OpOrigins
 from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_tools.cli.main import main
@@ -228,7 +227,9 @@ def test_origins_of_ops_that_lowering_adds() -> None:
 class _Refusing:
     """An emitter that raises its own class of error."""
 
-    def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
+    def emitted_texts(
+        self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED
+    ) -> tuple[EmittedText, ...]:
         raise RuntimeError(f"no way to write {len(artifact.program.main.body)} ops")
 
 

@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from wrapper_ir import parse_program
-from wrapper_ir.ir.ops import Provenance
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir, parse_program
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_tools.report import MemoryReport, memory_report, report_html, report_json
@@ -51,12 +49,12 @@ func @branch(%x: f32[64]) {
 MODULES = (("encoder.layer.0",), ("encoder.layer.1",), ("encoder.layer.10",))
 
 
-def _program() -> Program:
+def _program() -> ir.Program:
     """A program of three launches in three modules, with one pool."""
     program = PlanMemory().run(derive_frees(parse_program(TEXT)))
     modules = iter(MODULES)
     body = [
-        dataclasses.replace(op, prov=Provenance(modules=next(modules), locations=("m.py:1",)))
+        dataclasses.replace(op, prov=ir.Provenance(modules=next(modules), locations=("m.py:1",)))
         if type(op).__name__ == "Launch"
         else op
         for op in program.main.body
@@ -111,10 +109,10 @@ def test_the_page_needs_nothing_else() -> None:
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=document.title='taken'>"
 
 
-def _hostile() -> Program:
+def _hostile() -> ir.Program:
     program = _program()
     body = [
-        dataclasses.replace(op, prov=Provenance(nodes=(HOSTILE,), modules=(HOSTILE,)))
+        dataclasses.replace(op, prov=ir.Provenance(nodes=(HOSTILE,), modules=(HOSTILE,)))
         for op in program.main.body
     ]
     return program.with_functions([program.main.with_body(body), *program.functions[1:]])

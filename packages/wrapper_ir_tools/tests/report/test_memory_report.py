@@ -16,14 +16,13 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 from PIL import Image
 
-from wrapper_ir import parse_program
+from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import freed_at
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.errors import ReportError
-from wrapper_ir.ir.program import Function, Program
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_passes.planner import Buffer, check_placement, peak_bytes, read_csv
@@ -57,7 +56,7 @@ kernel cpp @add entry "k" (read f32* one, read f32* two, write f32* dst) {{{
 """
 
 
-def _program(text: str) -> Program:
+def _program(text: str) -> ir.Program:
     return derive_frees(parse_program(HEAD + text))
 
 
@@ -183,7 +182,7 @@ func @body(%i: f32[64], %go: bool[]) {
     assert report.held_peak == 512
 
 
-def _given_back(function: Function, program: Program) -> list[int]:
+def _given_back(function: ir.Function, program: ir.Program) -> list[int]:
     """Bytes of donated arguments that the function has freed or moved before each op."""
     analyses, sizes = Analyses(program), Sizes(program)
     live = analyses.get_for(function, analyse_liveness)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from wrapper_ir import parse_program
-from wrapper_ir.ir.ops import Provenance
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir, parse_program
 
 TEXT = """wir 0.3
 target cpu
@@ -56,7 +54,7 @@ func @branch(%x: f32[64]) {
 _MODULES = ("encoder.layer.0", "encoder.layer.0", "encoder.layer.1", "encoder.layer.1.norm")
 
 
-def _with_provenance(program: Program, provenances: list[Provenance]) -> Program:
+def _with_provenance(program: ir.Program, provenances: list[ir.Provenance]) -> ir.Program:
     """Assigns the provenances, in order, to the launches and calls of main."""
     remaining = iter(provenances)
     body = [
@@ -66,10 +64,10 @@ def _with_provenance(program: Program, provenances: list[Provenance]) -> Program
     return program.with_functions([program.main.with_body(body), *program.functions[1:]])
 
 
-def sample_program() -> Program:
+def sample_program() -> ir.Program:
     """A program of three launches and a call in two layers, from two lines of `model.py`."""
     provenances = [
-        Provenance(
+        ir.Provenance(
             nodes=(f"node_{n}",),
             ops=("aten.add.Tensor",),
             modules=(module,),
@@ -88,7 +86,7 @@ def write_source(folder: Path) -> None:
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=document.title='taken'>"
 
 
-def hostile_program() -> Program:
+def hostile_program() -> ir.Program:
     """A program with markup in all of its text: names, kernel source, provenance, labels, symbols."""
     text = TEXT.replace("// one element", HOSTILE).replace('names("layer.w")', f'names("{HOSTILE}")')
     for name in ("%a", "%w"):
@@ -99,7 +97,7 @@ def hostile_program() -> Program:
         text = text.replace(f"{name},", f'%"{HOSTILE}{name[1:]}",')
     text = text.replace("@twice", f'@"{HOSTILE}"').replace("@branch", f'@"{HOSTILE}b"')
     text = text.replace("  return %e\n", f'  comment "{HOSTILE}"\n  return %e\n')
-    provenance = Provenance(
+    provenance = ir.Provenance(
         nodes=(HOSTILE,),
         ops=(HOSTILE,),
         modules=(HOSTILE, "a"),
@@ -109,9 +107,12 @@ def hostile_program() -> Program:
     return _with_provenance(parse_program(text), [provenance] * 4)
 
 
-def layers(count: int) -> Program:
+def layers(count: int) -> ir.Program:
     """A program of `count` equal steps in layers of ten: an allocation, a launch and a free each."""
-    lines, provenances = ["  %v0 = alloc f32[64]", "  launch @k(%x, %v0) extents(256, 256)"], [Provenance()]
+    lines, provenances = (
+        ["  %v0 = alloc f32[64]", "  launch @k(%x, %v0) extents(256, 256)"],
+        [ir.Provenance()],
+    )
     for n in range(1, count + 1):
         lines += [
             f"  %v{n} = alloc f32[64]",
@@ -119,7 +120,7 @@ def layers(count: int) -> Program:
             f"  free %v{n - 1}.s",
         ]
         provenances.append(
-            Provenance(
+            ir.Provenance(
                 nodes=(f"node_{n}",),
                 modules=(f"encoder.layer.{n // 10}.part{n % 10 // 5}",),
                 locations=(f"model.py:{1 + n % 3}",),

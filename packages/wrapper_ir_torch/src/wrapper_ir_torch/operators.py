@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from wrapper_ir import ir
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ir.schemas import ExternDef, overload_path, require_effects
 from wrapper_ir.operators.policy import inner_operator
 from wrapper_ir_torch._compat import is_overload, registered_symmetric, torch_operators
 
@@ -44,10 +44,10 @@ class Operator:
 
 
 @lru_cache(maxsize=4096)
-def resolve(extern: ExternDef) -> Operator:
+def resolve(extern: ir.ExternDef) -> Operator:
     """What `extern` names; raises NotSupportedError WIR914 where no library has registered it, and WIR919 where it does
     more than is declared."""
-    namespace, operator, overload = overload_path(extern.name)
+    namespace, operator, overload = ir.overload_path(extern.name)
     try:
         packet = getattr(torch_operators(namespace), operator)  # operators are found by name
         if namespace == HIGHER_ORDER:
@@ -55,7 +55,7 @@ def resolve(extern: ExternDef) -> Operator:
         found = getattr(packet, overload)
         if not is_overload(found):
             raise AttributeError(f"it is a {type(found).__name__}")
-        require_effects(extern, str(found._schema), registered_symmetric(found))
+        ir.require_effects(extern, str(found._schema), registered_symmetric(found))
         return Operator(found)
     except NotSupportedError:  # of what it does, or of a group
         raise

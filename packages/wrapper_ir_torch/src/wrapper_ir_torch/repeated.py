@@ -16,10 +16,9 @@ from typing import Any
 
 import torch
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.analysis.repeatable import is_repeatable, makes_results
-from wrapper_ir.ir.schemas import overload_path
-from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.repeating import OperatorRepeater, Repeatable, RepeatedOperator, RepeatingRuntime
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir_torch._compat import (
@@ -50,10 +49,10 @@ class Repeaters:
     """What repeats operators, by device. Like memory pools it belongs to the process: programs share the workspaces."""
 
     def __init__(self) -> None:
-        self._devices: dict[Device, _Recording | None] = {}
+        self._devices: dict[ir.Device, _Recording | None] = {}
         self._lock = threading.Lock()
 
-    def operator(self, name: str, device: Device, calls: int) -> Callable[..., Any]:
+    def operator(self, name: str, device: ir.Device, calls: int) -> Callable[..., Any]:
         """See `repeated_operator`."""
         function = _function(name)
         with self._lock:
@@ -69,7 +68,7 @@ class Repeaters:
 class _Recording:
     """Sees what operators launch on one device."""
 
-    def __init__(self, repeater: OperatorRepeater, device: Device) -> None:
+    def __init__(self, repeater: OperatorRepeater, device: ir.Device) -> None:
         self._repeater = repeater
         self._device = torch.device(str(device))
         self._settings = product_settings()
@@ -178,12 +177,12 @@ def _function(name: str) -> Callable[..., Any]:
     if name in PLAIN_FUNCTIONS:
         plain: Callable[..., Any] = getattr(torch, PLAIN_FUNCTIONS[name])
         return plain
-    namespace, operator, overload = overload_path(name)
+    namespace, operator, overload = ir.overload_path(name)
     found: Callable[..., Any] = getattr(getattr(torch_operators(namespace), operator), overload)
     return found
 
 
-def _repeater(device: Device) -> OperatorRepeater | None:
+def _repeater(device: ir.Device) -> OperatorRepeater | None:
     """The runtime of Triton kernels has one, where the device is there."""
     runtime = triton_runtime()
     return runtime.operator_repeater(device) if isinstance(runtime, RepeatingRuntime) else None
@@ -200,4 +199,4 @@ def repeated_operator(name: str, device: str, calls: int) -> Callable[..., Any]:
     if not is_repeatable(name):
         raise ValueError(f"{name} may do more than launch kernels")
     where = torch.device(device)
-    return REPEATERS.operator(name, Device(where.type, where.index), calls)
+    return REPEATERS.operator(name, ir.Device(where.type, where.index), calls)

@@ -17,7 +17,7 @@ from cpp_wrapper.kernels.compile import Unit, compile_library
 from cpp_wrapper.kernels.libraries import BuiltKernel
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import Toolchain, launcher_recipe
-from wrapper_ir.ir.kernels import CppKernel, KernelParam, ParamKind
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir.support.quoting import printable
 from wrapper_ir_runtime.cache import Cache
@@ -57,10 +57,10 @@ def load_launcher(toolchain: Toolchain, cache: Cache, options: CppOptions) -> La
         return _import(entry.folder / _LIBRARY)
 
 
-def bind(launcher: Launcher, kernel: CppKernel, built: BuiltKernel, options: CppOptions) -> LoadedKernel:
+def bind(launcher: Launcher, kernel: ir.CppKernel, built: BuiltKernel, options: CppOptions) -> LoadedKernel:
     """Opens the kernel's library and makes a callable. Raises OSError where the library cannot be opened."""
     params = tuple(
-        (printable(p.name), p.dtype.value, p.kind is ParamKind.POINTER, p.access.writes)
+        (printable(p.name), p.dtype.value, p.kind is ir.ParamKind.POINTER, p.access.writes)
         for p in kernel.params
     )
     name = printable(kernel.name)  # the launcher takes C strings
@@ -68,8 +68,8 @@ def bind(launcher: Launcher, kernel: CppKernel, built: BuiltKernel, options: Cpp
     return launcher.bind(str(built.library), built.symbol, name, doc, params, options.check_args)
 
 
-def _describe(param: KernelParam) -> str:
-    if param.kind is ParamKind.POINTER:
+def _describe(param: ir.KernelParam) -> str:
+    if param.kind is ir.ParamKind.POINTER:
         return f"{param.access.value} {param.dtype.value}* {printable(param.name)}"
     return f"{param.dtype.value} {printable(param.name)}"
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cpp_wrapper.errors import CompileError
-from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir import ir
 
 
-def header_hashes(kernels: Iterable[CppKernel], folders: Sequence[Path]) -> dict[str, str]:
+def header_hashes(kernels: Iterable[ir.CppKernel], folders: Sequence[Path]) -> dict[str, str]:
     """Sha256 (hex) by name of each header that any of the kernels requires, as the compiler finds it in `folders`.
 
     Raises CompileError CPP105 for one that is not there.
@@ -32,7 +32,7 @@ def header_hashes(kernels: Iterable[CppKernel], folders: Sequence[Path]) -> dict
     return found
 
 
-def changed_headers(kernel: CppKernel, hashes: dict[str, str]) -> str:
+def changed_headers(kernel: ir.CppKernel, hashes: dict[str, str]) -> str:
     """What the kernel was written for that is otherwise here, for a message; '' for nothing."""
     changed = [r for r in kernel.requires if r.sha256 not in ("", hashes[r.name])]
     return ", ".join(f"{r.name} of {r.origin or 'another version'}" for r in changed)

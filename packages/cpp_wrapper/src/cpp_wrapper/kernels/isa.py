@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cpp_wrapper.errors import IsaError
-from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir import ir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ def require_host(kernel: str, isa: Iterable[str], features: frozenset[str]) -> N
             )
 
 
-def choose_source(kernel: CppKernel, features: frozenset[str]) -> CppKernel:
+def choose_source(kernel: ir.CppKernel, features: frozenset[str]) -> ir.CppKernel:
     """The kernel with the first of its sources that the host can run, and no other. Raises IsaError CPP202 for an unknown
     name among any of them, CPP201 where the host can run none."""
     sources = kernel.sources

@@ -18,8 +18,7 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.source import Member, check_kernel
 from cpp_wrapper.kernels.toolchain import Toolchain, find_toolchain, kernel_recipe
 from cpp_wrapper.settings import Settings, read_settings
-from wrapper_ir.ir.kernels import CppKernel, KernelDef
-from wrapper_ir.ir.program import Target
+from wrapper_ir import ir
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime.cache import open_cache
@@ -36,11 +35,11 @@ class CppKernelRuntime:
     settings: Settings | None = None
     kind: str = field(default="cpp", init=False)
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         """Loads one kernel; see `load_all`."""
         return self.load_all([kernel], target)[kernel.name]
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         """Loads kernels, by name, compiling those that the cache lacks in as few and as parallel runs as pay.
 
         `target` is of no concern here: host kernels run on the host whatever the program's device, and the
@@ -61,7 +60,7 @@ class CppKernelRuntime:
         hashes = header_hashes(known, torch_include_dirs())
         settings = self.settings or read_settings()
         toolchain = find_toolchain(settings.compiler)
-        by_isa: dict[tuple[str, ...], list[CppKernel]] = {}
+        by_isa: dict[tuple[str, ...], list[ir.CppKernel]] = {}
         for kernel in known:
             by_isa.setdefault(isa_build_args(kernel.name, kernel.isa), []).append(kernel)
         loaded: dict[str, LoadedKernel] = {}
@@ -79,10 +78,10 @@ class CppKernelRuntime:
         return Builder(recipe=recipe, libraries=libraries, options=self.options, jobs=settings.jobs)
 
 
-def _by_name(kernels: Sequence[KernelDef]) -> dict[str, CppKernel]:
-    known: dict[str, CppKernel] = {}
+def _by_name(kernels: Sequence[ir.KernelDef]) -> dict[str, ir.CppKernel]:
+    known: dict[str, ir.CppKernel] = {}
     for kernel in kernels:
-        if not isinstance(kernel, CppKernel):
+        if not isinstance(kernel, ir.CppKernel):
             raise KernelError("CPP401", f"kernel '{kernel.name}' is of kind '{kernel.kind}', not 'cpp'")
         if known.setdefault(kernel.name, kernel) != kernel:
             raise KernelError("CPP401", f"two different kernels are named '{kernel.name}'")
@@ -90,7 +89,7 @@ def _by_name(kernels: Sequence[KernelDef]) -> dict[str, CppKernel]:
 
 
 def _load_group(
-    builder: Builder, pending: Future[Launcher], kernels: Sequence[CppKernel], hashes: dict[str, str]
+    builder: Builder, pending: Future[Launcher], kernels: Sequence[ir.CppKernel], hashes: dict[str, str]
 ) -> dict[str, LoadedKernel]:
     """Loads kernels that are built with the same recipe. A library that does not open is built once more."""
     members = [Member(_key(kernel, builder, hashes), kernel) for kernel in kernels]
@@ -128,7 +127,7 @@ def _bind_all(
     return loaded, broken
 
 
-def _key(kernel: CppKernel, builder: Builder, hashes: dict[str, str]) -> str:
+def _key(kernel: ir.CppKernel, builder: Builder, hashes: dict[str, str]) -> str:
     """Sha256 (hex) over the definition (all but its name), the recipe, and the headers that are here."""
     headers = sorted((r.name, hashes[r.name]) for r in kernel.requires)
     parts = (content_hash(kernel), builder.recipe.fingerprint, repr(headers))

@@ -22,14 +22,13 @@ from dataclasses import dataclass
 
 from cpp_wrapper.errors import KernelError
 from cpp_wrapper.kernels.parallel import CAUGHT, contained, is_changed
-from wrapper_ir.ir.kernels import CppKernel, KernelParam, ParamKind
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import cpp_message
 
 SCALAR_DTYPES = frozenset(
     {
-        *(DType.F64, DType.F32, DType.I64, DType.I32, DType.I16, DType.I8),
-        *(DType.U64, DType.U32, DType.U16, DType.U8, DType.BOOL),
+        *(ir.DType.F64, ir.DType.F32, ir.DType.I64, ir.DType.I32, ir.DType.I16, ir.DType.I8),
+        *(ir.DType.U64, ir.DType.U32, ir.DType.U16, ir.DType.U8, ir.DType.BOOL),
     }
 )
 """What may be passed by value."""
@@ -100,7 +99,7 @@ class Member:
     """A kernel to build and its key in the cache (a hexadecimal hash)."""
 
     key: str
-    kernel: CppKernel
+    kernel: ir.CppKernel
 
     @property
     def symbol(self) -> str:
@@ -115,12 +114,12 @@ class Member:
         return tuple(dict.fromkeys(_TABLE.findall(self.kernel.source)))
 
 
-def check_kernel(kernel: CppKernel) -> None:
+def check_kernel(kernel: ir.CppKernel) -> None:
     """Raises KernelError CPP401 for a definition that no compiler run could make loadable."""
     if not _IDENTIFIER.match(kernel.entry):
         raise KernelError("CPP401", f"kernel '{kernel.name}': entry '{kernel.entry}' is not a C identifier")
     for param in kernel.params:
-        if param.kind is ParamKind.SCALAR and param.dtype not in SCALAR_DTYPES:
+        if param.kind is ir.ParamKind.SCALAR and param.dtype not in SCALAR_DTYPES:
             raise KernelError(
                 "CPP401",
                 f"kernel '{kernel.name}': parameter '{param.name}' passes {param.dtype.value} by value",
@@ -218,7 +217,7 @@ def _namespaced(member: Member) -> str:
     )
 
 
-def _line_mark(kernel: CppKernel) -> str:
+def _line_mark(kernel: ir.CppKernel) -> str:
     """Compiler messages then speak of the kernel's own lines."""
     return f"#line 1 {cpp_message(f'{kernel.name}.cpp')}"
 
@@ -245,10 +244,10 @@ def _trampoline(member: Member, entry: str) -> str:
     )
 
 
-def _assertion(entry_kind: str, index: int, param: KernelParam) -> str:
+def _assertion(entry_kind: str, index: int, param: ir.KernelParam) -> str:
     at = f"{entry_kind}::At<{index}>"
     size = param.dtype.itemsize
-    if param.kind is ParamKind.POINTER:
+    if param.kind is ir.ParamKind.POINTER:
         test = f"pointer_fits<{at}, {size}, {str(param.access.writes).lower()}>"
         what = f"{param.access.value} {param.dtype.value}*"
     else:

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from wrapper_ir import ir
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ir.schemas import overload_path
 from wrapper_ir.operators.policy import inner_operator, runs_operator
 
 # Any in this file: arguments and results of operators
@@ -41,13 +41,13 @@ def register_bridge(operator: str, schema: str) -> None:
 
 def _plain(operator: str) -> tuple[torch._ops.OpOverload, Callable[..., Any], int]:
     """An operator, what calls it, and how many arguments that takes before the operator's."""
-    found = _overload(overload_path(operator))
+    found = _overload(ir.overload_path(operator))
     return found, found, 0
 
 
 def _run_by(operator: str) -> tuple[torch._ops.OpOverload, Callable[..., Any], int]:
     """The operator that another one runs from a random state, or saving it. Raises NotSupportedError WIR914."""
-    _, outer, overload = overload_path(operator)
+    _, outer, overload = ir.overload_path(operator)
     try:
         found = _overload(inner_operator(overload) or ())
         runner: Any = getattr(torch.ops.higher_order, outer)

@@ -30,7 +30,7 @@ from cpp_wrapper.runtime_build import RUNTIME, UNIT, find_prebuilt, unit_text
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.kernels import KernelUnit
 from cpp_wrapper.sources.program import Sources
-from wrapper_ir.ir.kernels import CppKernel
+from wrapper_ir import ir
 from wrapper_ir.support.files import replacing
 from wrapper_ir_runtime.cache import Entry, Store, open_cache
 
@@ -49,7 +49,7 @@ class _Job:
     name: str
     recipe: Recipe
     headers: str = ""
-    kernels: tuple[CppKernel, ...] = ()
+    kernels: tuple[ir.CppKernel, ...] = ()
 
 
 Progress = Callable[[str, float], None]

@@ -17,8 +17,8 @@ from cpp_wrapper.errors import CacheError
 from cpp_wrapper.library.image import read_code
 from cpp_wrapper.library.package import find_image
 from cpp_wrapper.sources.version import METADATA_VERSION
+from wrapper_ir import ir
 from wrapper_ir.errors import ParseError
-from wrapper_ir.ir.signature import Signature
 from wrapper_ir.json import signature_from_json
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _new_name(descriptor: int) -> str:
     return f"/proc{number}/self/fd/{descriptor}"
 
 
-def _without_copies(signature: Signature) -> Signature:
+def _without_copies(signature: ir.Signature) -> ir.Signature:
     """The library itself writes results back; the caller's tensors have been written then."""
     written = dict.fromkeys((*signature.written, *(back.leaf for back in signature.write_backs)))
     return dataclasses.replace(signature, write_backs=(), written=tuple(written))

@@ -11,18 +11,18 @@ from typing import Any
 
 import torch
 
+from wrapper_ir import ir
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.ir.schemas import ExternDef, ExternTag, parse_schema, require_effects
 
 
 def require_operators(facts: Mapping[str, Any]) -> None:  # Any: JSON
     """Holds what a library calls against what torch has. Raises NotSupportedError WIR914 for an operator that it does not have and
     WIR919 for one that does more than is declared, or takes other arguments."""
     for fields in facts["operators"]:
-        tags = tuple(map(ExternTag, fields["tags"]))
-        extern = ExternDef(schema=fields["schema"], tags=tags, symmetric=tuple(fields["symmetric"]))
+        tags = tuple(map(ir.ExternTag, fields["tags"]))
+        extern = ir.ExternDef(schema=fields["schema"], tags=tags, symmetric=tuple(fields["symmetric"]))
         if installed := _installed(extern.name):
-            require_effects(extern, installed, extern.symmetric)
+            ir.require_effects(extern, installed, extern.symmetric)
     for name, (arguments, returns) in facts["boxed"].items():
         _require_types(name, arguments, returns)
 
@@ -41,7 +41,7 @@ def _require_types(name: str, arguments: Sequence[str], returns: Sequence[str]) 
     if not installed:
         hint = "import the library that registers the operator before loading the program"
         raise NotSupportedError("WIR914", f"torch has no operator {name}", hint=hint)
-    schema = parse_schema(installed)
+    schema = ir.parse_schema(installed)
     fits = _plain(arguments) == _plain([arg.type for arg in schema.args])
     if not fits or _plain(returns) != _plain([one.type for one in schema.returns]):
         raise NotSupportedError(

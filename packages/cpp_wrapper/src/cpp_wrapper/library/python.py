@@ -27,6 +27,7 @@ from cpp_wrapper.errors import (
     kernel_failure,
 )
 from cpp_wrapper.library.groups import group_check
+from wrapper_ir import ir
 from wrapper_ir.analysis.input_facts import Input, NumberInput, TensorInput
 from wrapper_ir.errors import (
     ArgumentError,
@@ -37,8 +38,6 @@ from wrapper_ir.errors import (
     TensorCheckError,
     WirError,
 )
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.signature import ConstantOutput, InputOutput, ResultOutput, Signature, TreeKind, TreeSpec
 from wrapper_ir.plugins.protocols import Containers
 from wrapper_ir_runtime import (
     Convention,
@@ -74,7 +73,7 @@ _BY_CODE: Mapping[str, type[CppError]] = {
     "CPP593": LaunchError,
     "CPP610": OutputError,
 }
-_KINDS = {TreeKind.LEAF: 0, TreeKind.TUPLE: 1, TreeKind.LIST: 2, TreeKind.DICT: 3}
+_KINDS = {ir.TreeKind.LEAF: 0, ir.TreeKind.TUPLE: 1, ir.TreeKind.LIST: 2, ir.TreeKind.DICT: 3}
 _OTHER = 4
 _VALUES = {"int": "i", "float": "f", "bool": "b", "none": "n"}
 
@@ -134,7 +133,7 @@ class LoadedProgram:
     itself: inputs, results, constants, signature. `path` is the library's file."""
 
     def __init__(
-        self, library: ctypes.CDLL, facts: Mapping[str, Any], signature: Signature, path: Path
+        self, library: ctypes.CDLL, facts: Mapping[str, Any], signature: ir.Signature, path: Path
     ) -> None:
         """Raises CacheError CPP304 and IsaError CPP201."""
         self.metadata, self.path = facts, path
@@ -287,7 +286,7 @@ def _input(fields: dict[str, Any]) -> Input:
 
 def _record(
     program: LoadedProgram,
-    signature: Signature,
+    signature: ir.Signature,
     guard: InputGuard,
     inputs: Sequence[Input],
     results: Sequence[str],
@@ -295,7 +294,9 @@ def _record(
     """In the order in which `wir_python` reads it."""
     caller = TorchCaller(torch)
     is_plain, built = _is_plain(signature), _built(signature, caller.containers)
-    positional, keywords = signature.inputs.children if is_plain else (TreeSpec(kind=TreeKind.TUPLE),) * 2
+    positional, keywords = (
+        signature.inputs.children if is_plain else (ir.TreeSpec(kind=ir.TreeKind.TUPLE),) * 2
+    )
     trees = (*positional.children, *keywords.children)
     statics = tuple((s.leaf, literal(s.value, caller.native)) for s in signature.statics)
     tensors = {leaf for leaf, want in zip(signature.params, inputs) if isinstance(want, TensorInput)}
@@ -334,7 +335,7 @@ def _without_owner(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _is_plain(signature: Signature) -> bool:
+def _is_plain(signature: ir.Signature) -> bool:
     """Whether the library itself may bind arguments."""
     changes = (
         *signature.same,
@@ -344,17 +345,20 @@ def _is_plain(signature: Signature) -> bool:
         *signature.unwraps,
     )
     children = signature.inputs.children
-    is_call = len(children) == 2 and (children[0].kind, children[1].kind) == (TreeKind.TUPLE, TreeKind.DICT)
+    is_call = len(children) == 2 and (children[0].kind, children[1].kind) == (
+        ir.TreeKind.TUPLE,
+        ir.TreeKind.DICT,
+    )
     return is_call and not changes and not any(apart_leaves(signature)) and _is_known(signature.inputs)
 
 
-def _built(signature: Signature, containers: Containers) -> tuple[Any, ...] | None:
+def _built(signature: ir.Signature, containers: Containers) -> tuple[Any, ...] | None:
     """The tree of outputs where the library itself may make them. None where it may not, or where a class is missing: a call
     says so then, and boxed calls go on."""
-    outputs, simple = (ResultOutput, InputOutput), (int, float, bool, str, type(None))
+    outputs, simple = (ir.ResultOutput, ir.InputOutput), (int, float, bool, str, type(None))
     is_plain = all(
         isinstance(b, outputs)
-        or (isinstance(b, ConstantOutput) and isinstance(_plain_value(b.value), simple))
+        or (isinstance(b, ir.ConstantOutput) and isinstance(_plain_value(b.value), simple))
         for b in signature.bindings
     )
     try:
@@ -363,20 +367,20 @@ def _built(signature: Signature, containers: Containers) -> tuple[Any, ...] | No
         return None
 
 
-def _plain_value(value: Arg) -> object:
+def _plain_value(value: ir.Arg) -> object:
     try:
         return literal(value)
     except ExecutionError:
         return value
 
 
-def _is_known(tree: TreeSpec) -> bool:
+def _is_known(tree: ir.TreeSpec) -> bool:
     return tree.kind in _KINDS and all(map(_is_known, tree.children))
 
 
-def _tree(tree: TreeSpec, containers: Containers | None = None) -> tuple[Any, ...]:
+def _tree(tree: ir.TreeSpec, containers: Containers | None = None) -> tuple[Any, ...]:
     """Kind, children, keys, and what makes a container of another class than those of `_KINDS`."""
-    keys = tuple(tree_keys(tree)) if tree.kind is TreeKind.DICT else ()
+    keys = tuple(tree_keys(tree)) if tree.kind is ir.TreeKind.DICT else ()
     make = None if tree.kind in _KINDS else container_maker(tree, containers)
     return (
         _KINDS.get(tree.kind, _OTHER),
@@ -386,13 +390,13 @@ def _tree(tree: TreeSpec, containers: Containers | None = None) -> tuple[Any, ..
     )
 
 
-def _binding(binding: object, native: Callable[[Arg], Any]) -> tuple[Any, ...]:
+def _binding(binding: object, native: Callable[[ir.Arg], Any]) -> tuple[Any, ...]:
     match binding:
-        case ResultOutput(index=index):
+        case ir.ResultOutput(index=index):
             return ord("r"), index, None
-        case InputOutput(leaf=leaf):
+        case ir.InputOutput(leaf=leaf):
             return ord("i"), leaf, None
-        case ConstantOutput(value=value):
+        case ir.ConstantOutput(value=value):
             return ord("o"), 0, literal(value, native)
         case _:
             raise AssertionError(binding)  # as `_is_plain` says

@@ -8,20 +8,8 @@ from cpp_wrapper.sources.gpu import chosen_variants
 from cpp_wrapper.sources.operator_kernels import operator_call
 from cpp_wrapper.sources.operators import call_operator
 from cpp_wrapper.sources.scope import FunctionScope
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.kernels import (
-    CppKernel,
-    KernelDef,
-    KernelParam,
-    MultiKernel,
-    OperatorKernel,
-    ParamKind,
-    TritonKernel,
-    Variant,
-)
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.types import DType, ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import steps
 
 
@@ -29,7 +17,7 @@ def launch(step: steps.Launch, scope: FunctionScope) -> None:
     """A call of the function that `program.py` or `gpu.py` writes for the kernel; of several that compute the same, sizes choose
     when it is called."""
     kernel, values = step.kernel, [arg for _, arg in step.args]
-    if not isinstance(kernel, MultiKernel):
+    if not isinstance(kernel, ir.MultiKernel):
         _launch(kernel, values, step.grid, step, scope)
         return
     variants = chosen_variants(kernel)
@@ -48,15 +36,15 @@ def launch(step: steps.Launch, scope: FunctionScope) -> None:
 
 
 def _launch_variant(
-    variant: Variant, values: Sequence[Arg], step: steps.Launch, scope: FunctionScope
+    variant: ir.Variant, values: Sequence[ir.Arg], step: steps.Launch, scope: FunctionScope
 ) -> None:
     kernel = scope.module.plan.program.kernel(variant.kernel)
     _launch(kernel, [values[i] for i in variant.args], [step.grid[i] for i in variant.grid], step, scope)
 
 
-def _distance(variant: Variant, values: Sequence[Arg], scope: FunctionScope) -> str:
+def _distance(variant: ir.Variant, values: Sequence[ir.Arg], scope: FunctionScope) -> str:
     """How far the sizes of its tensors are from those that a kernel was made for."""
-    types = [v.type for v in values if isinstance(v, Value) and isinstance(v.type, TensorType)]
+    types = [v.type for v in values if isinstance(v, ir.Value) and isinstance(v.type, ir.TensorType)]
     shapes = [type.sizes for type in types]
     pairs = [pair for sizes, hints in zip(shapes, variant.hints) for pair in zip(sizes, hints)]
     if [*map(len, shapes)] != [*map(len, variant.hints)] or any(hint is None for _, hint in pairs):
@@ -65,14 +53,21 @@ def _distance(variant: Variant, values: Sequence[Arg], scope: FunctionScope) -> 
 
 
 def _launch(
-    kernel: KernelDef, values: Sequence[Arg], grid: Sequence[Expr], step: steps.Launch, scope: FunctionScope
+    kernel: ir.KernelDef,
+    values: Sequence[ir.Arg],
+    grid: Sequence[Expr],
+    step: steps.Launch,
+    scope: FunctionScope,
 ) -> None:
-    if isinstance(kernel, OperatorKernel):
+    if isinstance(kernel, ir.OperatorKernel):
         scope.step = call = operator_call(kernel, values, step)
         call_operator(call, scope)
         return
     launchers, function = scope.module.launchers, scope.module.kernels.get(kernel.name)
-    if not isinstance(kernel, CppKernel | TritonKernel) or (function or launchers.get(kernel.name)) is None:
+    if (
+        not isinstance(kernel, ir.CppKernel | ir.TritonKernel)
+        or (function or launchers.get(kernel.name)) is None
+    ):
         hint = "emit the program with py_wrapper or fx_converter"
         where = scope.module.plan.program.target.device
         raise scope.error("CPP504", f"kernel @{kernel.name} is of kind {kernel.kind}, on {where}", hint)
@@ -82,19 +77,19 @@ def _launch(
     scope.line(f"{function or launchers[kernel.name]}({', '.join(texts)});")
 
 
-def _argument(param: KernelParam, arg: Arg, scope: FunctionScope) -> str:
-    if param.kind is ParamKind.DESCRIPTOR and isinstance(arg, Value):
+def _argument(param: ir.KernelParam, arg: ir.Arg, scope: FunctionScope) -> str:
+    if param.kind is ir.ParamKind.DESCRIPTOR and isinstance(arg, ir.Value):
         return scope.handle(arg)
-    if param.kind is ParamKind.POINTER:
-        if isinstance(arg, Value):
+    if param.kind is ir.ParamKind.POINTER:
+        if isinstance(arg, ir.Value):
             return f"data({scope.handle(arg)})"
         if arg is None:
             return "nullptr"
     elif isinstance(arg, Expr):
-        if param.dtype is DType.BOOL:
+        if param.dtype is ir.DType.BOOL:
             return scope.truth(arg)
         return scope.real(arg) if param.dtype.is_floating else scope.number(arg)
-    elif isinstance(arg, Value) and arg in scope.numbers:
+    elif isinstance(arg, ir.Value) and arg in scope.numbers:
         return scope.numbers[arg]
     raise scope.error("CPP505", f"{arg!r} is not an argument for parameter {param.name}")
 
@@ -109,7 +104,7 @@ def unpack(step: steps.Unpack, scope: FunctionScope) -> None:
             "CPP501",
             "this edition does not write results that are neither tensors, lists of them nor numbers",
         )
-    if isinstance(step.result.type, ScalarType):
+    if isinstance(step.result.type, ir.ScalarType):
         scope.numbers[step.result] = place
     else:
         scope.line(f"{scope.bind(step.result)} = same({place});")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
+from wrapper_ir import ir
 from wrapper_ir.analysis.groups import sharing_ops
 from wrapper_ir.analysis.input_facts import NumberInput, TensorInput
 from wrapper_ir.expr import SymKind
-from wrapper_ir.ir.types import DType, ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import cpp_line_comment, cpp_string
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.state import op_place
 
-_NUMBERS = {SymKind.INT: DType.I64, SymKind.FLOAT: DType.F64, SymKind.BOOL: DType.BOOL}
+_NUMBERS = {SymKind.INT: ir.DType.I64, SymKind.FLOAT: ir.DType.F64, SymKind.BOOL: ir.DType.BOOL}
 _READS = {SymKind.INT: "item_int", SymKind.FLOAT: "item_float", SymKind.BOOL: "item_bool"}
 
 
@@ -38,11 +37,11 @@ def check_storages(step: steps.CheckStorages, scope: FunctionScope) -> None:
         scope.line(f"expect_storage({scope.handle(value)}, {cpp_string(want.name)});")
 
 
-def _tensor(value: Value, want: TensorInput, scope: FunctionScope) -> None:
+def _tensor(value: ir.Value, want: TensorInput, scope: FunctionScope) -> None:
     texts = f"{cpp_string(want.name)}, {cpp_string(want.text)}"
     layout = f"{_numbers(want.sizes)}, {_numbers(want.fixed_strides)}"
-    dtype = dtype_text(DType(want.dtype))
-    assert isinstance(value.type, TensorType)
+    dtype = dtype_text(ir.DType(want.dtype))
+    assert isinstance(value.type, ir.TensorType)
     place = scope.place(value.type.device)
     if place and want.or_cpu:
         place += ", true"
@@ -53,8 +52,8 @@ def _numbers(numbers: Sequence[int | None]) -> str:
     return f"{{{', '.join('any' if n is None else str(n) for n in numbers)}}}"
 
 
-def _number(value: Value, want: NumberInput, scope: FunctionScope) -> None:
-    assert isinstance(value.type, ScalarType)
+def _number(value: ir.Value, want: NumberInput, scope: FunctionScope) -> None:
+    assert isinstance(value.type, ir.ScalarType)
     kind = value.type.kind
     texts = f"{cpp_string(want.name)}, {cpp_string(want.kind)}"
     scope.line(f"expect_number({scope.handle(value)}, {texts}, {dtype_text(_NUMBERS[kind])});")

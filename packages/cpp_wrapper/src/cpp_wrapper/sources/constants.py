@@ -7,11 +7,8 @@ from dataclasses import dataclass
 
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope, dtype_text
+from wrapper_ir import ir
 from wrapper_ir.expr import Int, evaluate
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.program import Constant
-from wrapper_ir.ir.types import CPU, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import Plan
 
@@ -43,16 +40,16 @@ def place_constants(plan: Plan) -> dict[str, Blob]:
     alignment = max(plan.constant_alignment, _ALIGNMENT)
     for constant in plan.program.constants:
         type, name = constant.value.type, constant.data_name
-        if not isinstance(type, TensorType) or type.device not in (CPU, target):
+        if not isinstance(type, ir.TensorType) or type.device not in (ir.CPU, target):
             raise _refused(constant, f"is not a plain tensor of the CPU or of {target}")
         if name in found:
             continue
-        nbytes = sizes.get(name, int(evaluate(extent_bytes(type), {})))
+        nbytes = sizes.get(name, int(evaluate(ir.extent_bytes(type), {})))
         data = plan.artifact.constants.get(name)
         held = memoryview(b"") if data is None else data.buffer.cast("B")
         if held.nbytes < nbytes:
             raise _refused(constant, "has no data")
-        kind = "Host" if type.device == CPU else "Device"
+        kind = "Host" if type.device == ir.CPU else "Device"
         offset = next_offset(found, alignment)
         found[name] = Blob(name, len(found), offset, nbytes, held[:nbytes], name in owned, kind)
     return found
@@ -64,15 +61,15 @@ def next_offset(blobs: dict[str, Blob], alignment: int = _ALIGNMENT) -> int:
     return 0 if last is None else -(-(last.offset + last.nbytes) // alignment) * alignment
 
 
-def _refused(constant: Constant, why: str) -> EmitError:
+def _refused(constant: ir.Constant, why: str) -> EmitError:
     return EmitError("CPP503", f"constant %{constant.value.name} {why}, and a library cannot hold it")
 
 
-def _shown(plan: Plan) -> Set[Value]:
+def _shown(plan: Plan) -> Set[ir.Value]:
     """Constants that a caller may come to hold: their memory must outlive the library."""
     function = plan.main.function
     roots = plan.analyses.aliasing(function).roots
-    found = {r for v in function.returns.values if isinstance(v, Value) for r in roots.get(v, (v,))}
+    found = {r for v in function.returns.values if isinstance(v, ir.Value) for r in roots.get(v, (v,))}
     starts = {start for start, _ in plan.analyses.shared_constants.values()} & found
     shared = {v for v, (start, _) in plan.analyses.shared_constants.items() if start in starts}
     return {v for v in found | shared if v in plan.analyses.constant_values}
@@ -96,11 +93,11 @@ def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str],
         lines.append(f"constant(c[{name}], {where}, u8(), {{{held.nbytes}}}, {{1}});")
     for constant in plan.program.constants:
         type = constant.value.type
-        assert isinstance(type, TensorType)  # as `place_constants` says
+        assert isinstance(type, ir.TensorType)  # as `place_constants` says
         name = module.constants[constant.value] = place(constant.value.name)
         layout, dtype = scope.layout(type), dtype_text(type.dtype)
         if Int(0) in type.sizes:
-            where = f", b[{blobs[constant.data_name].number}].gpu" if type.device != CPU else ""
+            where = f", b[{blobs[constant.data_name].number}].gpu" if type.device != ir.CPU else ""
             lines.append(f"allocate(c[{name}], {layout}, {dtype}{where});")
         elif constant.storage:
             source = f"c[{bytes_of[constant.storage]}]"
@@ -141,8 +138,8 @@ def constant_table(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:
     rows = []
     for constant in module.plan.program.constants:
         type = constant.value.type
-        assert isinstance(type, TensorType)
-        nbytes = int(evaluate(extent_bytes(type), {}))
+        assert isinstance(type, ir.TensorType)
+        nbytes = int(evaluate(ir.extent_bytes(type), {}))
         dtype = dtype_text(type.dtype).removesuffix("()")
         where = f"{dtype}, {nbytes}, {blobs[constant.data_name].number}, {module.constants[constant.value]}"
         for number, full in enumerate(constant.names or (constant.value.name,)):

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cpp_wrapper.sources.scope import FunctionScope
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.signature import Signature
-from wrapper_ir.ir.types import ScalarType, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import FunctionPlan, steps
 
 # --- calls
 
 
 def _is_handle(value: object) -> bool:
-    return isinstance(value, Value) and isinstance(value.type, TensorType | StorageType)
+    return isinstance(value, ir.Value) and isinstance(value.type, ir.TensorType | ir.StorageType)
 
 
-def _lend(args: Sequence[Arg], scope: FunctionScope, row: str = "") -> tuple[str, list[str]]:
+def _lend(args: Sequence[ir.Arg], scope: FunctionScope, row: str = "") -> tuple[str, list[str]]:
     """Writes another handle of each tensor into a row of slots; gives the row, and the texts of numbers."""
-    handles = [arg for arg in args if isinstance(arg, Value) and _is_handle(arg)]
+    handles = [arg for arg in args if isinstance(arg, ir.Value) and _is_handle(arg)]
     if handles and not row:
         row = scope.slot("lent", len(handles))
     for number, arg in enumerate(handles):
@@ -33,15 +30,15 @@ def _at(row: str, number: int) -> str:
     return f"t[{row} + {number}]" if number else f"t[{row}]"
 
 
-def _number(arg: Arg, scope: FunctionScope) -> str:
+def _number(arg: ir.Arg, scope: FunctionScope) -> str:
     if isinstance(arg, Expr):
         return scope.number(arg)
-    if isinstance(arg, Value) and arg in scope.numbers:
+    if isinstance(arg, ir.Value) and arg in scope.numbers:
         return scope.numbers[arg]
     raise scope.error("CPP503", f"argument {arg!r} is neither a tensor nor a number")
 
 
-def _row(values: Sequence[Value], wish: str, scope: FunctionScope) -> str:
+def _row(values: Sequence[ir.Value], wish: str, scope: FunctionScope) -> str:
     """A row of slots for the tensors among results; '' for none."""
     count = sum(map(_is_handle, values))
     return scope.slot(wish, count) if count else ""
@@ -62,12 +59,12 @@ def _call_text(
     return f"{scope.module.functions[function.name]}({', '.join(texts)});"
 
 
-def _bind(results: Sequence[Value], scope: FunctionScope) -> tuple[str, list[str]]:
+def _bind(results: Sequence[ir.Value], scope: FunctionScope) -> tuple[str, list[str]]:
     """Names for results: a row of slots for tensors, and variables for numbers."""
     row = ""
     numbers = []
     for result in results:
-        if isinstance(result.type, ScalarType):
+        if isinstance(result.type, ir.ScalarType):
             scope.numbers[result] = scope.variable(result.name, result.type.kind)
             numbers.append(scope.numbers[result])
         elif _is_handle(result):
@@ -110,7 +107,7 @@ def switch(step: steps.Switch, scope: FunctionScope) -> None:
 def _index(step: steps.Switch, scope: FunctionScope) -> str:
     """A variable with the index, which is read before anything is moved."""
     kind = SymKind.BOOL if step.is_two_way else SymKind.INT
-    if step.reads_index and isinstance(step.index, Value):
+    if step.reads_index and isinstance(step.index, ir.Value):
         text = f"{'item_bool' if step.is_two_way else 'item_int'}({scope.handle(step.index)})"
     elif step.is_two_way and isinstance(step.index, Expr):
         text = scope.truth(step.index)
@@ -124,7 +121,8 @@ def _index(step: steps.Switch, scope: FunctionScope) -> str:
 def loop(step: steps.Loop, scope: FunctionScope) -> None:
     """`for` over calls. What a trip carried is freed when the next one has been made."""
     initial = [
-        (arg, scope.handle(arg) if isinstance(arg, Value) and _is_handle(arg) else "") for arg in step.carried
+        (arg, scope.handle(arg) if isinstance(arg, ir.Value) and _is_handle(arg) else "")
+        for arg in step.carried
     ]
     texts = [handle or _number(arg, scope) for arg, handle in initial]
     _, numbers = _bind(step.results, scope)
@@ -145,7 +143,7 @@ def loop(step: steps.Loop, scope: FunctionScope) -> None:
         _make_fresh(step, count, scope)
 
 
-def _trip(step: steps.Loop, numbers: list[str], kept: dict[Value, str], scope: FunctionScope) -> None:
+def _trip(step: steps.Loop, numbers: list[str], kept: dict[ir.Value, str], scope: FunctionScope) -> None:
     """What one trip does: the condition, the body, and its results in the place of what was carried."""
     args = (*step.results, *step.captured)
     lent, given = _lend(args, scope)
@@ -156,8 +154,8 @@ def _trip(step: steps.Loop, numbers: list[str], kept: dict[Value, str], scope: F
     made = _row(tensors, "next", scope)
     next_numbers = [
         scope.variable(f"next_{name}", r.type.kind)
-        for r, name in zip((r for r in step.results if isinstance(r.type, ScalarType)), numbers)
-        if isinstance(r.type, ScalarType)
+        for r, name in zip((r for r in step.results if isinstance(r.type, ir.ScalarType)), numbers)
+        if isinstance(r.type, ir.ScalarType)
     ]
     scope.line(f"{_call_text(step.body, lent, given, made, next_numbers, scope)}")
     for number, result in enumerate(tensors):
@@ -200,12 +198,12 @@ def return_(step: steps.Return, scope: FunctionScope) -> None:
     if scope.plan.is_main:
         _write_back(step, scope)
     given: list[str] = []
-    last = {value: number for number, value in enumerate(step.values) if isinstance(value, Value)}
+    last = {value: number for number, value in enumerate(step.values) if isinstance(value, ir.Value)}
     for number, value in enumerate(step.values):
         if not scope.plan.is_main and not _is_handle(value):
             scope.results.append((name := scope.module.names(f"result_{number}"), _kind(value, scope)))
             scope.line(f"{name} = {_number(value, scope)};")
-        elif isinstance(value, Value) and value in scope.live and last[value] == number:
+        elif isinstance(value, ir.Value) and value in scope.live and last[value] == number:
             given.append(scope.live[value])
         else:
             name = scope.slot(f"result_{number}")
@@ -216,28 +214,28 @@ def return_(step: steps.Return, scope: FunctionScope) -> None:
         scope.line(f"outputs[{number}] = take(t[{name}]);")
 
 
-def _kind(value: Arg, scope: FunctionScope) -> SymKind:
+def _kind(value: ir.Arg, scope: FunctionScope) -> SymKind:
     if isinstance(value, Expr):
         return value.kind
-    if isinstance(value, Value) and isinstance(value.type, ScalarType):
+    if isinstance(value, ir.Value) and isinstance(value.type, ir.ScalarType):
         return value.type.kind
     raise scope.error("CPP503", f"result {value!r} is neither a tensor nor a number")
 
 
 def _write_back(step: steps.Return, scope: FunctionScope) -> None:
     """Results that a call writes into the caller's tensors."""
-    signature: Signature = scope.module.plan.artifact.signature
+    signature: ir.Signature = scope.module.plan.artifact.signature
     for back in signature.write_backs:
         value = step.values[back.result]
-        assert isinstance(value, Value)
+        assert isinstance(value, ir.Value)
         scope.line(f"copy(inputs[{signature.params.index(back.leaf)}], {scope.handle(value)});")
 
 
-def _result(value: Arg, name: str, scope: FunctionScope) -> str:
+def _result(value: ir.Arg, name: str, scope: FunctionScope) -> str:
     match value:
-        case Value() if _is_handle(value):
+        case ir.Value() if _is_handle(value):
             return f"t[{name}] = same({scope.handle(value)});"
-        case Value() if value in scope.numbers:
+        case ir.Value() if value in scope.numbers:
             return f"result(t[{name}], {scope.numbers[value]});"
         case Expr():
             text = scope.number(value)

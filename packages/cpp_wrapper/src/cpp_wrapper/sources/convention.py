@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import json
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ir.signature import (
-    ConstantOutput,
-    InputOutput,
-    InputView,
-    OutputBinding,
-    ResultOutput,
-    ResultView,
-    Signature,
-    TreeKind,
-    TreeSpec,
-)
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import Plan
 from wrapper_ir_runtime.trees import tree_keys
 
 _CONTAINERS = {
-    TreeKind.TUPLE: "builtins.tuple",
-    TreeKind.LIST: "builtins.list",
-    TreeKind.DICT: "builtins.dict",
+    ir.TreeKind.TUPLE: "builtins.tuple",
+    ir.TreeKind.LIST: "builtins.list",
+    ir.TreeKind.DICT: "builtins.dict",
 }
 
 
@@ -36,18 +26,20 @@ def write_convention(plan: Plan) -> list[str]:
     signature = plan.artifact.signature
     own = [param.value.name for param in plan.main.function.params]
     if signature.shared:
-        signature = Signature(
-            inputs=TreeSpec(kind=TreeKind.TUPLE, children=(TreeSpec(kind=TreeKind.LEAF),) * len(own)),
+        signature = ir.Signature(
+            inputs=ir.TreeSpec(
+                kind=ir.TreeKind.TUPLE, children=(ir.TreeSpec(kind=ir.TreeKind.LEAF),) * len(own)
+            ),
             params=tuple(range(len(own))),
-            outputs=TreeSpec(kind=TreeKind.LEAF),
-            bindings=tuple(ResultOutput(index=n) for n in range(len(plan.main.function.returns.values))),
+            outputs=ir.TreeSpec(kind=ir.TreeKind.LEAF),
+            bindings=tuple(ir.ResultOutput(index=n) for n in range(len(plan.main.function.returns.values))),
             names=tuple(own),
         )
     static = {s.leaf for s in signature.statics}
     leaves = [leaf for leaf in range(signature.inputs.num_leaves) if leaf not in static]
     place = {leaf: number for number, leaf in enumerate(leaves)}
     names = [own[signature.params.index(n)] if n in signature.params else signature.name(n) for n in leaves]
-    results = tuple(ResultOutput(index=n) for n in range(len(plan.main.function.returns.values)))
+    results = tuple(ir.ResultOutput(index=n) for n in range(len(plan.main.function.returns.values)))
     is_plain = signature.params == tuple(leaves) and signature.bindings == results
     inputs = ", ".join(str(place[leaf]) for leaf in signature.params)
     specs = ", ".join(cpp_string(_spec_text(tree)) for tree in (signature.inputs, signature.outputs))
@@ -65,23 +57,23 @@ def write_convention(plan: Plan) -> list[str]:
     ]
 
 
-def _output(binding: OutputBinding, place: dict[int, int]) -> str:
+def _output(binding: ir.OutputBinding, place: dict[int, int]) -> str:
     match binding:
-        case ResultOutput(index=index) | InputView(index=index) | ResultView(index=index):
+        case ir.ResultOutput(index=index) | ir.InputView(index=index) | ir.ResultView(index=index):
             return f"{{Output::kResult, {index}, 0.0}}"
-        case InputOutput(leaf=leaf) if leaf in place:
+        case ir.InputOutput(leaf=leaf) if leaf in place:
             return f"{{Output::kInput, {place[leaf]}, 0.0}}"
-        case ConstantOutput(value=Int(value=value)) if -(2**63) <= value < 2**63:
+        case ir.ConstantOutput(value=Int(value=value)) if -(2**63) <= value < 2**63:
             return f"{{Output::kInt, {value}, 0.0}}"
-        case ConstantOutput(value=Bool(value=value)):
+        case ir.ConstantOutput(value=Bool(value=value)):
             return f"{{Output::kBool, {int(value)}, 0.0}}"
-        case ConstantOutput(value=Float(value=value)) if abs(value) < float("inf"):
+        case ir.ConstantOutput(value=Float(value=value)) if abs(value) < float("inf"):
             return f"{{Output::kFloat, 0, {value!r}}}"
         case _:
             return "{Output::kNone, 0, 0.0}"
 
 
-def _spec_text(spec: TreeSpec) -> str:
+def _spec_text(spec: ir.TreeSpec) -> str:
     """A structure as `torch.utils._pytree.treespec_dumps` writes it; '' where torch writes none, or names a class in a way that
     only it knows. Custom classes are taken to be registered under their own names, as transformers' are."""
     try:
@@ -90,12 +82,12 @@ def _spec_text(spec: TreeSpec) -> str:
         return ""
 
 
-def _spec(spec: TreeSpec) -> dict[str, object]:
-    if spec.kind in (TreeKind.LEAF, TreeKind.NONE):  # None is a leaf to torch
+def _spec(spec: ir.TreeSpec) -> dict[str, object]:
+    if spec.kind in (ir.TreeKind.LEAF, ir.TreeKind.NONE):  # None is a leaf to torch
         return {"type": None, "context": None, "children_spec": []}
-    if spec.kind is TreeKind.CUSTOM:
+    if spec.kind is ir.TreeKind.CUSTOM:
         children = [_spec(child) for child in spec.children]
         return {"type": spec.type_name.replace(":", "."), "context": spec.context, "children_spec": children}
-    context = json.dumps(tree_keys(spec) if spec.kind is TreeKind.DICT else None)
+    context = json.dumps(tree_keys(spec) if spec.kind is ir.TreeKind.DICT else None)
     children = [_spec(child) for child in spec.children]
     return {"type": _CONTAINERS[spec.kind], "context": context, "children_spec": children}

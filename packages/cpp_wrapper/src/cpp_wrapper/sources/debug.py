@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cpp_wrapper.sources.scope import FunctionScope
+from wrapper_ir import ir
 from wrapper_ir.artifact.file.safetensors import format_name
 from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.ir.types import TensorType
 from wrapper_ir.support.quoting import cpp_line_comment, cpp_string
 from wrapper_ir_lowering import steps
 
@@ -26,7 +26,7 @@ def show_value(step: steps.ShowValue, scope: FunctionScope) -> None:
     if isinstance(value, Expr):
         number = scope.number(value)
         scope.line(f"show({title}, {f'Int({number})' if value.kind is SymKind.INT else number});")
-    elif isinstance(value.type, TensorType):
+    elif isinstance(value.type, ir.TensorType):
         scope.line(f"show({title}, {scope.handle(value)}, {cpp_string(value.type.dtype.value)});")
     elif value in scope.numbers:
         scope.line(f"show({title}, {scope.numbers[value]});")

@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from cpp_wrapper.sources.products import write_product
 from cpp_wrapper.sources.scalars import is_whole, keeps_meaning, wide_number
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Float, Int
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import steps
 
 _ADDMM = "aoti_torch_{}_addmm_out"
@@ -41,7 +39,7 @@ def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
             return _convert(step, scope)
         case "prims::normal":
             return _normal(step, scope)
-        case "aten::add.Tensor" if isinstance(step.result, Value):
+        case "aten::add.Tensor" if isinstance(step.result, ir.Value):
             return _add_whole(step, scope.bind(step.result), scope) if _is_whole_sum(step) else False
         case "aten::add.out" if step.result is None and (_is_whole_sum(step) or keeps_meaning(step)):
             return _add_into(step, scope)
@@ -52,19 +50,19 @@ def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
 def _device_type(step: steps.CallOperator, scope: FunctionScope) -> str:
     """Where the first tensor lies."""
     values = (a.value for a in step.arguments)
-    types = (v.type for v in values if isinstance(v, Value))
-    device = next(t.device for t in types if isinstance(t, TensorType))
+    types = (v.type for v in values if isinstance(v, ir.Value))
+    device = next(t.device for t in types if isinstance(t, ir.TensorType))
     return "cuda" if scope.on_gpu(device) else "cpu"
 
 
-def _given(step: steps.CallOperator) -> Mapping[str, Arg]:
+def _given(step: steps.CallOperator) -> Mapping[str, ir.Arg]:
     return {a.schema.name: a.value for a in step.arguments}
 
 
 def _new(step: steps.CallOperator, scope: FunctionScope) -> str:
     """New memory for the result; '' where that is not a tensor."""
     result = step.result
-    if result is None or not isinstance(result.type, TensorType):
+    if result is None or not isinstance(result.type, ir.TensorType):
         return ""
     layout, place = scope.layout(result.type), scope.place(result.type.device)
     made = scope.bind(result)
@@ -76,7 +74,7 @@ def _full(step: steps.CallOperator, scope: FunctionScope) -> bool:
     given, result = _given(step), step.result
     if (
         result is None
-        or not isinstance(result.type, TensorType)
+        or not isinstance(result.type, ir.TensorType)
         or given["dtype"] not in (None, result.type.dtype)
     ):
         return False
@@ -91,7 +89,7 @@ def _full(step: steps.CallOperator, scope: FunctionScope) -> bool:
 def _addmm(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """`addmm.out` into new memory: products convert their factors to the element type."""
     given = _given(step)
-    handles = [scope.handle(v) for n in ("self", "mat1", "mat2") if isinstance(v := given[n], Value)]
+    handles = [scope.handle(v) for n in ("self", "mat1", "mat2") if isinstance(v := given[n], ir.Value)]
     factors = [scope.real(v) for n in ("beta", "alpha") if isinstance(v := given[n], Expr)]
     if len(handles) != 3 or len(factors) != 2 or not (made := _new(step, scope)):
         return False
@@ -107,7 +105,7 @@ def _pad(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """`pad` with a number, which it converts to the element type."""
     given = _given(step)
     source, pad, value, result = given["self"], given["pad"], given["value"], step.result
-    if not isinstance(source, Value) or not isinstance(pad, tuple) or result is None:
+    if not isinstance(source, ir.Value) or not isinstance(pad, tuple) or result is None:
         return False
     if not isinstance(value, Int | Float) or abs(value.value) > 2**53:
         return False
@@ -122,7 +120,7 @@ def _spread(step: steps.CallOperator, count: int, scope: FunctionScope) -> bool:
     given, result = _given(step), step.result
     source, dims, keep = given["self"], given["dim"], given["keepdim"]
     correction = Int(1) if given["correction"] is None else given["correction"]
-    if not isinstance(source, Value) or result is None or not isinstance(keep, Expr):
+    if not isinstance(source, ir.Value) or result is None or not isinstance(keep, Expr):
         return False
     if not isinstance(correction, Int | Float) or correction.value not in (0, 1):
         return False
@@ -145,7 +143,7 @@ def _spread(step: steps.CallOperator, count: int, scope: FunctionScope) -> bool:
 def _convert(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """A copy into new memory, as its Python is."""
     source = step.arguments[0].value
-    if not isinstance(source, Value) or not (made := _new(step, scope)):
+    if not isinstance(source, ir.Value) or not (made := _new(step, scope)):
         return False
     scope.line(f"copy({made}, {scope.handle(source)});")
     return True
@@ -167,17 +165,17 @@ def _normal(step: steps.CallOperator, scope: FunctionScope) -> bool:
 def _is_whole_sum(step: steps.CallOperator) -> bool:
     """Whether two tensors of whole numbers of one type are added."""
     given = _given(step)
-    types = [v.type for v in (given["self"], given["other"]) if isinstance(v, Value)]
-    tensors = [t for t in types if isinstance(t, TensorType)]
+    types = [v.type for v in (given["self"], given["other"]) if isinstance(v, ir.Value)]
+    tensors = [t for t in types if isinstance(t, ir.TensorType)]
     same = len(tensors) == 2 and tensors[0].dtype == tensors[1].dtype
     return same and given["alpha"] == Int(1) and is_whole(tensors[0].dtype)
 
 
 def _add_whole(step: steps.CallOperator, made: str, scope: FunctionScope) -> bool:
     first, second = (_given(step)[name] for name in ("self", "other"))
-    assert isinstance(first, Value)
-    assert isinstance(second, Value)
-    assert isinstance(first.type, TensorType)
+    assert isinstance(first, ir.Value)
+    assert isinstance(second, ir.Value)
+    assert isinstance(first.type, ir.TensorType)
     dtype = dtype_text(first.type.dtype)
     scope.line(f"add_whole({made}, {scope.handle(first)}, {scope.handle(second)}, {dtype});")
     return True
@@ -191,7 +189,7 @@ def _add_into(step: steps.CallOperator, scope: FunctionScope) -> bool:
     if _is_whole_sum(step):
         _add_whole(step, made, scope)
     else:
-        handles = [scope.handle(v) for v in (given["self"], given["other"]) if isinstance(v, Value)]
+        handles = [scope.handle(v) for v in (given["self"], given["other"]) if isinstance(v, ir.Value)]
         alpha = given["alpha"]
         if len(handles) != 2 or not isinstance(alpha, Expr):
             return False
@@ -199,6 +197,6 @@ def _add_into(step: steps.CallOperator, scope: FunctionScope) -> bool:
         scope.module.shims[function] = f"int32_t {function}({_ADD_PARAMETERS});"
         scope.line(f'ok({function}({", ".join(handles)}, {scope.real(alpha)}, &{made}), "aten::add.Tensor");')
     out = given["out"]
-    assert isinstance(out, Value)
+    assert isinstance(out, ir.Value)
     scope.line(f"copy({scope.handle(out)}, {made});")
     return True

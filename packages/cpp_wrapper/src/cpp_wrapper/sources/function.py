@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from cpp_wrapper.sources.placement import on_stream
 from cpp_wrapper.sources.scope import NUMBER_TYPES, FunctionScope
 from cpp_wrapper.sources.table import WRITERS
-from wrapper_ir.ir.ops import Provenance
-from wrapper_ir.ir.types import ScalarType, StorageType, TensorType
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.steps import Step
@@ -61,10 +60,10 @@ def _take_arguments(scope: FunctionScope) -> None:
     position = 0
     for param in function.params:
         value = param.value
-        if isinstance(value.type, ScalarType) and not scope.plan.is_main:
+        if isinstance(value.type, ir.ScalarType) and not scope.plan.is_main:
             scope.numbers[value] = name = scope.module.names(value.name)
             scope.given.append((name, value.type.kind))
-        elif isinstance(value.type, ScalarType | TensorType | StorageType):
+        elif isinstance(value.type, ir.ScalarType | ir.TensorType | ir.StorageType):
             scope.line(f"{scope.bind(value)} = take(inputs[{position}]);")
             position += 1
         else:
@@ -80,7 +79,7 @@ def _keep_written(scope: FunctionScope) -> None:
         scope.line(f"inputs[{number}] = same({scope.handle(value)});")
 
 
-def _origin(all_steps: Sequence[Step], number: int) -> Provenance:
+def _origin(all_steps: Sequence[Step], number: int) -> ir.Provenance:
     """Where the op comes from that a step works for: memory is made for the next op that computes."""
     for step in all_steps[number : number + 20]:
         if not isinstance(step, _MEMORY):
@@ -88,7 +87,7 @@ def _origin(all_steps: Sequence[Step], number: int) -> Provenance:
     return all_steps[number].prov
 
 
-def source_text(prov: Provenance) -> str:
+def source_text(prov: ir.Provenance) -> str:
     """`addmm: addmm, t (linear.py:134 in layers.0)`."""
     where = " in ".join([*(posixpath.basename(p) for p in prov.locations[:1]), *prov.modules[:1]])
     names = list(dict.fromkeys(name.removeprefix("aten.").removesuffix(".default") for name in prov.ops))

@@ -13,32 +13,18 @@ from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.constants import Blob, next_offset
 from cpp_wrapper.sources.recording import recordable_table
 from cpp_wrapper.sources.scope import ProgramScope
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr, Int, Sym, to_cpp
-from wrapper_ir.ir.kernels import (
-    Choice,
-    DriverParam,
-    DriverParamKind,
-    ImageKind,
-    KernelBinary,
-    KernelDef,
-    KernelParam,
-    MultiKernel,
-    ParamKind,
-    TritonKernel,
-    Variant,
-    bound_grid,
-)
-from wrapper_ir.ir.types import CPU, DType
 from wrapper_ir.json.kernel_hash import find_binary
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import Plan
 from wrapper_ir_runtime.ahead import compile_ahead
 
-_SCRATCH = (DriverParamKind.SCRATCH, DriverParamKind.PROFILE)
+_SCRATCH = (ir.DriverParamKind.SCRATCH, ir.DriverParamKind.PROFILE)
 _MAP_BITS, _MAX_RANK = 64, 5
 """What `launch` and the device's copy engine take."""
-_FLOATS = {DType.F64: "real", DType.F32: "single", DType.F16: "half", DType.BF16: "brain"}
+_FLOATS = {ir.DType.F64: "real", ir.DType.F32: "single", ir.DType.F16: "half", ir.DType.BF16: "brain"}
 _HINT = "emit the program with py_wrapper or fx_converter"
 
 
@@ -46,8 +32,8 @@ _HINT = "emit the program with py_wrapper or fx_converter"
 class GpuKernel:
     """A kernel with its code, one for each architecture; `name` is the C++ function that launches it, `number` its row."""
 
-    kernel: TritonKernel
-    binaries: tuple[KernelBinary, ...]
+    kernel: ir.TritonKernel
+    binaries: tuple[ir.KernelBinary, ...]
     name: str
     number: int
 
@@ -59,8 +45,8 @@ def with_code(artifact: Artifact, archs: Sequence[str]) -> Artifact:
     """The artifact with code of its Triton kernels for each of `archs`; where that is empty, for those that it carries code
     for, else for the target's own. Raises what compilers raise."""
     program = artifact.program
-    kernels = tuple(k for k in program.kernels if isinstance(k, TritonKernel))
-    if program.target.device == CPU or not kernels:
+    kernels = tuple(k for k in program.kernels if isinstance(k, ir.TritonKernel))
+    if program.target.device == ir.CPU or not kernels:
         return artifact
     carried = sorted({b.target.partition(":")[2] for b in artifact.binaries})
     wanted = list(archs or carried or [program.target.arch])
@@ -80,7 +66,9 @@ def with_code(artifact: Artifact, archs: Sequence[str]) -> Artifact:
     return dataclasses.replace(artifact, binaries=(*artifact.binaries, *made))
 
 
-def _binary(binaries: Sequence[KernelBinary], kernel: TritonKernel, target: str) -> KernelBinary | None:
+def _binary(
+    binaries: Sequence[ir.KernelBinary], kernel: ir.TritonKernel, target: str
+) -> ir.KernelBinary | None:
     """The code for the config that is listed first: tuning puts its choice there."""
     return find_binary(binaries, kernel, kernel.configs[0], target)
 
@@ -98,7 +86,7 @@ def gpu_kernels(plan: Plan, module: ProgramScope, archs: Sequence[str]) -> dict[
     wanted = [f"{device}:{arch}" for arch in archs] or sorted({b.target for b in binaries})
     launched = dict.fromkeys(one for kernel in plan.kernels for one in _candidates(kernel, plan))
     for kernel in launched:
-        if not isinstance(kernel, TritonKernel):
+        if not isinstance(kernel, ir.TritonKernel):
             continue
         own = [b for target in wanted if (b := _binary(binaries, kernel, target)) is not None]
         if len(own) != len(wanted) or not own:
@@ -112,18 +100,18 @@ def gpu_kernels(plan: Plan, module: ProgramScope, archs: Sequence[str]) -> dict[
     return found
 
 
-def chosen_variants(kernel: MultiKernel) -> tuple[Variant, ...]:
+def chosen_variants(kernel: ir.MultiKernel) -> tuple[ir.Variant, ...]:
     """Those that a launch may run: all, where sizes choose; else the first, as it is of configs, where nothing was tuned."""
-    return kernel.variants if kernel.choice is Choice.SIZE_HINTS else kernel.variants[:1]
+    return kernel.variants if kernel.choice is ir.Choice.SIZE_HINTS else kernel.variants[:1]
 
 
-def _candidates(kernel: KernelDef, plan: Plan) -> list[KernelDef]:
-    if not isinstance(kernel, MultiKernel):
+def _candidates(kernel: ir.KernelDef, plan: Plan) -> list[ir.KernelDef]:
+    if not isinstance(kernel, ir.MultiKernel):
         return [kernel]
     return [plan.program.kernel(variant.kernel) for variant in chosen_variants(kernel)]
 
 
-def _check(kernel: TritonKernel, binaries: Sequence[KernelBinary]) -> None:
+def _check(kernel: ir.TritonKernel, binaries: Sequence[ir.KernelBinary]) -> None:
     """Raises EmitError CPP504 for code that this edition does not launch."""
     first = binaries[0].params
     arguments = first[: -len(_SCRATCH)]
@@ -134,7 +122,11 @@ def _check(kernel: TritonKernel, binaries: Sequence[KernelBinary]) -> None:
     if max(maps, default=0) >= _MAP_BITS or max(ranks, default=0) > _MAX_RANK:
         raise EmitError("CPP504", f"kernel @{kernel.name} takes too many descriptors of tensors", _HINT)
     for binary in binaries:
-        if binary.params != first or binary.kind is not ImageKind.CUBIN or binary.facts.cluster[1:] != (1, 1):
+        if (
+            binary.params != first
+            or binary.kind is not ir.ImageKind.CUBIN
+            or binary.facts.cluster[1:] != (1, 1)
+        ):
             raise EmitError(
                 "CPP504", f"kernel @{kernel.name} is launched otherwise on {binary.target}", _HINT
             )
@@ -150,7 +142,7 @@ def place_images(kernels: Mapping[str, GpuKernel], blobs: dict[str, Blob]) -> No
                 blobs[name] = Blob(name, len(blobs), next_offset(blobs), data.nbytes, data, False, "Image")
 
 
-def image_name(binary: KernelBinary) -> str:
+def image_name(binary: ir.KernelBinary) -> str:
     """The name of a kernel's code among blobs, where no constant has it."""
     return f"\0{binary.kernel} {binary.target}"
 
@@ -191,7 +183,7 @@ def gpu_program(kernels: Mapping[str, GpuKernel], module: ProgramScope) -> list[
     return [*rows, f"const GpuProgram kGpu = {{{facts}}};"]
 
 
-def _row(binary: KernelBinary, blob: Blob) -> str:
+def _row(binary: ir.KernelBinary, blob: Blob) -> str:
     facts = binary.facts
     arch = int("".join(c for c in binary.target.partition("sm_")[2] if c.isdecimal()))
     flags = ", ".join("true" if flag else "false" for flag in (facts.cooperative, facts.dependent_launch))
@@ -219,7 +211,7 @@ def _launcher(one: GpuKernel, module: ProgramScope) -> list[str]:
         for p in arguments
     ]
     maps = sum(1 << n for n, p in enumerate(arguments) if p.map is not None)
-    sizes = [_size(e, names | grid_names) for e in bound_grid(kernel, kernel.configs[0])]
+    sizes = [_size(e, names | grid_names) for e in ir.bound_grid(kernel, kernel.configs[0])]
     array = f"const Slot slots[] = {{{', '.join(slots)}}};" if slots else "const Slot* slots = nullptr;"
     return [
         f"void {one.name}({', '.join(head)}) {{",
@@ -230,17 +222,17 @@ def _launcher(one: GpuKernel, module: ProgramScope) -> list[str]:
     ]
 
 
-def kernel_type(param: KernelParam) -> str:
+def kernel_type(param: ir.KernelParam) -> str:
     """The C++ type of a parameter in the function that launches a kernel."""
-    if param.kind is not ParamKind.SCALAR:
-        return "Tensor" if param.kind is ParamKind.DESCRIPTOR else "void*"
-    if param.dtype is DType.BOOL:
+    if param.kind is not ir.ParamKind.SCALAR:
+        return "Tensor" if param.kind is ir.ParamKind.DESCRIPTOR else "void*"
+    if param.dtype is ir.DType.BOOL:
         return "bool"
     return "double" if param.dtype.is_floating else "Int"
 
 
 def _describe(
-    arguments: Sequence[DriverParam], kernel: TritonKernel, names: Sequence[str], module: ProgramScope
+    arguments: Sequence[ir.DriverParam], kernel: ir.TritonKernel, names: Sequence[str], module: ProgramScope
 ) -> tuple[list[str], list[str], dict[int, str]]:
     """The lines that read what the driver takes of tensors with descriptors, what stands for each argument then, and by
     position the maps for the device's copy engine."""
@@ -248,7 +240,7 @@ def _describe(
     values, map_names = list(names), {}
     maps = {p.position: p.map for p in arguments if p.map is not None}
     for position, param in enumerate(kernel.params):
-        if param.kind is not ParamKind.DESCRIPTOR:
+        if param.kind is not ir.ParamKind.DESCRIPTOR:
             continue
         made, rank = module.names(f"{param.name}_layout"), len(param.block)
         lines.append(
@@ -263,33 +255,33 @@ def _describe(
     return lines, values, map_names
 
 
-def _slot(param: DriverParam, own: KernelParam, name: str) -> str:
-    if own.kind is ParamKind.DESCRIPTOR:
+def _slot(param: ir.DriverParam, own: ir.KernelParam, name: str) -> str:
+    if own.kind is ir.ParamKind.DESCRIPTOR:
         return _descriptor_slot(param, own, name)
-    if param.kind is DriverParamKind.POINTER:
+    if param.kind is ir.DriverParamKind.POINTER:
         if param.divisible == 1:
             return f"pointer({name})"
         return f"aligned({name}, {cpp_string(own.name)})"
     if param.dtype in _FLOATS:
         return f"{_FLOATS[param.dtype]}({name})"
-    if param.dtype is DType.BOOL:
+    if param.dtype is ir.DType.BOOL:
         return f"Slot{{.i = {name}}}"
     what = "divisible" if param.divisible > 1 else "whole"
     return f"{what}<{_c_type(param.dtype)}>({name}, {cpp_string(own.name)})"
 
 
-def _descriptor_slot(param: DriverParam, own: KernelParam, layout: str) -> str:
+def _descriptor_slot(param: ir.DriverParam, own: ir.KernelParam, layout: str) -> str:
     match param.kind:
-        case DriverParamKind.POINTER:
+        case ir.DriverParamKind.POINTER:
             return f"pointer({layout}.address)"
-        case DriverParamKind.SIZE | DriverParamKind.STRIDE:
-            numbers = "sizes" if param.kind is DriverParamKind.SIZE else "strides"
+        case ir.DriverParamKind.SIZE | ir.DriverParamKind.STRIDE:
+            numbers = "sizes" if param.kind is ir.DriverParamKind.SIZE else "strides"
             return f"whole<{_c_type(param.dtype)}>({layout}.{numbers}[{param.dim}], {cpp_string(own.name)})"
         case _:
             return "Slot{.i = 0}"
 
 
-def _c_type(dtype: DType) -> str:
+def _c_type(dtype: ir.DType) -> str:
     return f"{'u' if dtype.value.startswith('u') else ''}int{8 * dtype.itemsize}_t"
 
 

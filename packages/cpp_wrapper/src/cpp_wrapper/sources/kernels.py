@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from cpp_wrapper.kernels.isa import isa_build_args, required_features
 from cpp_wrapper.kernels.source import Member, check_kernel, groups, is_shareable, shared_unit, single_unit
 from cpp_wrapper.sources.scope import ProgramScope
-from wrapper_ir.ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.support.quoting import cpp_string
 
@@ -34,15 +33,15 @@ class KernelUnit:
 
     name: str
     flags: tuple[str, ...]
-    kernels: tuple[CppKernel, ...]
+    kernels: tuple[ir.CppKernel, ...]
 
 
-def levels_of(kernels: Iterable[KernelDef]) -> dict[str, Levels]:
+def levels_of(kernels: Iterable[ir.KernelDef]) -> dict[str, Levels]:
     """The C++ kernels by name; others are refused where they are launched. Raises KernelError CPP401 for one that cannot be
     compiled, IsaError CPP202 for an unknown instruction set."""
     found: dict[str, Levels] = {}
     for kernel in kernels:
-        if not isinstance(kernel, CppKernel):
+        if not isinstance(kernel, ir.CppKernel):
             continue
         check_kernel(kernel)
         alone = [replace(kernel, source=s.source, isa=s.isa, variants=()) for s in kernel.sources]
@@ -100,18 +99,18 @@ def kernel_function(name: str, levels: Levels, module: ProgramScope) -> list[str
     return [f"void {name}({head}) {{", f"  {array}", *call, "}"]
 
 
-def _kernel_type(param: KernelParam) -> str:
-    if param.kind is ParamKind.POINTER:
+def _kernel_type(param: ir.KernelParam) -> str:
+    if param.kind is ir.ParamKind.POINTER:
         return "void*"
-    if param.dtype is DType.BOOL:
+    if param.dtype is ir.DType.BOOL:
         return "bool"
     return "double" if param.dtype.is_floating else "Int"
 
 
-def _slot(name: str, param: KernelParam) -> str:
-    if param.kind is ParamKind.POINTER:
+def _slot(name: str, param: ir.KernelParam) -> str:
+    if param.kind is ir.ParamKind.POINTER:
         return f"pointer({name})"
-    if param.dtype is DType.BOOL:
+    if param.dtype is ir.DType.BOOL:
         return f"Slot{{.i = {name}}}"
     if param.dtype.is_floating:
         return f"real({name})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
-from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, MemoryKind
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import steps
 
@@ -18,14 +18,14 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
         _allocate_shared(step, scope)
         return
     place = scope.place(storage.device)
-    pinned = storage.space.kind is MemoryKind.PINNED and not place and scope.module.gpu is not None
-    if storage.space.kind is not MemoryKind.DEFAULT and not pinned:
+    pinned = storage.space.kind is ir.MemoryKind.PINNED and not place and scope.module.gpu is not None
+    if storage.space.kind is not ir.MemoryKind.DEFAULT and not pinned:
         kind = storage.space.kind.value
         raise scope.error(
             "CPP503",
             f"a storage in {kind} memory: a library has plain memory, pinned for GPUs, and that of process groups",
         )
-    most = _DEVICE_ALIGNMENT if place else DEFAULT_ALIGNMENT
+    most = _DEVICE_ALIGNMENT if place else ir.DEFAULT_ALIGNMENT
     if storage.alignment > most:
         raise scope.error("CPP503", f"memory aligned to {storage.alignment} bytes: torch aligns to {most}")
     layout = scope.layout(step.type)
@@ -37,8 +37,8 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
 
 
 _GROUP_OPERATORS = {
-    MemoryKind.SYMMETRIC: "wrapper_ir::empty_symmetric",
-    MemoryKind.REGISTERED: "wrapper_ir::empty_registered",
+    ir.MemoryKind.SYMMETRIC: "wrapper_ir::empty_symmetric",
+    ir.MemoryKind.REGISTERED: "wrapper_ir::empty_registered",
 }
 """Operators of `wrapper_ir_torch`, which the loader of Python registers. They keep the memory of an allocation id from call to call."""
 _GROUP_TYPES = ["SymInt[]", "SymInt[]", "ScalarType", "Device", "str", "int"]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wrapper_ir import ir
 from wrapper_ir.expr import as_expr
-from wrapper_ir.ir.kernels import OperatorConstant, OperatorKernel
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.schemas import ExternDef, ExternInfo
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.arguments import default_value
 
 
-def operator_call(kernel: OperatorKernel, values: Sequence[Arg], step: steps.Launch) -> steps.CallOperator:
+def operator_call(
+    kernel: ir.OperatorKernel, values: Sequence[ir.Arg], step: steps.Launch
+) -> steps.CallOperator:
     """The call that a launch of the kernel is. The verifier has seen that each argument without default is given."""
-    operator = ExternInfo.of(ExternDef(schema=kernel.schema))
+    operator = ir.ExternInfo.of(ir.ExternDef(schema=kernel.schema))
     given = {name: _constant(value) for name, value in kernel.constants}
     given |= {param.name: value for param, value in zip(kernel.params, values, strict=True)}
     arguments = tuple(
@@ -29,7 +29,7 @@ def operator_call(kernel: OperatorKernel, values: Sequence[Arg], step: steps.Lau
     return steps.CallOperator(operator=operator, arguments=arguments, stream=step.stream, at=step.at)
 
 
-def _constant(value: OperatorConstant) -> Arg:
+def _constant(value: ir.OperatorConstant) -> ir.Arg:
     if isinstance(value, tuple):
         return tuple(map(as_expr, value))
     return as_expr(value) if isinstance(value, bool | int | float) else value

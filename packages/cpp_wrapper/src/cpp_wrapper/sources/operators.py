@@ -26,11 +26,8 @@ from cpp_wrapper.sources.shims import (
     shim_table,
     writes_arguments,
 )
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, SymKind
-from wrapper_ir.ir.ops import Arg, Complex
-from wrapper_ir.ir.schemas import ExternTag
-from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.operators.policy import runs_operator
 from wrapper_ir.operators.symmetric import uses_workspace
 from wrapper_ir.support.quoting import cpp_string
@@ -58,7 +55,7 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
         if scope.is_recorded:
             raise scope.error("CPP505", f"operator {operator.name} is called otherwise than a recording can")
         _require_python(step, scope)
-        in_python = ExternTag.PYTHON_ONLY in operator.tags
+        in_python = ir.ExternTag.PYTHON_ONLY in operator.tags
         is_bridged = scope.module.python_operators and (
             runs_operator(operator.name) or not operator.name.startswith(_HIGHER_ORDER)
         )
@@ -131,7 +128,7 @@ def _result_slots(
     return handles
 
 
-def _results(step: CallStep) -> Sequence[Value]:
+def _results(step: CallStep) -> Sequence[ir.Value]:
     if isinstance(step, steps.StartCollective):
         return step.results
     return () if step.result is None else (step.result,)
@@ -139,11 +136,13 @@ def _results(step: CallStep) -> Sequence[Value]:
 
 def _device_type(step: CallStep, scope: FunctionScope) -> str:
     """The type of device of all tensors of a call; '' where they lie on several, which the dispatcher sorts out."""
-    values: list[Arg] = [*_results(step)]
+    values: list[ir.Arg] = [*_results(step)]
     for argument in step.arguments:
         values += argument.value if isinstance(argument.value, tuple) else [argument.value]
-    devices = [v for v in values if isinstance(v, Device)]
-    devices += [v.type.device for v in values if isinstance(v, Value) and isinstance(v.type, TensorType)]
+    devices = [v for v in values if isinstance(v, ir.Device)]
+    devices += [
+        v.type.device for v in values if isinstance(v, ir.Value) and isinstance(v.type, ir.TensorType)
+    ]
     found = {"cuda" if scope.on_gpu(device) else "cpu" for device in devices} or {"cpu"}
     return found.pop() if len(found) == 1 else ""
 
@@ -162,7 +161,7 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     writes = writes_arguments(schema)
     if (writes and _results(step)) or (has_whole_scalars(step) and not keeps_meaning(step)):
         return False
-    if any(isinstance(a.value, Complex) for a in step.arguments if a.schema.type.startswith("Scalar")):
+    if any(isinstance(a.value, ir.Complex) for a in step.arguments if a.schema.type.startswith("Scalar")):
         return False
     ordered = sorted(step.arguments, key=lambda a: is_input(a.schema))
     texts = [text for a in ordered for text in _shim_argument(a.schema.type, a.value, scope)]
@@ -177,7 +176,7 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     return True
 
 
-def _shim_argument(type: str, value: Arg, scope: FunctionScope) -> list[str]:
+def _shim_argument(type: str, value: ir.Arg, scope: FunctionScope) -> list[str]:
     base, inner, is_list, optional = parsed(type)
     if base == "Device":
         if value is None:
@@ -197,7 +196,7 @@ def _shim_argument(type: str, value: Arg, scope: FunctionScope) -> list[str]:
     return [f"opt<{C_TYPES[base]}>({text})" if optional else text]
 
 
-def _shim_scalar(base: str, value: Arg, scope: FunctionScope) -> str:
+def _shim_scalar(base: str, value: ir.Arg, scope: FunctionScope) -> str:
     if base in ("str", "Any") and isinstance(
         value, str
     ):  # groups are declared as anything, and the shim takes their names
@@ -212,7 +211,7 @@ def _shim_scalar(base: str, value: Arg, scope: FunctionScope) -> str:
     return _enumeration(value, scope)
 
 
-def _shim_list(base: str, inner: bool, optional: bool, value: Arg, scope: FunctionScope) -> list[str]:
+def _shim_list(base: str, inner: bool, optional: bool, value: ir.Arg, scope: FunctionScope) -> list[str]:
     if value is None:
         return ["nullptr", "0"]
     if not isinstance(value, tuple):
@@ -237,9 +236,9 @@ def _bare(text: str) -> str:
     return text[1:-1] if re.fullmatch(r"\(-?\w+\)", text) else text
 
 
-def _tensor(value: Arg, scope: FunctionScope) -> str:
+def _tensor(value: ir.Arg, scope: FunctionScope) -> str:
     """The handle of a tensor, or of a number that stands for one."""
-    if isinstance(value, Value):
+    if isinstance(value, ir.Value):
         return scope.handle(value)
     step = scope.step
     assert isinstance(step, steps.CallOperator | steps.StartCollective)
@@ -250,19 +249,19 @@ def _tensor(value: Arg, scope: FunctionScope) -> str:
     return made
 
 
-def _on_gpu(value: Arg, scope: FunctionScope) -> bool:
-    if not isinstance(value, Device):
+def _on_gpu(value: ir.Arg, scope: FunctionScope) -> bool:
+    if not isinstance(value, ir.Device):
         raise scope.error("CPP505", f"{value!r} is not a device")
     return scope.on_gpu(value)
 
 
-def _enumeration(value: Arg, scope: FunctionScope) -> str:
+def _enumeration(value: ir.Arg, scope: FunctionScope) -> str:
     match value:
-        case DType():
+        case ir.DType():
             return dtype_text(value)
-        case MemoryFormat():
+        case ir.MemoryFormat():
             return f"aoti_torch_memory_format_{value.value}()"
-        case Layout():
+        case ir.Layout():
             return f"aoti_torch_layout_{value.value}()"
         case Int():  # a default value of the schema
             return str(value.value)
@@ -337,12 +336,12 @@ def _returned(step: CallStep, scope: FunctionScope) -> list[str]:
         begin += count
     if results:
         scope.places[results[0]] = found
-        if isinstance(results[0].type, ScalarType):
+        if isinstance(results[0].type, ir.ScalarType):
             scope.numbers[results[0]] = found[()]
     return texts
 
 
-def _boxed(type: str, value: Arg, step: CallStep, scope: FunctionScope) -> str:
+def _boxed(type: str, value: ir.Arg, step: CallStep, scope: FunctionScope) -> str:
     base, inner, is_list, optional = parsed(type)
     if value is None:
         return "none()"
@@ -356,11 +355,11 @@ def _boxed(type: str, value: Arg, step: CallStep, scope: FunctionScope) -> str:
     return f"some({text})" if optional else text
 
 
-def _boxed_one(base: str, value: Arg, step: CallStep, scope: FunctionScope) -> str:
+def _boxed_one(base: str, value: ir.Arg, step: CallStep, scope: FunctionScope) -> str:
     match value:
-        case Value() | Expr() | Complex() if base == "Tensor":
+        case ir.Value() | Expr() | ir.Complex() if base == "Tensor":
             return f"tensor({_tensor(value, scope)})"
-        case Expr() | Complex() if base == "Scalar" and scope.module.python_operators:
+        case Expr() | ir.Complex() if base == "Scalar" and scope.module.python_operators:
             scope.numbers_made.append(wide_number(value, scope))
             return f"tensor({scope.numbers_made[-1]})"
         case Expr() if base in ("int", "SymInt"):
@@ -372,9 +371,13 @@ def _boxed_one(base: str, value: Arg, step: CallStep, scope: FunctionScope) -> s
         case str() if base == "str" or (base == "Any" and scope.module.python_operators):
             # a group, whose name a bridge takes as text
             return string_text(value)
-        case Device() if base == "Device":
+        case ir.Device() if base == "Device":
             return "device(run.gpu)" if _on_gpu(value, scope) else "cpu_device()"
-        case DType() | MemoryFormat() | Layout() | Int() if base in ("ScalarType", "MemoryFormat", "Layout"):
+        case ir.DType() | ir.MemoryFormat() | ir.Layout() | Int() if base in (
+            "ScalarType",
+            "MemoryFormat",
+            "Layout",
+        ):
             return f"code({_enumeration(value, scope)})"
         case _:
             raise _refused(step, f"torch's stable dispatcher does not take {base} arguments", scope)

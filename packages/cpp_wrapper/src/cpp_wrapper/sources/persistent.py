@@ -6,7 +6,7 @@ A set of it, and the tensors over it, are made by `make_persistent`, for one cal
 from __future__ import annotations
 
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope, dtype_text
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 
 def write_persistent(module: ProgramScope) -> tuple[list[str], int]:
@@ -23,7 +23,7 @@ def write_persistent(module: ProgramScope) -> tuple[list[str], int]:
     where = scope.place(module.plan.program.target.device)
     for name, block in zip(blocks, memory.blocks, strict=True):
         lines.append(
-            f"allocate(k[{name}], {{{max(block.nbytes, 1)}}}, {{1}}, {dtype_text(DType.U8)}{where});"
+            f"allocate(k[{name}], {{{max(block.nbytes, 1)}}}, {{1}}, {dtype_text(ir.DType.U8)}{where});"
         )
         lines += [f"zero(k[{name}]);"] if block.zero else []
     for name, window in zip(windows, memory.windows, strict=True):

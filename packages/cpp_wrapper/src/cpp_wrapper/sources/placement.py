@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cpp_wrapper.sources.scope import FunctionScope
-from wrapper_ir.ir.types import OpaqueType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import cpp_line_comment, cpp_string
 from wrapper_ir_lowering import steps
 
@@ -68,7 +67,7 @@ def sync_event(step: steps.SyncEvent, scope: FunctionScope) -> None:
     scope.line(f"{_event(step.event, scope)}.synchronize();")
 
 
-def _event(event: Value[OpaqueType], scope: FunctionScope) -> str:
+def _event(event: ir.Value[ir.OpaqueType], scope: FunctionScope) -> str:
     """The variable of an event. Raises EmitError CPP503 for one that another function recorded."""
     if event not in scope.events:
         raise scope.error("CPP503", f"event %{event.name} of another function")

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cpp_wrapper.sources.scope import FunctionScope
+from wrapper_ir import ir
 from wrapper_ir.analysis.own_memory import PRODUCTS
-from wrapper_ir.ir.types import CPU, DType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import steps
 
 _FUNCTIONS = {"aten::addmm": "addmm", "aten::addmm.out": "addmm", "aten::mm.out": "mm"}
@@ -22,7 +21,7 @@ def write_product(step: steps.CallOperator, arguments: Sequence[str], scope: Fun
         scope.line(f"{recorded}({', '.join(('run', *arguments))});")
         return True
     function = _FUNCTIONS.get(step.operator.extern.name)
-    types = [a.value.type for a in step.arguments if isinstance(a.value, Value)]
+    types = [a.value.type for a in step.arguments if isinstance(a.value, ir.Value)]
     if function is None or not all(map(_is_plain, types)):
         return False
     scope.line(f"{function}({', '.join(arguments)});")
@@ -30,4 +29,4 @@ def write_product(step: steps.CallOperator, arguments: Sequence[str], scope: Fun
 
 
 def _is_plain(type: object) -> bool:
-    return isinstance(type, TensorType) and type.device == CPU and type.dtype is DType.F32
+    return isinstance(type, ir.TensorType) and type.device == ir.CPU and type.dtype is ir.DType.F32

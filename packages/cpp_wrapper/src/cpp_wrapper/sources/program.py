@@ -33,13 +33,10 @@ from cpp_wrapper.sources.lines import line_origins
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ProgramScope
 from cpp_wrapper.sources.version import METADATA_VERSION
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import CPP_HELPERS, Expr
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.signature import Signature, WrappedOutput, WriteBackKind
-from wrapper_ir.ir.types import CPU, ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.json import signature_to_json
 from wrapper_ir.plugins.emitted import LineOrigin, OpOrigins
 from wrapper_ir.support.quoting import cpp_string
@@ -107,12 +104,12 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     )
 
 
-def _check_signature(signature: Signature) -> None:
+def _check_signature(signature: ir.Signature) -> None:
     """A library takes and gives plain tensors."""
     why = ""
-    if signature.unwraps or any(isinstance(b, WrappedOutput) for b in signature.bindings):
+    if signature.unwraps or any(isinstance(b, ir.WrappedOutput) for b in signature.bindings):
         why = "tensors that wrap others"
-    elif any(back.kind is not WriteBackKind.COPY for back in signature.write_backs):
+    elif any(back.kind is not ir.WriteBackKind.COPY for back in signature.write_backs):
         why = "inputs that get another shape or storage"
     elif any(back.leaf not in signature.params for back in signature.write_backs):
         why = "writes to inputs that the program does not read"
@@ -254,7 +251,7 @@ def _group_checks(plan: Plan) -> list[CheckGroups]:
     return [step for step in plan.main.steps if isinstance(step, CheckGroups)]
 
 
-def _operator(extern: ExternDef) -> dict[str, object]:
+def _operator(extern: ir.ExternDef) -> dict[str, object]:
     tags = [tag.value for tag in extern.tags]
     return {"schema": extern.schema, "tags": tags, "symmetric": extern.symmetric}
 
@@ -264,7 +261,7 @@ def _result_kind(value: object) -> str:
         return "none"
     if isinstance(value, Expr):
         return value.kind.value
-    if isinstance(value, Value) and isinstance(value.type, ScalarType):
+    if isinstance(value, ir.Value) and isinstance(value.type, ir.ScalarType):
         return value.type.kind.value
     return "tensor"
 
@@ -272,10 +269,12 @@ def _result_kind(value: object) -> str:
 def _check_parameters(plan: Plan) -> None:
     """Raises EmitError CPP503 for a parameter of `main` that is neither a number nor a tensor on the CPU or the program's
     device."""
-    devices = (CPU, plan.program.target.device)
+    devices = (ir.CPU, plan.program.target.device)
     for param in plan.main.function.params:
         type = param.value.type
-        if not isinstance(type, ScalarType) and not (isinstance(type, TensorType) and type.device in devices):
+        if not isinstance(type, ir.ScalarType) and not (
+            isinstance(type, ir.TensorType) and type.device in devices
+        ):
             where = " or ".join(dict.fromkeys(map(str, devices)))
             raise EmitError(
                 "CPP503", f"parameter %{param.value.name} is neither a number nor a tensor on {where}"

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.own_memory import function_foreign_memory
-from wrapper_ir.ir.ops import CallExtern, CallSubgraph, ResizeStorage
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import callees, operands
-from wrapper_ir.ir.types import DType, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import FunctionPlan, Plan
 from wrapper_ir_lowering.steps import Recording
 
-_PRODUCT_TYPES = (DType.F32, DType.F16, DType.BF16)
+_PRODUCT_TYPES = (ir.DType.F32, ir.DType.F16, ir.DType.BF16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ def _with_callees(names: Mapping[str, int], analyses: Analyses) -> Iterator[str]
     while waiting:
         name = waiting.pop()
         yield name
-        inner = {c for op in analyses.functions[name].body for c in callees(op)} - seen
+        inner = {c for op in analyses.functions[name].body for c in ir.callees(op)} - seen
         waiting += sorted(inner)
         seen |= inner
 
@@ -69,8 +65,8 @@ def _other_product(plan: FunctionPlan, analyses: Analyses) -> str:
     """A product of element types for which the runtime has none; "" where there is none."""
     for name in _with_callees({plan.name: 0}, analyses):
         for op in analyses.functions[name].body:
-            types = [v.type for v in operands(op) if isinstance(v.type, TensorType)]
-            if isinstance(op, CallExtern) and any(type.dtype not in _PRODUCT_TYPES for type in types):
+            types = [v.type for v in ir.operands(op) if isinstance(v.type, ir.TensorType)]
+            if isinstance(op, ir.CallExtern) and any(type.dtype not in _PRODUCT_TYPES for type in types):
                 return f"{op.target} is not a product of {', '.join(t.value for t in _PRODUCT_TYPES)}"
     return ""
 
@@ -87,12 +83,12 @@ def recordable_table(recorded: RecordedFunctions, plan: Plan) -> list[str]:
     return ["const Recordable kRecordables[] = {", *rows, "};"]
 
 
-def _inputs(function: Function, facts: Recording) -> str:
+def _inputs(function: ir.Function, facts: Recording) -> str:
     letters = {(False, False): "c", (True, False): "s", (False, True): "w", (True, True): "p"}
     return "".join(
         letters[i in facts.static, i in facts.written]
         for i, p in enumerate(function.params)
-        if isinstance(p.value.type, TensorType | StorageType)
+        if isinstance(p.value.type, ir.TensorType | ir.StorageType)
     )
 
 
@@ -101,15 +97,15 @@ def _results(function: FunctionPlan, plan: Plan) -> str:
     not resize it either."""
     analyses, main = plan.analyses, plan.program.main
     own = function.function.returns.values
-    calls = [op for f in analyses.program.functions for op in f.body if function.name in callees(op)]
+    calls = [op for f in analyses.program.functions for op in f.body if function.name in ir.callees(op)]
     first = calls[0] if len(calls) == 1 and not plan.streams else None
-    if not isinstance(first, CallSubgraph) or first not in main.body:
+    if not isinstance(first, ir.CallSubgraph) or first not in main.body:
         return "o" * len(own)
     aliasing = analyses.aliasing(main)
     kept = set(aliasing.escaped)
-    resized = [op.target for op in main.body if isinstance(op, ResizeStorage)]
+    resized = [op.target for op in main.body if isinstance(op, ir.ResizeStorage)]
     for value in (*main.returns.values, *resized):
-        kept.update(aliasing.roots.get(value, NO_ROOTS) if isinstance(value, Value) else NO_ROOTS)
+        kept.update(aliasing.roots.get(value, NO_ROOTS) if isinstance(value, ir.Value) else NO_ROOTS)
     return "".join(
         "l" if kept.isdisjoint(aliasing.roots.get(result, NO_ROOTS)) else "o" for result in first.results
     )

@@ -12,10 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
+from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Expr, Int, SymKind
-from wrapper_ir.ir.ops import Arg, Complex
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import steps
 
 _BINARY = (
@@ -76,8 +74,8 @@ _CONVERTING = frozenset(
 _EXACT = 2**53
 """Up to here every whole number is a `double`."""
 _ORDER = {SymKind.BOOL: 0, SymKind.INT: 1, SymKind.FLOAT: 2}
-_DEFAULTS = (DType.BOOL, DType.I64, DType.F32, DType.C64)
-_WIDEST = (DType.BOOL, DType.I64, DType.F64, DType.C128)
+_DEFAULTS = (ir.DType.BOOL, ir.DType.I64, ir.DType.F32, ir.DType.C64)
+_WIDEST = (ir.DType.BOOL, ir.DType.I64, ir.DType.F64, ir.DType.C128)
 
 
 def tensor_overload(step: steps.CallOperator | steps.StartCollective) -> str:
@@ -107,7 +105,7 @@ def keeps_meaning(step: steps.CallOperator | steps.StartCollective) -> bool:
     if step.operator.extern.name not in _CONVERTING:
         return False
     given = {a.schema.name: a.value for a in step.arguments}
-    if given.get("dtype", DType.I64) is None:
+    if given.get("dtype", ir.DType.I64) is None:
         return False
     numbers = [
         a.value for a in step.arguments if a.schema.type.startswith("Scalar") and a.schema.name != "dtype"
@@ -120,32 +118,32 @@ def keeps_meaning(step: steps.CallOperator | steps.StartCollective) -> bool:
     )
 
 
-def _tensors(step: steps.CallOperator | steps.StartCollective) -> list[TensorType]:
+def _tensors(step: steps.CallOperator | steps.StartCollective) -> list[ir.TensorType]:
     """The types of all tensors that a call is given."""
-    found: list[TensorType] = []
+    found: list[ir.TensorType] = []
     for argument in step.arguments:
         values = argument.value if isinstance(argument.value, tuple) else (argument.value,)
-        found += [v.type for v in values if isinstance(v, Value) and isinstance(v.type, TensorType)]
+        found += [v.type for v in values if isinstance(v, ir.Value) and isinstance(v.type, ir.TensorType)]
     return found
 
 
-def _category(dtype: DType) -> int:
+def _category(dtype: ir.DType) -> int:
     if dtype.is_complex:
         return 3
-    return 2 if dtype.is_floating else 0 if dtype is DType.BOOL else 1
+    return 2 if dtype.is_floating else 0 if dtype is ir.DType.BOOL else 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
     """An argument as a tensor: its element type, and the type it is written in before (`double`, `Int`, `bool`)."""
 
-    dtype: DType
+    dtype: ir.DType
     order: int
 
 
-def _number(value: Arg, beside: Sequence[TensorType]) -> _Number | None:
+def _number(value: ir.Arg, beside: Sequence[ir.TensorType]) -> _Number | None:
     """The element type with which a tensor without dimensions promotes as the number does; None: nothing is exact."""
-    if isinstance(value, Complex):
+    if isinstance(value, ir.Complex):
         order = 3
     elif isinstance(value, Expr):
         order = _ORDER[value.kind]
@@ -163,7 +161,9 @@ def _number(value: Arg, beside: Sequence[TensorType]) -> _Number | None:
     return _Number(own.pop(), order) if len(own) == 1 else None
 
 
-def number_tensor(value: Arg, step: steps.CallOperator | steps.StartCollective, scope: FunctionScope) -> str:
+def number_tensor(
+    value: ir.Arg, step: steps.CallOperator | steps.StartCollective, scope: FunctionScope
+) -> str:
     """The handle of a number as a tensor, which the caller drops; '' where no tensor means the same."""
     made = _number(value, _tensors(step))
     if made is None:
@@ -171,20 +171,20 @@ def number_tensor(value: Arg, step: steps.CallOperator | steps.StartCollective, 
     return _write_number(value, made, scope)
 
 
-def wide_number(value: Arg, scope: FunctionScope) -> str:
+def wide_number(value: ir.Arg, scope: FunctionScope) -> str:
     """The handle of a number as a tensor of the widest element type of its kind; '' for what is not a number."""
-    order = 3 if isinstance(value, Complex) else _ORDER[value.kind] if isinstance(value, Expr) else -1
+    order = 3 if isinstance(value, ir.Complex) else _ORDER[value.kind] if isinstance(value, Expr) else -1
     return _write_number(value, _Number(_WIDEST[order], order), scope) if order >= 0 else ""
 
 
-def is_whole(dtype: DType) -> bool:
+def is_whole(dtype: ir.DType) -> bool:
     """Whether an element type has whole numbers or truth values."""
     return _category(dtype) < 2
 
 
-def _write_number(value: Arg, made: _Number, scope: FunctionScope) -> str:
+def _write_number(value: ir.Arg, made: _Number, scope: FunctionScope) -> str:
     name = f"t[{scope.slot('number')}]"
-    if isinstance(value, Complex):
+    if isinstance(value, ir.Complex):
         text = f"{scope.number(value.real)}, {scope.number(value.imag)}"
     else:
         assert isinstance(value, Expr)

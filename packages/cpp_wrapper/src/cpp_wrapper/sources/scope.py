@@ -10,12 +10,9 @@ from pathlib import Path
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.lines import SourceLine
 from cpp_wrapper.sources.recording import find_recorded
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind, to_cpp
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.types import CPU, Device, DType, ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.emitted import LineOrigin, OpOrigins
 from wrapper_ir.support.quoting import cpp_names, cpp_string
 from wrapper_ir_lowering import FunctionPlan, Plan
@@ -66,9 +63,9 @@ ResultPath = tuple[int | str, ...]
 """Where a value stands in a nested result."""
 
 
-def dtype_text(dtype: DType) -> str:
+def dtype_text(dtype: ir.DType) -> str:
     """The call that gives an element type's number."""
-    return "boolean()" if dtype is DType.BOOL else f"{dtype.value}()"
+    return "boolean()" if dtype is ir.DType.BOOL else f"{dtype.value}()"
 
 
 def string_text(text: str) -> str:
@@ -95,14 +92,14 @@ class ProgramScope:
         self.oldest_torch = oldest_torch
         self.python_operators = python_operators
         target = plan.program.target.device
-        self.gpu: Device | None = None if target == CPU else target
+        self.gpu: ir.Device | None = None if target == ir.CPU else target
         """The one device besides the CPU."""
         self.recordings = recordings
         self.recorded = find_recorded(plan, recordings if self.gpu is not None else 0)
         self._names = cpp_names(_OWN_WORDS)
-        self.constants: dict[Value, str] = {}
+        self.constants: dict[ir.Value, str] = {}
         self.windows: list[str] = []
-        self.persistent: dict[Value, str] = {}
+        self.persistent: dict[ir.Value, str] = {}
         """Values over memory that persists from call to call, and their places in its array of handles."""
         self.persistent_blocks: list[str] = []
         """The places of that memory itself."""
@@ -116,7 +113,7 @@ class ProgramScope:
         self.streams = {stream: number for number, stream in enumerate(plan.streams, 1)}
         self.shims: dict[str, str] = {}
         """Declarations of the shim functions that are called, by name."""
-        self.operators: dict[str, ExternDef] = {}
+        self.operators: dict[str, ir.ExternDef] = {}
         """What is called, by name."""
         self.boxed: dict[str, tuple[list[str], list[str]]] = {}
         """The types of arguments and results in calls through the dispatcher, which looks at no value, by operator."""
@@ -147,24 +144,24 @@ class FunctionScope:
         """Numbers that callers pass: captured symbols, then parameters."""
         self.results: list[tuple[str, SymKind]] = []
         """Numbers that the function returns to callers."""
-        self.live: dict[Value, str] = {}
+        self.live: dict[ir.Value, str] = {}
         """Values that have a handle, and the name of its slot."""
-        self.counts: dict[Value, int] = {}
+        self.counts: dict[ir.Value, int] = {}
         """How many handles stand for a nested result."""
-        self.places: dict[Value, dict[ResultPath, str]] = {}
+        self.places: dict[ir.Value, dict[ResultPath, str]] = {}
         """The handles and variables of nested results, by path."""
-        self.taken: dict[Value, list[ResultPath]] = {}
+        self.taken: dict[ir.Value, list[ResultPath]] = {}
         """What the function takes of each nested result."""
         for step in plan.steps:
             if isinstance(step, Unpack):
                 self.taken.setdefault(step.source, []).append(step.path)
         self.numbers_made: list[str] = []
         """Handles of numbers that stand for tensors in the call that is written now."""
-        self.events: dict[Value, str] = {}
+        self.events: dict[ir.Value, str] = {}
         """Variables of events."""
         self.profiles: list[str] = []
         """Handles of open scopes, the innermost last."""
-        self.numbers: dict[Value, str] = {}
+        self.numbers: dict[ir.Value, str] = {}
         self.defined: dict[str, str] = {}
         self.step: StepBase | None = None
         self._depth = 0
@@ -195,13 +192,13 @@ class FunctionScope:
         self.slots += [name, *[""] * (count - 1)]
         return name
 
-    def bind(self, value: Value, count: int = 1) -> str:
+    def bind(self, value: ir.Value, count: int = 1) -> str:
         """The handle of a value that begins now."""
         name = self.live[value] = self.slot(value.name, count)
         self.counts[value] = count
         return f"t[{name}]"
 
-    def handle(self, value: Value) -> str:
+    def handle(self, value: ir.Value) -> str:
         """The handle of a value. Raises EmitError CPP505 for one that is not, or no longer, defined."""
         if value in self.live:
             return f"t[{self.live[value]}]"
@@ -213,7 +210,7 @@ class FunctionScope:
             return f"c[{self.module.constants[value]}]"
         raise self.error("CPP505", f"%{value.name} is not defined here, or was freed, dropped or moved")
 
-    def end(self, values: Iterable[Value]) -> None:
+    def end(self, values: Iterable[ir.Value]) -> None:
         """Frees the handles of values whose names end."""
         handles = []
         for value in values:
@@ -261,10 +258,10 @@ class FunctionScope:
         """Sizes or strides in braces."""
         return f"{{{', '.join(map(self.number, exprs))}}}"
 
-    def on_gpu(self, device: Device) -> bool:
+    def on_gpu(self, device: ir.Device) -> bool:
         """Whether something lies on the program's device, not on the host. Raises EmitError CPP503 for another device."""
         own = self.module.gpu
-        if device == CPU:
+        if device == ir.CPU:
             return False
         if own is None or device.type != own.type or device.index not in (None, own.index):
             raise self.error(
@@ -278,13 +275,13 @@ class FunctionScope:
         """Whether a recording may be made of what the function does."""
         return self.plan.name in self.module.recorded.parts
 
-    def place(self, device: Device) -> str:
+    def place(self, device: ir.Device) -> str:
         """The last argument of what is told where memory lies: nothing means on the host."""
         if not self.on_gpu(device):
             return ""
         return ", run" if self.is_recorded else ", run.gpu"
 
-    def layout(self, type: TensorType) -> str:
+    def layout(self, type: ir.TensorType) -> str:
         """Sizes and strides of a tensor. Raises EmitError CPP503 for one on another device than the program's."""
         self.on_gpu(type.device)
         return f"{self.numbers_text(type.sizes)}, {self.numbers_text(type.strides)}"
@@ -293,15 +290,15 @@ class FunctionScope:
         match e:
             case Sym(name) if name in self.defined:
                 return self.defined[name]
-            case SizeOf(value, dim):
+            case ir.SizeOf(value, dim):
                 return f"size({self.handle(value)}, {dim})"
-            case StrideOf(value, dim):
+            case ir.StrideOf(value, dim):
                 return f"stride({self.handle(value)}, {dim})"
-            case OffsetOf(value):
+            case ir.OffsetOf(value):
                 return f"storage_offset({self.handle(value)})"
-            case Item(value) if isinstance(value.type, ScalarType):
+            case ir.Item(value) if isinstance(value.type, ir.ScalarType):
                 return self.numbers[value]
-            case Item(value):
+            case ir.Item(value):
                 return f"{_ITEMS[e.kind]}({self.handle(value)})"
             case _:
                 raise self.error("CPP505", f"{e} has no C++ text here")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from cpp_wrapper.sources.scope import TEXTS
-from wrapper_ir.ir.schemas import OpSchema, SchemaArg
+from wrapper_ir import ir
 
 C_TYPES: Mapping[str, str] = {
     "Tensor": "AtenTensorHandle", "bool": "int32_t", "int": "int64_t", "SymInt": "int64_t", "Scalar": "double",
@@ -47,7 +47,7 @@ def _read_table(name: str) -> dict[str, tuple[tuple[int, int], str, str]]:
     return found
 
 
-def c_signature(schema: OpSchema) -> str:
+def c_signature(schema: ir.OpSchema) -> str:
     """The parameters of an operator's shim function, as torch generates them (`torchgen/gen_aoti_c_shim.py`): results that
     are written first, returned ones last. Empty: a type has no form in C."""
     texts = []
@@ -68,12 +68,12 @@ def c_types(parameters: str) -> list[str]:
     return [text.rpartition(" ")[0] for text in parameters.split(", ")]
 
 
-def is_input(arg: SchemaArg) -> bool:
+def is_input(arg: ir.SchemaArg) -> bool:
     """Whether it is not an `out` argument."""
     return not (arg.keyword_only and arg.written)
 
 
-def writes_arguments(schema: OpSchema) -> bool:
+def writes_arguments(schema: ir.OpSchema) -> bool:
     """Whether results are written to arguments: to `out` ones, or in place."""
     base = schema.name.partition("::")[2].partition(".")[0]
     return any(a.written and (a.keyword_only or base.endswith("_")) for a in schema.args)

@@ -12,8 +12,7 @@ from fx_converter import targets
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.collectives import FINISHED_CALLS
-from wrapper_ir.ir.types import TupleType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import is_python_name
 from wrapper_ir_lowering.steps import CallOperator, Given, Launch, StartCollective, Unpack, Wait
 from wrapper_ir_torch import resolve
@@ -34,7 +33,7 @@ def launch(step: Launch, scope: FunctionScope) -> None:
 
 
 def _call(
-    step: CallOperator | StartCollective, result: Value | None, val: Nested, scope: FunctionScope
+    step: CallOperator | StartCollective, result: ir.Value | None, val: Nested, scope: FunctionScope
 ) -> fx.Node:
     """The call, with the arguments in structure, as the operator's schema has them."""
     called = resolve(step.operator.extern)
@@ -85,7 +84,7 @@ def call_operator(step: CallOperator, scope: FunctionScope) -> None:
     """A call."""
     if step.result is None:
         _call(step, None, _written(step, scope), scope)
-    elif isinstance(step.result.type, TupleType):
+    elif isinstance(step.result.type, ir.TupleType):
         _call(step, step.result, _nested(step, step.result, scope), scope)
     else:
         _call(step, step.result, scope.fake(step.result), scope)
@@ -98,13 +97,13 @@ def _written(step: CallOperator, scope: FunctionScope) -> Nested:
     found = []
     for result in returns:
         arg = next((sets[alias] for alias in result.aliases if alias in sets), None)
-        found.append(scope.value(arg).meta["val"] if isinstance(arg, Value) else None)
+        found.append(scope.value(arg).meta["val"] if isinstance(arg, ir.Value) else None)
     if not found:
         return None
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _nested(step: CallOperator, result: Value, scope: FunctionScope) -> Nested:
+def _nested(step: CallOperator, result: ir.Value, scope: FunctionScope) -> Nested:
     """A nested fake value: what later steps take out of it, and None for what nobody takes. Several results are a tuple."""
     tree: Nested = None
     for unpacked in scope.unpacks.get(result, ()):

@@ -15,9 +15,7 @@ from torch import fx
 from fx_converter import targets
 from fx_converter.effects import does_more
 from fx_converter.graph.scope import Callee, FunctionScope
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.types import ScalarType, TensorType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir_lowering import FunctionPlan
 from wrapper_ir_lowering.steps import Call, Loop, Return, Switch
 
@@ -27,12 +25,14 @@ def _captures(*functions: FunctionPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(symbol for plan in functions for symbol in plan.function.captures))
 
 
-def _operands(args: tuple[Arg, ...], captures: tuple[str, ...], scope: FunctionScope) -> list[Any]:
+def _operands(args: tuple[ir.Arg, ...], captures: tuple[str, ...], scope: FunctionScope) -> list[Any]:
     """Arguments, followed by the captured symbols. Any: nodes and numbers."""
     return [*(scope.argument(arg) for arg in args), *(scope.symbols[symbol] for symbol in captures)]
 
 
-def _bind_results(made: fx.Node, values: tuple[Value, ...], fakes: list[Any], scope: FunctionScope) -> None:
+def _bind_results(
+    made: fx.Node, values: tuple[ir.Value, ...], fakes: list[Any], scope: FunctionScope
+) -> None:
     for number, (value, val) in enumerate(zip(values, fakes, strict=True)):
         scope.bind(value, operator.getitem, made, number, val=val)
 
@@ -61,7 +61,7 @@ def call(step: Call, scope: FunctionScope) -> None:
 def switch(step: Switch, scope: FunctionScope) -> None:
     """`cond` for a bool, else a function of ours. All branches take the symbols that any of them captures."""
     index = scope.argument(step.index)
-    if isinstance(step.index, Value) and isinstance(step.index.type, TensorType):
+    if isinstance(step.index, ir.Value) and isinstance(step.index.type, ir.TensorType):
         index = _scalar(index, step.index.type, scope)
     fakes = [scope.fake(result) for result in step.results]
     captures = _captures(*step.branches)
@@ -79,11 +79,11 @@ def _branching(step: Switch, effect: bool) -> Callable[..., Any]:
     return targets.switch_effect if effect else targets.switch
 
 
-def _scalar(node: fx.Node, type: TensorType, scope: FunctionScope) -> fx.Node:
+def _scalar(node: fx.Node, type: ir.TensorType, scope: FunctionScope) -> fx.Node:
     """An index or a predicate without dimensions, which the operator wants."""
     if not type.sizes:
         return node
-    flat = TensorType(dtype=type.dtype, sizes=(), strides=(), device=type.device)
+    flat = ir.TensorType(dtype=type.dtype, sizes=(), strides=(), device=type.device)
     return scope.call(torch.ops.aten.view.default, node, [], val=scope.program.fakes.tensor(flat))
 
 
@@ -109,7 +109,7 @@ def _loop(step: Loop, effect: bool) -> Callable[..., Any]:
     loops = torch.ops.higher_order
     if not step.stacked:
         return targets.loop_effect if effect else loops.while_loop
-    if any(isinstance(value.type, ScalarType) for value in step.results):
+    if any(isinstance(value.type, ir.ScalarType) for value in step.results):
         return targets.stacked_loop
     return targets.stacked_effect if effect else loops.while_loop_stack_output
 
@@ -119,7 +119,7 @@ def return_(step: Return, scope: FunctionScope) -> None:
     if scope.callee.condition:
         (value,) = step.values
         go = scope.argument(value)
-        if isinstance(value, Value) and isinstance(value.type, TensorType):
+        if isinstance(value, ir.Value) and isinstance(value.type, ir.TensorType):
             go = _scalar(go, value.type, scope)
         scope.node("output", "output", (go,), {}, "output", go.meta["val"] if isinstance(go, fx.Node) else go)
         return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.types import TensorType
 from wrapper_ir_lowering.steps import Comment, SaveValue, ShowLine, ShowValue
 
 
@@ -24,7 +24,7 @@ def show_value(step: ShowValue, scope: FunctionScope) -> None:
     value = step.value
     if isinstance(value, Expr):
         scope.call(targets.show_number, step.title, scope.number(value), value.kind.value)
-    elif isinstance(value.type, TensorType):
+    elif isinstance(value.type, ir.TensorType):
         scope.call(targets.show_tensor, step.title, scope.value(value), value.type.dtype.value)
     else:
         scope.call(targets.show_number, step.title, scope.value(value), value.type.kind.value)

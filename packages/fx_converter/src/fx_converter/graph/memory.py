@@ -11,9 +11,8 @@ from torch import fx
 from fx_converter import targets
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.types import CPU, MemoryKind, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering import steps
 from wrapper_ir_torch import (
     DTYPES,
@@ -33,7 +32,7 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     """The node that allocates; zeroing is a node of its own."""
     storage, type, result = step.storage.type, step.type, step.result
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
-    pinned = storage.space.kind is MemoryKind.PINNED
+    pinned = storage.space.kind is ir.MemoryKind.PINNED
     val = scope.program.fakes.tensor(type)
     with on_stream(step, scope):
         fast = _fast_empty(type, pinned, scope)
@@ -76,15 +75,15 @@ def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
     """No node, but for what a callee takes, or is filled with zeros."""
     if step.is_lent:
         place = step.place
-        type = TensorType(place.dtype, (place.count,), (_ONE,), step.slot.type.device)
+        type = ir.TensorType(place.dtype, (place.count,), (_ONE,), step.slot.type.device)
         _window(step.slot, scope.value(place.base), type, place.first, scope)
 
 
-def _fast_empty(type: TensorType, pinned: bool, scope: FunctionScope) -> Any:  # Any: torch's own function
+def _fast_empty(type: ir.TensorType, pinned: bool, scope: FunctionScope) -> Any:  # Any: torch's own function
     """A callable for this device that takes only a layout; None where there is none."""
     if not scope.program.direct or pinned:
         return None
-    if type.device == CPU or type.device == scope.program.program.target.device:
+    if type.device == ir.CPU or type.device == scope.program.program.target.device:
         return FAST_EMPTY.get(type.device.type)
     return None
 
@@ -113,7 +112,9 @@ def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
     scope.bind(step.result, targets.window, source, *args, val=val)
 
 
-def _window(result: Value, source: fx.Node, type: TensorType, offset: Expr, scope: FunctionScope) -> None:
+def _window(
+    result: ir.Value, source: fx.Node, type: ir.TensorType, offset: Expr, scope: FunctionScope
+) -> None:
     """A window at `offset` elements from the source's first one. The operator counts from the storage's."""
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
     at = scope.number(offset)

@@ -19,12 +19,10 @@ from fx_converter import targets
 from fx_converter._compat import back_symbol, bound_symbol, fake_like, free_size, new_fake_mode
 from fx_converter.graph.numbers import CALLS, Calculator
 from fx_converter.targets.symbolic import EXACT, FUNCTIONS, PARTIAL, NoValue
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Sym, SymKind
 from wrapper_ir.expr.operators import ADD, AND, OPERATORS, OR, ROUND, UNARY_FUNCTIONS
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.ir.program import Program, SymbolDef
-from wrapper_ir.ir.types import TensorType
 from wrapper_ir_torch import DTYPES, torch_device
 
 # Any in this file: numbers, symbolic or not.
@@ -52,7 +50,7 @@ _FIRST_NUMBER = 1_000_000
 class FakeValues:
     """Symbolic numbers and fake tensors over the symbols of one program."""
 
-    def __init__(self, program: Program, mode: FakeTensorMode | None) -> None:
+    def __init__(self, program: ir.Program, mode: FakeTensorMode | None) -> None:
         self.mode = mode or new_fake_mode()
         if self.mode.shape_env is None:
             self.mode.shape_env = new_fake_mode().shape_env
@@ -70,11 +68,11 @@ class FakeValues:
     def symbol(self, name: str) -> Any:
         """The symbolic number of a declared symbol."""
         if name not in self._symbols:
-            unknown = SymbolDef(name=name, kind=_kind_of(name), backed=False)
+            unknown = ir.SymbolDef(name=name, kind=_kind_of(name), backed=False)
             self._symbols[name] = self._make(self._declared.get(name) or unknown)
         return self._symbols[name]
 
-    def _make(self, declared: SymbolDef) -> Any:
+    def _make(self, declared: ir.SymbolDef) -> Any:
         env = self.mode.shape_env
         assert env is not None
         backed = declared.backed and declared.hint is not None
@@ -96,7 +94,7 @@ class FakeValues:
             case SymKind.BOOL:
                 return SymBool(SymNode(sympy.Eq(symbol, 1), env, bool, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
 
-    def _torch_name(self, declared: SymbolDef, backed: bool) -> str:
+    def _torch_name(self, declared: ir.SymbolDef, backed: bool) -> str:
         """Torch tells symbols apart by how their names begin, in either case, and reads the number after the beginning of an
         unbacked one's."""
         name, prefix = declared.name, (_BACKED if backed else _UNBACKED)[declared.kind]
@@ -117,7 +115,7 @@ class FakeValues:
         match e:
             case Sym(name):
                 return self.symbol(name)
-            case SizeOf() | StrideOf() | OffsetOf() | Item():
+            case ir.SizeOf() | ir.StrideOf() | ir.OffsetOf() | ir.Item():
                 raise AssertionError(f"types hold no atoms: {e}")
             case _:
                 raise AssertionError(type(e).__name__)
@@ -169,7 +167,7 @@ class FakeValues:
 
     # --- tensors
 
-    def tensor(self, type: TensorType) -> FakeTensor:
+    def tensor(self, type: ir.TensorType) -> FakeTensor:
         """A tensor with a storage of its own."""
         sizes, strides = tuple(map(free_size, self.numbers(type.sizes))), self.numbers(type.strides)
         env = self.mode.shape_env
@@ -178,7 +176,7 @@ class FakeValues:
             meta = torch.empty_strided(sizes, strides, dtype=DTYPES[type.dtype], device="meta")
         return self._fake(meta, type)
 
-    def view(self, base: object, type: TensorType, offset: int | None) -> FakeTensor:
+    def view(self, base: object, type: ir.TensorType, offset: int | None) -> FakeTensor:
         """A tensor over the storage of `base`, `offset` elements from its first one; with a storage of its own where
         torch cannot say without guarding on a symbol, or the element type is another."""
         meta = self._meta.get(base) if isinstance(base, FakeTensor) else None
@@ -195,7 +193,7 @@ class FakeValues:
         """Where a fake tensor begins in its storage, in elements; None for what is none."""
         return fake.storage_offset() if isinstance(fake, FakeTensor) else None
 
-    def _fake(self, meta: Tensor, type: TensorType) -> FakeTensor:
+    def _fake(self, meta: Tensor, type: ir.TensorType) -> FakeTensor:
         fake = fake_like(self.mode, meta, torch_device(type.device))
         self._meta[fake] = meta
         return fake
@@ -225,7 +223,7 @@ def _is_open_power(base: Any, exponent: Any) -> bool:
     return isinstance(base, SymFloat) or not isinstance(exponent, int) or exponent < 0
 
 
-def _numbers(program: Program) -> dict[str, int]:
+def _numbers(program: ir.Program) -> dict[str, int]:
     """A number for each declared symbol, which no declared name has."""
     names = {symbol.name for symbol in program.symbols}
     free = (n for n in itertools.count(_FIRST_NUMBER) if not {f"{p}{n}" for p in _UNBACKED.values()} & names)

@@ -19,13 +19,10 @@ from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelCalls, KernelTargets
 from fx_converter.state import Paths, is_path
 from fx_converter.targets.symbolic import NoValue
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError, NotSupportedError
 from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.expr.width import stays_int64
-from wrapper_ir.ir.atoms import Item
-from wrapper_ir.ir.ops import Arg, Complex, Op, OpBase, Provenance
-from wrapper_ir.ir.types import DType, ScalarType, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.emitted import OpOrigins
 from wrapper_ir.support.quoting import ascii_identifier, is_python_name, python_comment
 from wrapper_ir_lowering import Plan
@@ -61,7 +58,7 @@ class ProgramScope:
         self,
         plan: Plan,
         kernels: KernelTargets,
-        constants: Mapping[Value, Any],
+        constants: Mapping[ir.Value, Any],
         caller: TorchCaller,
         kernel_calls: KernelCalls,
         fake_mode: FakeTensorMode | None,
@@ -78,13 +75,13 @@ class ProgramScope:
         """The model's names of constants."""
         self.caller = caller
         self.fakes = FakeValues(program, fake_mode)
-        self.lowerings: Mapping[type[OpBase], Callable[[Any, FunctionScope], bool]] = {}
+        self.lowerings: Mapping[type[ir.OpBase], Callable[[Any, FunctionScope], bool]] = {}
         """Ops that somebody else converts."""
-        self._provenance: dict[Provenance, dict[str, Any]] = {}
+        self._provenance: dict[ir.Provenance, dict[str, Any]] = {}
         self.modules: dict[Callee, fx.GraphModule] = {}
         """Modules of called functions."""
 
-    def provenance(self, prov: Provenance) -> Mapping[str, Any]:
+    def provenance(self, prov: ir.Provenance) -> Mapping[str, Any]:
         """Where an op comes from, as entries of `node.meta`."""
         if prov not in self._provenance:
             self._provenance[prov] = _meta_of(prov)
@@ -116,7 +113,7 @@ class FunctionScope:
         self._paths = Paths()
         self.attributes: dict[str, Any] = {}
         """What `get_attr` nodes refer to: constants and submodules."""
-        self.nodes: dict[Value, fx.Node] = {}
+        self.nodes: dict[ir.Value, fx.Node] = {}
         self.symbols: dict[str, Any] = {}
         self.starts: dict[fx.Node, int] = {}
         """Where windows begin in their storage, in elements, as far as that is known."""
@@ -126,8 +123,8 @@ class FunctionScope:
         """What began the scopes around this point."""
         self.device: fx.Node | None = None
         """What made the program's device the current one."""
-        self.unpacks: dict[Value, list[Unpack]] = {}
-        self.items: dict[Value, str] = {}
+        self.unpacks: dict[ir.Value, list[Unpack]] = {}
+        self.items: dict[ir.Value, str] = {}
         """Symbols that are defined as a number."""
         self.submodules: dict[Callee, fx.Node] = {}
         self.calculate = Calculator(self.leaf, self.apply)
@@ -142,19 +139,19 @@ class FunctionScope:
                 self.unpacks.setdefault(step.source, []).append(step)
             elif (
                 isinstance(step, Define)
-                and isinstance(step.expr, Item)
-                and isinstance(step.expr.value, Value)
+                and isinstance(step.expr, ir.Item)
+                and isinstance(step.expr.value, ir.Value)
             ):
                 self.items.setdefault(step.expr.value, step.symbol)
 
     @property
-    def op(self) -> Op:
+    def op(self) -> ir.Op:
         """The op that is converted."""
         return self.plan.function.body[self.position]
 
     # --- making nodes
 
-    def enter(self, position: int) -> Op:
+    def enter(self, position: int) -> ir.Op:
         """The op there; nodes made from now on say where it comes from."""
         self.position = position
         origin = self.program.origins.of(self.callee.function, position)
@@ -182,7 +179,7 @@ class FunctionScope:
         """A call."""
         return self.node("call_function", target, args, kwargs, name, val)
 
-    def bind(self, value: Value, target: Target, *args: Any, val: Any = None, **kwargs: Any) -> fx.Node:
+    def bind(self, value: ir.Value, target: Target, *args: Any, val: Any = None, **kwargs: Any) -> fx.Node:
         """A call that defines `value`, whose name its node has as far as Python allows."""
         made = self.call(target, *args, val=val, name=value.name, **kwargs)
         made.meta["value"] = value.name
@@ -193,24 +190,24 @@ class FunctionScope:
         """Gives a node a name, as far as Python allows."""
         rename(node, name)
 
-    def fake(self, value: Value) -> Any:
+    def fake(self, value: ir.Value) -> Any:
         """A fake tensor of the value's own type, bytes for a storage; for a number the symbol that is defined as it, or else an unknown one; None
         for what is neither."""
         match value.type:
-            case TensorType():
+            case ir.TensorType():
                 return self.program.fakes.tensor(value.type)
-            case StorageType(nbytes, device):
-                return self.program.fakes.tensor(TensorType(DType.U8, (nbytes,), (Int(1),), device))
-            case ScalarType(kind) if value in self.items:
+            case ir.StorageType(nbytes, device):
+                return self.program.fakes.tensor(ir.TensorType(ir.DType.U8, (nbytes,), (Int(1),), device))
+            case ir.ScalarType(kind) if value in self.items:
                 return self.program.fakes.symbol(self.items[value])
-            case ScalarType(kind):
+            case ir.ScalarType(kind):
                 return self.program.fakes.unknown(kind)
             case _:
                 return None
 
     # --- looking up
 
-    def value(self, value: Value) -> fx.Node:
+    def value(self, value: ir.Value) -> fx.Node:
         """The node of a value; a constant gets one where it is first used."""
         found = self.nodes.get(value)
         if found is not None:
@@ -219,7 +216,7 @@ class FunctionScope:
             return self._constant(value)
         raise self.invalid(f"%{value.name} has no value here")
 
-    def _constant(self, value: Value) -> fx.Node:
+    def _constant(self, value: ir.Value) -> fx.Node:
         held = self.program.constants[value]
         fake = self.fake(value) if isinstance(held, Tensor) else None
         found = self.attribute(value.name, held, fake, self.program.paths.get(value, ""))
@@ -248,10 +245,10 @@ class FunctionScope:
         found = self.submodules[callee] = self.attribute(callee.function, modules[callee], None)
         return found
 
-    def argument(self, arg: Arg) -> Any:
+    def argument(self, arg: ir.Arg) -> Any:
         """An argument of a call, in structure."""
         match arg:
-            case Value():
+            case ir.Value():
                 return self.value(arg)
             case Expr():
                 return self.number(arg)
@@ -259,7 +256,7 @@ class FunctionScope:
                 return [self.argument(item) for item in arg]
             case None | str():
                 return arg
-            case Complex():
+            case ir.Complex():
                 return arg.value
             case _:
                 return self.program.caller.native(arg)
@@ -326,7 +323,7 @@ class FunctionScope:
             hint="wrapper_ir.verify says what is wrong with a program",
         )
 
-    def forbidden(self, op: OpBase) -> ConvertError:
+    def forbidden(self, op: ir.OpBase) -> ConvertError:
         """The options, or the compiler behind the graph, do not want this op."""
         return ConvertError(
             "FX106",
@@ -343,7 +340,7 @@ class FunctionScope:
         return op_place(self.plan.function, self.position, self.program.program)
 
 
-def _meta_of(prov: Provenance) -> dict[str, Any]:
+def _meta_of(prov: ir.Provenance) -> dict[str, Any]:
     """Where an op comes from, as torch's own tools look for it."""
     meta: dict[str, Any] = {}
     if prov.locations:

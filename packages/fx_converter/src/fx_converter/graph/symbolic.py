@@ -9,11 +9,9 @@ import torch
 from torch import fx
 
 from fx_converter.graph.scope import FunctionScope
+from wrapper_ir import ir
 from wrapper_ir.expr import Apply, Expr, Int, SymKind
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps import Define
 
 _aten = torch.ops.aten
@@ -32,8 +30,8 @@ def define(step: Define, scope: FunctionScope) -> None:
 def _number(e: Expr, scope: FunctionScope) -> Any:  # Any: a number, or a node of one
     """As `scope.number`; a bool that is wanted as an int is read as one."""
     match e:
-        case Apply(ops.TO_INT, (Item(value),)) | Apply(ops.WHERE, (Item(value), Int(1), Int(0))) if _is_bool(
-            value
+        case Apply(ops.TO_INT, (ir.Item(value),)) | Apply(ops.WHERE, (ir.Item(value), Int(1), Int(0))) if (
+            _is_bool(value)
         ):
             return _bool_item(value, scope)
         case _:
@@ -43,46 +41,46 @@ def _number(e: Expr, scope: FunctionScope) -> Any:  # Any: a number, or a node o
 def read_atom(e: Expr, scope: FunctionScope) -> Any:  # Any: a node, or what a parameter holds
     """The node that reads a size, a stride, an offset or an element."""
     match e:
-        case SizeOf(value, dim):
+        case ir.SizeOf(value, dim):
             return _read(_aten.sym_size.int, value, (dim,), scope)
-        case StrideOf(value, dim):
+        case ir.StrideOf(value, dim):
             return _read(_aten.sym_stride.int, value, (dim,), scope)
-        case OffsetOf(value):
+        case ir.OffsetOf(value):
             return _read(_aten.sym_storage_offset.default, value, (), scope)
-        case Item(value):
+        case ir.Item(value):
             return _item(value, scope)
         case _:
             raise scope.invalid(f"{e} has no value here")
 
 
 def _read(target: Any, value: Any, rest: tuple[int, ...], scope: FunctionScope) -> fx.Node:
-    assert isinstance(value, Value)
+    assert isinstance(value, ir.Value)
     node = scope.value(value)
     fake = node.meta["val"]
     return scope.call(target, node, *rest, val=None if fake is None else target(fake, *rest))
 
 
 def _is_bool(value: Any) -> bool:
-    return isinstance(value.type, TensorType) and value.type.dtype is DType.BOOL
+    return isinstance(value.type, ir.TensorType) and value.type.dtype is ir.DType.BOOL
 
 
 def _item(value: Any, scope: FunctionScope) -> fx.Node:
     """The value of a number, or of a tensor's one element."""
     node = scope.value(value)
-    if not isinstance(value.type, TensorType):
+    if not isinstance(value.type, ir.TensorType):
         return node
     if _is_bool(value):
         number = _bool_item(value, scope)
         return scope.call(
             operator.ne, number, 0, val=scope.program.fakes.apply(operator.ne, number.meta["val"], 0)
         )
-    return scope.call(_aten.item.default, node, val=scope.program.fakes.unknown(Item(value).kind))
+    return scope.call(_aten.item.default, node, val=scope.program.fakes.unknown(ir.Item(value).kind))
 
 
 def _bool_item(value: Any, scope: FunctionScope) -> fx.Node:
     """A bool's element as 0 or 1."""
     node = scope.value(value)
     type = value.type
-    whole = TensorType(dtype=DType.I64, sizes=type.sizes, strides=type.strides, device=type.device)
+    whole = ir.TensorType(dtype=ir.DType.I64, sizes=type.sizes, strides=type.strides, device=type.device)
     number = scope.call(_aten.where.Scalar, node, 1, 0, val=scope.program.fakes.tensor(whole))
     return scope.call(_aten.item.default, number, val=scope.program.fakes.unknown(SymKind.INT))

@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from fx_converter._compat import has_effect
-from wrapper_ir.ir.kernels import KernelDef, KernelParam, ParamKind
-from wrapper_ir.ir.program import Target
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 NAMESPACE = "wrapper_ir_kernels"
@@ -26,7 +25,7 @@ def _library() -> torch.library.Library:
 
 
 # Any: operators take tensors and numbers
-def registered_operator(kernel: KernelDef, hash: str, target: Target, launch: LoadedKernel) -> Any:
+def registered_operator(kernel: ir.KernelDef, hash: str, target: ir.Target, launch: LoadedKernel) -> Any:
     """The operator `wrapper_ir_kernels::<kind>_<hash>`, which launches the kernel; registered unless it is there."""
     name = operator_name(kernel, hash, target)
     found = getattr(getattr(torch.ops, NAMESPACE), name, None)  # operators are found by name
@@ -37,12 +36,12 @@ def registered_operator(kernel: KernelDef, hash: str, target: Target, launch: Lo
     return found.default
 
 
-def schema_text(kernel: KernelDef, name: str) -> str:
+def schema_text(kernel: ir.KernelDef, name: str) -> str:
     """The schema of a kernel's operator: what it reads and writes, and that it returns nothing."""
     return f"{name}({', '.join(_params(kernel))}) -> ()"
 
 
-def operator_name(kernel: KernelDef, hash: str, target: Target) -> str:
+def operator_name(kernel: ir.KernelDef, hash: str, target: ir.Target) -> str:
     """What the kernel's operator is called, without its namespace."""
     if target.device.type == "cpu":
         return f"{kernel.kind}_{hash[:32]}"
@@ -70,7 +69,7 @@ def _nothing(*args: object) -> None:
     """What the kernel returns; what it writes it was given."""
 
 
-def _params(kernel: KernelDef) -> list[str]:
+def _params(kernel: ir.KernelDef) -> list[str]:
     names = [f"p{number}_{_plain(p.name)}" for number, p in enumerate(kernel.params)]
     params = [f"{_type(p, number)} {name}" for number, (p, name) in enumerate(zip(kernel.params, names))]
     grid = getattr(
@@ -83,8 +82,8 @@ def _plain(name: str) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
 
 
-def _type(param: KernelParam, number: int) -> str:
-    if param.kind is ParamKind.SCALAR:
+def _type(param: ir.KernelParam, number: int) -> str:
+    if param.kind is ir.ParamKind.SCALAR:
         if param.dtype.is_floating:
             return "float"
         return "bool" if param.dtype.value == "bool" else "SymInt"

@@ -14,11 +14,9 @@ from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash
 from fx_converter.kernels.registered import NAMESPACE, operator_name, registered_operator, schema_text
 from fx_converter.kernels.triton_form import TritonForm, triton_form
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.kernels import KernelDef, needed
-from wrapper_ir.ir.ops import Launch
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime import FindRuntime
 from wrapper_ir_runtime.kernels import load_kernels
@@ -58,7 +56,7 @@ class KernelTargets:
         by_name = {k.name: k for k in program.kernels}
         all_hashes = {k.name: kernel_hash(k, by_name) for k in program.kernels}
         if hashes is None:
-            names = {op.kernel for op in program.ops if isinstance(op, Launch)}
+            names = {op.kernel for op in program.ops if isinstance(op, ir.Launch)}
         else:
             names = {name for name, hash in all_hashes.items() if hash in hashes}
         self._hashes = {name: hash for name, hash in all_hashes.items() if name in names}
@@ -74,7 +72,7 @@ class KernelTargets:
             form.function()
         names = {name for name, hash in self._hashes.items() if hash not in self._forms}
         self._loaded = load_kernels(
-            needed(program.kernels, names), program.target, find_runtime, artifact.binaries
+            ir.needed(program.kernels, names), program.target, find_runtime, artifact.binaries
         )
         self._direct = calls == "direct"
         self._launchers = {
@@ -85,12 +83,12 @@ class KernelTargets:
         self._waiting: list[tuple[fx.Node, str]] = []
         """Nodes whose kernels `settle` enters into torch's tables."""
 
-    def hash_of(self, kernel: KernelDef) -> str:
+    def hash_of(self, kernel: ir.KernelDef) -> str:
         """The content hash of a launched kernel."""
         return self._hashes[kernel.name]
 
     # Any: nodes and numbers
-    def call(self, kernel: KernelDef, args: list[Any], grid: list[Any], scope: _Graph) -> fx.Node:
+    def call(self, kernel: ir.KernelDef, args: list[Any], grid: list[Any], scope: _Graph) -> fx.Node:
         """The node that launches a kernel."""
         hash = self.hash_of(kernel)
         if self._direct:
@@ -140,7 +138,7 @@ class KernelTargets:
         return registered_operator(kernel, hash, self._program.target, launch), {}
 
 
-def _loaded(kernel: KernelDef, hash: str, launch: LoadedKernel) -> LoadedTarget:
+def _loaded(kernel: ir.KernelDef, hash: str, launch: LoadedKernel) -> LoadedTarget:
     """The launcher as a call target. One that writes nothing is not for nothing either: nobody knows what else it does."""
     schema = parse_schema(schema_text(kernel, f"{NAMESPACE}::launch"))
     return has_effect(LoadedTarget(launch, kernel.name, hash, schema))
@@ -168,7 +166,7 @@ def _call_triton(form: TritonForm, args: list[Any], grid: list[Any], scope: _Gra
     )
 
 
-def _as_triton(program: Program, calls: KernelCalls) -> bool:
+def _as_triton(program: ir.Program, calls: KernelCalls) -> bool:
     """Whether Triton kernels are called as torch calls them: on devices. On the CPU an interpreter runs them, which is a
     kernel runtime like others."""
     return calls == "hop" and program.target.device.type != "cpu"

@@ -18,17 +18,8 @@ from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton
 from fx_converter._compat import has_effect
 from fx_converter.errors import ConvertError
 from fx_converter.kernels.identity import kernel_hash
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, evaluate, substitute
-from wrapper_ir.ir.kernels import (
-    Choice,
-    ConstantValue,
-    KernelDef,
-    MultiKernel,
-    ParamKind,
-    TritonConfig,
-    TritonKernel,
-)
-from wrapper_ir.ir.types import DType
 
 has_effect(
     triton_kernel_wrapper_mutation
@@ -38,11 +29,11 @@ TRITON_IDS = ("kernel_idx", "constant_args_idx")
 """Arguments of the operator that mean something in one process only."""
 _OF_CONFIG = ("num_ctas", "maxnreg")  # options that Triton's configs name themselves
 _FLOAT8 = {
-    DType.F8E4M3FN: "float8e4nv",
-    DType.F8E5M2: "float8e5",
-    DType.F8E4M3FNUZ: "float8e4b8",
-    DType.F8E5M2FNUZ: "float8e5b16",
-    DType.BOOL: "int1",
+    ir.DType.F8E4M3FN: "float8e4nv",
+    ir.DType.F8E5M2: "float8e5",
+    ir.DType.F8E4M3FNUZ: "float8e4b8",
+    ir.DType.F8E5M2FNUZ: "float8e5b16",
+    ir.DType.BOOL: "int1",
 }  # where Triton's names are not torch's
 
 
@@ -51,13 +42,13 @@ class _Scope(Protocol):
         """Sizes over numbers that are there already."""
 
 
-def triton_form(kernel: KernelDef, kernels: Mapping[str, KernelDef]) -> TritonForm | None:
+def triton_form(kernel: ir.KernelDef, kernels: Mapping[str, ir.KernelDef]) -> TritonForm | None:
     """What is called for a kernel: itself, or the first of those that are chosen from by measurement. None for what is not
     Triton's, and for what is chosen by sizes in each call."""
-    measured = isinstance(kernel, MultiKernel) and kernel.choice is Choice.MEASURE
-    first = kernel.variants[0] if isinstance(kernel, MultiKernel) and measured else None
+    measured = isinstance(kernel, ir.MultiKernel) and kernel.choice is ir.Choice.MEASURE
+    first = kernel.variants[0] if isinstance(kernel, ir.MultiKernel) and measured else None
     called = kernel if first is None else kernels[first.kernel]
-    if not isinstance(called, TritonKernel):
+    if not isinstance(called, ir.TritonKernel):
         return None
     args = tuple(range(len(called.params))) if first is None else first.args
     grid = tuple(range(len(called.grid_params))) if first is None else first.grid
@@ -69,13 +60,13 @@ class TritonForm:
     """One kernel with its first config, as arguments of the operator. `args` and `grid_args` are the positions of what it
     takes among the arguments of a launch, and among the numbers of its grid."""
 
-    kernel: TritonKernel
+    kernel: ir.TritonKernel
     hash: str
     args: tuple[int, ...]
     grid_args: tuple[int, ...]
 
     @property
-    def config(self) -> TritonConfig:
+    def config(self) -> ir.TritonConfig:
         """The config that launches take."""
         return self.kernel.configs[0]
 
@@ -100,7 +91,7 @@ class TritonForm:
         return {
             p.name: ("stable", ([int(evaluate(e, meta)) for e in p.block],))
             for p in self.kernel.params
-            if p.kind is ParamKind.DESCRIPTOR
+            if p.kind is ir.ParamKind.DESCRIPTOR
         }
 
     def given(self, args: Sequence[Any]) -> dict[str, Any]:
@@ -171,10 +162,10 @@ def _function(key: _Key) -> Any:
         ) from error
 
 
-def _native(value: ConstantValue) -> Any:
+def _native(value: ir.ConstantValue) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_native, value))
-    if not isinstance(value, DType):
+    if not isinstance(value, ir.DType):
         return value
     import triton.language as tl  # as above
 

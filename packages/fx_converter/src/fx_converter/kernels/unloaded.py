@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.program import Target
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 
@@ -17,11 +16,11 @@ class UnloadedKernels:
 
     kind: str
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         """What stands in the kernel's place."""
         return self._launch
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         """The same for each."""
         return {kernel.name: self._launch for kernel in kernels}
 

@@ -14,10 +14,8 @@ from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.saving.encode import META
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.atoms import parse_expr
-from wrapper_ir.ir.schemas import overload_path
-from wrapper_ir.ir.types import Device, Layout, MemoryFormat, TensorType
 from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy, refused
 from wrapper_ir_torch import DTYPE_OF, DTYPES, is_overload, torch_operators
 
@@ -26,7 +24,9 @@ _OPS = ("placeholder", "get_attr", "call_function", "call_module", "output")
 _CONSTANTS: Mapping[str, Any] = {
     **{str(dtype).removeprefix("torch."): dtype for dtype in DTYPES.values()},
     # torch names them so
-    **{member.value: getattr(torch, member.value) for kind in (Layout, MemoryFormat) for member in kind},
+    **{
+        member.value: getattr(torch, member.value) for kind in (ir.Layout, ir.MemoryFormat) for member in kind
+    },
 }
 
 _CONTROL = frozenset(("cond", "invoke_subgraph", "while_loop", "while_loop_stack_output"))
@@ -177,11 +177,11 @@ class GraphReader:
             return None
         exprs = [self._expr(n) for n in numbers]
         return self._fakes.tensor(
-            TensorType(
+            ir.TensorType(
                 dtype=dtype,
                 sizes=tuple(exprs[: len(sizes)]),
                 strides=tuple(exprs[len(sizes) :]),
-                device=Device(kind, int(index) if index else None),
+                device=ir.Device(kind, int(index) if index else None),
             )
         )
 
@@ -190,7 +190,7 @@ class GraphReader:
             return Int(said)
         text = said["expr"] if isinstance(said, dict) else str(said)
         if text not in self._exprs:
-            self._exprs[text] = parse_expr(text, self._fakes.kinds)
+            self._exprs[text] = ir.parse_expr(text, self._fakes.kinds)
         return self._exprs[text]
 
     def _number(self, said: Any) -> Any:
@@ -208,7 +208,7 @@ def _identifier(name: object) -> str:
 
 def _operator(name: str) -> Any:
     try:
-        namespace, *path = overload_path(name)
+        namespace, *path = ir.overload_path(name)
         found = reduce(getattr, path, torch_operators(namespace))
     except (AttributeError, RuntimeError) as error:
         raise _missing(f"operator {name}") from error

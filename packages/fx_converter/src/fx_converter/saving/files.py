@@ -25,14 +25,11 @@ from fx_converter.origin import Origin, origin_of
 from fx_converter.saving.decode import GraphReader
 from fx_converter.saving.encode import encode_graph
 from fx_converter.saving.windows import moved_windows, placed
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, TensorData, memory_of
 from wrapper_ir.errors import ExpressionError, ParseError, WirError
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.guarded import NOT_GUARDED
-from wrapper_ir.ir.program import Constant
-from wrapper_ir.ir.types import Device, TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.support.files import check_files
 from wrapper_ir_torch import DTYPE_OF
@@ -51,7 +48,7 @@ def save(module: fx.GraphModule, path: str | os.PathLike[str], origin: fx.GraphM
     Raises SavedGraphError FX201 for what a file cannot name, and for a graph with guarded inputs, and ArtifactError where the file cannot be written.
     """
     made = _Saver(origin_of(origin or module))
-    if made.origin.options.guarded != NOT_GUARDED:
+    if made.origin.options.guarded != ir.NOT_GUARDED:
         raise SavedGraphError(
             "FX201",
             "the graph does not check its inputs, which its caller here does",
@@ -122,7 +119,7 @@ class _Saver:
         check_files(origin.mapped_files())
         data = dict(origin.constants)
         moved = moved_windows(origin.program, self.origin.constants)
-        constants: list[Constant] = []
+        constants: list[ir.Constant] = []
         for constant in origin.program.constants:
             held = self.origin.constants[constant.value]
             if constant.value in moved:
@@ -135,28 +132,28 @@ class _Saver:
         for name, tensor in self._tensors.items():
             data[name] = found = _data(tensor)
             constants.append(
-                Constant(value=Value(name, _type(tensor)), data_hash=found.sha256(), mutable=False)
+                ir.Constant(value=ir.Value(name, _type(tensor)), data_hash=found.sha256(), mutable=False)
             )
         program = dataclasses.replace(origin.program, constants=tuple(constants))
         return dataclasses.replace(origin, program=program, constants=data)
 
 
-def _is_like(tensor: Tensor, type: Type) -> bool:
+def _is_like(tensor: Tensor, type: ir.Type) -> bool:
     """Whether a constant's tensor still has the constant's layout, so that its bytes can stand for it."""
     found = _type(tensor)
-    return isinstance(type, TensorType) and (found.dtype, found.sizes, found.strides) == (
+    return isinstance(type, ir.TensorType) and (found.dtype, found.sizes, found.strides) == (
         type.dtype,
         type.sizes,
         type.strides,
     )
 
 
-def _type(tensor: Tensor) -> TensorType:
-    return TensorType(
+def _type(tensor: Tensor) -> ir.TensorType:
+    return ir.TensorType(
         dtype=DTYPE_OF[tensor.dtype],
         sizes=tuple(Int(n) for n in tensor.shape),
         strides=tuple(Int(n) for n in tensor.stride()),
-        device=Device(tensor.device.type, tensor.device.index),
+        device=ir.Device(tensor.device.type, tensor.device.index),
     )
 
 

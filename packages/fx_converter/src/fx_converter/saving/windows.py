@@ -7,17 +7,16 @@ from typing import Any
 
 from torch import Tensor
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData
-from wrapper_ir.ir.program import Constant, Program
-from wrapper_ir.ir.values import Value
 
 
 # Any: a packed constant is an object of torch's own
-def moved_windows(program: Program, held: Mapping[Value, Any]) -> set[Value]:
+def moved_windows(program: ir.Program, held: Mapping[ir.Value, Any]) -> set[ir.Value]:
     """Constants that lie no longer where others of their storage do, since somebody gave their tensors other memory: each
     is one of its own from then on."""
     starts: dict[str, int] = {}
-    found: set[Value] = set()
+    found: set[ir.Value] = set()
     for constant in program.constants:
         tensor = held[constant.value]
         if constant.storage and isinstance(tensor, Tensor):
@@ -27,7 +26,7 @@ def moved_windows(program: Program, held: Mapping[Value, Any]) -> set[Value]:
     return found
 
 
-def placed(data: TensorData, constant: Constant, whole: TensorData | None) -> TensorData:
+def placed(data: TensorData, constant: ir.Constant, whole: TensorData | None) -> TensorData:
     """The bytes of the storage that a constant names, `whole` until now, with its own in them; `data` where it names none."""
     if not constant.storage or whole is None:
         return data

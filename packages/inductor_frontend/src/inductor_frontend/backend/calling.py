@@ -19,9 +19,8 @@ from inductor_frontend.backend.visible import log_code, profiled
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
 from inductor_frontend.scope.outer_streams import OuterStreams
+from wrapper_ir import ir
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.types import TensorType
 from wrapper_ir.operators.policy import ALL_OPERATORS
 from wrapper_ir.plugins.protocols import Emitter, OperatorEmitter
 
@@ -59,7 +58,7 @@ def marked(call: Boxed) -> Boxed:
 def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None = None) -> Boxed:
     """The emitted callable of a graph, called with the graph's inputs; who watches compilations is told of it. Raises BackendError FE401."""
     facts = facts or CallFacts()
-    guarded = Guarded.all_inputs(graph.artifact.program) if facts.is_guarded else NOT_GUARDED
+    guarded = ir.Guarded.all_inputs(graph.artifact.program) if facts.is_guarded else ir.NOT_GUARDED
     if isinstance(emitter, OperatorEmitter):  # the model is the process's own, and so is what it calls
         emitter = emitter.with_operators(ALL_OPERATORS)
     try:
@@ -107,7 +106,7 @@ def _picking(run: Boxed, positions: Sequence[int]) -> Boxed:
 
 def _takes_complex(graph: CompiledGraph) -> bool:
     types = (p.value.type for p in graph.artifact.program.main.params)
-    return any(isinstance(t, TensorType) and t.dtype.is_complex for t in types)
+    return any(isinstance(t, ir.TensorType) and t.dtype.is_complex for t in types)
 
 
 def _resolving(run: Boxed) -> Boxed:

@@ -26,10 +26,8 @@ from inductor_frontend.record.lowering import LoweringRequest, recorded
 from inductor_frontend.translate.explained import PIPELINE, explaining_extensions, stage_extensions
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import CPU
-from wrapper_ir.ir.values import is_tensor
 from wrapper_ir_passes import run_pipeline
 
 _PLANNED = frozenset({"cuda"})
@@ -85,9 +83,9 @@ def _artifact(
     analyses = finish(built.program, options.capture)
     program, passes = analyses.program, options.host_pipeline
     device = program.target.device
-    if device.type in _PLANNED or (options.records and device != CPU):
+    if device.type in _PLANNED or (options.records and device != ir.CPU):
         passes = options.pipeline
-    if options.records and device != CPU:
+    if options.records and device != ir.CPU:
         weights = set(static)
         program = _with_static(program, {i for i, at in enumerate(built.positions) if at in weights})
     if passes:
@@ -103,9 +101,9 @@ def _artifact(
     )
 
 
-def _with_static(program: Program, positions: Set[int]) -> Program:
+def _with_static(program: ir.Program, positions: Set[int]) -> ir.Program:
     """The program with these parameters of main static: weights, and what a forward graph saves."""
     params = [
-        replace(p, static=i in positions and is_tensor(p.value)) for i, p in enumerate(program.main.params)
+        replace(p, static=i in positions and ir.is_tensor(p.value)) for i, p in enumerate(program.main.params)
     ]
     return program.with_functions((replace(program.main, params=tuple(params)), *program.functions[1:]))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.errors import CaptureError
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.ir.program import Program
 from wrapper_ir_tools.report import memory_report, write_report
 
 _LOG = logging.getLogger(__name__)
 
 
-def write_memory_report(program: Program, request: GraphRequest, folder: Path) -> None:
+def write_memory_report(program: ir.Program, request: GraphRequest, folder: Path) -> None:
     """Writes `graph_N_inference.html` (or `forward`, `backward`) into the folder, which is made where it is missing; N is torch's
     number of the graph in this process. Sizes are those that the graph was compiled with; where one has no value then, there
     is a warning and no page. Raises CaptureError FE103 where the folder cannot be written to."""

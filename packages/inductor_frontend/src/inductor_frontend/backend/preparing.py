@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from wrapper_ir import ir
 from wrapper_ir.errors import PluginError
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.protocols import PreparingRuntime
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime.kernels import kernels_by_runtime
@@ -30,7 +30,7 @@ def prepare_kernels(inputs: Sequence[Any]) -> None:  # Any: tensors, symbolic an
             runtime.prepare(device_type)
 
 
-def compile_early(program: Program) -> None:
+def compile_early(program: ir.Program) -> None:
     """Has the runtime of Triton kernels compile those of a captured program, while passes, verification and emission go on. A pass may
     drop a kernel: it has then been compiled for nothing."""
     if program.target.device.type in _COMPILED_AS_A_WHOLE:

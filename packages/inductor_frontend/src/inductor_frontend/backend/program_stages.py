@@ -11,17 +11,17 @@ from collections.abc import Iterator
 
 from inductor_frontend.translate.early_memory import early_memory
 from inductor_frontend.translate.explained import CAPTURED, PIPELINE
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir.text import parse_program
 from wrapper_ir_passes import parse_pipeline
 from wrapper_ir_passes.cleanup.move_arguments import MoveArguments
 
 
-def program_stages(artifact: Artifact) -> Iterator[tuple[str, Program]]:
+def program_stages(artifact: Artifact) -> Iterator[tuple[str, ir.Program]]:
     """(name, program) of each stage; only the last one where the artifact does not carry the first."""
     text = artifact.extensions.get(CAPTURED, "")
     if not text:
@@ -44,7 +44,7 @@ def _passes(artifact: Artifact) -> tuple[Pass, ...]:
         return ()
 
 
-def _with_static(program: Program, final: Program) -> Program:
+def _with_static(program: ir.Program, final: ir.Program) -> ir.Program:
     """The program with the parameters static that are so in the end."""
     static = {p.value.name for p in final.main.params if p.static}
     params = [dataclasses.replace(p, static=p.static or p.value.name in static) for p in program.main.params]

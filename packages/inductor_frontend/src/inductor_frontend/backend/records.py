@@ -16,8 +16,8 @@ from typing import Any
 from torch._guards import CompileContext
 from torch.fx import GraphModule
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import Guarded
 from wrapper_ir.plugins.protocols import CompiledProgram, Emitter
 
 
@@ -49,7 +49,7 @@ class GraphRecord:
     artifact: Artifact
     emitter: Emitter[Any]  # Any: each emitter has its own result type
     program: CompiledProgram
-    guarded: Guarded
+    guarded: ir.Guarded
     from_cache: bool
     made: int = field(default_factory=time.monotonic_ns)
 

@@ -16,8 +16,8 @@ from torch._inductor.cpu_vec_isa import VecAVX2, VecAVX512, VecISA
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import BF16_VECTORS, CHOSEN_VECTORS, CHOSEN_VECTORS_OF_PRODUCTS
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import CppKernel, CppSource, KernelDef
 from wrapper_ir.text import print_program
 
 _GENERIC = "generic"
@@ -84,12 +84,12 @@ def joined(made: Sequence[tuple[str, Artifact]]) -> Artifact:
     return replace(first, program=replace(first.program, kernels=kernels))
 
 
-def _with_sources(kernels: Sequence[KernelDef]) -> KernelDef:
+def _with_sources(kernels: Sequence[ir.KernelDef]) -> ir.KernelDef:
     first = kernels[0]
-    if not isinstance(first, CppKernel):
+    if not isinstance(first, ir.CppKernel):
         return first
-    others = [k for k in kernels[1:] if isinstance(k, CppKernel)]
-    return replace(first, variants=tuple(CppSource(source=k.source, isa=k.isa) for k in others))
+    others = [k for k in kernels[1:] if isinstance(k, ir.CppKernel)]
+    return replace(first, variants=tuple(ir.CppSource(source=k.source, isa=k.isa) for k in others))
 
 
 def _difference(one: Artifact, other: Artifact) -> str:
@@ -106,6 +106,6 @@ def _difference(one: Artifact, other: Artifact) -> str:
 def _bare_text(artifact: Artifact) -> str:
     """The program without what is written for instructions; constants are in it with their hashes."""
     kernels = tuple(
-        replace(k, source="", isa=()) if isinstance(k, CppKernel) else k for k in artifact.program.kernels
+        replace(k, source="", isa=()) if isinstance(k, ir.CppKernel) else k for k in artifact.program.kernels
     )
     return print_program(replace(artifact.program, kernels=kernels))

@@ -11,8 +11,7 @@ from inductor_frontend.devices.absent_gpu import named_target, stand_in
 from inductor_frontend.devices.packages import Interface, device_package, seen_as
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_of
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 from wrapper_ir.plugins.registry import plugin_names
 
 
@@ -22,7 +21,7 @@ class CaptureTarget:
     where they are. `gpu`: the properties that torch reads while it traces; `interface`: what answers for a device of another
     package."""
 
-    target: Target
+    target: ir.Target
     device: torch.device | None = None
     gpu: GpuProperties | None = None
     interface: Interface | None = None
@@ -36,18 +35,18 @@ class CaptureTarget:
         return nullcontext() if torch.cuda.is_available() else named_target(DEVICES["sm_90"])
 
 
-def capture_target(target: Target | str | None, given: GpuProperties | None = None) -> CaptureTarget:
+def capture_target(target: ir.Target | str | None, given: GpuProperties | None = None) -> CaptureTarget:
     """`None` and `"cpu"` leave things where they are; `"cuda:sm_90"` is a GPU of that architecture, present or not;
     `"NAME:ARCH"` a device of the package with the entry point `wrapper_ir.devices` NAME. Raises CaptureError FE103, FE370."""
     match target:
         case None | "cpu":
-            return CaptureTarget(Target())
+            return CaptureTarget(ir.Target())
         case str():
             device, _, arch = target.partition(":")
-        case Target():
+        case ir.Target():
             device, arch = target.device.type, target.arch
     if device == "cpu" and not arch:
-        return CaptureTarget(Target())
+        return CaptureTarget(ir.Target())
     package = device_package(device) if device != "cuda" else None
     if not arch or (device != "cuda" and package is None):
         raise CaptureError(
@@ -55,7 +54,7 @@ def capture_target(target: Target | str | None, given: GpuProperties | None = No
             f"target {target!r} is not understood",
             hint=f"take None or {_known_targets()}, for example",
         )
-    found = Target(device=Device(device, 0), arch=arch)
+    found = ir.Target(device=ir.Device(device, 0), arch=arch)
     if package is not None:
         return CaptureTarget(found, torch.device(device, 0), interface=package.interface(device, arch))
     return CaptureTarget(found, torch.device(device, 0), properties_of(arch, given))

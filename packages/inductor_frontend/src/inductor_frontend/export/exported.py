@@ -24,7 +24,7 @@ from inductor_frontend.export.streams import traced_streams
 from inductor_frontend.export.subclasses import is_wrapper
 from inductor_frontend.export.torch_export import export, export_by_dynamo
 from inductor_frontend.export.trees import pack, unpack
-from wrapper_ir.ir.signature import Parameter
+from wrapper_ir import ir
 
 # Any in this file: models, functions and their arguments are the user's own.
 EXPORT_HINT = "make the model exportable, or compile it with torch.compile(backend='wrapper_ir')"
@@ -37,7 +37,7 @@ class Exported:
     for, `symbols` the user's names of symbols."""
 
     program: ExportedProgram
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[ir.Parameter, ...] = ()
     repeated: frozenset[int] = frozenset()
     real: Mapping[str, torch.Tensor] = field(default_factory=dict)
     symbols: Mapping[str, str] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch.export import ExportedProgram
 
-from wrapper_ir.ir.program import Constant
+from wrapper_ir import ir
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class StateNames:
     saved: frozenset[str]
     unsaved: frozenset[str]
 
-    def beside(self, constants: Iterable[Constant]) -> dict[str, list[str]]:
+    def beside(self, constants: Iterable[ir.Constant]) -> dict[str, list[str]]:
         """`unused`: names of tensors that the program does not read. `unsaved`: its buffers that are not in the state dict."""
         used = {name for constant in constants for name in constant.names}
         return {"unused": sorted(self.saved - used), "unsaved": sorted(self.unsaved & used)}

@@ -14,8 +14,7 @@ from inductor_frontend.constants import ConstantRole
 from inductor_frontend.convert import literal
 from inductor_frontend.errors import CaptureError, ConversionError
 from inductor_frontend.export.names import class_name
-from wrapper_ir.ir.signature import SubclassSpec
-from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir import ir
 
 # Any in this file: tensors of the user's own classes, fake ones, and their contexts.
 
@@ -25,21 +24,21 @@ def is_wrapper(value: object) -> bool:
     return isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value)
 
 
-def input_spec(value: Any) -> SubclassSpec:
+def input_spec(value: Any) -> ir.SubclassSpec:
     """The spec of an input; sizes that are symbols are left to each call. Raises CaptureError FE102."""
     attributes, context = value.__tensor_flatten__()
     return _spec(type(value), attributes, context, value.size(), value.stride())
 
 
-def output_spec(layout: Any) -> SubclassSpec:
+def output_spec(layout: Any) -> ir.SubclassSpec:
     """The spec of an output, from torch's SubclassCreationMeta."""
     cls = layout.original_subclass_type or type(layout.original_subclass)
     return _spec(cls, tuple(layout.attrs), layout.meta, layout.outer_size, layout.outer_stride)
 
 
-def _spec(cls: type, attributes: Any, context: Any, sizes: Any, strides: Any) -> SubclassSpec:
+def _spec(cls: type, attributes: Any, context: Any, sizes: Any, strides: Any) -> ir.SubclassSpec:
     name = class_name(cls)
-    return SubclassSpec(
+    return ir.SubclassSpec(
         type_name=name,
         attributes=tuple(attributes),
         context=context_text(context, name),
@@ -118,13 +117,13 @@ def _native(value: object) -> object:
     if isinstance(value, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
         found = literal(value)
         match found:
-            case DType():
+            case ir.DType():
                 return {"dtype": found.value}
-            case Device():
+            case ir.Device():
                 return {"device": str(found)}
-            case Layout():
+            case ir.Layout():
                 return {"layout": found.value}
-            case MemoryFormat():
+            case ir.MemoryFormat():
                 return {"memory_format": found.value}
             case _:
                 pass

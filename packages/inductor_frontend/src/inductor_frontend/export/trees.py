@@ -18,36 +18,36 @@ from torch.utils import _pytree as pytree
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.names import class_name
 from inductor_frontend.torch_patches._compat import is_namedtuple, spec_children
-from wrapper_ir.ir.signature import TreeKind, TreeSpec
+from wrapper_ir import ir
 
 # Any in this file: the user's own structures, and torch's loosely typed specs.
-_LEAF = TreeSpec(kind=TreeKind.LEAF)
+_LEAF = ir.TreeSpec(kind=ir.TreeKind.LEAF)
 
 
-def to_tree(spec: pytree.TreeSpec) -> TreeSpec:
+def to_tree(spec: pytree.TreeSpec) -> ir.TreeSpec:
     """The signature's form of a pytree spec; raises CaptureError FE102 for containers that cannot be written down."""
     if spec.is_leaf():
         return _LEAF
     children = tuple(to_tree(c) for c in spec_children(spec))
     kind: Any = spec.type
     if kind is tuple:
-        return TreeSpec(kind=TreeKind.TUPLE, children=children)
+        return ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=children)
     if kind is list:
-        return TreeSpec(kind=TreeKind.LIST, children=children)
+        return ir.TreeSpec(kind=ir.TreeKind.LIST, children=children)
     if kind is dict:
-        return TreeSpec(kind=TreeKind.DICT, children=children, keys=_keys(spec.context))
+        return ir.TreeSpec(kind=ir.TreeKind.DICT, children=children, keys=_keys(spec.context))
     if kind is _Packed:
         cls, fields = spec.context
-        return TreeSpec(kind=TreeKind.DATACLASS, children=children, keys=fields, type_name=_name(cls))
+        return ir.TreeSpec(kind=ir.TreeKind.DATACLASS, children=children, keys=fields, type_name=_name(cls))
     if is_namedtuple(spec):  # the container's class is its context
         kind = spec.context
     if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return TreeSpec(
-            kind=TreeKind.NAMEDTUPLE, children=children, keys=tuple(kind._fields), type_name=_name(kind)
+        return ir.TreeSpec(
+            kind=ir.TreeKind.NAMEDTUPLE, children=children, keys=tuple(kind._fields), type_name=_name(kind)
         )
     keys = _keys(spec.context) if kind is OrderedDict else ()
-    return TreeSpec(
-        kind=TreeKind.CUSTOM,
+    return ir.TreeSpec(
+        kind=ir.TreeKind.CUSTOM,
         children=children,
         keys=keys,
         type_name=_name(kind),

@@ -10,7 +10,7 @@ from torch import fx
 from inductor_frontend.constants import ConstantRole
 from inductor_frontend.export.subclasses import constant_parts, input_spec, is_wrapper, parts_of
 from inductor_frontend.functionalize.overlaps import FlatInput
-from wrapper_ir.ir.signature import Unwrap
+from wrapper_ir import ir
 
 
 class FlatInputs:
@@ -23,7 +23,7 @@ class FlatInputs:
     def __init__(self, inputs: Sequence[FlatInput], names: Sequence[str]) -> None:
         self.leaves: dict[str, int] = {}
         self.roles: dict[str, ConstantRole] = {}
-        self.unwraps: list[Unwrap] = []
+        self.unwraps: list[ir.Unwrap] = []
         self.wrappers: dict[int, int] = {}
         """By leaf that is part of an argument, the leaf of the argument."""
         self._order: list[str] = []
@@ -61,7 +61,7 @@ class FlatInputs:
             return [leaf]
         whole = leaf if whole is None else whole
         spec = input_spec(value)
-        self.unwraps.append(Unwrap(leaf=leaf, subclass=spec))
+        self.unwraps.append(ir.Unwrap(leaf=leaf, subclass=spec))
         first = len(self._names)
         labels = (*spec.attributes, *("size" for _ in range(spec.num_parts - len(spec.attributes))))
         self._names += [f"{self._names[leaf]}.{label}" for label in labels]

@@ -13,15 +13,7 @@ from torch._ops import OpOverload
 from inductor_frontend.convert import literal
 from inductor_frontend.export.subclasses import output_spec
 from inductor_frontend.functionalize.views import replayed, root_of
-from wrapper_ir.ir.ops import FunctionSummary, ResultOrigin
-from wrapper_ir.ir.signature import (
-    ConstantOutput,
-    InputView,
-    OutputBinding,
-    ResultOutput,
-    ResultView,
-    WrappedOutput,
-)
+from wrapper_ir import ir
 
 _COPY = torch.ops.aten.copy_.default
 _RESIZE = torch.ops.inductor.resize_storage_bytes_.default
@@ -57,19 +49,21 @@ class Outputs:
             self.results.append(settled)
         return self._numbers[settled]
 
-    def binding(self, value: Any, layout: Any, rest: list[Any]) -> OutputBinding:
+    def binding(self, value: Any, layout: Any, rest: list[Any]) -> ir.OutputBinding:
         """What an output is: `value`, or a wrapper of the further values that `layout` takes off the front of `rest`.
         Any: nodes and numbers; torch's records."""
         if layout is None:
-            return ResultOutput(index=self.result(value)) if isinstance(value, fx.Node) else _constant(value)
+            return (
+                ir.ResultOutput(index=self.result(value)) if isinstance(value, fx.Node) else _constant(value)
+            )
         values = [value, *rest]
         parts = [self._part(inner, values) for inner in layout.attrs.values()]
         spec = output_spec(layout)
         parts += [self._part(None, values) for _ in range(spec.num_parts - len(parts))]
         rest[:] = values
-        return WrappedOutput(subclass=spec, parts=tuple(parts))
+        return ir.WrappedOutput(subclass=spec, parts=tuple(parts))
 
-    def _part(self, layout: Any, values: list[Any]) -> OutputBinding:
+    def _part(self, layout: Any, values: list[Any]) -> ir.OutputBinding:
         first = values.pop(0)
         return self.binding(first, layout if hasattr(layout, "attrs") else None, values)
 
@@ -105,16 +99,16 @@ def _is_placeholder(node: object) -> bool:
     return isinstance(node, fx.Node) and node.op == "placeholder"
 
 
-def _constant(value: Any) -> ConstantOutput:
-    return ConstantOutput(value=literal(value))
+def _constant(value: Any) -> ir.ConstantOutput:
+    return ir.ConstantOutput(value=literal(value))
 
 
 def as_views(
-    bindings: Sequence[OutputBinding],
-    summary: FunctionSummary,
+    bindings: Sequence[ir.OutputBinding],
+    summary: ir.FunctionSummary,
     inputs: Mapping[int, int],
     roots: frozenset[int],
-) -> tuple[OutputBinding, ...]:
+) -> tuple[ir.OutputBinding, ...]:
     """The bindings, with results that share memory with an input or another result as views of it. `inputs` are the
     leaves that results share memory with, `roots` the results that are not views themselves."""
     groups: dict[object, list[int]] = {}
@@ -126,20 +120,22 @@ def as_views(
     return tuple(_viewed(b, inputs, {i: b for i, b in bases.items() if i != b}) for b in bindings)
 
 
-def _own(origin: ResultOrigin | None) -> object | None:
+def _own(origin: ir.ResultOrigin | None) -> object | None:
     """The storage that a result surely has, where it is not a parameter's."""
     if origin is None or not origin.certain:
         return None
     return (*origin.own, *origin.constants, None)[0]
 
 
-def _viewed(binding: OutputBinding, inputs: Mapping[int, int], bases: Mapping[int, int]) -> OutputBinding:
-    if isinstance(binding, WrappedOutput):
+def _viewed(
+    binding: ir.OutputBinding, inputs: Mapping[int, int], bases: Mapping[int, int]
+) -> ir.OutputBinding:
+    if isinstance(binding, ir.WrappedOutput):
         parts = tuple(_viewed(part, inputs, bases) for part in binding.parts)
         return dataclasses.replace(binding, parts=parts)
-    if isinstance(binding, ResultOutput):
+    if isinstance(binding, ir.ResultOutput):
         if binding.index in inputs:
-            return InputView(index=binding.index, leaf=inputs[binding.index])
+            return ir.InputView(index=binding.index, leaf=inputs[binding.index])
         if binding.index in bases:
-            return ResultView(index=binding.index, base=bases[binding.index])
+            return ir.ResultView(index=binding.index, base=bases[binding.index])
     return binding

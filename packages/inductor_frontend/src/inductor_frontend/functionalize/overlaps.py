@@ -14,8 +14,8 @@ from inductor_frontend.constants import ConstantRole
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.subclasses import is_wrapper, plain_tensors
 from inductor_frontend.functionalize.functional import Flat, written_inputs
+from wrapper_ir import ir
 from wrapper_ir.analysis.overlap import Geometry, overlap
-from wrapper_ir.ir.signature import SharedLeaf
 
 # Any in this file: fake tensors and symbolic numbers.
 
@@ -42,7 +42,7 @@ class Window:
     """Leaves that overlap; `name` is the input that reaches over all of them."""
 
     name: str
-    places: tuple[SharedLeaf, ...]
+    places: tuple[ir.SharedLeaf, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class _Merger:
         self.windows: dict[int, Window] = {}
         """By the index of the first member."""
         self.bases: dict[int, FlatInput] = {}
-        self.views: dict[int, SharedLeaf] = {}
+        self.views: dict[int, ir.SharedLeaf] = {}
         self.same: list[Same] = []
 
     def add(self, members: Sequence[FlatInput], indices: Sequence[int]) -> None:
@@ -153,7 +153,7 @@ class _Merger:
         for index, member in zip(indices, members, strict=True):
             assert member.leaf is not None
             value = member.value
-            place = SharedLeaf(
+            place = ir.SharedLeaf(
                 leaf=member.leaf,
                 sizes=tuple(value.size()),
                 strides=tuple(value.stride()),

@@ -38,23 +38,7 @@ from inductor_frontend.functionalize.tensor_names import KINDS, identity, memory
 from inductor_frontend.functionalize.training_graph import TrainingGraph, training_graph
 from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.torch_patches._compat import complete_ranges
-from wrapper_ir.ir.ops import FunctionSummary
-from wrapper_ir.ir.program import ConstantKind
-from wrapper_ir.ir.signature import (
-    ConstantOutput,
-    InputOutput,
-    OutputBinding,
-    Parameter,
-    RandomState,
-    ResultOutput,
-    SameTensor,
-    SharedStorage,
-    Signature,
-    StaticInput,
-    WriteBack,
-    WriteBackKind,
-)
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 # Any in this file: fake tensors, symbolic numbers, nodes among literals.
 
@@ -73,13 +57,13 @@ class FunctionalModel:
     roles: Mapping[str, ConstantRole]
     flat: FlatInputs
     merged: Merged
-    bindings: tuple[OutputBinding, ...]
-    statics: tuple[StaticInput, ...]
+    bindings: tuple[ir.OutputBinding, ...]
+    statics: tuple[ir.StaticInput, ...]
     roots: frozenset[int]
     hints: Mapping[int, int]
     written: frozenset[str]
-    write_backs: tuple[WriteBack, ...]
-    parameters: tuple[Parameter, ...]
+    write_backs: tuple[ir.WriteBack, ...]
+    parameters: tuple[ir.Parameter, ...]
     program: ExportedProgram
 
     @property
@@ -93,8 +77,8 @@ class FunctionalModel:
         return frozenset(w.name for w in self.merged.windows)
 
     def signature(
-        self, inputs: tuple[str, ...], summary: FunctionSummary, random: Sequence[Device] = ()
-    ) -> Signature:
+        self, inputs: tuple[str, ...], summary: ir.FunctionSummary, random: Sequence[ir.Device] = ()
+    ) -> ir.Signature:
         """The calling convention of a program whose `main` takes the graph inputs `inputs` and does what `summary` says;
         it draws random numbers on these devices."""
         spec = self.program.call_spec
@@ -104,7 +88,7 @@ class FunctionalModel:
         windows = [w for w in self.merged.windows if w.name in inputs]
         check_classes(spec.in_spec, built=False)
         check_classes(spec.out_spec, built=True)
-        return Signature(
+        return ir.Signature(
             inputs=to_tree(spec.in_spec),
             params=params,
             outputs=to_tree(spec.out_spec),
@@ -113,16 +97,16 @@ class FunctionalModel:
             parameters=self.parameters,
             statics=self.statics,
             unwraps=tuple(self.flat.unwraps),
-            same=tuple(SameTensor(leaves=s.leaves) for s in self.merged.same),
-            shared=tuple(SharedStorage(param=inputs.index(w.name), places=w.places) for w in windows),
+            same=tuple(ir.SameTensor(leaves=s.leaves) for s in self.merged.same),
+            shared=tuple(ir.SharedStorage(param=inputs.index(w.name), places=w.places) for w in windows),
             written=_written(
                 self.written & {inputs[p] for p in summary.written_params}, self.flat, self.merged
             ),
             write_backs=self.write_backs,
-            random=tuple(RandomState(device=device) for device in random),
+            random=tuple(ir.RandomState(device=device) for device in random),
         )
 
-    def _origins(self, params: Sequence[int], summary: FunctionSummary) -> dict[int, int]:
+    def _origins(self, params: Sequence[int], summary: ir.FunctionSummary) -> dict[int, int]:
         """The input leaf that each result surely shares memory with. Of several leaves over one memory, it is the one
         that the model made the view of."""
         found = {
@@ -153,7 +137,7 @@ class _Preparation:
         self.names_of = names_by_tensor(exported)
         self.graph = graph
         self.gm = graph.gm
-        self.statics: list[StaticInput] = []
+        self.statics: list[ir.StaticInput] = []
         self.inputs: list[FlatInput] = []
         self.opaque: dict[fx.Node, int] = {}
         """Arguments that the IR has no type for, which are returned at most, and their leaves."""
@@ -196,7 +180,8 @@ class _Preparation:
         self.hints = {
             binding.index: leaves[root]
             for number, node in computed.items()
-            if isinstance(binding := known[number], ResultOutput) and (root := objects.root(node)) in leaves
+            if isinstance(binding := known[number], ir.ResultOutput)
+            and (root := objects.root(node)) in leaves
         }
         backs = [_write_back(*m, found[node]) for m, node in zip(moved, wanted, strict=True)]
         outputs.close()
@@ -208,7 +193,7 @@ class _Preparation:
         flat: FlatInputs,
         merged: Merged,
         outputs: Outputs,
-        found: tuple[dict[int, OutputBinding], list[WriteBack]],
+        found: tuple[dict[int, ir.OutputBinding], list[ir.WriteBack]],
     ) -> FunctionalModel:
         roles = self._roles(flat, outputs)
         inline(
@@ -256,7 +241,7 @@ class _Preparation:
             )
         node = self.graph.placeholders[arg.name]
         if isinstance(arg, ConstantArgument):
-            self.statics.append(StaticInput(leaf=leaf, value=literal(arg.value)))
+            self.statics.append(ir.StaticInput(leaf=leaf, value=literal(arg.value)))
             bake_in(node, arg.value)
             return
         if found := self._untyped(node):
@@ -300,7 +285,7 @@ class _Preparation:
             data,
             mutable=False,
             device=value.device,
-            kind=KINDS.get(spec.kind, ConstantKind.OTHER),
+            kind=KINDS.get(spec.kind, ir.ConstantKind.OTHER),
             names=self.names_of.get(identity(tensor), (spec.target,)),
         )
         self.inputs.append(FlatInput(name=name, value=value, role=role))
@@ -313,23 +298,23 @@ class _Preparation:
 
     # --- outputs
 
-    def _identities(self, objects: Objects) -> tuple[dict[int, OutputBinding], dict[int, fx.Node]]:
+    def _identities(self, objects: Objects) -> tuple[dict[int, ir.OutputBinding], dict[int, fx.Node]]:
         """The output leaves that are literals or arguments themselves, and those that must be computed."""
         leaves = {self.graph.placeholders[i.name]: i.leaf for i in self.inputs if i.leaf is not None}
         leaves |= self.opaque
-        known: dict[int, OutputBinding] = {}
+        known: dict[int, ir.OutputBinding] = {}
         computed: dict[int, fx.Node] = {}
         for number, value in enumerate(self.graph.outputs):
             first = objects.first(value) if isinstance(value, fx.Node) else None
             if first is None:
-                known[number] = ConstantOutput(value=literal(value))
+                known[number] = ir.ConstantOutput(value=literal(value))
             elif first in leaves:
-                known[number] = InputOutput(leaf=leaves[first])
+                known[number] = ir.InputOutput(leaf=leaves[first])
             else:
                 computed[number] = value
         return known, computed
 
-    def _moved(self, objects: Objects) -> list[tuple[int, fx.Node, WriteBackKind]]:
+    def _moved(self, objects: Objects) -> list[tuple[int, fx.Node, ir.WriteBackKind]]:
         """Arguments that show something else of their memory afterwards, or other memory."""
         found = []
         for item in self.inputs:
@@ -348,30 +333,30 @@ class _Preparation:
                     f"{item.name} gets other sizes or strides, and is one tensor with another argument",
                     hint="capture it with tensors of their own: a program for one tensor cannot be told from these",
                 )
-            kind = WriteBackKind.REPLACE if objects.is_replaced(node) else WriteBackKind.METADATA
+            kind = ir.WriteBackKind.REPLACE if objects.is_replaced(node) else ir.WriteBackKind.METADATA
             found.append((item.leaf, objects.last(node), kind))
         return found
 
 
-def _bindings(functional: FunctionalGraph, merged: Merged, outputs: Outputs) -> list[OutputBinding]:
+def _bindings(functional: FunctionalGraph, merged: Merged, outputs: Outputs) -> list[ir.OutputBinding]:
     """What each output of the flat function is."""
     values: list[Any] = [*functional.outputs]
     windows = {w.name for w in merged.windows}
-    found: list[OutputBinding] = []
+    found: list[ir.OutputBinding] = []
     for layout, same in zip(functional.layouts, functional.identical, strict=True):
         count = 1 if layout is None else layout.arg_count
         taken, values = values[:count], values[count:]
         source = None if same is None else merged.inputs[same]
         if source is not None and source.leaf is not None and source.name not in windows:
-            found.append(InputOutput(leaf=source.leaf))
+            found.append(ir.InputOutput(leaf=source.leaf))
         else:
             found.append(outputs.binding(taken[0], layout, taken[1:]))
     return found
 
 
-def _write_back(leaf: int, node: fx.Node, kind: WriteBackKind, binding: OutputBinding) -> WriteBack:
-    assert isinstance(binding, ResultOutput), f"{node} is a plain tensor"
-    return WriteBack(result=binding.index, leaf=leaf, kind=kind)
+def _write_back(leaf: int, node: fx.Node, kind: ir.WriteBackKind, binding: ir.OutputBinding) -> ir.WriteBack:
+    assert isinstance(binding, ir.ResultOutput), f"{node} is a plain tensor"
+    return ir.WriteBack(result=binding.index, leaf=leaf, kind=kind)
 
 
 def _written(names: frozenset[str], flat: FlatInputs, merged: Merged) -> tuple[int, ...]:

@@ -11,10 +11,10 @@ from torch.export.graph_signature import InputKind
 from inductor_frontend.constants import is_packed
 from inductor_frontend.export.exported import Exported
 from inductor_frontend.export.subclasses import is_wrapper
-from wrapper_ir.ir.program import ConstantKind
+from wrapper_ir import ir
 
-KINDS: Mapping[InputKind, ConstantKind] = MappingProxyType(
-    {InputKind.PARAMETER: ConstantKind.PARAMETER, InputKind.BUFFER: ConstantKind.BUFFER}
+KINDS: Mapping[InputKind, ir.ConstantKind] = MappingProxyType(
+    {InputKind.PARAMETER: ir.ConstantKind.PARAMETER, InputKind.BUFFER: ir.ConstantKind.BUFFER}
 )
 """What an input of an exported program is in the model; other inputs are not state of it."""
 

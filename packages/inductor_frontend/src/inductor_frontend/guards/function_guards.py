@@ -9,10 +9,9 @@ from inductor_frontend.guards.check_table import CheckTable, key_of
 from inductor_frontend.guards.symbols import Symbols
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.graph import RecordingGraph
+from wrapper_ir import ir
 from wrapper_ir.builder import FunctionBuilder
 from wrapper_ir.expr import Bool, Expr
-from wrapper_ir.ir.ops import AssertExpr, AssertLayout, Provenance
-from wrapper_ir.ir.values import Value, is_tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +27,7 @@ class FunctionGuards:
     options: CaptureOptions
     _done: set[object] = field(default_factory=set)
 
-    def assert_that(self, condition: Expr, message: str = "", prov: Provenance | None = None) -> None:
+    def assert_that(self, condition: Expr, message: str = "", prov: ir.Provenance | None = None) -> None:
         """Appends a check unless this function has made one that says the same. The model's own form, message and place
         come first, where it has made this check itself. Raises ConversionError FE304 for a symbol that nothing defines."""
         if not self.options.scalar_asserts or condition == Bool(True):
@@ -45,20 +44,20 @@ class FunctionGuards:
             return
         for name in sorted(condition.free_symbols):
             self.symbols.require(name)
-        self.function.append(AssertExpr(condition=condition, message=message, prov=prov))
+        self.function.append(ir.AssertExpr(condition=condition, message=message, prov=prov))
 
-    def assert_layout(self, value: Value) -> None:
+    def assert_layout(self, value: ir.Value) -> None:
         """Appends the check that a parameter has the layout of its type, once. Where a size was solved for, only this
         tells that the solution was none."""
-        if not is_tensor(value) or self._is_done({("layout", value)}):
+        if not ir.is_tensor(value) or self._is_done({("layout", value)}):
             return
         self.function.append(
-            AssertLayout(
+            ir.AssertLayout(
                 tensors=(value,),
                 sizes=(value.type.sizes,),
                 strides=(value.type.strides,),
                 message="input",
-                prov=Provenance(frontend_name=value.name),
+                prov=ir.Provenance(frontend_name=value.name),
             )
         )
 

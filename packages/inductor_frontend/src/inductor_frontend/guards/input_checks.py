@@ -13,6 +13,7 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.guards.function_guards import FunctionGuards
 from inductor_frontend.guards.input_symbols import Fact, check_ranges, range_of, sources_of
 from inductor_frontend.guards.trace_guards import TraceGuards
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     Apply,
@@ -30,18 +31,12 @@ from wrapper_ir.expr import (
     prove_nonneg,
 )
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.ir.ops import UNKNOWN, Define, Provenance
-from wrapper_ir.ir.program import SymbolDef
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 
 _OUTSIDE = "the inputs are outside what the model was captured for"
 
 
 def check_inputs(
-    guards: FunctionGuards, facts: list[Fact], params: Mapping[str, Value], traced: TraceGuards
+    guards: FunctionGuards, facts: list[Fact], params: Mapping[str, ir.Value], traced: TraceGuards
 ) -> None:
     """Checks of `main`'s parameters, by Inductor's names, that their layouts do not cover: ranges of symbols, numbers that
     were fixed or are the same as others, offsets that the program depends on, Inductor's guards, and those that were
@@ -54,10 +49,10 @@ def check_inputs(
     _check_replaced(guards, params, traced)
     for condition in _conditions(guards, traced.conditions):
         if not _proven(condition, ranges):
-            guards.assert_that(condition, _OUTSIDE, UNKNOWN)
+            guards.assert_that(condition, _OUTSIDE, ir.UNKNOWN)
 
 
-def check_all_layouts(guards: FunctionGuards, params: Iterable[Value]) -> None:
+def check_all_layouts(guards: FunctionGuards, params: Iterable[ir.Value]) -> None:
     """Layout checks of the parameters that no node has used: results may be views of them."""
     if guards.options.layout_asserts:
         for value in params:
@@ -72,7 +67,7 @@ def check_left_over(guards: FunctionGuards) -> None:
     for assertions in guards.graph.ras_by_symbol.values():
         for assertion in assertions:
             if all(s.name in guards.symbols.defined for s in assertion.expr.free_symbols):
-                guards.assert_that(_convert(assertion.expr), "", UNKNOWN)
+                guards.assert_that(_convert(assertion.expr), "", ir.UNKNOWN)
 
 
 def check_no_negative(guards: FunctionGuards, at: int) -> None:
@@ -80,12 +75,12 @@ def check_no_negative(guards: FunctionGuards, at: int) -> None:
     positive, another that it made of it may be below 0 for an empty input."""
     ranges = {s.name: range_of(guards.symbols.declare(s)) for s in guards.symbols.defined.values()}
     before, guards.function.ops[at:] = guards.function.ops[at:], []
-    early = {op.symbol for op in guards.function.ops if isinstance(op, Define)}
-    types = (value.type for op in before for value in results(op))
-    sizes = dict.fromkeys(e for t in types if isinstance(t, TensorType) for e in t.sizes)
+    early = {op.symbol for op in guards.function.ops if isinstance(op, ir.Define)}
+    types = (value.type for op in before for value in ir.results(op))
+    sizes = dict.fromkeys(e for t in types if isinstance(t, ir.TensorType) for e in t.sizes)
     for size in sizes:
         if size.free_symbols and size.free_symbols <= early and not prove_nonneg(size, ranges):
-            guards.assert_that(ge(size, 0), "a size would be negative", UNKNOWN)
+            guards.assert_that(ge(size, 0), "a size would be negative", ir.UNKNOWN)
     guards.function.ops += before
 
 
@@ -95,17 +90,17 @@ def check_no_negative(guards: FunctionGuards, at: int) -> None:
 def _check_numbers(guards: FunctionGuards, facts: list[Fact], defined: Mapping[str, Fact]) -> None:
     """Numbers that a trace fixed, or found to be the same as another number or size."""
     for fact in facts:
-        if isinstance(fact.atom, Item) and defined.get(str(fact.expr)) is not fact:
+        if isinstance(fact.atom, ir.Item) and defined.get(str(fact.expr)) is not fact:
             message = f"input {fact.value.name} is not what the model was captured for"
             _check_atom(guards, fact, guards.symbols.expr(fact.expr), message)
 
 
-def _check_offsets(guards: FunctionGuards, params: Mapping[str, Value]) -> None:
+def _check_offsets(guards: FunctionGuards, params: Mapping[str, ir.Value]) -> None:
     """Where a model's own `as_strided` says an absolute offset, Inductor takes the captured offset of the input off."""
     roots = set(_offset_roots(guards))
     for name, offset in guards.graph.input_offsets().items() if roots else ():
         if name in roots and name in params:
-            fact = Fact(params[name], sympy.sympify(offset), OffsetOf(params[name]))
+            fact = Fact(params[name], sympy.sympify(offset), ir.OffsetOf(params[name]))
             message = f"the storage offset of input {name} is not what the model was captured for"
             if not fact.expr.free_symbols:
                 _check_atom(guards, fact, to_expr(fact.expr), message)
@@ -127,16 +122,16 @@ def _offset_roots(guards: FunctionGuards) -> Iterator[str]:
 
 def _check_atom(guards: FunctionGuards, fact: Fact, wanted: Expr, message: str) -> None:
     kind = wanted.kind
-    suffix = "offset" if isinstance(fact.atom, OffsetOf) else "value"
-    guards.function.prov = Provenance(frontend_name=fact.value.name)
-    symbol = guards.symbols.define(SymbolDef(name=f"{fact.value.name}_{suffix}", kind=kind), fact.atom)
+    suffix = "offset" if isinstance(fact.atom, ir.OffsetOf) else "value"
+    guards.function.prov = ir.Provenance(frontend_name=fact.value.name)
+    symbol = guards.symbols.define(ir.SymbolDef(name=f"{fact.value.name}_{suffix}", kind=kind), fact.atom)
     guards.assert_that(eq(symbol, wanted), message)
 
 
 # --- guards
 
 
-def _check_replaced(guards: FunctionGuards, params: Mapping[str, Value], traced: TraceGuards) -> None:
+def _check_replaced(guards: FunctionGuards, params: Mapping[str, ir.Value], traced: TraceGuards) -> None:
     """Checks of the model about sizes that Inductor has replaced by others since. A check of the layout would do, but
     not say it in the author's words."""
     for check in guards.model_checks.spoken:
@@ -148,9 +143,11 @@ def _check_replaced(guards: FunctionGuards, params: Mapping[str, Value], traced:
         for symbol, place in zip(lost, places, strict=True):
             assert place is not None
             value = params[place.input]
-            guards.function.prov = Provenance(frontend_name=value.name)
-            guards.symbols.define(symbol, (SizeOf if place.what == "size" else StrideOf)(value, place.dim))
-        guards.assert_that(_convert(check.condition), "", UNKNOWN)
+            guards.function.prov = ir.Provenance(frontend_name=value.name)
+            guards.symbols.define(
+                symbol, (ir.SizeOf if place.what == "size" else ir.StrideOf)(value, place.dim)
+            )
+        guards.assert_that(_convert(check.condition), "", ir.UNKNOWN)
 
 
 def _conditions(guards: FunctionGuards, traced: Sequence[sympy.Basic]) -> Iterator[Expr]:

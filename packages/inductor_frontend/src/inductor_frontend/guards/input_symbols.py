@@ -15,10 +15,7 @@ from inductor_frontend.guards.function_guards import FunctionGuards
 from inductor_frontend.guards.trace_guards import Bounds
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Interval, Sym, SymKind, ge, le, print_expr
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.ir.ops import Provenance
-from wrapper_ir.ir.program import SymbolDef
-from wrapper_ir.ir.values import Value
+from wrapper_ir.ir import Item, OffsetOf, Provenance, SizeOf, StrideOf, SymbolDef, Value
 
 
 @dataclass(frozen=True, slots=True)

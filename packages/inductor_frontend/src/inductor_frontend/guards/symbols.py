@@ -13,9 +13,9 @@ from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.torch_patches.symbol_facts import symbol_hint, symbol_range
+from wrapper_ir import ir
 from wrapper_ir.builder import FunctionBuilder
 from wrapper_ir.expr import Expr, Sym, SymKind
-from wrapper_ir.ir.program import SymbolDef
 
 _FLOAT_TYPES = (SymT.FLOAT, SymT.UNBACKED_FLOAT)
 _UNBACKED_TYPES = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
@@ -59,13 +59,13 @@ class Symbols:
         """The symbols that are defined by now, by name, in their order."""
         return MappingProxyType(self._defined)
 
-    def declare(self, symbol: sympy.Symbol) -> SymbolDef:
+    def declare(self, symbol: sympy.Symbol) -> ir.SymbolDef:
         """Declares a symbol with what Inductor knows about it."""
         lower, upper = symbol_range(self._shape_env, symbol)
         backed = not _is(symbol, _UNBACKED_TYPES)
         if backed and symbol.is_positive:  # what sympy simplified on the way relies on it
             lower = max(lower or 0, self._least)
-        definition = SymbolDef(
+        definition = ir.SymbolDef(
             name=symbol.name,
             kind=_kind(symbol),
             backed=backed,
@@ -75,15 +75,15 @@ class Symbols:
         )
         return self._function.program.symbol(definition)
 
-    def define(self, symbol: sympy.Symbol | SymbolDef, expr: Expr, *, if_used: bool = False) -> Expr:
+    def define(self, symbol: sympy.Symbol | ir.SymbolDef, expr: Expr, *, if_used: bool = False) -> Expr:
         """Declares and defines a symbol, unless that was done before: one of Inductor's, or one that it does not have, by
         its definition. `if_used` waits until the symbol is required. Returns the symbol."""
         name = symbol.name
-        kind = symbol.kind if isinstance(symbol, SymbolDef) else _kind(symbol)
+        kind = symbol.kind if isinstance(symbol, ir.SymbolDef) else _kind(symbol)
         if if_used and isinstance(symbol, sympy.Symbol):
             self._if_used.setdefault(name, (symbol, expr))
         elif name not in self._defined:
-            if isinstance(symbol, SymbolDef):
+            if isinstance(symbol, ir.SymbolDef):
                 self._defined[name] = sympy.Symbol(name)
                 self._function.program.symbol(symbol)
             else:

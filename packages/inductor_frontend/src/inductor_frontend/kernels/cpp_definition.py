@@ -13,8 +13,7 @@ from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.record.events import CallKernel, DefineKernel
 from inductor_frontend.requirements import required_headers
-from wrapper_ir.ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, ParamKind
-from wrapper_ir.ir.types import CPU, DType
+from wrapper_ir import ir
 
 _ENTRY = re.compile(
     r'extern\s+"C"\s+(?:\w+\s+)*?void\s+(?:\w+\s+)*?(?P<entry>\w+)\s*\((?P<params>.*)\)', re.DOTALL
@@ -22,11 +21,11 @@ _ENTRY = re.compile(
 _PARAM = re.compile(r"\s*(?P<const>const\s+)?(?P<type>[\w:<>]+)\s*(?P<pointer>\*)?\s*(?P<name>\w+)\s*")
 _POINTERS = {text: dtype for dtype, text in DTYPE_TO_CPP.items()}
 _SCALARS = {
-    "int64_t": DType.I64,
-    "long": DType.I64,
-    "int32_t": DType.I32,
-    "float": DType.F32,
-    "double": DType.F64,
+    "int64_t": ir.DType.I64,
+    "long": ir.DType.I64,
+    "int32_t": ir.DType.I32,
+    "float": ir.DType.F32,
+    "double": ir.DType.F64,
 }
 
 
@@ -35,7 +34,7 @@ class CppDefinition:
     """A kernel without what its calls say: what each pointer is used for. `read_only` are the parameters that are declared
     const."""
 
-    kernel: CppKernel
+    kernel: ir.CppKernel
     read_only: frozenset[str]
 
     identity: Hashable = None
@@ -51,19 +50,21 @@ class CppDefinition:
         """Those of the parameters among the arguments of a call."""
         return tuple(range(self.arguments))
 
-    def access(self, param: KernelParam, buffer: str, event: CallKernel) -> Access:
+    def access(self, param: ir.KernelParam, buffer: str, event: CallKernel) -> ir.Access:
         """What a call does through a pointer. Reads come through const pointers. A buffer that this kernel makes is written
         whole; any other that it writes may be written in part, so its old content counts as read."""
         if param.name in self.read_only:
-            return Access.READ
-        return Access.WRITE if buffer in event.produced else Access.READWRITE
+            return ir.Access.READ
+        return ir.Access.WRITE if buffer in event.produced else ir.Access.READWRITE
 
-    def completed(self, name: str, params: tuple[KernelParam, ...], device: str) -> CppKernel | ForeignKernel:
+    def completed(
+        self, name: str, params: tuple[ir.KernelParam, ...], device: str
+    ) -> ir.CppKernel | ir.ForeignKernel:
         """The kernel, with what its calls say of its parameters. On another type of device than the CPU the package that has
         the device builds and runs it: its source, below a line with the instructions that it is written for."""
-        if device != CPU.type:
+        if device != ir.CPU.type:
             payload = f"// isa: {' '.join(self.kernel.isa)}\n{self.kernel.source}"
-            return ForeignKernel(name=name, params=params, runtime=device, payload=payload)
+            return ir.ForeignKernel(name=name, params=params, runtime=device, payload=payload)
         return replace(self.kernel, name=name, params=params)
 
 
@@ -82,7 +83,7 @@ def cpp_definition(event: DefineKernel) -> CppDefinition:
             "FE303", f"kernel {event.name}: cannot read declaration {event.declaration[:200]!r}"
         )
     params = [_param(event.name, text) for text in match["params"].split(",") if text.strip()]
-    kernel = CppKernel(
+    kernel = ir.CppKernel(
         name=event.name,
         params=tuple(param for param, _ in params),
         source=event.source,
@@ -93,12 +94,12 @@ def cpp_definition(event: DefineKernel) -> CppDefinition:
     return CppDefinition(kernel, frozenset(param.name for param, constant in params if constant))
 
 
-def _param(kernel: str, text: str) -> tuple[KernelParam, bool]:
+def _param(kernel: str, text: str) -> tuple[ir.KernelParam, bool]:
     """One parameter as declared, and whether it is const."""
     match = _PARAM.fullmatch(text)
     pointer = match is not None and match["pointer"] is not None
     if match is None or match["type"] not in (_POINTERS if pointer else _SCALARS):
         raise ConversionError("FE303", f"kernel {kernel}: cannot read parameter {text.strip()!r}")
-    kind = ParamKind.POINTER if pointer else ParamKind.SCALAR
+    kind = ir.ParamKind.POINTER if pointer else ir.ParamKind.SCALAR
     dtype = to_dtype(_POINTERS[match["type"]]) if pointer else _SCALARS[match["type"]]
-    return KernelParam(name=match["name"], kind=kind, dtype=dtype), match["const"] is not None
+    return ir.KernelParam(name=match["name"], kind=kind, dtype=dtype), match["const"] is not None

@@ -28,13 +28,24 @@ from inductor_frontend.scope.scope import Scope
 from inductor_frontend.triton.definition import TritonDefinition, definition_of
 from inductor_frontend.triton.templates import TEMPLATE, merged_instances, with_grid
 from wrapper_ir.expr import Expr, Int, SymKind, to_bool, to_int, where
-from wrapper_ir.ir.atoms import Item
-from wrapper_ir.ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, TritonKernel
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import AllocPurpose, Arg, ZeroMode
-from wrapper_ir.ir.program import SymbolDef
-from wrapper_ir.ir.types import CPU, DType, StorageType, TensorType
-from wrapper_ir.ir.values import Value
+from wrapper_ir.ir import (
+    CPU,
+    Access,
+    AllocPurpose,
+    Arg,
+    CppKernel,
+    DType,
+    ForeignKernel,
+    Item,
+    KernelParam,
+    StorageType,
+    SymbolDef,
+    TensorType,
+    TritonKernel,
+    Value,
+    ZeroMode,
+    extent_bytes,
+)
 
 Definition = CppDefinition | TritonDefinition
 """What a reader of definitions gives; the translation of a launch is the same for both."""

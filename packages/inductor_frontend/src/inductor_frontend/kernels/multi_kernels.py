@@ -6,21 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from inductor_frontend.triton.definition import TritonDefinition
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.kernels import (
-    Choice,
-    CppKernel,
-    ForeignKernel,
-    KernelParam,
-    MultiKernel,
-    OperatorKernel,
-    TritonKernel,
-    Variant,
-    merged_access,
-)
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +16,9 @@ class Part:
     `grid` has a number for each that the kernel's grid wants; `extents` a size for each tensor among `args`. `hint`: what
     sizes that are not known are taken for."""
 
-    kernel: CppKernel | TritonKernel | OperatorKernel | ForeignKernel
+    kernel: ir.CppKernel | ir.TritonKernel | ir.OperatorKernel | ir.ForeignKernel
     positions: tuple[int, ...]
-    args: tuple[Arg, ...]
+    args: tuple[ir.Arg, ...]
     extents: tuple[Expr, ...]
     grid: tuple[Expr, ...]
     hint: int | None = None
@@ -41,8 +28,8 @@ class Part:
 class Merged:
     """What to launch, and with what."""
 
-    kernel: MultiKernel
-    args: tuple[Arg, ...]
+    kernel: ir.MultiKernel
+    args: tuple[ir.Arg, ...]
     extents: tuple[Expr, ...]
     grid: tuple[Expr, ...]
 
@@ -61,7 +48,7 @@ def leading(definition: TritonDefinition, first: Collection[int]) -> TritonDefin
 class MultiTable:
     """The multi-kernels of one program, by Inductor's name and by their kernels."""
 
-    kernels: dict[tuple[str, tuple[Variant, ...], tuple[Expr, ...]], MultiKernel] = field(
+    kernels: dict[tuple[str, tuple[ir.Variant, ...], tuple[Expr, ...]], ir.MultiKernel] = field(
         default_factory=dict
     )
 
@@ -72,7 +59,7 @@ class MultiTable:
         numbers = tuple(dict.fromkeys(g for part in parts for g in part.grid))
         order, grid = {p: i for i, p in enumerate(given)}, {n: i for i, n in enumerate(numbers)}
         variants = tuple(
-            Variant(
+            ir.Variant(
                 kernel=part.kernel.name,
                 args=tuple(order[p] for p in part.positions),
                 grid=tuple(grid[n] for n in part.grid),
@@ -84,11 +71,11 @@ class MultiTable:
         kernel = self.kernels.get((name, variants, extents))
         if kernel is None:
             count = sum(other == name for other, *_ in self.kernels)
-            kernel = MultiKernel(
+            kernel = ir.MultiKernel(
                 name=name if count == 0 else f"{name}_{count}",
                 params=_params(tuple(given), parts),
                 variants=variants,
-                choice=Choice.MEASURE if parts[0].hint is None else Choice.SIZE_HINTS,
+                choice=ir.Choice.MEASURE if parts[0].hint is None else ir.Choice.SIZE_HINTS,
                 grid_params=tuple(f"grid_{i}" for i in range(len(grid))),
             )
             self.kernels[name, variants, extents] = kernel
@@ -109,19 +96,19 @@ def _hints(part: Part) -> tuple[tuple[int, ...], ...]:
     """The sizes of a part's tensors that it was made for."""
     if part.hint is None:
         return ()
-    types = (arg.type for arg in part.args if isinstance(arg, Value))
+    types = (arg.type for arg in part.args if isinstance(arg, ir.Value))
     return tuple(
         tuple(size.value if isinstance(size, Int) else part.hint for size in type.sizes)
         for type in types
-        if isinstance(type, TensorType)
+        if isinstance(type, ir.TensorType)
     )
 
 
-def _params(positions: Sequence[int], parts: Sequence[Part]) -> tuple[KernelParam, ...]:
+def _params(positions: Sequence[int], parts: Sequence[Part]) -> tuple[ir.KernelParam, ...]:
     """The launch's parameters, which say what may happen whichever kernel is chosen; called as in the first kernel that
     has them."""
     names: dict[int, str] = {}
-    theirs: dict[int, list[KernelParam]] = {p: [] for p in positions}
+    theirs: dict[int, list[ir.KernelParam]] = {p: [] for p in positions}
     for part in parts:
         for position, param in zip(part.positions, part.kernel.params, strict=True):
             theirs[position].append(param)
@@ -138,7 +125,7 @@ def _params(positions: Sequence[int], parts: Sequence[Part]) -> tuple[KernelPara
         replace(
             theirs[p][0],
             name=names[p],
-            access=merged_access([q.access for q in theirs[p]], everywhere=len(theirs[p]) == len(parts)),
+            access=ir.merged_access([q.access for q in theirs[p]], everywhere=len(theirs[p]) == len(parts)),
             may_alias=tuple(n for n in names.values() if n in aliases[p]),
             may_overlap=tuple(n for n in names.values() if n in overlaps[p]),
             divisible=max(q.divisible for q in theirs[p]),

@@ -13,11 +13,9 @@ from inductor_frontend.kernels.multi_kernels import Part
 from inductor_frontend.operators.schemas import extern_def
 from inductor_frontend.record.events import OperatorChoice, written_arguments
 from inductor_frontend.scope.scope import Scope
-from wrapper_ir.ir.kernels import Access, KernelParam, OperatorConstant, OperatorKernel, ParamKind
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 
-OperatorTable = dict[OperatorKernel, str]
+OperatorTable = dict[ir.OperatorKernel, str]
 """The operators of a program as kernels, without their names; and their names."""
 
 
@@ -31,8 +29,8 @@ class OperatorKernels:
     def part(
         self,
         operator: OperatorChoice,
-        shared: Mapping[int, Value],
-        tensors: Mapping[int, Value],
+        shared: Mapping[int, ir.Value],
+        tensors: Mapping[int, ir.Value],
         out: int,
     ) -> Part:
         """The operator as one of several kernels, which are given the tensors in `shared`, `out` among them. It is given
@@ -44,11 +42,11 @@ class OperatorKernels:
         given = {left.pop(value, position): value for position, value in tensors.items()}
         names = [a.name for a in schema.arguments[: len(tensors)]]
         params = [
-            *(_param(name, value, Access.READ) for name, value in zip(names, given.values(), strict=True)),
-            _param(result, shared[out], Access.WRITE),
+            *(_param(name, value, ir.Access.READ) for name, value in zip(names, given.values(), strict=True)),
+            _param(result, shared[out], ir.Access.WRITE),
         ]
         args = (*given.values(), shared[out])
-        kernel = OperatorKernel(
+        kernel = ir.OperatorKernel(
             name="",
             params=tuple(params),
             schema=extern_def(operator.overload).schema,
@@ -64,7 +62,7 @@ class OperatorKernels:
 
     def named(self, part: Part) -> Part:
         """The same part with a name for its kernel, one for each that is different."""
-        assert isinstance(part.kernel, OperatorKernel)
+        assert isinstance(part.kernel, ir.OperatorKernel)
         operator = part.kernel.schema.partition("(")[0].partition("::")[2].partition(".")[0].lstrip("_")
         name = self._table.setdefault(part.kernel, f"operator_{operator}_{len(self._table)}")
         return replace(part, kernel=replace(part.kernel, name=name))
@@ -84,12 +82,12 @@ def reordered(part: Part, first: Collection[int]) -> Part:
     )
 
 
-def _param(name: str, value: Value, access: Access) -> KernelParam:
-    assert isinstance(value.type, TensorType)
-    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=value.type.dtype, access=access)
+def _param(name: str, value: ir.Value, access: ir.Access) -> ir.KernelParam:
+    assert isinstance(value.type, ir.TensorType)
+    return ir.KernelParam(name=name, kind=ir.ParamKind.POINTER, dtype=value.type.dtype, access=access)
 
 
-def to_constant(name: str, value: object) -> OperatorConstant:
+def to_constant(name: str, value: object) -> ir.OperatorConstant:
     """An argument that is not a tensor; raises ConversionError FE301 for what has no typed form."""
     if isinstance(value, sympy.Integer):
         return int(value)

@@ -9,11 +9,8 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.operators.schemas import extern_def
 from inductor_frontend.record.events import FinishReduction
 from inductor_frontend.scope.scope import Scope
+from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Int, mul
-from wrapper_ir.ir.layout import is_contiguous
-from wrapper_ir.ir.ops import Copy
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 
 
 def finish_reduction(scope: Scope, event: FinishReduction) -> None:
@@ -23,8 +20,8 @@ def finish_reduction(scope: Scope, event: FinishReduction) -> None:
         return
     scope.function.prov = scope.provenance.read(V.graph.get_buffer(event.name).origins, event.name)
     target = scope.value(event.name)
-    assert isinstance(target.type, TensorType)
-    if not is_contiguous(target.type.sizes, target.type.strides):
+    assert isinstance(target.type, ir.TensorType)
+    if not ir.is_contiguous(target.type.sizes, target.type.strides):
         raise ConversionError(
             "FE307", f"buffer {event.name}, which a kernel reduces in part, is not contiguous"
         )
@@ -33,21 +30,21 @@ def finish_reduction(scope: Scope, event: FinishReduction) -> None:
     parts = scope.make_view(
         f"{event.name}.parts",
         scope.value(event.workspace),
-        TensorType(DType.F32, (splits, width), (width, Int(1)), device),
-        mul(Int(event.part * DType.F32.itemsize), splits, width),
+        ir.TensorType(ir.DType.F32, (splits, width), (width, Int(1)), device),
+        mul(Int(event.part * ir.DType.F32.itemsize), splits, width),
     )
-    row = TensorType(target.type.dtype, (width,), (Int(1),), device)
+    row = ir.TensorType(target.type.dtype, (width,), (Int(1),), device)
     whole = scope.make_view(f"{event.name}.row", target, row)
-    if row.dtype is DType.F32:
+    if row.dtype is ir.DType.F32:
         _reduce(scope, event, parts, whole)
         return
-    wide = TensorType(DType.F32, row.sizes, row.strides, device)
+    wide = ir.TensorType(ir.DType.F32, row.sizes, row.strides, device)
     total = scope.function.alloc(f"{event.name}.total", wide)
     _reduce(scope, event, parts, total)
-    scope.function.append(Copy(dst=whole, src=total, prov=scope.function.prov))
+    scope.function.append(ir.Copy(dst=whole, src=total, prov=scope.function.prov))
 
 
-def _reduce(scope: Scope, event: FinishReduction, parts: Value, out: Value) -> None:
+def _reduce(scope: Scope, event: FinishReduction, parts: ir.Value, out: ir.Value) -> None:
     match event.reduction:
         case "sum":
             extern = extern_def(torch.ops.aten.sum.IntList_out)

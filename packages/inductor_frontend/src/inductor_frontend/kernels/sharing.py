@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from wrapper_ir.ir.kernels import Access
-from wrapper_ir.ir.types import DType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,18 +13,18 @@ class Passed:
     """A parameter and what a call gives it: of tensors, the buffer by Inductor's name ('' for others), its value, and its storage."""
 
     name: str
-    dtype: DType
-    access: Access
+    dtype: ir.DType
+    access: ir.Access
     buffer: str
     value: object
-    storage: Value | None
+    storage: ir.Value | None
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """What a kernel does through one parameter, and the parameters that it may share bytes with: see `KernelParam`."""
 
-    access: Access
+    access: ir.Access
     may_alias: tuple[str, ...]
     may_overlap: tuple[str, ...]
 
@@ -51,8 +49,8 @@ def _may_alias(p: Passed, q: Passed, inplace: Collection[tuple[str, str]]) -> bo
     of two types are left apart, as a C++ compiler takes them to be."""
     if _one_written(p, q):
         return p.value == q.value
-    read, written = (p, q) if p.access is Access.READ else (q, p)
-    if read.access is not Access.READ or written.access is not Access.WRITE or p.dtype is not q.dtype:
+    read, written = (p, q) if p.access is ir.Access.READ else (q, p)
+    if read.access is not ir.Access.READ or written.access is not ir.Access.WRITE or p.dtype is not q.dtype:
         return False
     return (read.buffer, written.buffer) in inplace
 

@@ -17,10 +17,17 @@ from inductor_frontend.operators.unbacked import define_unbacked
 from inductor_frontend.scope.arguments import own_arguments, to_arg
 from inductor_frontend.scope.memory import own_storage
 from inductor_frontend.scope.scope import Scope
-from wrapper_ir.ir.ops import Arg, Copy
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.types import OpaqueType, ScalarType, TensorType, TupleType
-from wrapper_ir.ir.values import Value, as_tensor
+from wrapper_ir.ir import (
+    Arg,
+    Copy,
+    ExternDef,
+    OpaqueType,
+    ScalarType,
+    TensorType,
+    TupleType,
+    Value,
+    as_tensor,
+)
 
 
 def _op(scope: Scope, overload: OpOverload, args: Iterable[object], kwargs: Mapping[str, object]) -> None:

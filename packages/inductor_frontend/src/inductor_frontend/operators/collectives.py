@@ -21,10 +21,7 @@ from inductor_frontend.record.wrapper import buffer_under
 from inductor_frontend.scope.arguments import to_arg
 from inductor_frontend.scope.in_flight import Flight
 from inductor_frontend.scope.scope import Scope
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.schemas import ExternDef, parse_schema
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value, as_tensor, is_tensor
+from wrapper_ir.ir import Arg, ExternDef, TensorType, Value, as_tensor, is_tensor, parse_schema
 
 _CODE = "FE310"
 _STARTING = "_c10d_functional"

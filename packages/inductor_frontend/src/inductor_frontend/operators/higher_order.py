@@ -13,11 +13,8 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.operators.schemas import extern_def
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.schemas import ExternDef, ExternTag
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 
 _NUMBERS = {SymKind.INT: "SymInt", SymKind.FLOAT: "float", SymKind.BOOL: "bool"}
 _NAME = re.compile(r"(?<!,) \w+(?=[,)])")
@@ -30,7 +27,7 @@ def takes_operator(operator: HigherOrderOperator) -> int | None:
     return _RUNNERS.get(str(operator))
 
 
-def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ExternDef:
+def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ir.ExternDef:
     """An operator that draws random numbers, run from a given random state, or with that state as a result."""
     own = extern_def(inner)
     name, _, rest = own.schema.partition("(")
@@ -41,11 +38,13 @@ def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ExternDef:
         returns = f"(Tensor, {_unnamed(returns)})"
     overload = "__".join((inner.namespace, name.split("::")[1].split(".")[0], inner._overloadname))
     schema = f"higher_order::{operator}.{overload}({arguments}) -> {returns}"
-    return ExternDef(
+    return ir.ExternDef(
         schema=schema,
         # the host reads or sets the device's random state, which it cannot while the device records
         tags=tuple(
-            dict.fromkeys((*own.tags, ExternTag.RANDOM, ExternTag.PYTHON_ONLY, ExternTag.UNRECORDABLE))
+            dict.fromkeys(
+                (*own.tags, ir.ExternTag.RANDOM, ir.ExternTag.PYTHON_ONLY, ir.ExternTag.UNRECORDABLE)
+            )
         ),
         symmetric=own.symmetric,
     )
@@ -56,7 +55,7 @@ def _unnamed(returns: str) -> str:
     return _NAME.sub("", returns)
 
 
-def print_def(args: Sequence[Arg], kwargs: Mapping[str, Arg]) -> ExternDef:
+def print_def(args: Sequence[ir.Arg], kwargs: Mapping[str, ir.Arg]) -> ir.ExternDef:
     """What writes a line to standard output: a format in the form of `str.format`, and values for its fields.
 
     Raises ConversionError FE302 for values that no schema has a type for.
@@ -68,13 +67,15 @@ def print_def(args: Sequence[Arg], kwargs: Mapping[str, Arg]) -> ExternDef:
     if named:
         declared += ["*", *(f"{kind} {name}" for name, kind in named.items())]
     schema = f"higher_order::print.{overload}({', '.join(declared)}) -> ()"
-    return ExternDef(schema=schema, tags=(ExternTag.EFFECTFUL, ExternTag.HOST_IO, ExternTag.PYTHON_ONLY))
+    return ir.ExternDef(
+        schema=schema, tags=(ir.ExternTag.EFFECTFUL, ir.ExternTag.HOST_IO, ir.ExternTag.PYTHON_ONLY)
+    )
 
 
-def _kind(value: Arg) -> str:
+def _kind(value: ir.Arg) -> str:
     """The schema type of an argument."""
     match value:
-        case Value(type=TensorType()):
+        case ir.Value(type=ir.TensorType()):
             return "Tensor"
         case Expr():
             return _NUMBERS[value.kind]

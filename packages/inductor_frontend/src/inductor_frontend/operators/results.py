@@ -14,9 +14,17 @@ from inductor_frontend.scope.parameters import class_name
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.torch_patches._compat import OPAQUE_MULTI_OUTPUT
 from wrapper_ir.expr import SymKind
-from wrapper_ir.ir.ops import AssertLayout
-from wrapper_ir.ir.types import DType, OpaqueKind, OpaqueType, ScalarType, TensorType
-from wrapper_ir.ir.values import Value, is_results, is_tensor
+from wrapper_ir.ir import (
+    AssertLayout,
+    DType,
+    OpaqueKind,
+    OpaqueType,
+    ScalarType,
+    TensorType,
+    Value,
+    is_results,
+    is_tensor,
+)
 
 _ALIGNMENT = 16
 # Inductor names a pattern's replacement by its function object, whose place in memory is not a fact about the program.

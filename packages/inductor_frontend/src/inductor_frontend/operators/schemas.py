@@ -14,8 +14,7 @@ from inductor_frontend.operators.python_operators import is_python_only
 from inductor_frontend.torch_patches._compat import is_effectful
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.expr import SymKind
-from wrapper_ir.ir.schemas import ExternDef, ExternTag, parse_schema
-from wrapper_ir.ir.types import ScalarType
+from wrapper_ir.ir import ExternDef, ExternTag, ScalarType, parse_schema
 from wrapper_ir.operators import symmetric as symmetric_operators
 from wrapper_ir.operators.symmetric import needed_symmetric
 from wrapper_ir_torch import registered_symmetric

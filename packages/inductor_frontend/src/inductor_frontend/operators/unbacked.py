@@ -37,9 +37,7 @@ from wrapper_ir.expr import (
     to_bool,
     where,
 )
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.ir.program import SymbolDef
-from wrapper_ir.ir.values import Value
+from wrapper_ir.ir import Item, OffsetOf, SizeOf, StrideOf, SymbolDef, Value
 
 # Any in this file: Inductor nests result nodes in lists, and key paths hold keys of many classes.
 _ZERO = Int(0)

@@ -16,7 +16,7 @@ from inductor_frontend.convert import literal
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.torch_patches._compat import OPAQUE_INPUT
-from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir import Arg
 
 # Any in this file: Inductor keeps nodes, numbers and nested lists of both in one list.
 

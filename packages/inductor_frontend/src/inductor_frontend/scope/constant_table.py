@@ -13,10 +13,8 @@ from inductor_frontend.convert import to_device, to_dtype
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.scope.shared_bytes import overlapping
+from wrapper_ir import ir
 from wrapper_ir.builder import ProgramBuilder, tensor_type
-from wrapper_ir.ir.program import Constant, Program
-from wrapper_ir.ir.types import OpaqueKind, OpaqueType
-from wrapper_ir.ir.values import Value
 
 
 def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
@@ -39,9 +37,9 @@ class ConstantTable:
         self.tensors: dict[str, torch.Tensor] = {}
         self._program = program
         self._roles = dict(roles)
-        self._values: dict[object, Value] = {}
-        self._declared: set[Value] = set()
-        self._declared_roles: dict[Value, ConstantRole] = {}
+        self._values: dict[object, ir.Value] = {}
+        self._declared: set[ir.Value] = set()
+        self._declared_roles: dict[ir.Value, ConstantRole] = {}
         """The roles of plain constants, by value."""
         self._check_shared_state()
 
@@ -67,11 +65,11 @@ class ConstantTable:
         """Whether an Inductor name is a constant's."""
         return name in self._roles
 
-    def declared(self, value: Value) -> bool:
+    def declared(self, value: ir.Value) -> bool:
         """Whether a value is a constant."""
         return value in self._declared
 
-    def find(self, name: str) -> Value | None:
+    def find(self, name: str) -> ir.Value | None:
         """The constant of an Inductor name; None where the name is not a constant."""
         role = self._roles.get(name)
         if role is None:
@@ -84,7 +82,7 @@ class ConstantTable:
             self._declared.add(found)
         return found
 
-    def _declare(self, role: ConstantRole) -> Value:
+    def _declare(self, role: ConstantRole) -> ir.Value:
         tensor = role.data
         if is_packed(tensor):
             return self._declare_packed(role)
@@ -96,21 +94,21 @@ class ConstantTable:
         )
         self.tensors[role.name] = kept = on_host(tensor)
         digest = hashlib.sha256(tensor_data(role.name, kept).buffer).hexdigest()
-        value = Value(role.name, type)
+        value = ir.Value(role.name, type)
         self._declared_roles[value] = role
         return self._program.constant(
-            Constant(value=value, data_hash=digest, mutable=role.mutable, kind=role.kind, names=role.names)
+            ir.Constant(value=value, data_hash=digest, mutable=role.mutable, kind=role.kind, names=role.names)
         )
 
-    def _declare_packed(self, role: ConstantRole) -> Value:
+    def _declare_packed(self, role: ConstantRole) -> ir.Value:
         detail = f"{to_dtype(role.data.dtype).value}[{', '.join(map(str, role.data.size()))}]"
-        value = Value(role.name, OpaqueType(OpaqueKind.PACKED, detail))
+        value = ir.Value(role.name, ir.OpaqueType(ir.OpaqueKind.PACKED, detail))
         self.tensors[role.name] = role.data
-        return self._program.constant(Constant(value=value, kind=role.kind, names=role.names))
+        return self._program.constant(ir.Constant(value=value, kind=role.kind, names=role.names))
 
-    def finish(self, program: Program) -> Program:
+    def finish(self, program: ir.Program) -> ir.Program:
         """The program, in which constants whose bytes overlap share a storage; so do their `tensors`."""
-        placed: dict[Value, tuple[str, int]] = {}
+        placed: dict[ir.Value, tuple[str, int]] = {}
         for group in overlapping({v: r.data for v, r in self._declared_roles.items()}):
             first = group.tensors[0]
             name = f"shared.{first.name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class Flight:
     """One result of a collective. Once `handle` was waited for, Inductor's `names` mean the finished tensor;
     `by` is the operator that makes it."""
 
-    handle: Value
+    handle: ir.Value
     names: tuple[str, ...]
     by: str
 
@@ -21,13 +21,13 @@ class InFlightCollectives:
     """InFlightCollectives by the storage that they use. Inductor waits for storages: all that is in flight there."""
 
     def __init__(self) -> None:
-        self._flying: dict[Value, list[Flight]] = {}
+        self._flying: dict[ir.Value, list[Flight]] = {}
 
-    def add(self, root: Value, flight: Flight) -> None:
+    def add(self, root: ir.Value, flight: Flight) -> None:
         """`flight` has begun."""
         self._flying.setdefault(root, []).append(flight)
 
-    def land(self, root: Value) -> list[Flight]:
+    def land(self, root: ir.Value) -> list[Flight]:
         """What was in flight over `root`, in order; it is no longer."""
         return self._flying.pop(root, [])
 

@@ -9,9 +9,7 @@ from torch._inductor.virtualized import V
 from inductor_frontend.record.events import Alias, Allocate, Reuse
 from inductor_frontend.scope.scope import Scope
 from wrapper_ir.expr import Int, mul
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import ViewMode, ZeroMode
-from wrapper_ir.ir.types import MemoryKind, MemorySpace, TensorType
+from wrapper_ir.ir import MemoryKind, MemorySpace, TensorType, ViewMode, ZeroMode, extent_bytes
 
 
 def _type(scope: Scope, buffer: ir.Buffer) -> TensorType:

@@ -9,7 +9,7 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.torch_patches._compat import OPAQUE_INPUT
 from wrapper_ir.expr import SymKind
-from wrapper_ir.ir.types import OpaqueKind, OpaqueType, ScalarType, TensorType
+from wrapper_ir.ir import OpaqueKind, OpaqueType, ScalarType, TensorType
 
 
 def class_name(held: object) -> str:

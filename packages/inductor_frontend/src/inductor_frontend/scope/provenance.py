@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import torch
 from torch import fx
 
-from wrapper_ir.ir.ops import UNKNOWN, Provenance
+from wrapper_ir import ir
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in [^\n]*\n +(?P<text>\S[^\n]*))?')
 _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -39,7 +39,7 @@ class ProvenanceReader:
         assert isinstance(graph, fx.Graph)
         return ProvenanceReader(self._root, graph, self.texts)
 
-    def read(self, origins: Iterable[fx.Node], name: str) -> Provenance:
+    def read(self, origins: Iterable[fx.Node], name: str) -> ir.Provenance:
         """The joint provenance of several source nodes, in their graph's order of creation; `name` is Inductor's."""
         nodes: dict[str, None] = {}
         facts: list[tuple[str, str, str]] = []
@@ -49,9 +49,9 @@ class ProvenanceReader:
                 nodes[node.name] = None
                 facts.append(self._facts(node))
         if not facts:
-            return Provenance(frontend_name=name) if name else UNKNOWN
+            return ir.Provenance(frontend_name=name) if name else ir.UNKNOWN
         ops, locations, modules = (tuple(dict.fromkeys(x for x in column if x)) for column in zip(*facts))
-        return Provenance(
+        return ir.Provenance(
             nodes=tuple(nodes), ops=ops, locations=locations, modules=modules, frontend_name=name
         )
 

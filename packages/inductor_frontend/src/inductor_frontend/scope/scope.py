@@ -24,9 +24,7 @@ from inductor_frontend.scope.provenance import ProvenanceReader
 from inductor_frontend.scope.streams import Streams
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder
 from wrapper_ir.expr import Expr, Int, mul
-from wrapper_ir.ir.ops import ViewMode
-from wrapper_ir.ir.types import TensorType, Type
-from wrapper_ir.ir.values import Value, as_tensor, is_storage
+from wrapper_ir.ir import TensorType, Type, Value, ViewMode, as_tensor, is_storage
 
 TypeT = TypeVar("TypeT", bound=Type)
 

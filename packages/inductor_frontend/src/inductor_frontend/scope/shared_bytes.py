@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 
 _ALIGNMENT = 64
 """Windows keep the alignment that they have in memory: shared bytes begin at a multiple of this in their storage."""
@@ -18,7 +17,7 @@ _ALIGNMENT = 64
 class SharedBytes:
     """Constants that overlap (`tensors`), the byte at which each begins, and all the bytes under them."""
 
-    tensors: tuple[Value, ...]
+    tensors: tuple[ir.Value, ...]
     offsets: tuple[int, ...]
     flat: torch.Tensor
 
@@ -29,25 +28,25 @@ class _Window:
 
     start: int
     end: int
-    value: Value
+    value: ir.Value
     storage: torch.UntypedStorage
     device: torch.device
 
 
-def overlapping(tensors: Mapping[Value, torch.Tensor]) -> Iterator[SharedBytes]:
+def overlapping(tensors: Mapping[ir.Value, torch.Tensor]) -> Iterator[SharedBytes]:
     """Groups of two and more whose bytes overlap, each from its first byte to its last. Tensors without bytes of their own
     (empty ones, lazy conjugates) are in none."""
     windows: dict[tuple[object, ...], list[_Window]] = {}
     for value, tensor in tensors.items():
         if tensor.layout is torch.strided and tensor.numel() and not tensor.is_conj() and not tensor.is_neg():
             found = _window(value, tensor)
-            place = value.type.device if isinstance(value.type, TensorType) else None
+            place = value.type.device if isinstance(value.type, ir.TensorType) else None
             windows.setdefault((tensor.device, place, found.storage.data_ptr()), []).append(found)
     for group in windows.values():
         yield from _groups(sorted(group, key=lambda w: (w.start, w.end)))
 
 
-def _window(value: Value, tensor: torch.Tensor) -> _Window:
+def _window(value: ir.Value, tensor: torch.Tensor) -> _Window:
     count = 1 + sum((int(n) - 1) * int(s) for n, s in zip(tensor.size(), tensor.stride(), strict=True))
     start = int(tensor.storage_offset()) * tensor.element_size()
     end = start + count * tensor.element_size()

@@ -17,10 +17,28 @@ from inductor_frontend.errors import HookError
 from inductor_frontend.record.events import AlignInput, CallNode, CheckInput, Event, OnStream
 from inductor_frontend.scope.outer_streams import OuterStreams
 from wrapper_ir.builder import FunctionBuilder
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.types import Device, OpaqueKind, OpaqueType, StorageType, TensorType
-from wrapper_ir.ir.values import Value
+from wrapper_ir.ir import (
+    AllocStorage,
+    CallExtern,
+    CallSubgraph,
+    CollectiveStart,
+    Copy,
+    Device,
+    Launch,
+    Op,
+    OpaqueKind,
+    OpaqueType,
+    RecordEvent,
+    StorageType,
+    Switch,
+    SyncEvent,
+    TensorType,
+    Value,
+    WaitEvent,
+    WhileLoop,
+    operands,
+    results,
+)
 
 _NAMESPACE = "streams::"
 
@@ -159,22 +177,22 @@ class Streams:
     def _record(self, stream: int) -> Value[OpaqueType]:
         event = self._function.value("event", OpaqueType(OpaqueKind.EVENT))
         prov = self._function.prov
-        self._function.append(ops.RecordEvent(result=event, device=self._device, stream=stream, prov=prov))
+        self._function.append(RecordEvent(result=event, device=self._device, stream=stream, prov=prov))
         return event
 
     def _wait(self, event: Value[OpaqueType], stream: int) -> None:
         prov = self._function.prov
-        self._function.append(ops.WaitEvent(event=event, device=self._device, stream=stream, prov=prov))
+        self._function.append(WaitEvent(event=event, device=self._device, stream=stream, prov=prov))
 
     def _sync(self, event: Value[OpaqueType]) -> None:
-        self._function.append(ops.SyncEvent(event=event, prov=self._function.prov))
+        self._function.append(SyncEvent(event=event, prov=self._function.prov))
 
 
-def _on(op: ops.Op, stream: int) -> ops.Op:
+def _on(op: Op, stream: int) -> Op:
     """The op, on a stream; what only the host does stays there. Raises HookError FE202 for control flow."""
-    if isinstance(op, ops.CallSubgraph | ops.Switch | ops.WhileLoop):
+    if isinstance(op, CallSubgraph | Switch | WhileLoop):
         raise _refused("around control flow")
-    if not isinstance(op, ops.AllocStorage | ops.CallExtern | ops.CollectiveStart | ops.Copy | ops.Launch):
+    if not isinstance(op, AllocStorage | CallExtern | CollectiveStart | Copy | Launch):
         return op
     types = [v.type for v in (*results(op), *operands(op))]
     devices = [t.device for t in types if isinstance(t, TensorType | StorageType)]

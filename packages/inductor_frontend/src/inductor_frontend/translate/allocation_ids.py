@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 
+from wrapper_ir import ir
 from wrapper_ir.artifact.agreement import allocation_ids
-from wrapper_ir.ir.ops import AllocStorage
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.structure import map_function
-from wrapper_ir.ir.types import MemorySpace, StorageType
-from wrapper_ir.ir.values import Value
 
 
-def with_allocation_ids(program: Program) -> Program:
+def with_allocation_ids(program: ir.Program) -> ir.Program:
     """The program with an id in place of each number of a communication buffer. Ids follow from the program with the numbers: they are
     equal on all processes that capture it, and no other program has them. Inductor's own are drawn at random."""
     spaces = [
         op.result.type.space
         for op in program.ops
-        if isinstance(op, AllocStorage) and op.result.type.is_symmetric
+        if isinstance(op, ir.AllocStorage) and op.result.type.is_symmetric
     ]
     if not spaces:
         return program
-    ids: dict[MemorySpace, int] = dict(zip(spaces, allocation_ids(program), strict=False))
+    ids: dict[ir.MemorySpace, int] = dict(zip(spaces, allocation_ids(program), strict=False))
 
-    def named(value: Value) -> Value:
+    def named(value: ir.Value) -> ir.Value:
         type = value.type
-        if not isinstance(type, StorageType) or type.space not in ids:
+        if not isinstance(type, ir.StorageType) or type.space not in ids:
             return value
         space = dataclasses.replace(type.space, alloc_id=ids[type.space])
-        return Value(value.name, dataclasses.replace(type, space=space))
+        return ir.Value(value.name, dataclasses.replace(type, space=space))
 
-    return program.with_functions(map_function(f, named) for f in program.functions)
+    return program.with_functions(ir.map_function(f, named) for f in program.functions)

@@ -16,11 +16,9 @@ from inductor_frontend.scope.arguments import to_arg
 from inductor_frontend.scope.constant_table import literals
 from inductor_frontend.scope.parameters import param_type
 from inductor_frontend.scope.scope import Callee, Scope
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.ops import UNKNOWN, Arg, Copy
-from wrapper_ir.ir.types import StorageType, TensorType, Type
-from wrapper_ir.ir.values import Value, as_tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class Operands:
     """What a node gives to its subgraphs: `args` by position, those `passed` as arguments (in this order), and
     constants that the callee sees by itself (`inlined`). The rest are sizes, which the callee captures, or None."""
 
-    args: tuple[Arg, ...]
+    args: tuple[ir.Arg, ...]
     passed: tuple[int, ...]
     inlined: tuple[int, ...]
 
@@ -42,14 +40,14 @@ class Operands:
         inlined: list[int] = []
         for i, arg in enumerate(args):
             inputs = [g.graph_inputs.get(g.graph_input_names[i]) for g in graphs]
-            if inline and isinstance(arg, Value) and scope.constants.declared(arg):
+            if inline and isinstance(arg, ir.Value) and scope.constants.declared(arg):
                 inlined.append(i)
             elif arg is not None and not all(_same_size(arg, x) for x in inputs):
                 passed.append(i)
         return Operands(args, tuple(passed), tuple(inlined))
 
 
-def _same_size(arg: Arg, inner: object) -> bool:
+def _same_size(arg: ir.Arg, inner: object) -> bool:
     """Whether an operand is a size which the callee calls by the same name."""
     return isinstance(arg, Expr) and isinstance(inner, sympy.Basic | int) and to_expr(inner) is arg
 
@@ -58,7 +56,7 @@ def make_callee(
     scope: Scope,
     graph: RecordingSubgraph,
     operands: Operands,
-    returned: Sequence[tuple[int, TensorType | None]],
+    returned: Sequence[tuple[int, ir.TensorType | None]],
 ) -> Callee:
     """Translates a subgraph into a function. It returns the graph's outputs at the positions in `returned`, tensors
     in storages of their own and with the strides given there."""
@@ -67,7 +65,7 @@ def make_callee(
     params = _parameters(inner, operands)
     with V.set_graph_handler(graph):
         scope.shared.translate(inner)
-        inner.function.prov = UNKNOWN
+        inner.function.prov = ir.UNKNOWN
         values = [_result(inner, graph.graph_outputs[i], wanted) for i, wanted in returned]
     inner.function.ret(_owned(inner, values))
     names = [graph.graph_input_names[i] for i in operands.passed]
@@ -79,43 +77,43 @@ def make_callee(
     )
 
 
-def _parameters(inner: Scope, operands: Operands) -> list[Value]:
+def _parameters(inner: Scope, operands: Operands) -> list[ir.Value]:
     """Binds what the graph is given: constants by themselves, the rest as parameters. Sizes that the caller cannot
     provide are read from the parameters."""
     names = inner.graph.graph_input_names
     for i in operands.inlined:
         arg = operands.args[i]
-        assert isinstance(arg, Value)
+        assert isinstance(arg, ir.Value)
         inner.bind(names[i], arg)
-    params: dict[str, Value] = {}
+    params: dict[str, ir.Value] = {}
     for i in operands.passed:
         params[names[i]] = inner.function.param(names[i], param_type(inner, names[i]))
         inner.bind(names[i], params[names[i]])
     for name, value in params.items():
         type = value.type
-        exprs = (*type.sizes, *type.strides) if isinstance(type, TensorType) else ()
+        exprs = (*type.sizes, *type.strides) if isinstance(type, ir.TensorType) else ()
         known = [inner.symbols.capture(s) for e in exprs for s in sorted(e.free_symbols)]
-        if not isinstance(type, TensorType) or not all(known):
+        if not isinstance(type, ir.TensorType) or not all(known):
             define_from(inner.guards, facts_of(inner.guards, {name: value}))
     return list(params.values())
 
 
-def _result(inner: Scope, node: object, wanted: TensorType | None) -> Arg:
+def _result(inner: Scope, node: object, wanted: ir.TensorType | None) -> ir.Arg:
     value = to_arg(inner, node)
-    return conform(inner, value, wanted) if isinstance(value, Value) and wanted is not None else value
+    return conform(inner, value, wanted) if isinstance(value, ir.Value) and wanted is not None else value
 
 
-def _owned(inner: Scope, values: list[Arg]) -> list[Arg]:
+def _owned(inner: Scope, values: list[ir.Arg]) -> list[ir.Arg]:
     """Results in storages that nothing else holds: what a parameter, a constant or an earlier result may hold as
     well is copied."""
     inner.function.ret(values)
     program = inner.program.draft()
     origins = Analyses(program).summary(inner.function.name).results
     inner.function.ops.pop()
-    taken: set[Value] = set()
-    owned: list[Arg] = []
+    taken: set[ir.Value] = set()
+    owned: list[ir.Arg] = []
     for value, origin in zip(values, origins, strict=True):
-        if origin is not None and isinstance(value, Value):
+        if origin is not None and isinstance(value, ir.Value):
             if origin.params or origin.constants or not origin.certain or taken & set(origin.own):
                 value = copy(inner, value, value.type)
             value = outside_of_symmetric(inner, value)
@@ -124,24 +122,24 @@ def _owned(inner: Scope, values: list[Arg]) -> list[Arg]:
     return owned
 
 
-def copy(scope: Scope, value: Value, type: Type) -> Value:
+def copy(scope: Scope, value: ir.Value, type: ir.Type) -> ir.Value:
     """`value` in a storage of its own, with the layout `type`."""
-    assert isinstance(type, TensorType)
+    assert isinstance(type, ir.TensorType)
     result = scope.function.alloc(f"{value.name}.c", type)
-    scope.function.append(Copy(dst=result, src=as_tensor(value), prov=scope.function.prov))
+    scope.function.append(ir.Copy(dst=result, src=ir.as_tensor(value), prov=scope.function.prov))
     return result
 
 
-def outside_of_symmetric(scope: Scope, value: Value) -> Value:
+def outside_of_symmetric(scope: Scope, value: ir.Value) -> ir.Value:
     """A result as it leaves its function: a communication buffer, which later calls write again, as a copy."""
     root = scope.root(value).type
-    return copy(scope, value, value.type) if isinstance(root, StorageType) and root.is_symmetric else value
+    return copy(scope, value, value.type) if isinstance(root, ir.StorageType) and root.is_symmetric else value
 
 
-def conform(scope: Scope, value: Value, wanted: Type) -> Value:
+def conform(scope: Scope, value: ir.Value, wanted: ir.Type) -> ir.Value:
     """`value` with the strides of `wanted`: in a copy, if its own are others where it matters."""
     given = value.type
-    if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
+    if not isinstance(wanted, ir.TensorType) or not isinstance(given, ir.TensorType):
         return value
     if (given.dtype, len(given.sizes)) != (wanted.dtype, len(wanted.sizes)):
         raise ConversionError("FE307", f"{value.name} is {given}, where Inductor expects {wanted}")
@@ -149,7 +147,7 @@ def conform(scope: Scope, value: Value, wanted: Type) -> Value:
     others = [size for size, a, b in strides if _differ(scope, a, b)]
     if not others:
         return value
-    type = TensorType(given.dtype, given.sizes, wanted.strides, given.device)
+    type = ir.TensorType(given.dtype, given.sizes, wanted.strides, given.device)
     if all(size is Int(1) for size in others):
         return scope.view_as(value, type, Int(0))
     return copy(scope, value, type)

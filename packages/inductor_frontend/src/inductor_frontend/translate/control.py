@@ -19,9 +19,7 @@ from inductor_frontend.scope.scope import Callee, Scope
 from inductor_frontend.torch_patches._compat import switch_of
 from inductor_frontend.translate.callees import Operands, conform, copy, make_callee
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.ops import Arg, CallSubgraph, Copy, Switch, WhileLoop
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir.ir import Arg, CallSubgraph, Copy, DType, Switch, TensorType, Value, WhileLoop, is_tensor
 
 # Any in this file: Inductor declares the fields of its node classes as optional sequences of any node.
 

@@ -8,70 +8,69 @@ from __future__ import annotations
 
 import dataclasses
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.ops import AllocStorage, CallExtern, Copy, Launch, Op, RecordEvent, View
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.types import StorageType, TensorType, Type
-from wrapper_ir.ir.values import Value
 
 
-def early_memory(analyses: Analyses) -> Program:
+def early_memory(analyses: Analyses) -> ir.Program:
     """The program with such memory allocated where its streams begin, as far as sizes are known there."""
     main, *rest = analyses.program.functions
     return analyses.program.with_functions((_early(main, analyses), *rest))
 
 
-def _early(function: Function, analyses: Analyses) -> Function:
-    if not any(isinstance(op, RecordEvent) for op in function.body):
+def _early(function: ir.Function, analyses: Analyses) -> ir.Function:
+    if not any(isinstance(op, ir.RecordEvent) for op in function.body):
         return function
     crossing = _written_apart(function, analyses)
     known = {symbol for p in function.params for symbol in _sizes(p.value.type)}
     storages = {
         op.result
         for op in function.body
-        if isinstance(op, AllocStorage) and op.result in crossing and _sizes(op.result.type) <= known
+        if isinstance(op, ir.AllocStorage) and op.result in crossing and _sizes(op.result.type) <= known
     }
 
-    def early(op: Op) -> bool:
+    def early(op: ir.Op) -> bool:
         """With its tensor, since emitters may allocate where that is made."""
-        if isinstance(op, View):
+        if isinstance(op, ir.View):
             return op.source in storages and _sizes(op.result.type) | op.offset.free_symbols <= known
-        return isinstance(op, AllocStorage) and op.result in storages
+        return isinstance(op, ir.AllocStorage) and op.result in storages
 
     moved = [
-        dataclasses.replace(op, stream=0) if isinstance(op, AllocStorage) else op
+        dataclasses.replace(op, stream=0) if isinstance(op, ir.AllocStorage) else op
         for op in function.body
         if early(op)
     ]
     rest = [op for op in function.body if not early(op)]
     if not moved:
         return function
-    begin = next(i for i, op in enumerate(rest) if isinstance(op, RecordEvent))
+    begin = next(i for i, op in enumerate(rest) if isinstance(op, ir.RecordEvent))
     return function.with_body((*rest[:begin], *moved, *rest[begin:]))
 
 
-def _written_apart(function: Function, analyses: Analyses) -> set[Value]:
+def _written_apart(function: ir.Function, analyses: Analyses) -> set[ir.Value]:
     """Storages that another stream writes than the one that they come from."""
     crossing = analyses.get_for(function, crossing_streams)
     aliasing = analyses.aliasing(function)
-    streams: dict[Value, int] = {op.result: op.stream for op in function.body if isinstance(op, AllocStorage)}
-    found: set[Value] = set()
+    streams: dict[ir.Value, int] = {
+        op.result: op.stream for op in function.body if isinstance(op, ir.AllocStorage)
+    }
+    found: set[ir.Value] = set()
     for op, effects in zip(function.body, aliasing.effects, strict=True):
-        if crossing and isinstance(op, Launch | CallExtern | Copy):
+        if crossing and isinstance(op, ir.Launch | ir.CallExtern | ir.Copy):
             roots = {r for value in effects.writes for r in aliasing.roots.get(value, NO_ROOTS)}
             found |= {r for r in roots & streams.keys() & crossing if streams[r] != op.stream}
     return found
 
 
-def _sizes(type: Type) -> frozenset[str]:
+def _sizes(type: ir.Type) -> frozenset[str]:
     """The symbols of a type's sizes."""
     match type:
-        case TensorType():
+        case ir.TensorType():
             sizes: tuple[Expr, ...] = (*type.sizes, *type.strides)
-        case StorageType():
+        case ir.StorageType():
             sizes = (type.nbytes,)
         case _:
             sizes = ()

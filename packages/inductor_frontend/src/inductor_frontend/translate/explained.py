@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.split_rule import ProductDecision
+from wrapper_ir import ir
 from wrapper_ir.artifact.choices import CHOICES, Candidate, Choice, choices_json
 from wrapper_ir.artifact.sources import SOURCES
-from wrapper_ir.ir.program import Program
 from wrapper_ir.text import print_program
 
 AOT_GRAPH = "aot_graph.py"
@@ -28,7 +28,7 @@ _SUBJECT = "matrix products and convolutions"
 
 
 def explaining_extensions(
-    program: Program,
+    program: ir.Program,
     sources: Mapping[str, str],
     options: CaptureOptions,
     decisions: Sequence[ProductDecision] = (),
@@ -47,7 +47,7 @@ def explaining_extensions(
 
 
 def stage_extensions(
-    aot_graph: str, captured: Program, dynamo_nodes: Mapping[str, Sequence[str]]
+    aot_graph: str, captured: ir.Program, dynamo_nodes: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
     """What the final program was made from, for those who look at a compilation."""
     return {

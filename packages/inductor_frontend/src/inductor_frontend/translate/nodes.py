@@ -23,8 +23,7 @@ from inductor_frontend.torch_patches._compat import (
     SWITCH,
 )
 from inductor_frontend.translate.control import invoke_subgraph, switch, while_loop
-from wrapper_ir.ir.ops import ResizeStorage, SetStorage
-from wrapper_ir.ir.values import as_tensor
+from wrapper_ir.ir import ResizeStorage, SetStorage, as_tensor
 
 Handler = Callable[[Scope, Any], None]  # Any: each handler takes its own node class
 

@@ -33,10 +33,7 @@ from inductor_frontend.scope.scope import Scope, Shared
 from inductor_frontend.translate.callees import outside_of_symmetric
 from inductor_frontend.translate.translation import translate
 from wrapper_ir.builder import ProgramBuilder
-from wrapper_ir.ir.ops import UNKNOWN, Arg
-from wrapper_ir.ir.program import Ownership, Program, Target
-from wrapper_ir.ir.types import Device
-from wrapper_ir.ir.values import Value
+from wrapper_ir.ir import UNKNOWN, Arg, Device, Ownership, Program, Target, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from inductor_frontend.record import events
 from inductor_frontend.scope.memory import alias, allocate, reuse
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.translate.nodes import call_node
-from wrapper_ir.ir.ops import EnsureAligned, Provenance
-from wrapper_ir.ir.values import as_tensor
+from wrapper_ir import ir
 
 _ALIGNMENT = 16
 
@@ -71,8 +70,8 @@ def _check_input(scope: Scope, event: events.CheckInput) -> None:
 
 
 def _align_input(scope: Scope, event: events.AlignInput) -> None:
-    source = as_tensor(scope.value(event.name))
+    source = ir.as_tensor(scope.value(event.name))
     result = scope.function.value(f"{event.name}.a", source.type)
-    prov = Provenance(frontend_name=event.name)
-    scope.function.append(EnsureAligned(source=source, result=result, alignment=_ALIGNMENT, prov=prov))
+    prov = ir.Provenance(frontend_name=event.name)
+    scope.function.append(ir.EnsureAligned(source=source, result=result, alignment=_ALIGNMENT, prov=prov))
     scope.bind(event.name, result)

@@ -15,7 +15,7 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import TUNER
 from inductor_frontend.triton.source import KernelSource, kernel_constant
-from wrapper_ir.ir.kernels import TritonConfig
+from wrapper_ir import ir
 
 # Any in this file: Inductor's configs and meta data are untyped.
 
@@ -24,7 +24,7 @@ from wrapper_ir.ir.kernels import TritonConfig
 class Candidates:
     """What Inductor's tuner would choose from, and what it would do to arguments while it measures."""
 
-    configs: tuple[TritonConfig, ...]
+    configs: tuple[ir.TritonConfig, ...]
     meta: Mapping[str, Any]
     size_hints: tuple[tuple[str, int], ...]
     mutated: tuple[str, ...]
@@ -76,13 +76,13 @@ _OPTIONS = {"num_ctas": 1, "maxnreg": None}
 """Options of a config that are not meta-parameters, and what they are where nobody says otherwise."""
 
 
-def to_config(name: str, config: Any) -> TritonConfig:
+def to_config(name: str, config: Any) -> ir.TritonConfig:
     """One of Inductor's configs; raises ConversionError FE303 for what a config cannot say."""
     options = {option: getattr(config, option, default) for option, default in _OPTIONS.items()}
     warps = getattr(config, "num_consumer_groups", 0), getattr(config, "num_buffers_warp_spec", 0)
     if any(warps) or getattr(config, "ir_override", None):
         raise ConversionError("FE303", f"kernel {name}: a config with specialised warps or replaced code")
-    return TritonConfig(
+    return ir.TritonConfig(
         meta=tuple((str(k), kernel_constant(name, str(k), v)) for k, v in config.kwargs.items()),
         num_warps=config.num_warps,
         num_stages=config.num_stages,

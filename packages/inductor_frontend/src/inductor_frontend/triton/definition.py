@@ -13,30 +13,29 @@ from inductor_frontend.requirements import required_modules
 from inductor_frontend.triton.candidates import candidates_of
 from inductor_frontend.triton.grids import grid_of, own_grids
 from inductor_frontend.triton.source import kernel_constant, read_source
+from wrapper_ir import ir
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.kernels import Access, ConstantValue, Derivation, KernelParam, ParamKind, TritonKernel
-from wrapper_ir.ir.types import DType
 
 # Any in this file: Inductor's meta data.
 
 _TYPES = {
-    "fp64": DType.F64,
-    "fp32": DType.F32,
-    "fp16": DType.F16,
-    "bf16": DType.BF16,
-    "fp8e4nv": DType.F8E4M3FN,
-    "fp8e5": DType.F8E5M2,
-    "fp8e4b8": DType.F8E4M3FNUZ,
-    "fp8e5b16": DType.F8E5M2FNUZ,
-    "i64": DType.I64,
-    "i32": DType.I32,
-    "i16": DType.I16,
-    "i8": DType.I8,
-    "i1": DType.BOOL,
-    "u64": DType.U64,
-    "u32": DType.U32,
-    "u16": DType.U16,
-    "u8": DType.U8,
+    "fp64": ir.DType.F64,
+    "fp32": ir.DType.F32,
+    "fp16": ir.DType.F16,
+    "bf16": ir.DType.BF16,
+    "fp8e4nv": ir.DType.F8E4M3FN,
+    "fp8e5": ir.DType.F8E5M2,
+    "fp8e4b8": ir.DType.F8E4M3FNUZ,
+    "fp8e5b16": ir.DType.F8E5M2FNUZ,
+    "i64": ir.DType.I64,
+    "i32": ir.DType.I32,
+    "i16": ir.DType.I16,
+    "i8": ir.DType.I8,
+    "i1": ir.DType.BOOL,
+    "u64": ir.DType.U64,
+    "u32": ir.DType.U32,
+    "u16": ir.DType.U16,
+    "u8": ir.DType.U8,
 }
 """Triton's names of element types."""
 
@@ -54,7 +53,7 @@ class TritonDefinition:
     arguments of Inductor's calls, whose number is `arguments`, `written` the parameters that it updates in place. With
     `restores_updated`, a tuner restores every parameter that is updated in place."""
 
-    kernel: TritonKernel
+    kernel: ir.TritonKernel
     positions: tuple[int, ...]
     arguments: int
     written: frozenset[str]
@@ -65,26 +64,26 @@ class TritonDefinition:
         """Different for definitions of one name that are called in different ways."""
         return self.positions, self.kernel.configs
 
-    def access(self, param: KernelParam, buffer: str, event: CallKernel) -> Access:
+    def access(self, param: ir.KernelParam, buffer: str, event: CallKernel) -> ir.Access:
         """What a call does through a pointer. A buffer that this kernel makes is written whole; any other that it writes may
         be written in part, so its old content counts as read."""
         if event.written is not None:
-            return Access.READWRITE if param.name in event.written else Access.READ
+            return ir.Access.READWRITE if param.name in event.written else ir.Access.READ
         made = buffer in event.produced
         if param.name.startswith("in_out_ptr") and made:
             # In place of a buffer that the same kernel makes; an atomic addition reads what it finds.
-            return Access.READWRITE if "tl.atomic" in self.kernel.source else Access.WRITE
+            return ir.Access.READWRITE if "tl.atomic" in self.kernel.source else ir.Access.WRITE
         if param.name in self.written or not param.name.startswith(_ROLES):
-            return Access.READWRITE
+            return ir.Access.READWRITE
         if param.name.startswith("arg_"):  # of a template
-            return Access.READWRITE if buffer in event.changed else Access.READ
+            return ir.Access.READWRITE if buffer in event.changed else ir.Access.READ
         if param.name.startswith("in_ptr"):
-            return Access.READ
-        return Access.WRITE if made else Access.READWRITE
+            return ir.Access.READ
+        return ir.Access.WRITE if made else ir.Access.READWRITE
 
-    def completed(self, name: str, params: tuple[KernelParam, ...], device: str) -> TritonKernel:
+    def completed(self, name: str, params: tuple[ir.KernelParam, ...], device: str) -> ir.TritonKernel:
         """The kernel, with what its calls say of its parameters; it is the same for all types of devices."""
-        updated = tuple(p.name for p in params if p.access is Access.READWRITE)
+        updated = tuple(p.name for p in params if p.access is ir.Access.READWRITE)
         return replace(
             self.kernel,
             name=name,
@@ -94,7 +93,7 @@ class TritonDefinition:
         )
 
 
-def element_type(kernel: str, text: str) -> DType:
+def element_type(kernel: str, text: str) -> ir.DType:
     """The type that Triton calls `text`; raises ConversionError FE303."""
     found = _TYPES.get(text)
     if found is None:
@@ -121,7 +120,7 @@ def definition_of(name: str, text: str) -> TritonDefinition:
     configs = own_grids(name, found.meta, found.configs) if own else found.configs
     asked = triton_meta.get("backend_options", {})
     cooperative = bool({**triton_meta, **asked}.get("launch_cooperative_grid"))
-    kernel = TritonKernel(
+    kernel = ir.TritonKernel(
         name=name,
         source=source.text,
         entry=source.entry,
@@ -152,18 +151,18 @@ def definition_of(name: str, text: str) -> TritonDefinition:
 _DESCRIPTOR = re.compile(r"tensordesc<(?P<type>\w+)\[(?P<block>[\d, ]+)\]>")
 
 
-def _param(kernel: str, name: str, type: str, divisible: bool) -> KernelParam:
+def _param(kernel: str, name: str, type: str, divisible: bool) -> ir.KernelParam:
     described = _DESCRIPTOR.fullmatch(type)
     if described is not None:
         block = tuple(Int(int(size)) for size in described["block"].split(","))
         dtype = element_type(kernel, described["type"])
-        return KernelParam(name=name, kind=ParamKind.DESCRIPTOR, dtype=dtype, block=block)
-    kind = ParamKind.POINTER if type.startswith("*") else ParamKind.SCALAR
+        return ir.KernelParam(name=name, kind=ir.ParamKind.DESCRIPTOR, dtype=dtype, block=block)
+    kind = ir.ParamKind.POINTER if type.startswith("*") else ir.ParamKind.SCALAR
     dtype = element_type(kernel, type.removeprefix("*"))
     is_flag = (
-        kind is ParamKind.SCALAR and dtype is DType.BOOL
+        kind is ir.ParamKind.SCALAR and dtype is ir.DType.BOOL
     )  # torch 2.11 says that False is a multiple of 16
-    return KernelParam(
+    return ir.KernelParam(
         name=name,
         kind=kind,
         dtype=dtype,
@@ -186,12 +185,12 @@ def _divisible(kernel: str, meta: Mapping[str, Any], names: list[str]) -> set[st
     return found
 
 
-def _derivations(meta: Mapping[str, Any], heuristic: str) -> tuple[Derivation, ...]:
+def _derivations(meta: Mapping[str, Any], heuristic: str) -> tuple[ir.Derivation, ...]:
     derive = []
     if meta.get("dynamic_scale_rblock") and heuristic == "reduction":
-        derive.append(Derivation.SCALED_REDUCTION)
+        derive.append(ir.Derivation.SCALED_REDUCTION)
     if meta.get("coordinate_descent_tuning"):
-        derive.append(Derivation.COORDINATE_DESCENT)
+        derive.append(ir.Derivation.COORDINATE_DESCENT)
     return tuple(derive)
 
 
@@ -208,7 +207,7 @@ _READ = (
 )
 _OFF = ("disable_reductions",)
 """Options that mean nothing as long as they are false."""
-_OPTIONS: Mapping[str, tuple[str, ConstantValue, ConstantValue]] = {
+_OPTIONS: Mapping[str, tuple[str, ir.ConstantValue, ir.ConstantValue]] = {
     "enable_fp_fusion": ("enable_fp_fusion", True, False),
     "launch_pdl": ("launch_pdl", False, True),
     "disable_ftz": ("enable_reflect_ftz", False, False),
@@ -216,7 +215,7 @@ _OPTIONS: Mapping[str, tuple[str, ConstantValue, ConstantValue]] = {
 """Options of the compiler: Inductor's name, Triton's, Inductor's default, and what Triton is told otherwise."""
 
 
-def _options(kernel: str, meta: Mapping[str, Any]) -> tuple[tuple[str, ConstantValue], ...]:
+def _options(kernel: str, meta: Mapping[str, Any]) -> tuple[tuple[str, ir.ConstantValue], ...]:
     """Options of the compiler that all configs share."""
     for key, value in meta.items():
         if key in _READ or key in _OPTIONS or (key in _OFF and not value):

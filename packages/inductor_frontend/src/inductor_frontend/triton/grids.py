@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from inductor_frontend.errors import ConversionError
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Sym, add, ceildiv, floordiv, max_, min_, mul, neg, sub
-from wrapper_ir.ir.kernels import TritonConfig
 
 # Any in this file: Inductor's meta data.
 Meta = Mapping[str, Any]
@@ -157,7 +157,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
 }
 
 
-def own_grids(kernel: str, meta: Meta, configs: Sequence[TritonConfig]) -> tuple[TritonConfig, ...]:
+def own_grids(kernel: str, meta: Meta, configs: Sequence[ir.TritonConfig]) -> tuple[ir.TritonConfig, ...]:
     """The configs of a kernel whose grid is another one for each of them, each with its own."""
     found = []
     for config in configs:

@@ -11,8 +11,7 @@ from typing import Any
 from torch._inductor.runtime import hints
 
 from inductor_frontend.errors import ConversionError
-from wrapper_ir.ir.kernels import ConstantValue, constant_fault
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 # Any in this file: a heuristic's arguments are numbers, texts, enumerations, and nested dictionaries of them.
 
@@ -150,18 +149,18 @@ def _imports(module: ast.Module, used: set[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _dtype(kernel: str, name: str) -> DType:
+def _dtype(kernel: str, name: str) -> ir.DType:
     """An element type by Triton's name for it."""
     torch_name = {"int1": "bool", "float8e4nv": "float8_e4m3fn", "float8e5": "float8_e5m2"}.get(name, name)
-    for dtype in DType:
+    for dtype in ir.DType:
         if dtype.torch_name == torch_name:
             return dtype
     raise ConversionError("FE303", f"kernel {kernel}: a constant is tl.{name}, which is not an element type")
 
 
-def kernel_constant(kernel: str, name: str, value: object) -> ConstantValue:
+def kernel_constant(kernel: str, name: str, value: object) -> ir.ConstantValue:
     """A value that a kernel is compiled with. Raises ConversionError FE303 for one that has no typed form."""
-    fault = constant_fault(value)
+    fault = ir.constant_fault(value)
     if fault is not None:
         raise ConversionError(
             "FE303",
@@ -169,7 +168,7 @@ def kernel_constant(kernel: str, name: str, value: object) -> ConstantValue:
             hint="pass a number, a string, an element type, None, or a tuple of them that holds no other tuple",
         )
     held: Any = value  # as `constant_fault` says
-    found: ConstantValue = held
+    found: ir.ConstantValue = held
     return found
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from inductor_frontend.triton.definition import TritonDefinition
 from inductor_frontend.triton.source import constant_value, kernel_constant
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Sym
-from wrapper_ir.ir.kernels import ConstantValue, TritonConfig
 
 TEMPLATE = "template"
 """Inductor's name of the heuristic of templates, each of which has one config."""
@@ -26,7 +26,7 @@ class _Instance:
 
     lines: tuple[str, ...]
     header: int
-    head: Mapping[str, tuple[int, ConstantValue]]
+    head: Mapping[str, tuple[int, ir.ConstantValue]]
 
     def rest(self, entry: str) -> str:
         """What instances of one template have in common, besides the names of their constants."""
@@ -51,7 +51,7 @@ def _instance(definition: TritonDefinition) -> _Instance | None:
     lines = tuple(kernel.source.splitlines())
     if not _HEADER.search(lines[function.lineno - 1]):
         return None
-    head: dict[str, tuple[int, ConstantValue]] = {}
+    head: dict[str, tuple[int, ir.ConstantValue]] = {}
     for statement in function.body:
         match statement:
             case ast.AnnAssign(target=ast.Name(name), value=ast.expr() as value) if (
@@ -98,7 +98,7 @@ def _merged(group: Sequence[tuple[TritonDefinition, _Instance]]) -> TritonDefini
         if any((type(v), v) != (type(found[0]), found[0]) for v in found)
     ]
     width = len(first.kernel.grid_params)
-    configs: list[TritonConfig] = []
+    configs: list[ir.TritonConfig] = []
     for i, (definition, _) in enumerate(group):
         (config,) = definition.kernel.configs
         meta = tuple((name, values[name][i]) for name in names)

@@ -9,7 +9,7 @@ import wrapper_ir_runtime as runtime
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.literals import literal_text
 from py_wrapper.errors import EmitError
-from wrapper_ir.ir.signature import Parameter, ParameterKind, Signature, TreeKind, TreeSpec
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import Namer, is_python_name
 from wrapper_ir_runtime.trees import tree_keys
 
@@ -25,16 +25,16 @@ class Argument:
     default as text ('' for none), and `place`, its position among the captured arguments."""
 
     name: str
-    spec: TreeSpec | None
-    kind: ParameterKind
+    spec: ir.TreeSpec | None
+    kind: ir.ParameterKind
     default: str = ""
     place: int = -1
 
 
-def arguments_of(signature: Signature, names: Namer) -> tuple[Argument, ...]:
+def arguments_of(signature: ir.Signature, names: Namer) -> tuple[Argument, ...]:
     """All parameters, in the order of `forward`; raises EmitError PY102 where the signature does not fit."""
     inputs = signature.inputs
-    if [c.kind for c in inputs.children] != [TreeKind.TUPLE, TreeKind.DICT]:
+    if [c.kind for c in inputs.children] != [ir.TreeKind.TUPLE, ir.TreeKind.DICT]:
         raise EmitError("PY102", "the signature's inputs are not (arguments, keywords)")
     for name in (*(p.name for p in signature.parameters), *map(str, tree_keys(inputs.children[1]))):
         if name not in _USED:  # first of all, so that no variable takes what callers may use
@@ -44,7 +44,7 @@ def arguments_of(signature: Signature, names: Namer) -> tuple[Argument, ...]:
     return (*_positional(signature, names), *_keywords(signature))
 
 
-def in_order(arguments: Sequence[Argument]) -> Iterator[tuple[str, TreeSpec]]:
+def in_order(arguments: Sequence[Argument]) -> Iterator[tuple[str, ir.TreeSpec]]:
     """The captured arguments in the order of the leaves."""
     for argument in sorted(arguments, key=lambda a: a.place):
         if argument.spec is not None:
@@ -59,18 +59,18 @@ def head_of(arguments: Sequence[Argument]) -> tuple[list[str], list[Argument]]:
     defaulted = False
     for number, argument in enumerate(arguments):
         before = arguments[number - 1].kind if number else None
-        if before is ParameterKind.POSITIONAL and argument.kind is not ParameterKind.POSITIONAL:
+        if before is ir.ParameterKind.POSITIONAL and argument.kind is not ir.ParameterKind.POSITIONAL:
             heads.append("/")
-        if argument.kind is ParameterKind.KEYWORD and before is not ParameterKind.KEYWORD:
+        if argument.kind is ir.ParameterKind.KEYWORD and before is not ir.ParameterKind.KEYWORD:
             heads.append("*")
             defaulted = False
         default = argument.default
-        if not default and defaulted and argument.kind is not ParameterKind.KEYWORD:
+        if not default and defaulted and argument.kind is not ir.ParameterKind.KEYWORD:
             default = "REQUIRED"
             unchecked.append(argument)
         defaulted = defaulted or bool(default)
         heads.append(f"{argument.name}={default}" if default else argument.name)
-    if arguments and arguments[-1].kind is ParameterKind.POSITIONAL:
+    if arguments and arguments[-1].kind is ir.ParameterKind.POSITIONAL:
         heads.append("/")
     return heads, unchecked
 
@@ -78,19 +78,19 @@ def head_of(arguments: Sequence[Argument]) -> tuple[list[str], list[Argument]]:
 # --- without the model's own parameters
 
 
-def _leaf_counts(specs: Sequence[TreeSpec], first: int) -> list[int]:
+def _leaf_counts(specs: Sequence[ir.TreeSpec], first: int) -> list[int]:
     found = [first]
     for spec in specs:
         found.append(found[-1] + spec.num_leaves)
     return found
 
 
-def _static_default(signature: Signature, spec: TreeSpec, leaf: int) -> str:
+def _static_default(signature: ir.Signature, spec: ir.TreeSpec, leaf: int) -> str:
     statics = {s.leaf: s.value for s in signature.statics}
-    return literal_text(statics[leaf]) if spec.kind is TreeKind.LEAF and leaf in statics else ""
+    return literal_text(statics[leaf]) if spec.kind is ir.TreeKind.LEAF and leaf in statics else ""
 
 
-def _positional(signature: Signature, names: Namer) -> list[Argument]:
+def _positional(signature: ir.Signature, names: Namer) -> list[Argument]:
     """Named like their leaves; those at the end that are static have their captured value as the default."""
     specs = signature.inputs.children[0].children
     leaves = _leaf_counts(specs, 0)
@@ -98,9 +98,9 @@ def _positional(signature: Signature, names: Namer) -> list[Argument]:
     required = max((n + 1 for n, default in enumerate(defaults) if not default), default=0)
     return [
         Argument(
-            name=names(_wish(signature, leaf, number) if spec.kind is TreeKind.LEAF else f"arg{number}"),
+            name=names(_wish(signature, leaf, number) if spec.kind is ir.TreeKind.LEAF else f"arg{number}"),
             spec=spec,
-            kind=ParameterKind.ANY,
+            kind=ir.ParameterKind.ANY,
             default=default if number >= required else "",
             place=number,
         )
@@ -108,18 +108,18 @@ def _positional(signature: Signature, names: Namer) -> list[Argument]:
     ]
 
 
-def _wish(signature: Signature, leaf: int, number: int) -> str:
+def _wish(signature: ir.Signature, leaf: int, number: int) -> str:
     return signature.names[leaf] if leaf < len(signature.names) else f"arg{number}"
 
 
-def _keywords(signature: Signature) -> list[Argument]:
+def _keywords(signature: ir.Signature) -> list[Argument]:
     args, kwargs = signature.inputs.children
     leaves = _leaf_counts(kwargs.children, args.num_leaves)
     return [
         Argument(
             name=_exact(str(key)),
             spec=spec,
-            kind=ParameterKind.KEYWORD,
+            kind=ir.ParameterKind.KEYWORD,
             default=_static_default(signature, spec, leaf),
             place=len(args.children) + number,
         )
@@ -136,7 +136,7 @@ def _exact(key: str) -> str:
 # --- with them
 
 
-def _spelled(signature: Signature, names: Namer) -> Iterator[Argument]:
+def _spelled(signature: ir.Signature, names: Namer) -> Iterator[Argument]:
     args, kwargs = signature.inputs.children
     keys = {str(key): number for number, key in enumerate(tree_keys(kwargs))}
     count = len(args.children)
@@ -144,14 +144,14 @@ def _spelled(signature: Signature, names: Namer) -> Iterator[Argument]:
     number = 0
     for parameter in signature.parameters:
         place, spec = -1, None
-        if parameter.kind is not ParameterKind.KEYWORD and number < count:
+        if parameter.kind is not ir.ParameterKind.KEYWORD and number < count:
             place, spec = number, args.children[number]
             number += 1
         elif parameter.name in keys:
             keyword = keys.pop(parameter.name)
             place, spec = count + keyword, kwargs.children[keyword]
         made = _argument(parameter, names, place, spec)
-        if made.kind is ParameterKind.KEYWORD:
+        if made.kind is ir.ParameterKind.KEYWORD:
             later.append(made)
         else:
             yield made
@@ -159,19 +159,19 @@ def _spelled(signature: Signature, names: Namer) -> Iterator[Argument]:
         yield Argument(
             name=names(f"arg{extra}"),
             spec=args.children[extra],
-            kind=ParameterKind.POSITIONAL,
+            kind=ir.ParameterKind.POSITIONAL,
             place=extra,
         )
     yield from later
     for key, keyword in keys.items():  # of `**kwargs`
         spec = kwargs.children[keyword]
-        yield Argument(name=_exact(key), spec=spec, kind=ParameterKind.KEYWORD, place=count + keyword)
+        yield Argument(name=_exact(key), spec=spec, kind=ir.ParameterKind.KEYWORD, place=count + keyword)
 
 
-def _argument(parameter: Parameter, names: Namer, place: int, spec: TreeSpec | None) -> Argument:
+def _argument(parameter: ir.Parameter, names: Namer, place: int, spec: ir.TreeSpec | None) -> Argument:
     """A parameter keeps its name, which callers may use, unless `forward` itself needs that name for something."""
     name = parameter.name
-    if not is_python_name(name) or (name in _USED and parameter.kind is ParameterKind.KEYWORD):
+    if not is_python_name(name) or (name in _USED and parameter.kind is ir.ParameterKind.KEYWORD):
         raise EmitError("PY102", f"{name!r} cannot be the name of a parameter")
     return Argument(
         name=names(name) if name in _USED else name,

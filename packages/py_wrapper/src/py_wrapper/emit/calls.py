@@ -5,11 +5,9 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import targets
+from wrapper_ir import ir
 from wrapper_ir.analysis.repeatable import DROPOUT, repeats_on
 from wrapper_ir.expr import Expr, Float, Int
-from wrapper_ir.ir.schemas import overload_path
-from wrapper_ir.ir.types import Device, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import python_keyword, python_string
 from wrapper_ir_lowering import steps
 
@@ -53,13 +51,15 @@ def _operator(step: steps.CallOperator, scope: FunctionScope) -> str:
         return module.extern_names[name]
     where, calls = python_string(str(device)), module.operator_calls[name]
     text = f"{module.helper(Helper.REPEATED)}({python_string(name)}, {where}, {calls})"
-    return scope.lookup(overload_path(name)[1].lstrip("_"), text)
+    return scope.lookup(ir.overload_path(name)[1].lstrip("_"), text)
 
 
-def _device(step: steps.CallOperator) -> Device | None:
+def _device(step: steps.CallOperator) -> ir.Device | None:
     """That of the operator's first argument, if it is a tensor."""
     first = step.arguments[0].value if step.arguments else None
-    return first.type.device if isinstance(first, Value) and isinstance(first.type, TensorType) else None
+    return (
+        first.type.device if isinstance(first, ir.Value) and isinstance(first.type, ir.TensorType) else None
+    )
 
 
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:

@@ -8,10 +8,8 @@ from dataclasses import astuple
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
+from wrapper_ir import ir
 from wrapper_ir.analysis.input_facts import NumberInput, TensorInput
-from wrapper_ir.ir.layout import is_contiguous
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import python_string
 from wrapper_ir_lowering import steps
 
@@ -87,7 +85,7 @@ def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
     message = f"argument {step.value.name}" if step.reason is steps.CheckReason.ARGUMENT else step.message
     if message:
         args.append(python_string(message))
-    if step.reason is not steps.CheckReason.RESULT and is_contiguous(step.sizes, step.strides):
+    if step.reason is not steps.CheckReason.RESULT and ir.is_contiguous(step.sizes, step.strides):
         with scope.out.block(f"if {name}.shape != {args[1]} or not {name}.is_contiguous():"):
             scope.out.items(f"{check}(", args, ")")
     else:
@@ -121,7 +119,9 @@ def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:
     _check_alignment(step.value, step.alignment, step.message, scope)
 
 
-def _check_alignment(value: Value[TensorType], alignment: int, message: str, scope: FunctionScope) -> None:
+def _check_alignment(
+    value: ir.Value[ir.TensorType], alignment: int, message: str, scope: FunctionScope
+) -> None:
     name = scope.name(value)
     with scope.out.block(f"if {name}.data_ptr() % {alignment}:"):
         fail = scope.module.runtime("fail_layout")

@@ -5,14 +5,12 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import targets, tuple_text
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir_lowering import FunctionPlan
 from wrapper_ir_lowering.steps import Call, Loop, Return, Switch
 
 
-def _boxed_args(args: tuple[Arg, ...], moved: tuple[Value, ...], scope: FunctionScope) -> str:
+def _boxed_args(args: tuple[ir.Arg, ...], moved: tuple[ir.Value, ...], scope: FunctionScope) -> str:
     """The list of arguments. Where some are moved, it gets a variable, so that nothing here keeps them alive."""
     text = f"[{', '.join(scope.arg(arg) for arg in args)}]"
     if not moved:
@@ -88,14 +86,14 @@ def loop(step: Loop, scope: FunctionScope) -> None:
         _make_fresh(step, results, initial, scope)
 
 
-def _cloned(result: Value, name: str) -> str:
-    return f"{name}.clone()" if isinstance(result.type, TensorType) else name
+def _cloned(result: ir.Value, name: str) -> str:
+    return f"{name}.clone()" if isinstance(result.type, ir.TensorType) else name
 
 
 def _make_fresh(step: Loop, results: list[str], initial: list[str], scope: FunctionScope) -> None:
     """Results have storages of their own, also where no trip was made."""
     for value, name, given, surely in zip(step.results, results, initial, step.fresh):
-        if not isinstance(value.type, TensorType):
+        if not isinstance(value.type, ir.TensorType):
             continue
         clone = scope.module.helper(Helper.CLONE)
         if surely:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from py_wrapper.emit.scope import FunctionScope
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.types import TensorType
 from wrapper_ir.support.quoting import python_string
 from wrapper_ir_lowering import steps
 
@@ -24,7 +24,7 @@ def show_value(step: steps.ShowValue, scope: FunctionScope) -> None:
     title, value = python_string(step.title), step.value
     if isinstance(value, Expr):
         text, show, kind = scope.expr(value), "show_number", value.kind.value
-    elif isinstance(value.type, TensorType):
+    elif isinstance(value.type, ir.TensorType):
         text, show, kind = scope.name(value), "show_tensor", value.type.dtype.value
     else:
         text, show, kind = scope.name(value), "show_number", value.type.kind.value

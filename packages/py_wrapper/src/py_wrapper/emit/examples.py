@@ -6,9 +6,8 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.names import namer
 from py_wrapper.emit.writer import Writer, tuple_text
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Sym, SymKind, to_python
-from wrapper_ir.ir.program import SymbolDef
-from wrapper_ir.ir.types import ScalarType, TensorType, Type
 from wrapper_ir.support.quoting import python_string
 
 _SCALARS = {SymKind.INT: "2", SymKind.FLOAT: "0.5", SymKind.BOOL: "True"}
@@ -20,7 +19,7 @@ def write_examples(scope: ModuleScope, out: Writer) -> None:
     used = {
         name
         for t in types
-        if isinstance(t, TensorType)
+        if isinstance(t, ir.TensorType)
         for e in (*t.sizes, *t.strides)
         for name in e.free_symbols
     }
@@ -31,7 +30,7 @@ def write_examples(scope: ModuleScope, out: Writer) -> None:
     out.items("def example_inputs(", ["seed=0", *(f"{n}={hint}" for n, hint in symbols.values())], "):")
     with out.block_body():
         out.line('"""Flat arguments of the sizes seen at capture."""')
-        if any(isinstance(t, TensorType) for t in types):
+        if any(isinstance(t, ir.TensorType) for t in types):
             out.line("generator = torch.Generator().manual_seed(seed)")
         spelling = {name: variable for name, (variable, _) in symbols.items()}
         out.items("return [", [_example(t, spelling, scope) for t in types], "]")
@@ -42,22 +41,22 @@ def _symbol(leaf: Expr) -> str:
     return leaf.name
 
 
-def _hint(symbol: SymbolDef) -> str:
+def _hint(symbol: ir.SymbolDef) -> str:
     if symbol.hint is not None:
         return repr(symbol.hint)
     return repr(symbol.lower if symbol.lower is not None else 2)
 
 
-def _example(type: Type, spelling: dict[str, str], scope: ModuleScope) -> str:
+def _example(type: ir.Type, spelling: dict[str, str], scope: ModuleScope) -> str:
     match type:
-        case TensorType():
+        case ir.TensorType():
             sizes, strides = (
                 tuple_text([to_python(e, lambda s: spelling[_symbol(s)]) for e in part])
                 for part in (type.sizes, type.strides)
             )
             text = f"{scope.helper(Helper.EXAMPLE)}({sizes}, {strides}, torch.{type.dtype.torch_name}, generator)"
             return text if type.device.type == "cpu" else f"{text}.to({python_string(str(type.device))})"
-        case ScalarType(kind=kind):
+        case ir.ScalarType(kind=kind):
             return _SCALARS[kind]
         case _:
             return "None"

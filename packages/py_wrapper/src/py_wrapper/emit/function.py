@@ -10,14 +10,14 @@ from py_wrapper.emit.placement import on_stream
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.table import WRITERS
 from py_wrapper.emit.writer import WIDTH
-from wrapper_ir.ir.ops import UNKNOWN, AllocStorage, Comment, Drop, Free, Op, Provenance, Return, Slot, View
+from wrapper_ir import ir
 from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir.support.quoting import python_docstring
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.steps import Step
 from wrapper_ir_lowering.writers import write_step
 
-_SILENT = (Free, Drop, Return, Comment)
+_SILENT = (ir.Free, ir.Drop, ir.Return, ir.Comment)
 _LOOK_AHEAD = 20
 _WINDOWS = (steps.Window, steps.ByteWindow)
 _ENDS = (steps.EndStorage, steps.EndNames, steps.ResizeBlock)
@@ -78,7 +78,7 @@ def _written(scope: FunctionScope) -> list[Step]:
 def _announce(step: Step, previous: str, scope: FunctionScope) -> str:
     """A comment with the source op, above everything that is done for it."""
     op = _work(step.at.position, scope)
-    if op is None or op.prov == UNKNOWN or not scope.module.options.comments:
+    if op is None or op.prov == ir.UNKNOWN or not scope.module.options.comments:
         return previous
     text = source_comment(op.prov)
     if text and text != previous:
@@ -87,17 +87,17 @@ def _announce(step: Step, previous: str, scope: FunctionScope) -> str:
     return text
 
 
-def _work(position: int, scope: FunctionScope) -> Op | None:
+def _work(position: int, scope: FunctionScope) -> ir.Op | None:
     """The op that buffers and views at `position` are made for: the next one that computes."""
     body = scope.plan.function.body
     for op in body[position : position + _LOOK_AHEAD]:
-        if isinstance(op, AllocStorage | Slot | View):
+        if isinstance(op, ir.AllocStorage | ir.Slot | ir.View):
             continue
         return None if isinstance(op, _SILENT) else op
     return None
 
 
-def source_comment(prov: Provenance) -> str:
+def source_comment(prov: ir.Provenance) -> str:
     """`addmm: addmm, t, relu (linear.py:134 in layers.0)`, in one line where possible.
 
     The first node, location and module are those of the op that is computed; others were fused into it. The module's

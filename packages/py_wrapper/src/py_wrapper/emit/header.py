@@ -8,15 +8,16 @@ from importlib.metadata import PackageNotFoundError, version
 
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import WIDTH, Writer
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Launch
 from wrapper_ir.support.quoting import python_docstring
 from wrapper_ir.support.versions import TEXT
 from wrapper_ir_runtime.kernel_files import kernel_file_names
 
 
-def write_header(artifact: Artifact, scope: ModuleScope, kernels: Sequence[KernelDef], out: Writer) -> None:
+def write_header(
+    artifact: Artifact, scope: ModuleScope, kernels: Sequence[ir.KernelDef], out: Writer
+) -> None:
     """The docstring."""
     program, name = artifact.program, scope.options.name
     ops = sum(len(f.body) for f in program.functions)
@@ -50,17 +51,19 @@ def _version() -> str:
         return "unknown"
 
 
-def _rows(artifact: Artifact, scope: ModuleScope, kernels: Sequence[KernelDef]) -> Iterator[tuple[str, str]]:
+def _rows(
+    artifact: Artifact, scope: ModuleScope, kernels: Sequence[ir.KernelDef]
+) -> Iterator[tuple[str, str]]:
     """(name and place, source ops) of each kernel and operator, in order of first use."""
     files = kernel_file_names(kernels)
     found: dict[str, dict[str, None]] = {}
     for function in artifact.program.functions:
         for op in function.body:
             match op:
-                case Launch():
+                case ir.Launch():
                     name = scope.kernel_names.get(op.kernel, op.kernel)
                     where = f"{name}  ({files.get(op.kernel, 'no file')})"
-                case CallExtern() | CollectiveStart():
+                case ir.CallExtern() | ir.CollectiveStart():
                     where = f"{scope.extern_names.get(op.target, op.target)}  ({op.target})"
                 case _:
                     continue

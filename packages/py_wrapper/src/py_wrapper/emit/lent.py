@@ -6,28 +6,27 @@ from __future__ import annotations
 
 from py_wrapper.emit.memory import window_text
 from py_wrapper.emit.scope import FunctionScope
-from wrapper_ir.ir.types import Type
-from wrapper_ir.ir.values import Value, is_storage
+from wrapper_ir import ir
 from wrapper_ir_lowering import steps
 
 _Window = steps.Window | steps.ByteWindow
 
 
-def write_lent_windows(scope: FunctionScope) -> set[Value[Type]]:
+def write_lent_windows(scope: FunctionScope) -> set[ir.Value[ir.Type]]:
     """At the begin of a function: the windows over its storage parameters whose layouts are known there, which it returns. With
     poison, nothing is kept."""
     if scope.module.options.poison is not None:
         return set()
-    done: set[Value[Type]] = set()
+    done: set[ir.Value[ir.Type]] = set()
     name = f"windows_of_{scope.module.function_names[scope.plan.name]}"
     for param in scope.plan.function.params:
-        if is_storage(param.value) and (windows := _kept(scope, param.value)):
+        if ir.is_storage(param.value) and (windows := _kept(scope, param.value)):
             _write(scope, scope.name(param.value), name, windows)
             done.update([step.result for step in windows])
     return done
 
 
-def _kept(scope: FunctionScope, param: Value[Type]) -> list[_Window]:
+def _kept(scope: FunctionScope, param: ir.Value[ir.Type]) -> list[_Window]:
     known = set(scope.plan.function.captures)
     return [
         step

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from py_wrapper.errors import EmitError
+from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ir.ops import Arg, Complex
-from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat
 from wrapper_ir.support.quoting import python_string
 
 
@@ -18,7 +17,7 @@ def key_text(key: object) -> str:
     return python_string(key) if isinstance(key, str) else repr(key)
 
 
-def literal_text(value: Arg) -> str:
+def literal_text(value: ir.Arg) -> str:
     """Python text of a literal; raises EmitError PY102 for what is none."""
     match value:
         case None:
@@ -29,15 +28,15 @@ def literal_text(value: Arg) -> str:
             return repr(value.value)
         case Float():
             return repr(value.value) if math.isfinite(value.value) else f'float("{value.value}")'
-        case Complex():
+        case ir.Complex():
             return f"complex({literal_text(value.real)}, {literal_text(value.imag)})"
         case tuple():
             return f"[{', '.join(literal_text(item) for item in value)}]"
-        case DType():
+        case ir.DType():
             return f"torch.{value.torch_name}"
-        case Device():
+        case ir.Device():
             return f"torch.device({python_string(str(value))})"
-        case MemoryFormat() | Layout():
+        case ir.MemoryFormat() | ir.Layout():
             return f"torch.{value.value}"
         case _:
             raise EmitError("PY102", f"{value} is not a literal")

@@ -6,7 +6,7 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
-from wrapper_ir.ir.types import CPU, DType, MemoryKind, StorageType, TensorType
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import python_string
 from wrapper_ir_lowering import ConstantWindow, steps
 
@@ -21,7 +21,7 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     scope.out.line(f"{scope.bind(step.result)} = {text}")
 
 
-def _empty(type: TensorType, storage: StorageType, scope: FunctionScope) -> str:
+def _empty(type: ir.TensorType, storage: ir.StorageType, scope: FunctionScope) -> str:
     args = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}"
     torch_dtype, device = f"torch.{type.dtype.torch_name}", python_string(str(type.device))
     if storage.is_group_memory:
@@ -30,9 +30,9 @@ def _empty(type: TensorType, storage: StorageType, scope: FunctionScope) -> str:
         return f"{scope.module.helper(memory)}.tensor({args}, {torch_dtype}, {where})"
     if type.device.type == "cuda" and type.device == scope.module.program.target.device:
         return f"{scope.module.helper(Helper.EMPTY_CUDA)}({args}, {torch_dtype})"
-    if type.device != CPU:
+    if type.device != ir.CPU:
         return f"torch.empty_strided({args}, dtype={torch_dtype}, device={device})"
-    helper = Helper.EMPTY_PINNED if storage.space.kind is MemoryKind.PINNED else Helper.EMPTY
+    helper = Helper.EMPTY_PINNED if storage.space.kind is ir.MemoryKind.PINNED else Helper.EMPTY
     return f"{scope.module.helper(helper)}({args}, {torch_dtype})"
 
 
@@ -58,7 +58,7 @@ def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
 
 def _bytes_of(place: steps.SlotPlace, scope: FunctionScope) -> str:
     name = scope.name(place.base)
-    if place.dtype is DType.U8:
+    if place.dtype is ir.DType.U8:
         return f"{name}[{scope.expr(place.start)}:{scope.expr(place.start + place.nbytes)}]"
     layout = f"{scope.shape((place.nbytes,))}, (1,), {scope.expr(place.start)}"
     return f"{scope.module.helper(Helper.WINDOW)}({name}, torch.uint8, {layout})"
@@ -93,7 +93,7 @@ def window_text(step: steps.Window | steps.ByteWindow, scope: FunctionScope) -> 
     return f"{scope.module.helper(Helper.WINDOW)}({name}, torch.{type.dtype.torch_name}, {layout})"
 
 
-def _layout(type: TensorType, scope: FunctionScope) -> str:
+def _layout(type: ir.TensorType, scope: FunctionScope) -> str:
     return f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}"
 
 

@@ -10,10 +10,8 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.names import namer
 from py_wrapper.native import is_symmetric, short_overload
 from py_wrapper.options import PyOptions
+from wrapper_ir import ir
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
-from wrapper_ir.ir.ops import CallExtern
-from wrapper_ir.ir.signature import TreeSpec
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.emitted import OpOrigins
 from wrapper_ir_lowering import FunctionPlan, Plan
 from wrapper_ir_runtime.kernel_files import short_name
@@ -47,7 +45,7 @@ class ModuleScope:
         self.names = namer((*_OWN, *_PERSISTENT, *_RUNTIME, *(h.value for h in Helper)))
         self.helpers: dict[Helper, None] = {}
         self.runtime_names: dict[str, None] = {}
-        self.containers: dict[TreeSpec, tuple[str, str]] = {}
+        self.containers: dict[ir.TreeSpec, tuple[str, str]] = {}
         self.lookups: dict[str, str] = {}
         """Names of what is looked up once, when the module is loaded, by the text that does it."""
         self.function_names = {f.name: self.names(f.name) for f in program.functions}
@@ -58,7 +56,7 @@ class ModuleScope:
         # all of them before any function is written, so that no variable of a function hides one
         self.streams = {stream: self.names(f"stream{stream.number}") for stream in plan.streams}
         self.operator_calls = Counter(
-            op.target for f in program.functions for op in f.body if isinstance(op, CallExtern)
+            op.target for f in program.functions for op in f.body if isinstance(op, ir.CallExtern)
         )
         """How many calls of each operator the program has."""
         self.extern_globals: dict[str, str] = {}
@@ -80,7 +78,7 @@ class ModuleScope:
         found = self.extern_globals[name] = self.names(short_overload(name))
         return found
 
-    def global_name(self, function: FunctionPlan, value: Value) -> str | None:
+    def global_name(self, function: FunctionPlan, value: ir.Value) -> str | None:
         """The name of a constant, or of a window of one."""
         number = function.windows.get(value)
         return self.constant_names.get(value) if number is None else self.window_names[number]
@@ -99,9 +97,9 @@ class ModuleScope:
         self.runtime_names[name] = None
         return name
 
-    def container(self, spec: TreeSpec) -> tuple[str, str]:
+    def container(self, spec: ir.TreeSpec) -> tuple[str, str]:
         """Names of the functions that take apart and build a custom container."""
-        key = TreeSpec(kind=spec.kind, type_name=spec.type_name, context=spec.context)
+        key = ir.TreeSpec(kind=spec.kind, type_name=spec.type_name, context=spec.context)
         if key not in self.containers:
             stem = spec.type_name.rpartition(":")[2].rpartition(".")[2]
             self.runtime("custom_container")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
-from wrapper_ir.ir.types import CPU
+from wrapper_ir import ir
 
 
 def name_persistent(scope: FunctionScope) -> None:
@@ -24,7 +24,7 @@ def write_new_buffers(scope: FunctionScope) -> None:
     """The function that makes one set of buffers, and what holds those that no call uses."""
     out, module, plan = scope.out, scope.module, scope.plan.persistent
     device = module.program.target.device
-    empty = module.helper(Helper.EMPTY if device == CPU else Helper.EMPTY_CUDA)
+    empty = module.helper(Helper.EMPTY if device == ir.CPU else Helper.EMPTY_CUDA)
     out.line()
     out.line()
     with out.block("def new_buffers():"):
@@ -55,7 +55,7 @@ def write_take(scope: FunctionScope) -> tuple[str, str]:
     """At the begin of a call: takes a set of buffers. Returns the texts of its key and of the set."""
     out, buffers = scope.out, scope.names("buffers")
     key = "0"
-    if scope.module.program.target.device != CPU:
+    if scope.module.program.target.device != ir.CPU:
         key = scope.names("key")
         out.line(f"{key} = {scope.module.helper(Helper.STREAM_KEY)}()")
     out.line(f"{buffers} = buffer_pool.take({key})")

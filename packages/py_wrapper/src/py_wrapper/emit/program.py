@@ -15,10 +15,9 @@ from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.signature import write_forward
 from py_wrapper.emit.writer import Writer
 from py_wrapper.options import PyOptions
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.kernels import KernelDef, needed, source_of
-from wrapper_ir.ir.schemas import ExternDef
 from wrapper_ir.plugins.emitted import LineOrigin, OpOrigins
 from wrapper_ir_lowering import FunctionPlan, LoweringOptions, lower
 from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
@@ -32,8 +31,8 @@ class EmittedModule:
     name: str
     source: str
     files: Mapping[str, str]
-    kernels: Sequence[KernelDef]
-    externs: Sequence[ExternDef] = ()
+    kernels: Sequence[ir.KernelDef]
+    externs: Sequence[ir.ExternDef] = ()
     """The operators that it calls."""
     origins: Sequence[LineOrigin | None] = ()
     """What each line of `source` is written for."""
@@ -97,13 +96,13 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
     write_forward(scope, artifact.signature, body)
     body.origin = LineOrigin(note="example inputs, for the module as a script")
     write_examples(scope, body)
-    kernels = needed(artifact.program.kernels, scope.kernel_names)
+    kernels = ir.needed(artifact.program.kernels, scope.kernel_names)
     head = Writer()
     write_header(artifact, scope, kernels, head)
     write_prologue(scope, kernels, "math." in body.text(), head)
     body.paragraph(_SCRIPT)
     names = kernel_file_names(kernels)
-    files = {names[k.name]: source_of(k) for k in kernels if k.name in names}
+    files = {names[k.name]: ir.source_of(k) for k in kernels if k.name in names}
     if kernels:
         files[TABLE] = kernel_table(kernels, artifact.program.target)
     return EmittedModule(

@@ -10,16 +10,14 @@ from py_wrapper.emit.memory import constant_window
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.native import overload_text
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.program import Constant
-from wrapper_ir.ir.types import OpaqueType, TensorType
 from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir.support.quoting import python_attribute, python_string
 from wrapper_ir_lowering import ConstantBytes, ConstantWindow
 
 
-def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: bool, out: Writer) -> None:
+def write_prologue(scope: ModuleScope, kernels: Sequence[ir.KernelDef], uses_math: bool, out: Writer) -> None:
     """Everything that is done once, when the module is loaded."""
     constants = [(held.name, *_storage(held, scope)) for held in scope.plan.bytes]
     constants += [(c.value.name, *_constant(c, scope)) for c in scope.program.constants]
@@ -100,12 +98,12 @@ def _write_lookups(scope: ModuleScope, out: Writer) -> None:
         out.items(f"{flatten}, {build} = custom_container(", args, ")")
 
 
-def _constant(constant: Constant, scope: ModuleScope) -> tuple[str, list[str]]:
+def _constant(constant: ir.Constant, scope: ModuleScope) -> tuple[str, list[str]]:
     """(`name = function`, arguments) that make a constant's tensor."""
     type, name = constant.value.type, scope.constant_names[constant.value]
-    if isinstance(type, OpaqueType):
+    if isinstance(type, ir.OpaqueType):
         return f"{name} = parts.handle", [python_string(constant.value.name)]
-    assert isinstance(type, TensorType)
+    assert isinstance(type, ir.TensorType)
     dtype = f"torch.{type.dtype.torch_name}"
     if Int(0) in type.sizes:
         return f"{name} = torch.empty_strided", [_ints(type.sizes), _ints(type.strides), f"dtype={dtype}"]
@@ -126,13 +124,13 @@ def _window(window: ConstantWindow, name: str, scope: ModuleScope) -> str:
 def _storage(held: ConstantBytes, scope: ModuleScope) -> tuple[str, list[str]]:
     """Bytes that several constants are windows of."""
     one = held.constant
-    assert isinstance(one.value.type, TensorType)  # others share nothing
+    assert isinstance(one.value.type, ir.TensorType)  # others share nothing
     layout = ["torch.uint8", f"({held.nbytes},)", "(1,)"]
     args = [python_string(held.name), *layout, *_kept(one, one.value.type, scope)]
     return f"{scope.bytes_names[held.name]} = {scope.helper(Helper.CONSTANT)}", args
 
 
-def _kept(constant: Constant, type: TensorType, scope: ModuleScope) -> list[str]:
+def _kept(constant: ir.Constant, type: ir.TensorType, scope: ModuleScope) -> list[str]:
     """How a constant is kept: as memory of its own, on a device, aligned."""
     alignment = scope.plan.constant_alignment
     args = ["mutable=True"] if constant.mutable else []

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 from py_wrapper.emit.names import namer
 from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.errors import EmitError
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Sym, to_python
 from wrapper_ir.expr.width import stays_int64
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.ir.ops import Arg, Complex
-from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, ScalarType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import python_string
 from wrapper_ir_lowering import FunctionPlan
 from wrapper_ir_lowering.state import op_place
@@ -33,10 +30,10 @@ class FunctionScope:
         self.plan = plan
         self.out = out
         self.names = namer(module.names.taken)
-        self.bound: dict[Value, str] = {}
+        self.bound: dict[ir.Value, str] = {}
         self.defined: dict[str, str] = {}
         self.position = 0
-        self.persistent: dict[Value, str] = {}
+        self.persistent: dict[ir.Value, str] = {}
         """Values over memory that persists from call to call, by the variables that hold them throughout a call."""
         self.persistent_names: list[str] = []
         """These variables, by the numbers of the plan's windows."""
@@ -45,12 +42,12 @@ class FunctionScope:
 
     # --- names
 
-    def bind(self, value: Value) -> str:
+    def bind(self, value: ir.Value) -> str:
         """A Python variable for a value that is defined now."""
         name = self.bound[value] = self.names(value.name)
         return name
 
-    def name(self, value: Value) -> str:
+    def name(self, value: ir.Value) -> str:
         """The variable that holds a value; raises EmitError PY101 for one that is not, or no longer, defined."""
         name = (
             self.bound.get(value) or self.persistent.get(value) or self.module.global_name(self.plan, value)
@@ -68,13 +65,13 @@ class FunctionScope:
             name = self.defined[symbol] = self.names(symbol)
         return name
 
-    def forget(self, values: Iterable[Value]) -> None:
+    def forget(self, values: Iterable[ir.Value]) -> None:
         """Ends variables with one `del`."""
         names = self.unbind(values)
         if names:
             self.out.delete(names)
 
-    def unbind(self, values: Iterable[Value]) -> list[str]:
+    def unbind(self, values: Iterable[ir.Value]) -> list[str]:
         """The variables of these values, which are no longer theirs; the caller deletes them."""
         return [self.bound.pop(value) for value in values if value in self.bound]
 
@@ -101,15 +98,15 @@ class FunctionScope:
                 if found is None:
                     raise EmitError("PY101", f"symbol {name} is not defined here", self)
                 return found
-            case SizeOf(value, dim):
+            case ir.SizeOf(value, dim):
                 return f"{self.name(value)}.shape[{dim}]"
-            case StrideOf(value, dim):
+            case ir.StrideOf(value, dim):
                 return f"{self.name(value)}.stride({dim})"
-            case OffsetOf(value):
+            case ir.OffsetOf(value):
                 return f"{self.name(value)}.storage_offset()"
-            case Item(value):
+            case ir.Item(value):
                 held = self.name(value)
-                return held if isinstance(value.type, ScalarType) else f"{held}.item()"
+                return held if isinstance(value.type, ir.ScalarType) else f"{held}.item()"
             case _:
                 raise EmitError("PY101", f"{e} has no Python text", self)
 
@@ -117,14 +114,14 @@ class FunctionScope:
         """A tuple of sizes or strides."""
         return tuple_text([self.expr(e) for e in exprs])
 
-    def arg(self, arg: Arg) -> str:
+    def arg(self, arg: ir.Arg) -> str:
         """Python text of an argument."""
         match arg:
-            case Value():
+            case ir.Value():
                 return self.name(arg)
             case Expr():
                 return self.int64(arg)
-            case Complex():
+            case ir.Complex():
                 return f"complex({self.expr(arg.real)}, {self.expr(arg.imag)})"
             case tuple():
                 return f"[{', '.join(self.arg(item) for item in arg)}]"
@@ -132,11 +129,11 @@ class FunctionScope:
                 return "None"
             case str():
                 return python_string(arg)
-            case DType():
+            case ir.DType():
                 return f"torch.{arg.torch_name}"
-            case Device():
+            case ir.Device():
                 return f"torch.device({python_string(str(arg))})"
-            case MemoryFormat() | Layout():
+            case ir.MemoryFormat() | ir.Layout():
                 return f"torch.{arg.value}"
             case _:
                 raise EmitError("PY101", f"{arg!r} has no Python text", self)

@@ -15,34 +15,19 @@ from py_wrapper.emit.literals import key_text, literal_text
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.names import namer
 from py_wrapper.emit.writer import Writer, targets, tuple_text
-from wrapper_ir.ir.signature import (
-    ConstantOutput,
-    InputOutput,
-    InputView,
-    OutputBinding,
-    ResultOutput,
-    ResultView,
-    SharedStorage,
-    Signature,
-    SubclassSpec,
-    TreeKind,
-    TreeSpec,
-    WrappedOutput,
-    WriteBackKind,
-)
-from wrapper_ir.ir.types import TensorType
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import python_attribute, python_docstring, python_keyword, python_string
 from wrapper_ir_runtime import apart_leaves, gradient_leaves, refuse_unsupported
 from wrapper_ir_runtime.trees import tree_keys
 
 _CHANGES = {
-    WriteBackKind.COPY: "copy",
-    WriteBackKind.METADATA: "reshape",
-    WriteBackKind.REPLACE: "replace",
+    ir.WriteBackKind.COPY: "copy",
+    ir.WriteBackKind.METADATA: "reshape",
+    ir.WriteBackKind.REPLACE: "replace",
 }
 
 
-def write_forward(scope: ModuleScope, signature: Signature, out: Writer) -> None:
+def write_forward(scope: ModuleScope, signature: ir.Signature, out: Writer) -> None:
     """`def forward(x, *, mask=None):`, calling `boxed`; raises EmitError PY102 where the signature does not fit, and
     NotSupportedError WIR916."""
     refuse_unsupported(signature)
@@ -50,7 +35,7 @@ def write_forward(scope: ModuleScope, signature: Signature, out: Writer) -> None
 
 
 class _Forward:
-    def __init__(self, scope: ModuleScope, signature: Signature, out: Writer) -> None:
+    def __init__(self, scope: ModuleScope, signature: ir.Signature, out: Writer) -> None:
         self.scope = scope
         self.signature = signature
         self.out = out
@@ -99,19 +84,19 @@ class _Forward:
 
     # --- arguments
 
-    def _take_apart(self, name: str, spec: TreeSpec) -> None:
+    def _take_apart(self, name: str, spec: ir.TreeSpec) -> None:
         """Appends the leaves of one argument."""
-        if spec.kind is TreeKind.LEAF:
+        if spec.kind is ir.TreeKind.LEAF:
             self.leaves.append(name)
             return
         children = [self._local(f"{name}_{i}") for i in range(len(spec.children))]
         left = targets(children) or "() = "
         match spec.kind:
-            case TreeKind.NONE:
+            case ir.TreeKind.NONE:
                 self.out.line(f"{self.scope.runtime('expect_static')}({python_string(name)}, {name}, None)")
-            case TreeKind.TUPLE | TreeKind.LIST | TreeKind.NAMEDTUPLE:
+            case ir.TreeKind.TUPLE | ir.TreeKind.LIST | ir.TreeKind.NAMEDTUPLE:
                 self.out.line(f"{left}{name}")
-            case TreeKind.DICT:
+            case ir.TreeKind.DICT:
                 keys = tree_keys(spec)
                 expect = self.scope.runtime("expect_keys")
                 values = ", ".join(f"{name}[{key_text(key)}]" for key in keys)
@@ -120,14 +105,14 @@ class _Forward:
                 )
                 if children:
                     self.out.line(f"{left}{values}{',' if len(children) == 1 else ''}")
-            case TreeKind.DATACLASS:
+            case ir.TreeKind.DATACLASS:
                 self.out.line(
                     f"{self.scope.runtime('expect_class')}({python_string(name)}, {name}, {self._class(spec)})"
                 )
                 if children:
                     values = ", ".join(python_attribute(name, key) for key in spec.keys)
                     self.out.line(f"{left}{values}{',' if len(children) == 1 else ''}")
-            case TreeKind.CUSTOM:
+            case ir.TreeKind.CUSTOM:
                 flatten, _ = self.scope.container(spec)
                 self.out.line(f"{left}{flatten}({name})")
         for child, child_spec in zip(children, spec.children, strict=True):
@@ -179,7 +164,7 @@ class _Forward:
         found = {i: True for i in gradient_leaves(self.signature) if i not in self.signature.params}
         for leaf, param in zip(self.signature.params, self.scope.program.main.params):
             type = param.value.type
-            if isinstance(type, TensorType):
+            if isinstance(type, ir.TensorType):
                 found[leaf] = type.dtype.is_floating or type.dtype.is_complex
         return found
 
@@ -202,17 +187,17 @@ class _Forward:
 
     def _outputs(self, results: Sequence[str]) -> list[str]:
         """Each output as text; one that is made for it and stands in several places gets a variable."""
-        made: dict[OutputBinding, str] = {}
+        made: dict[ir.OutputBinding, str] = {}
         for binding, count in Counter(self.signature.bindings).items():
             text = self._output(binding, results)
-            if count > 1 and isinstance(binding, InputView | ResultView | WrappedOutput):
+            if count > 1 and isinstance(binding, ir.InputView | ir.ResultView | ir.WrappedOutput):
                 name = self._local("shared_out")
                 self.out.line(f"{name} = {text}")
                 text = name
             made[binding] = text
         return [made[binding] for binding in self.signature.bindings]
 
-    def _window(self, shared: SharedStorage) -> str:
+    def _window(self, shared: ir.SharedStorage) -> str:
         places = ", ".join(
             f"SharedLeaf(leaf={p.leaf}, sizes={p.sizes}, strides={p.strides}, offset={p.offset})"
             for p in shared.places
@@ -229,42 +214,42 @@ class _Forward:
         )
         return window
 
-    def _output(self, binding: OutputBinding, results: Sequence[str]) -> str:
+    def _output(self, binding: ir.OutputBinding, results: Sequence[str]) -> str:
         match binding:
-            case ResultOutput(index=index):
+            case ir.ResultOutput(index=index):
                 return results[index]
-            case InputOutput(leaf=leaf):
+            case ir.InputOutput(leaf=leaf):
                 return self.leaves[leaf]
-            case ConstantOutput(value=value):
+            case ir.ConstantOutput(value=value):
                 return literal_text(value)
-            case InputView(index=index, leaf=leaf):
+            case ir.InputView(index=index, leaf=leaf):
                 return f"{self._caller()}.view_of({self.leaves[leaf]}, {results[index]})"
-            case ResultView(index=index, base=base):
+            case ir.ResultView(index=index, base=base):
                 return f"{self._caller()}.view_of({results[base]}, {results[index]})"
-            case WrappedOutput(subclass=spec, parts=parts):
+            case ir.WrappedOutput(subclass=spec, parts=parts):
                 inner = ", ".join(self._output(part, results) for part in parts)
                 return f"{self._subclass(spec)}.wrap([{inner}])"
 
-    def _build(self, spec: TreeSpec, leaves: Iterator[str]) -> str:
-        if spec.kind is TreeKind.LEAF:
+    def _build(self, spec: ir.TreeSpec, leaves: Iterator[str]) -> str:
+        if spec.kind is ir.TreeKind.LEAF:
             return next(leaves)
         children = [self._build(child, leaves) for child in spec.children]
         match spec.kind:
-            case TreeKind.NONE:
+            case ir.TreeKind.NONE:
                 return "None"
-            case TreeKind.TUPLE:
+            case ir.TreeKind.TUPLE:
                 return tuple_text(children)
-            case TreeKind.LIST:
+            case ir.TreeKind.LIST:
                 return f"[{', '.join(children)}]"
-            case TreeKind.DICT:
+            case ir.TreeKind.DICT:
                 pairs = zip(tree_keys(spec), children, strict=True)
                 return "{" + ", ".join(f"{key_text(key)}: {child}" for key, child in pairs) + "}"
-            case TreeKind.NAMEDTUPLE:
+            case ir.TreeKind.NAMEDTUPLE:
                 return f"{self._class(spec)}({', '.join(children)})"
-            case TreeKind.DATACLASS:
+            case ir.TreeKind.DATACLASS:
                 fields = map(python_keyword, spec.keys, children)
                 return f"{self._class(spec)}({', '.join(fields)})"
-            case TreeKind.CUSTOM:
+            case ir.TreeKind.CUSTOM:
                 _, build = self.scope.container(spec)
                 return f"{build}({tuple_text(children)})"
 
@@ -274,14 +259,14 @@ class _Forward:
         self.scope.runtime("TorchCaller")
         return self.scope.lookup("caller", "TorchCaller(torch)")
 
-    def _class(self, spec: TreeSpec) -> str:
-        function = "namedtuple_of" if spec.kind is TreeKind.NAMEDTUPLE else "dataclass_of"
+    def _class(self, spec: ir.TreeSpec) -> str:
+        function = "namedtuple_of" if spec.kind is ir.TreeKind.NAMEDTUPLE else "dataclass_of"
         fields = tuple_text([python_string(key) for key in spec.keys])
         wish = spec.type_name.rpartition(":")[2].rpartition(".")[2]
         text = f"{self.scope.runtime(function)}({python_string(spec.type_name)}, {fields})"
         return self.scope.lookup(wish, text)
 
-    def _subclass(self, spec: SubclassSpec) -> str:
+    def _subclass(self, spec: ir.SubclassSpec) -> str:
         self.scope.runtime("Subclass")
         self.scope.runtime("SubclassSpec")
         inner = (

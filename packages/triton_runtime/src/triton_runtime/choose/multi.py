@@ -17,7 +17,7 @@ from triton_runtime.tune.distance import distance
 from triton_runtime.tune.measure import Timer, attempt, measure
 from triton_runtime.tune.record import Entry
 from triton_runtime.tune.timing_cache import TimingCache
-from wrapper_ir.ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, source_of
+from wrapper_ir import ir
 from wrapper_ir.json.kernel_hash import multi_hash
 from wrapper_ir.plugins.protocols import LoadedKernel
 
@@ -35,8 +35,8 @@ class MultiLaunch:
 
     def __init__(
         self,
-        kernel: MultiKernel,
-        kernels: Mapping[str, KernelDef],
+        kernel: ir.MultiKernel,
+        kernels: Mapping[str, ir.KernelDef],
         loaded: Mapping[str, LoadedKernel],
         timer: Timer,
         timings: TimingCache,
@@ -76,12 +76,12 @@ class MultiLaunch:
         """The choice that needs no arguments."""
         if self.options.force is not None:
             return self._picked(self.options.force, "forced")
-        if len(self._loaded) == 1 or (self.kernel.choice is Choice.MEASURE and not self.options.measure):
+        if len(self._loaded) == 1 or (self.kernel.choice is ir.Choice.MEASURE and not self.options.measure):
             return self._picked(0, "off")
         return None
 
     def _choose(self, args: tuple[Any, ...]) -> int:
-        if self.kernel.choice is Choice.SIZE_HINTS:
+        if self.kernel.choice is ir.Choice.SIZE_HINTS:
             sizes = _sizes(self.kernel, args)
             index = self._by_sizes.get(sizes)
             if index is None:
@@ -140,7 +140,7 @@ class MultiLaunch:
         found: set[str] = set()
         for variant in self.kernel.variants:
             inner = self._kernels[variant.kernel]
-            if not isinstance(inner, TritonKernel):  # an operator writes only what it makes
+            if not isinstance(inner, ir.TritonKernel):  # an operator writes only what it makes
                 continue
             outer = {
                 p.name: self.kernel.params[i].name for p, i in zip(inner.params, variant.args, strict=True)
@@ -152,7 +152,7 @@ class MultiLaunch:
         folder = self.options.sources
         if folder is None:
             return ()
-        sources = [source_of(self._kernels[v.kernel]) for v in self.kernel.variants]
+        sources = [ir.source_of(self._kernels[v.kernel]) for v in self.kernel.variants]
         return tuple(str(source_path(source, folder)) for source in sources)
 
     def _picked(self, index: int, why: str, means: tuple[float | None, ...] = ()) -> int:
@@ -174,7 +174,7 @@ class MultiLaunch:
         return index
 
 
-def variant_keys(kernel: MultiKernel) -> tuple[str, ...]:
+def variant_keys(kernel: ir.MultiKernel) -> tuple[str, ...]:
     """What its kernels are called in records: their indices."""
     return tuple(map(str, range(len(kernel.variants))))
 
@@ -194,7 +194,7 @@ def _bound(loaded: LoadedKernel, args: tuple[Any, ...]) -> Callable[[], object]:
     return lambda: loaded(*args)
 
 
-def _sizes(kernel: MultiKernel, args: tuple[Any, ...]) -> tuple[tuple[int, ...], ...]:
+def _sizes(kernel: ir.MultiKernel, args: tuple[Any, ...]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(a.shape) for p, a in zip(kernel.params, args) if p.kind.takes_tensor)
 
 

@@ -6,8 +6,8 @@ import hashlib
 from functools import partial
 
 from triton_runtime.protocols import Binary
+from wrapper_ir import ir
 from wrapper_ir.errors import ParseError
-from wrapper_ir.ir.kernels import LaunchFacts, TensorMap
 from wrapper_ir.json.decode import dump, each, field, load, string
 from wrapper_ir.json.records import decode, encode
 from wrapper_ir.support.json_value import Json
@@ -21,8 +21,8 @@ def binary_to_bytes(binary: Binary) -> bytes:
     about: dict[str, Json] = {
         "target": binary.target,
         "compiler": binary.compiler,
-        "facts": encode(LaunchFacts, binary.facts),
-        "maps": [encode(TensorMap, m) for m in binary.maps],
+        "facts": encode(ir.LaunchFacts, binary.facts),
+        "maps": [encode(ir.TensorMap, m) for m in binary.maps],
     }
     parts = (dump(about).encode(), binary.image, binary.assembly.encode())
     body = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
@@ -53,6 +53,6 @@ def _binary(about: dict[str, Json], image: bytes, assembly: str) -> Binary:
         assembly=assembly,
         target=field(about, "target", string),
         compiler=field(about, "compiler", string),
-        facts=field(about, "facts", partial(decode, LaunchFacts)),
-        maps=field(about, "maps", partial(each, read=partial(decode, TensorMap))),
+        facts=field(about, "facts", partial(decode, ir.LaunchFacts)),
+        maps=field(about, "maps", partial(each, read=partial(decode, ir.TensorMap))),
     )

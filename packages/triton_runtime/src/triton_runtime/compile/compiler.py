@@ -13,8 +13,7 @@ from triton_runtime.compile.job import CompileJob, constants_of
 from triton_runtime.errors import CompileError, KernelError, TritonRuntimeError
 from triton_runtime.protocols import Binary
 from triton_runtime.source import load_function
-from wrapper_ir.ir.kernels import LaunchFacts, Scratch, TensorMap
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 if TYPE_CHECKING:
     from triton.runtime.jit import JITFunction
@@ -74,7 +73,7 @@ def _native(value: object) -> object:
 
     if isinstance(value, tuple):
         return tuple(map(_native, value))
-    return str_to_ty(TRITON_TYPES[value], None) if isinstance(value, DType) else value
+    return str_to_ty(TRITON_TYPES[value], None) if isinstance(value, ir.DType) else value
 
 
 # Any: Triton's own object, which has no types
@@ -87,7 +86,7 @@ def _binary(job: CompileJob, compiled: Any) -> Binary:
         assembly=compiled.asm["ptx"],
         target=f"cuda:sm_{job.capability}",
         compiler=facts["triton_version"],
-        facts=LaunchFacts(
+        facts=ir.LaunchFacts(
             symbol=facts["name"],
             num_warps=facts["num_warps"],
             warp_size=_WARP,
@@ -104,16 +103,16 @@ def _binary(job: CompileJob, compiled: Any) -> Binary:
     )
 
 
-def _scratch(facts: dict[str, Any], kind: str) -> Scratch:  # Any: values of JSON
-    return Scratch(
+def _scratch(facts: dict[str, Any], kind: str) -> ir.Scratch:  # Any: values of JSON
+    return ir.Scratch(
         nbytes=facts.get(f"{kind}_scratch_size") or 0, align=facts.get(f"{kind}_scratch_align") or 1
     )
 
 
-def tensor_map(facts: dict[str, Any]) -> TensorMap:  # Any: values of JSON
+def tensor_map(facts: dict[str, Any]) -> ir.TensorMap:  # Any: values of JSON
     """What Triton says of a tensor descriptor (`tensordesc_meta`)."""
     kind = facts["elem_type"]
-    return TensorMap(
+    return ir.TensorMap(
         box=tuple(facts["block_size"]),
         element_type=_ELEMENT_TYPES.get(kind, kind),
         element_size=facts["elem_size"],

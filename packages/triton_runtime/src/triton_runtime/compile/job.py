@@ -14,9 +14,7 @@ from importlib import metadata
 
 from triton_runtime.binding import Binding, bind
 from triton_runtime.compile.target import capability
-from wrapper_ir.ir.kernels import ConstantValue, ScalarConstant, TritonConfig, TritonKernel
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir_runtime.modules import module_hash
 
 _VARIABLES = (
@@ -91,7 +89,7 @@ class CompileJob:
         )
 
 
-def make_job(kernel: TritonKernel, config: TritonConfig, target: Target, folder: str) -> CompileJob:
+def make_job(kernel: ir.TritonKernel, config: ir.TritonConfig, target: ir.Target, folder: str) -> CompileJob:
     """What it takes to compile `kernel` with `config` for `target`.
 
     Raises KernelError (see `bind`), and CompileError TR202 for a target that is none.
@@ -124,33 +122,33 @@ def make_job(kernel: TritonKernel, config: TritonConfig, target: Target, folder:
     )
 
 
-def config_text(config: TritonConfig) -> str:
+def config_text(config: ir.TritonConfig) -> str:
     """A config as it stands in a program's text, shortened."""
     meta = ", ".join(f"{name} = {value}" for name, value in (*config.meta, *config.options))
     return f"{{{meta}}} warps({config.num_warps}) stages({config.num_stages})"
 
 
-def _plain(value: ConstantValue) -> object:
+def _plain(value: ir.ConstantValue) -> object:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return {"dtype": value.value} if isinstance(value, DType) else value
+    return {"dtype": value.value} if isinstance(value, ir.DType) else value
 
 
-def constants_of(text: str) -> dict[str, ConstantValue]:
+def constants_of(text: str) -> dict[str, ir.ConstantValue]:
     """The inverse of how a job keeps constants."""
     found: Mapping[str, object] = json.loads(text)
     return {name: _rich(value) for name, value in found.items()}
 
 
-def _rich(value: object) -> ConstantValue:
+def _rich(value: object) -> ir.ConstantValue:
     if isinstance(value, list):
         return tuple(map(_rich_scalar, value))
     return _rich_scalar(value)
 
 
-def _rich_scalar(value: object) -> ScalarConstant:
+def _rich_scalar(value: object) -> ir.ScalarConstant:
     if isinstance(value, dict):
-        return DType(value["dtype"])
+        return ir.DType(value["dtype"])
     assert value is None or isinstance(value, bool | int | float | str)  # as `_plain` wrote it
     return value
 

@@ -8,28 +8,37 @@ from typing import Final
 from triton_runtime.binding import Binding, BoundArgument
 from triton_runtime.errors import KernelError
 from triton_runtime.protocols import Binary
-from wrapper_ir.ir.kernels import DriverParam, DriverParamKind, ParamKind, TensorMap
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 _DIVISIBLE = 16
 _SCRATCH: Final = (
-    DriverParam(kind=DriverParamKind.SCRATCH, dtype=DType.U8),
-    DriverParam(kind=DriverParamKind.PROFILE, dtype=DType.U8),
+    ir.DriverParam(kind=ir.DriverParamKind.SCRATCH, dtype=ir.DType.U8),
+    ir.DriverParam(kind=ir.DriverParamKind.PROFILE, dtype=ir.DType.U8),
 )
 """Appended to the arguments of every kernel."""
 _BY_VALUE = frozenset(
-    {DType.I64, DType.I32, DType.I16, DType.I8, DType.U64, DType.U32, DType.U16, DType.U8, DType.BOOL}
-    | {DType.F64, DType.F32, DType.F16, DType.BF16}
+    {
+        ir.DType.I64,
+        ir.DType.I32,
+        ir.DType.I16,
+        ir.DType.I8,
+        ir.DType.U64,
+        ir.DType.U32,
+        ir.DType.U16,
+        ir.DType.U8,
+        ir.DType.BOOL,
+    }
+    | {ir.DType.F64, ir.DType.F32, ir.DType.F16, ir.DType.BF16}
 )
 
 
-def driver_params(kernel: str, binding: Binding, binary: Binary) -> tuple[DriverParam, ...]:
+def driver_params(kernel: str, binding: Binding, binary: Binary) -> tuple[ir.DriverParam, ...]:
     """What the driver takes for the arguments of a launch, descriptors expanded, and pointers to scratch memory.
 
     Raises KernelError: TR103 for a number of a type that cannot be passed by value, TR109 where the compiled kernel takes
     other parameters than those that Triton is known to make of these arguments.
     """
-    described = [a for a in binding.arguments if a.kind is ParamKind.DESCRIPTOR]
+    described = [a for a in binding.arguments if a.kind is ir.ParamKind.DESCRIPTOR]
     maps = dict(zip([a.position for a in described], binary.maps))
     found = _expanded(kernel, binding, maps, 0)
     taken = binary.assembly.split(".entry", 1)[-1].split("{", 1)[0].count(".param")
@@ -49,49 +58,49 @@ def driver_params(kernel: str, binding: Binding, binary: Binary) -> tuple[Driver
 
 
 def _expanded(
-    kernel: str, binding: Binding, maps: dict[int, TensorMap], flags: int
-) -> tuple[DriverParam, ...]:
-    params: list[DriverParam] = []
+    kernel: str, binding: Binding, maps: dict[int, ir.TensorMap], flags: int
+) -> tuple[ir.DriverParam, ...]:
+    params: list[ir.DriverParam] = []
     for argument in binding.arguments:
-        if argument.kind is ParamKind.DESCRIPTOR:
+        if argument.kind is ir.ParamKind.DESCRIPTOR:
             params += _descriptor(argument, maps.get(argument.position), flags)
         else:
             params.append(_plain(kernel, argument))
     return (*params, *_SCRATCH)
 
 
-def _plain(kernel: str, argument: BoundArgument) -> DriverParam:
-    pointer = argument.kind is ParamKind.POINTER
+def _plain(kernel: str, argument: BoundArgument) -> ir.DriverParam:
+    pointer = argument.kind is ir.ParamKind.POINTER
     if not pointer and argument.dtype not in _BY_VALUE:
         raise KernelError(
             "TR103",
             f"kernel '{kernel}': a number of {argument.dtype.value} ('{argument.name}') has no form in C",
         )
     relied_on = argument.divisible and (pointer or not argument.dtype.is_floating)
-    return DriverParam(
-        kind=DriverParamKind.POINTER if pointer else DriverParamKind.NUMBER,
+    return ir.DriverParam(
+        kind=ir.DriverParamKind.POINTER if pointer else ir.DriverParamKind.NUMBER,
         dtype=argument.dtype,
         position=argument.position,
         divisible=_DIVISIBLE if relied_on else 1,
     )
 
 
-def _descriptor(argument: BoundArgument, map: TensorMap | None, flags: int) -> Iterator[DriverParam]:
+def _descriptor(argument: BoundArgument, map: ir.TensorMap | None, flags: int) -> Iterator[ir.DriverParam]:
     """A map; or address, sizes, strides, and `flags` numbers that are 0 (padding with zeros, no rounding). Sizes and
     strides follow in both cases."""
     at, rank = argument.position, len(argument.block)
     if map is not None:
-        yield DriverParam(kind=DriverParamKind.TENSOR_MAP, dtype=argument.dtype, position=at, map=map)
+        yield ir.DriverParam(kind=ir.DriverParamKind.TENSOR_MAP, dtype=argument.dtype, position=at, map=map)
     else:
-        yield DriverParam(kind=DriverParamKind.POINTER, dtype=argument.dtype, position=at)
-        yield from _layout(at, rank, DType.I64)
+        yield ir.DriverParam(kind=ir.DriverParamKind.POINTER, dtype=argument.dtype, position=at)
+        yield from _layout(at, rank, ir.DType.I64)
         for _ in range(flags):
-            yield DriverParam(kind=DriverParamKind.ZERO, dtype=DType.BOOL, position=at)
-    yield from _layout(at, rank, DType.I32)
+            yield ir.DriverParam(kind=ir.DriverParamKind.ZERO, dtype=ir.DType.BOOL, position=at)
+    yield from _layout(at, rank, ir.DType.I32)
 
 
-def _layout(position: int, rank: int, sizes: DType) -> Iterator[DriverParam]:
+def _layout(position: int, rank: int, sizes: ir.DType) -> Iterator[ir.DriverParam]:
     for dim in range(rank):
-        yield DriverParam(kind=DriverParamKind.SIZE, dtype=sizes, position=position, dim=dim)
+        yield ir.DriverParam(kind=ir.DriverParamKind.SIZE, dtype=sizes, position=position, dim=dim)
     for dim in range(rank):
-        yield DriverParam(kind=DriverParamKind.STRIDE, dtype=DType.I64, position=position, dim=dim)
+        yield ir.DriverParam(kind=ir.DriverParamKind.STRIDE, dtype=ir.DType.I64, position=position, dim=dim)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from triton_runtime.errors import CompileError
-from wrapper_ir.ir.program import Target
+from wrapper_ir import ir
 
 _ARCH = re.compile(r"sm_(\d{2,3})[af]?")
 _OLDEST = 75
 
 
-def capability(target: Target) -> int:
+def capability(target: ir.Target) -> int:
     """The compute capability that a CUDA target names: 90 for `sm_90`.
 
     Raises CompileError TR202 for other devices and architectures.

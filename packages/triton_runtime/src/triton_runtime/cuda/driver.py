@@ -19,9 +19,8 @@ from triton_runtime.cuda.slots import Slot, SlotKind, make_slots
 from triton_runtime.errors import DriverError, KernelError
 from triton_runtime.protocols import Launchable
 from triton_runtime.settings import Settings, read_settings
+from wrapper_ir import ir
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.kernels import KernelBinary
-from wrapper_ir.ir.types import Device
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 
@@ -85,7 +84,7 @@ class CudaDriver:
             return None
         return session.extension if session.in_place else None
 
-    def operator_repeater(self, device: Device) -> OperatorRepeater | None:
+    def operator_repeater(self, device: ir.Device) -> OperatorRepeater | None:
         """What repeats operators on a device; None where the launcher does not read tensors without calling Python, or the driver
         is of before CUDA 12.4."""
         try:
@@ -103,7 +102,7 @@ class CudaDriver:
             self._stream_source(device),
         )
 
-    def _stream_source(self, device: Device) -> tuple[int, Callable[[int], int] | None]:
+    def _stream_source(self, device: ir.Device) -> tuple[int, Callable[[int], int] | None]:
         return tensors.stream_source(device) if self.options.stream is None else (0, self.options.stream)
 
     def prepare(self) -> None:
@@ -116,7 +115,7 @@ class CudaDriver:
         with suppress(DriverError, WirError, OSError):
             load_extension(self.settings or read_settings())
 
-    def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
+    def load(self, launchable: Launchable, device: ir.Device) -> LoadedKernel:
         """Puts the binary onto the device and gives its launch function. Arguments are the definition's (tensors, numbers,
         then the numbers of the grid); the keyword `stream` takes a raw stream instead of the current one. Where the index
         of `device` is None, the kernel is loaded onto the device that is current now.
@@ -158,7 +157,7 @@ class CudaDriver:
         )
 
     def _layout(
-        self, launchable: Launchable, binary: KernelBinary, session: _Session
+        self, launchable: Launchable, binary: ir.KernelBinary, session: _Session
     ) -> tuple[list[Slot], bytes]:
         """The kernel's parameters, and where the other numbers of the grid are."""
         number = tensors.dtype_number(session.extension, session.in_place)

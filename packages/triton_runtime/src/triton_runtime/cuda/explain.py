@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from triton_runtime.errors import DriverError, LaunchError
-from wrapper_ir.ir.kernels import KernelParam, TritonKernel
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 STICKY_STATUSES = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
 """Driver errors after which the process can use the device no more: an earlier kernel has failed."""
@@ -23,8 +22,8 @@ STICKY_HINT = (
 class Explainer:
     """Raises the error for a launch of one kernel on one device."""
 
-    kernel: TritonKernel
-    device: Device
+    kernel: ir.TritonKernel
+    device: ir.Device
     shared_bytes: int = 0
     """What a block of the kernel's config takes."""
 
@@ -90,7 +89,7 @@ class Explainer:
             case _:
                 raise LaunchError("TR308", f"{place}{reason}")
 
-    def _wanted(self, param: KernelParam | None) -> str:
+    def _wanted(self, param: ir.KernelParam | None) -> str:
         return f"a {param.dtype.value} tensor on {self.device}" if param is not None else "an int"
 
     def _driver(self, what: str, status: int, name: str, text: str) -> NoReturn:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from triton_runtime.errors import KernelError
-from wrapper_ir.ir.kernels import DriverParam, DriverParamKind, TensorMap
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
-_SCRATCH = (DriverParamKind.SCRATCH, DriverParamKind.PROFILE)
+_SCRATCH = (ir.DriverParamKind.SCRATCH, ir.DriverParamKind.PROFILE)
 """The launcher appends these to the slots."""
 _MAX_RANK = 5
 
@@ -30,19 +29,19 @@ class SlotKind(enum.IntEnum):
 
 
 _SCALARS = {
-    DType.I64: (SlotKind.SIGNED, 64),
-    DType.I32: (SlotKind.SIGNED, 32),
-    DType.I16: (SlotKind.SIGNED, 16),
-    DType.I8: (SlotKind.SIGNED, 8),
-    DType.U64: (SlotKind.UNSIGNED, 64),
-    DType.U32: (SlotKind.UNSIGNED, 32),
-    DType.U16: (SlotKind.UNSIGNED, 16),
-    DType.U8: (SlotKind.UNSIGNED, 8),
-    DType.BOOL: (SlotKind.UNSIGNED, 1),
-    DType.F64: (SlotKind.F64, 64),
-    DType.F32: (SlotKind.F32, 32),
-    DType.F16: (SlotKind.F16, 16),
-    DType.BF16: (SlotKind.BF16, 16),
+    ir.DType.I64: (SlotKind.SIGNED, 64),
+    ir.DType.I32: (SlotKind.SIGNED, 32),
+    ir.DType.I16: (SlotKind.SIGNED, 16),
+    ir.DType.I8: (SlotKind.SIGNED, 8),
+    ir.DType.U64: (SlotKind.UNSIGNED, 64),
+    ir.DType.U32: (SlotKind.UNSIGNED, 32),
+    ir.DType.U16: (SlotKind.UNSIGNED, 16),
+    ir.DType.U8: (SlotKind.UNSIGNED, 8),
+    ir.DType.BOOL: (SlotKind.UNSIGNED, 1),
+    ir.DType.F64: (SlotKind.F64, 64),
+    ir.DType.F32: (SlotKind.F32, 32),
+    ir.DType.F16: (SlotKind.F16, 16),
+    ir.DType.BF16: (SlotKind.BF16, 16),
 }
 
 
@@ -52,12 +51,12 @@ class Descriptor:
     numbers that are 0. Sizes and strides follow both."""
 
     rank: int
-    map: TensorMap | None = None
+    map: ir.TensorMap | None = None
     flags: int = 0
 
     def packed(self) -> tuple[object, ...]:
         """In the form of the launcher."""
-        m = self.map or TensorMap(box=(), element_type=0, element_size=0)
+        m = self.map or ir.TensorMap(box=(), element_type=0, element_size=0)
         about = (bool(self.map), self.flags, m.swizzle, m.element_size, m.element_type, m.padded)
         return self.rank, *about, m.box
 
@@ -80,7 +79,7 @@ class Slot:
         return self.position, int(self.kind), self.bits, self.dtype, self.divisible, described
 
 
-def make_slots(params: Sequence[DriverParam], count: int, number: Callable[[DType], int]) -> list[Slot]:
+def make_slots(params: Sequence[ir.DriverParam], count: int, number: Callable[[ir.DType], int]) -> list[Slot]:
     """The slots of a compiled kernel's parameters, one for each argument that they come from; a launch has `count` of
     them. `number` gives torch's numbers of dtypes. Raises KernelError TR109 for parameters that the launcher does not fill
     in this order."""
@@ -92,15 +91,15 @@ def make_slots(params: Sequence[DriverParam], count: int, number: Callable[[DTyp
     return [_slot(group, number) for group in groups]
 
 
-def _slot(group: tuple[DriverParam, ...], number: Callable[[DType], int]) -> Slot:
+def _slot(group: tuple[ir.DriverParam, ...], number: Callable[[ir.DType], int]) -> Slot:
     first, descriptor = group[0], None
     match first.kind:
-        case DriverParamKind.NUMBER if len(group) == 1:
+        case ir.DriverParamKind.NUMBER if len(group) == 1:
             kind, bits = _SCALARS[first.dtype]
             dtype = -1
-        case DriverParamKind.POINTER if len(group) == 1:
+        case ir.DriverParamKind.POINTER if len(group) == 1:
             kind, bits, dtype = SlotKind.POINTER, 64, number(first.dtype)
-        case DriverParamKind.POINTER | DriverParamKind.TENSOR_MAP:
+        case ir.DriverParamKind.POINTER | ir.DriverParamKind.TENSOR_MAP:
             kind, bits, dtype = SlotKind.DESCRIPTOR, 64, number(first.dtype)
             descriptor = _descriptor(group)
         case _:
@@ -111,10 +110,10 @@ def _slot(group: tuple[DriverParam, ...], number: Callable[[DType], int]) -> Slo
     )
 
 
-_SIZE, _STRIDE, _ZERO = DriverParamKind.SIZE, DriverParamKind.STRIDE, DriverParamKind.ZERO
+_SIZE, _STRIDE, _ZERO = ir.DriverParamKind.SIZE, ir.DriverParamKind.STRIDE, ir.DriverParamKind.ZERO
 
 
-def _descriptor(group: tuple[DriverParam, ...]) -> Descriptor:
+def _descriptor(group: tuple[ir.DriverParam, ...]) -> Descriptor:
     """The form in which the launcher passes a descriptor; raises KernelError TR109 where that is not what is wanted."""
     first, rest = group[0], [(param.kind, param.dim) for param in group[1:]]
     rank, flags = 1 + max((dim for _, dim in rest), default=0), rest.count((_ZERO, 0))
@@ -126,6 +125,6 @@ def _descriptor(group: tuple[DriverParam, ...]) -> Descriptor:
     return Descriptor(rank=rank, map=first.map, flags=flags)
 
 
-def _unknown(params: Sequence[DriverParam]) -> KernelError:
+def _unknown(params: Sequence[ir.DriverParam]) -> KernelError:
     shown = ", ".join(f"{param.kind.value} {param.dtype.value}" for param in params)
     return KernelError("TR109", f"a compiled kernel takes ({shown}), which this version does not pass")

@@ -9,7 +9,7 @@ from typing import Any
 
 from triton_runtime.cuda.extension import Extension
 from triton_runtime.cuda.functions import STREAM_FUNCTION, TENSOR_FUNCTIONS, addresses
-from wrapper_ir.ir.types import Device, DType
+from wrapper_ir import ir
 
 _DEVICE_TYPES = {"cpu": 0, "cuda": 1}
 """Of torch's numbers of device types, those whose tensors kernels of this driver can take."""
@@ -40,32 +40,32 @@ def _functions_of_torch() -> bytes | None:
         return None
 
 
-def dtype_number(extension: Extension, in_place: bool) -> Callable[[DType], int]:
+def dtype_number(extension: Extension, in_place: bool) -> Callable[[ir.DType], int]:
     """torch's numbers of dtypes, -1 where they cannot be known."""
     import torch
 
-    def number(dtype: DType) -> int:
+    def number(dtype: ir.DType) -> int:
         # torch names them so
         return extension.facts(torch.empty(0, dtype=getattr(torch, dtype.torch_name)))[1] if in_place else -1
 
     return number
 
 
-def device_number(device: Device) -> tuple[int, int]:
+def device_number(device: ir.Device) -> tuple[int, int]:
     """torch's numbers of a device: type and index (-1 where the type has one device)."""
     return _DEVICE_TYPES[device.type], -1 if device.index is None else device.index
 
 
-def current_device(device: Device) -> Device:
+def current_device(device: ir.Device) -> ir.Device:
     """The device itself; where it is CUDA without an index, the current one."""
     if device.type != "cuda" or device.index is not None:
         return device
     import torch
 
-    return Device("cuda", torch.cuda.current_device())
+    return ir.Device("cuda", torch.cuda.current_device())
 
 
-def stream_source(device: Device) -> tuple[int, Callable[[int], int] | None]:
+def stream_source(device: ir.Device) -> tuple[int, Callable[[int], int] | None]:
     """Where the current stream of a device comes from: the address of torch's C function, or 0 and a Python function. Other
     devices than CUDA have no streams."""
     if device.type != "cuda":
@@ -80,7 +80,7 @@ def stream_source(device: Device) -> tuple[int, Callable[[int], int] | None]:
     return address, torch._C._cuda_getCurrentRawStream
 
 
-def make_allocator(device: Device) -> Callable[[int, int, int], Any]:  # Any: a tensor
+def make_allocator(device: ir.Device) -> Callable[[int, int, int], Any]:  # Any: a tensor
     """Gives memory for a kernel's own use, as a tensor of bytes that belongs to a raw stream."""
     import torch
 

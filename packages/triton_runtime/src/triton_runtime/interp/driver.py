@@ -18,8 +18,7 @@ from triton_runtime.interp.rewrite import Rewriter
 from triton_runtime.interp.world import interpreting
 from triton_runtime.protocols import Launchable
 from triton_runtime.source import check_parameters, load_function
-from wrapper_ir.ir.kernels import ParamKind, TritonKernel
-from wrapper_ir.ir.types import Device, DType
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 # Any: Triton's interpreter has no types, and tensors are whatever has an address
@@ -33,7 +32,7 @@ class InterpreterDriver:
     name: str = field(default="interpreter", init=False)
     needs_binary: bool = field(default=False, init=False)
 
-    def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
+    def load(self, launchable: Launchable, device: ir.Device) -> LoadedKernel:
         """A callable kernel. Raises KernelError for sources that do not load, and for devices other than the CPU.
 
         The callable raises LaunchError: TR301 to TR303 for arguments that do not fit, TR304 where the kernel fails.
@@ -58,7 +57,7 @@ class InterpreterDriver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Launcher:
-    kernel: TritonKernel
+    kernel: ir.TritonKernel
     binding: Binding
     grid: Grid
     function: Callable[..., Any]
@@ -107,7 +106,7 @@ def _constant(value: object) -> object:
 
     if isinstance(value, tuple):
         return tuple(map(_constant, value))
-    return tl.str_to_ty(TRITON_TYPES[value], None) if isinstance(value, DType) else value
+    return tl.str_to_ty(TRITON_TYPES[value], None) if isinstance(value, ir.DType) else value
 
 
 def _value(argument: BoundArgument, given: Any) -> Any:
@@ -116,7 +115,7 @@ def _value(argument: BoundArgument, given: Any) -> Any:
     from triton.runtime import interpreter
 
     element = tl.str_to_ty(TRITON_TYPES[argument.dtype], None)
-    if argument.kind is ParamKind.SCALAR:
+    if argument.kind is ir.ParamKind.SCALAR:
         if element == tl.bfloat16:
             single = interpreter.TensorHandle(np.array([given], dtype=np.float32), tl.float32)
             return tl.tensor(interpreter.interpreter_builder.cast_impl(single, element), element)
@@ -125,7 +124,7 @@ def _value(argument: BoundArgument, given: Any) -> Any:
     pointer = tl.pointer_type(element)
     address = np.array([given.data_ptr()], dtype=np.uint64)
     base = tl.tensor(interpreter.TensorHandle(address, pointer), pointer)
-    if argument.kind is ParamKind.POINTER:
+    if argument.kind is ir.ParamKind.POINTER:
         return base
     whole = interpreter._implicit_cvt
     return interpreter.interpreter_semantic.make_tensor_descriptor(

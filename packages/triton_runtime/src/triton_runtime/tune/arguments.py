@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from wrapper_ir.ir.kernels import KernelParam
+from wrapper_ir import ir
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +25,7 @@ class Preserved:
 
     def __init__(
         self,
-        params: Sequence[KernelParam],
+        params: Sequence[ir.KernelParam],
         args: Sequence[Any],
         budget: int,
         restore: Collection[str] = (),

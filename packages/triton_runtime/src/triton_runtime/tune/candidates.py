@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.expr import print_expr
-from wrapper_ir.ir.kernels import ConstantValue, TritonConfig, TritonKernel
-from wrapper_ir.ir.types import DType
 
 _MAX_WARPS = 32
 _MAX_STAGES = 8
 
 
-def config_key(config: TritonConfig) -> str:
+def config_key(config: ir.TritonConfig) -> str:
     """A text that tells a config from every other one: `XBLOCK=128 warps=4 stages=1`."""
     parts = [f"{name}={_text(value)}" for name, value in config.meta]
     parts += [f"warps={config.num_warps}", f"stages={config.num_stages}"]
@@ -22,13 +21,13 @@ def config_key(config: TritonConfig) -> str:
     return " ".join(parts)
 
 
-def _text(value: ConstantValue) -> str:
+def _text(value: ir.ConstantValue) -> str:
     if isinstance(value, tuple):
         return f"({','.join(map(_text, value))})"
-    return value.value if isinstance(value, DType) else repr(value)
+    return value.value if isinstance(value, ir.DType) else repr(value)
 
 
-def config_of(kernel: TritonKernel, key: str) -> TritonConfig | None:
+def config_of(kernel: ir.TritonKernel, key: str) -> ir.TritonConfig | None:
     """The config that is called `key`: one of the kernel's, or one with other numbers; None where there is none."""
     numbers = {}
     for part in key.split():
@@ -46,12 +45,12 @@ def config_of(kernel: TritonKernel, key: str) -> TritonConfig | None:
     return None
 
 
-def with_config(kernel: TritonKernel, config: TritonConfig) -> TritonKernel:
+def with_config(kernel: ir.TritonKernel, config: ir.TritonConfig) -> ir.TritonKernel:
     """The kernel with this config alone: nothing is left to choose."""
     return dataclasses.replace(kernel, configs=(config,), derive=())
 
 
-def neighbours(config: TritonConfig) -> Iterator[TritonConfig]:
+def neighbours(config: ir.TritonConfig) -> Iterator[ir.TritonConfig]:
     """Configs that differ in one number: a meta-parameter doubled or halved, warps doubled or halved, a stage more or
     less; for coordinate descent, in a fixed order."""
     for i, (name, value) in enumerate(config.meta):

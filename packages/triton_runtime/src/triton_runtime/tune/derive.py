@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wrapper_ir.ir.kernels import LaunchFacts, TritonConfig, TritonKernel
+from wrapper_ir import ir
 
 _BLOCK = re.compile(r"R\d*_?BLOCK")
 _SMALLEST = 64
@@ -38,8 +38,8 @@ workstation model, for devices that are not there to be asked."""
 
 
 def scaled(
-    kernel: TritonKernel, config: TritonConfig, facts: LaunchFacts, device: Multiprocessors
-) -> TritonConfig | None:
+    kernel: ir.TritonKernel, config: ir.TritonConfig, facts: ir.LaunchFacts, device: Multiprocessors
+) -> ir.TritonConfig | None:
     """The config with its largest reduction block halved, where that could help: one thread takes more registers than
     let a multiprocessor hold all the threads it can, there are more programs than run at once, and the block is not
     small. None where it could not, and where the compiler does not tell.

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_runtime.tune.tuner import Tuner
-from wrapper_ir.ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 
-LoadConfig = Callable[[TritonKernel, TritonConfig], LoadedKernel]
+LoadConfig = Callable[[ir.TritonKernel, ir.TritonConfig], LoadedKernel]
 
 
 class TunedLaunch:
     """Called as any loaded kernel. `config` is what was chosen, None before the first launch."""
 
-    def __init__(self, kernel: TritonKernel, tuner: Tuner, load: LoadConfig) -> None:
+    def __init__(self, kernel: ir.TritonKernel, tuner: Tuner, load: LoadConfig) -> None:
         self.kernel = kernel
-        self.config: TritonConfig | None = None
+        self.config: ir.TritonConfig | None = None
         self._tuner, self._load = tuner, load
         self._lock = threading.Lock()
         self._loaded: LoadedKernel | None = None

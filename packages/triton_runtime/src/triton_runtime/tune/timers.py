@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from triton_runtime.tune.measure import Timer
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 _MIN_FLUSH = 1 << 20
 _FLUSHES = 2
@@ -22,7 +22,7 @@ _WAKE = 0.2
 class HostTimer:
     """Work that is done when the call returns: the interpreter's."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: ir.Device) -> None:
         self.device = device
 
     def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
@@ -39,7 +39,7 @@ class StreamTimer:
     second-level cache holds. While the device writes, the host has time to queue what is timed. A device that was idle first works for
     a while, since its clock comes up slowly."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: ir.Device) -> None:
         self.device = device
         self._last = -_IDLE
 
@@ -81,10 +81,14 @@ class StreamTimer:
             self._module.synchronize(self.device.index)
 
 
-TIMERS: Mapping[str, Callable[[Device], Timer]] = {"cpu": HostTimer, "cuda": StreamTimer, "xpu": StreamTimer}
+TIMERS: Mapping[str, Callable[[ir.Device], Timer]] = {
+    "cpu": HostTimer,
+    "cuda": StreamTimer,
+    "xpu": StreamTimer,
+}
 """By type of device."""
 
 
-def timer_for(device: Device) -> Timer:
+def timer_for(device: ir.Device) -> Timer:
     """The timer of a device; the host's for types that have none."""
     return TIMERS.get(device.type, HostTimer)(device)

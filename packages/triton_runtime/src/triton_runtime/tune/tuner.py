@@ -15,17 +15,17 @@ from triton_runtime.tune.decide import NOISE
 from triton_runtime.tune.measure import MeasureOptions, Timer, attempt, measure, reason
 from triton_runtime.tune.record import Entry, TuningKey
 from triton_runtime.tune.timing_cache import TimingCache
-from wrapper_ir.ir.kernels import Derivation, TritonConfig, TritonKernel
+from wrapper_ir import ir
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 _LOG = logging.getLogger(__name__)
 # Any in this file: arguments of launches, tensors and numbers.
 
-LoadEach = Callable[[Sequence[TritonKernel]], Sequence[LoadedKernel | Exception]]
+LoadEach = Callable[[Sequence[ir.TritonKernel]], Sequence[LoadedKernel | Exception]]
 """Compiles and loads kernels that have one config each, in parallel where that helps: the kernel, or why not."""
 
-Derive = Callable[[TritonKernel], Sequence[TritonConfig]]
+Derive = Callable[[ir.TritonKernel], Sequence[ir.TritonConfig]]
 """Configs beyond those that a kernel lists, which follow from what its compiler found out."""
 
 
@@ -58,13 +58,13 @@ class Tuner:
         self.timings = timings
         self._load_each, self._timer, self._derive = load_each, timer, derive
         self._store = store
-        self._chosen: dict[TuningKey, TritonConfig] = {}
+        self._chosen: dict[TuningKey, ir.TritonConfig] = {}
 
-    def key(self, kernel: TritonKernel, args: Sequence[Any]) -> TuningKey:
+    def key(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> TuningKey:
         """What is tuned: the kernel with the numbers among these arguments (and those of the grid, after them)."""
         return self.timings.key(content_hash(kernel), [a for a in args if isinstance(a, int | float)])
 
-    def choose(self, kernel: TritonKernel, args: Sequence[Any]) -> TritonConfig:
+    def choose(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> ir.TritonConfig:
         """The config to launch the kernel with, on these arguments: measured now, unless the record or the store know.
 
         Tensors are afterwards as they were, but for those that the kernel only writes. Raises TuningError TR602 where no
@@ -82,7 +82,7 @@ class Tuner:
             self._chosen[key] = self._config(kernel, entry)
         return self._chosen[key]
 
-    def replay(self, kernel: TritonKernel, args: Sequence[Any]) -> TritonConfig:
+    def replay(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> ir.TritonConfig:
         """The choice that the record leads to, for these numbers or the nearest ones; the first config where it knows
         nothing of the kernel. Measures nothing."""
         entry = self.timings.record.find(self.key(kernel, args))
@@ -90,7 +90,7 @@ class Tuner:
 
     # --- choosing
 
-    def _config(self, kernel: TritonKernel, entry: Entry) -> TritonConfig:
+    def _config(self, kernel: ir.TritonKernel, entry: Entry) -> ir.TritonConfig:
         if not any(entry.times.values()):
             reasons = "".join(f"\n  {key}: {why}" for key, why in entry.failed.items())
             raise TuningError("TR602", f"no config of @{kernel.name} runs:{reasons}")
@@ -114,13 +114,13 @@ class Tuner:
 
     # --- measuring
 
-    def _descends(self, kernel: TritonKernel) -> bool:
-        return self.options.descent and Derivation.COORDINATE_DESCENT in kernel.derive
+    def _descends(self, kernel: ir.TritonKernel) -> bool:
+        return self.options.descent and ir.Derivation.COORDINATE_DESCENT in kernel.derive
 
-    def _scales(self, kernel: TritonKernel) -> bool:
-        return self._derive is not None and Derivation.SCALED_REDUCTION in kernel.derive
+    def _scales(self, kernel: ir.TritonKernel) -> bool:
+        return self._derive is not None and ir.Derivation.SCALED_REDUCTION in kernel.derive
 
-    def _tune(self, kernel: TritonKernel, args: Sequence[Any]) -> Entry:
+    def _tune(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> Entry:
         more = self._derive(kernel) if self._derive is not None and self._scales(kernel) else ()
         with Preserved(kernel.params, args, self.options.budget, kernel.restore, kernel.reset) as preserved:
             entry = self._measured(kernel, (*kernel.configs, *more), args, preserved)
@@ -129,7 +129,11 @@ class Tuner:
         return entry
 
     def _measured(
-        self, kernel: TritonKernel, configs: Sequence[TritonConfig], args: Sequence[Any], preserved: Preserved
+        self,
+        kernel: ir.TritonKernel,
+        configs: Sequence[ir.TritonConfig],
+        args: Sequence[Any],
+        preserved: Preserved,
     ) -> Entry:
         keys = tuple(map(config_key, configs))
         loaded = self._load_each([with_config(kernel, config) for config in configs])
@@ -146,7 +150,7 @@ class Tuner:
         return Entry.of_seconds(keys, times, failed | refused)
 
     def _descended(
-        self, kernel: TritonKernel, entry: Entry, args: Sequence[Any], preserved: Preserved
+        self, kernel: ir.TritonKernel, entry: Entry, args: Sequence[Any], preserved: Preserved
     ) -> Entry:
         """Goes from the best config to its best neighbour, as long as that is faster by more than noise."""
         for _ in range(self.options.steps):
@@ -171,6 +175,6 @@ def _joined(entry: Entry, found: Entry) -> Entry:
     return replace(merged, order=tuple(dict.fromkeys((*entry.order, *found.order))))
 
 
-def winner(kernel: TritonKernel, entry: Entry, noise: float) -> TritonConfig | None:
+def winner(kernel: ir.TritonKernel, entry: Entry, noise: float) -> ir.TritonConfig | None:
     """The config that the times lead to; None where the kernel has none of this name."""
     return config_of(kernel, entry.decision(noise).winner)

@@ -11,41 +11,37 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.program import Constant, Function, Ownership, Program
-from wrapper_ir.ir.schemas import ExternTag
-from wrapper_ir.ir.types import StorageType, TensorType, TupleType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 
-Roots = tuple[Value, ...]
+Roots = tuple[ir.Value, ...]
 Path = tuple[int | str, ...]
 NO_ROOTS: Roots = ()
 
 
-class AliasingContext(ops.EffectContext, Protocol):
+class AliasingContext(ir.EffectContext, Protocol):
     """What the analysis asks about the program around a function; `wrapper_ir.analysis.memo.Analyses` answers."""
 
     @property
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         """The program."""
 
     @property
-    def constants(self) -> Mapping[str, Constant]:
+    def constants(self) -> Mapping[str, ir.Constant]:
         """Constants by value name."""
 
     @property
-    def constant_values(self) -> Set[Value]:
+    def constant_values(self) -> Set[ir.Value]:
         """The values of all constants."""
 
     @property
-    def shared_constants(self) -> Mapping[Value, tuple[Value, int]]:
+    def shared_constants(self) -> Mapping[ir.Value, tuple[ir.Value, int]]:
         """For mutable constants in one storage, the one that begins first, and the bytes after it."""
 
     @property
-    def constant_starts(self) -> Mapping[Value, int]:
+    def constant_starts(self) -> Mapping[ir.Value, int]:
         """The bytes of `shared_constants`."""
 
-    def aliasing(self, function: Function) -> Aliasing:
+    def aliasing(self, function: ir.Function) -> Aliasing:
         """The result for a function, worked out once."""
 
 
@@ -63,17 +59,17 @@ class Aliasing:
     lies in.
     """
 
-    roots: dict[Value, Roots]
-    uncertain: frozenset[Value]
-    owned: dict[Value, int]
-    escaped: frozenset[Value]
-    effects: tuple[ops.Effects, ...]
-    attached: dict[Value, tuple[int, Roots]]
-    starts: Mapping[Value, int]
-    hosts: dict[Value, Value]
-    calls: dict[Value, int]
+    roots: dict[ir.Value, Roots]
+    uncertain: frozenset[ir.Value]
+    owned: dict[ir.Value, int]
+    escaped: frozenset[ir.Value]
+    effects: tuple[ir.Effects, ...]
+    attached: dict[ir.Value, tuple[int, Roots]]
+    starts: Mapping[ir.Value, int]
+    hosts: dict[ir.Value, ir.Value]
+    calls: dict[ir.Value, int]
 
-    def chain(self, root: Value) -> Roots:
+    def chain(self, root: ir.Value) -> Roots:
         """A root, and for a slot the storages that it lies in, from the inside out."""
         if root not in self.hosts:
             return (root,)
@@ -82,7 +78,7 @@ class Aliasing:
             found.append(self.hosts[found[-1]])
         return tuple(found)
 
-    def roots_at(self, value: Value, position: int) -> Roots:
+    def roots_at(self, value: ir.Value, position: int) -> Roots:
         """The roots that a value may have when the op at `position` runs."""
         first = self.attached.get(value)
         if first is not None and position <= first[0]:
@@ -95,42 +91,42 @@ def _union(groups: Iterable[Roots]) -> Roots:
 
 
 class _Pass:
-    def __init__(self, function: Function, context: AliasingContext) -> None:
+    def __init__(self, function: ir.Function, context: AliasingContext) -> None:
         self.context = context
-        self.roots: dict[Value, Roots] = {
+        self.roots: dict[ir.Value, Roots] = {
             c.value: (context.shared_constants.get(c.value, (c.value, 0))[0],)
             for c in context.constants.values()
         }
-        self.owned: dict[Value, int] = {}
-        self.uncertain: set[Value] = set()
-        self.weak: set[Value] = set()
+        self.owned: dict[ir.Value, int] = {}
+        self.uncertain: set[ir.Value] = set()
+        self.weak: set[ir.Value] = set()
         """See `handed_on`."""
-        self.escaped: set[Value] = set()
-        self.attached: dict[Value, tuple[int, Roots]] = {}
-        self.hosts: dict[Value, Value] = {}
-        self.calls: dict[Value, tuple[Value, Path]] = {}
+        self.escaped: set[ir.Value] = set()
+        self.attached: dict[ir.Value, tuple[int, Roots]] = {}
+        self.hosts: dict[ir.Value, ir.Value] = {}
+        self.calls: dict[ir.Value, tuple[ir.Value, Path]] = {}
         """Nested results: the call's own result, and where in it this one is."""
-        self.targets: dict[Value, str] = {}
-        self.positions: dict[Value, int] = {}
+        self.targets: dict[ir.Value, str] = {}
+        self.positions: dict[ir.Value, int] = {}
         """Of the calls with nested results."""
-        self.made: dict[Value, int] = {}
-        self.unpacked: dict[tuple[Value, Path], Value] = {}
+        self.made: dict[ir.Value, int] = {}
+        self.unpacked: dict[tuple[ir.Value, Path], ir.Value] = {}
         for param in function.params:
-            if isinstance(param.value.type, StorageType | TensorType):
+            if isinstance(param.value.type, ir.StorageType | ir.TensorType):
                 self.roots[param.value] = (param.value,)
-                if param.ownership is Ownership.OWNED:
+                if param.ownership is ir.Ownership.OWNED:
                     self.owned[param.value] = -1
 
-    def own(self, value: Value, position: int) -> None:
+    def own(self, value: ir.Value, position: int) -> None:
         self.roots[value] = (value,)
         self.owned[value] = position
 
-    def step(self, position: int, op: ops.Op, effects: ops.Effects) -> None:
-        if isinstance(op, ops.Unpack) and isinstance(op.source.type, TupleType):
+    def step(self, position: int, op: ir.Op, effects: ir.Effects) -> None:
+        if isinstance(op, ir.Unpack) and isinstance(op.source.type, ir.TupleType):
             self.unpack(position, op)
             return
         for value in effects.fresh:
-            if isinstance(value.type, StorageType | TensorType):
+            if isinstance(value.type, ir.StorageType | ir.TensorType):
                 self.own(value, position)
         if effects.within:
             self.hosts.update(effects.within)
@@ -138,30 +134,34 @@ class _Pass:
             self.roots[result] = self.roots.get(source, NO_ROOTS)
             if source in self.uncertain:
                 self.uncertain.add(result)
-        before = self.roots.get(op.target, NO_ROOTS) if isinstance(op, ops.SetStorage) else NO_ROOTS
+        before = self.roots.get(op.target, NO_ROOTS) if isinstance(op, ir.SetStorage) else NO_ROOTS
         if effects.may_alias:
             self.may_alias(effects)
-        if isinstance(op, ops.CallExtern) and op.result is not None and isinstance(op.result.type, TupleType):
+        if (
+            isinstance(op, ir.CallExtern)
+            and op.result is not None
+            and isinstance(op.result.type, ir.TupleType)
+        ):
             self.calls[op.result] = (op.result, ())
             self.targets[op.result] = op.target
             self.positions[op.result] = position
-        elif isinstance(op, ops.SetStorage):
+        elif isinstance(op, ir.SetStorage):
             self.attached.setdefault(op.target, (position, before))
             self.escaped.update(self.roots.get(op.source, NO_ROOTS), self.roots.get(op.target, NO_ROOTS))
 
-    def may_alias(self, effects: ops.Effects) -> None:
-        sources: dict[Value, list[Value]] = {}
+    def may_alias(self, effects: ir.Effects) -> None:
+        sources: dict[ir.Value, list[ir.Value]] = {}
         for result, source in effects.may_alias:
             sources.setdefault(result, []).append(source)
         for result, group in sources.items():
-            if result not in self.roots and isinstance(result.type, TensorType):
+            if result not in self.roots and isinstance(result.type, ir.TensorType):
                 self.roots[result] = (result, *self.handed_on(result, group))
             else:
                 known = (self.roots.get(result, NO_ROOTS), *(self.roots.get(s, NO_ROOTS) for s in group))
                 self.roots[result] = _union(known)
             self.uncertain.add(result)
 
-    def handed_on(self, result: Value, sources: Iterable[Value]) -> Roots:
+    def handed_on(self, result: ir.Value, sources: Iterable[ir.Value]) -> Roots:
         """The roots that `result`, which may also have storage of its own, has from the values that it may share storage with.
 
         A weak root stands for storage that an op may have made, beside other roots of the same value. Each value that may
@@ -175,14 +175,14 @@ class _Pass:
             self.weak.add(result)
         return handed
 
-    def unpack(self, position: int, op: ops.Unpack) -> None:
+    def unpack(self, position: int, op: ir.Unpack) -> None:
         """Elements of a nested result: the same path gives the same tensor; unaliased returns are fresh."""
         base, prefix = self.calls.get(op.source, (op.source, ()))
         path = (*prefix, *op.path)
-        if isinstance(op.result.type, TupleType):
+        if isinstance(op.result.type, ir.TupleType):
             self.calls[op.result] = (base, path)
             return
-        if not isinstance(op.result.type, TensorType):
+        if not isinstance(op.result.type, ir.TensorType):
             return
         first = self.unpacked.setdefault((base, path), op.result)
         if first is not op.result:
@@ -196,10 +196,10 @@ class _Pass:
             self.roots[op.result] = (*self.handed_on(op.result, (base,)), op.result)
             self.uncertain.add(op.result)
 
-    def is_fresh(self, base: Value, path: Path) -> bool:
+    def is_fresh(self, base: ir.Value, path: Path) -> bool:
         """Whether the element at `path` of a call's nested result has storage of its own."""
         info = self.context.operator(self.targets.get(base, ""))
-        if info is None or ExternTag.MAY_ALIAS in info.extern.tags:
+        if info is None or ir.ExternTag.MAY_ALIAS in info.extern.tags:
             return False
         returns = info.schema.returns
         if len(returns) > 1 and path and isinstance(path[0], int) and 0 <= path[0] < len(returns):
@@ -207,7 +207,7 @@ class _Pass:
         return not any(r.alias for r in returns)
 
 
-def analyse_aliasing(function: Function, context: AliasingContext) -> Aliasing:
+def analyse_aliasing(function: ir.Function, context: AliasingContext) -> Aliasing:
     """Runs the pass; linear in the number of ops."""
     state = _Pass(function, context)
     effects = tuple([op.effects(context) for op in function.body])
@@ -226,13 +226,13 @@ def analyse_aliasing(function: Function, context: AliasingContext) -> Aliasing:
     )
 
 
-def summarise(function: Function, context: AliasingContext) -> ops.FunctionSummary:
+def summarise(function: ir.Function, context: AliasingContext) -> ir.FunctionSummary:
     """What a call of `function` does, seen from its caller."""
     found = context.aliasing(function)
     position = {p.value: i for i, p in enumerate(function.params)}
-    reads: dict[Value, None] = {}
-    writes: dict[Value, None] = {}
-    classes: dict[ops.EffectClass, None] = {}
+    reads: dict[ir.Value, None] = {}
+    writes: dict[ir.Value, None] = {}
+    classes: dict[ir.EffectClass, None] = {}
     for effects in found.effects:
         for values, touched in ((effects.reads, reads), (effects.writes, writes)):
             for value in values:
@@ -242,10 +242,10 @@ def summarise(function: Function, context: AliasingContext) -> ops.FunctionSumma
     constants = context.constant_values
     mutable = {c.value for c in context.program.constants if c.mutable}
     last = function.body[-1] if function.body else None
-    returned = last.values if isinstance(last, ops.Return) else ()
-    return ops.FunctionSummary(
+    returned = last.values if isinstance(last, ir.Return) else ()
+    return ir.FunctionSummary(
         read_params=frozenset(position[v] for v in reads if v in position),
-        owned_params=frozenset(i for i, p in enumerate(function.params) if p.ownership is Ownership.OWNED),
+        owned_params=frozenset(i for i, p in enumerate(function.params) if p.ownership is ir.Ownership.OWNED),
         written_params=frozenset(position[v] for v in writes if v in position),
         read_constants=tuple(v for v in reads if v in mutable),
         written_constants=tuple(v for v in writes if v in constants),
@@ -255,12 +255,12 @@ def summarise(function: Function, context: AliasingContext) -> ops.FunctionSumma
 
 
 def _origin(
-    arg: ops.Arg, found: Aliasing, position: dict[Value, int], constants: Set[Value]
-) -> ops.ResultOrigin | None:
-    if not isinstance(arg, Value) or not isinstance(arg.type, TensorType):
+    arg: ir.Arg, found: Aliasing, position: dict[ir.Value, int], constants: Set[ir.Value]
+) -> ir.ResultOrigin | None:
+    if not isinstance(arg, ir.Value) or not isinstance(arg.type, ir.TensorType):
         return None
     roots = found.roots.get(arg, NO_ROOTS)
-    return ops.ResultOrigin(
+    return ir.ResultOrigin(
         params=tuple(position[r] for r in roots if r in position and r not in found.owned),
         constants=tuple(r for r in roots if r in constants),
         own=tuple(r for r in roots if r in found.owned or (r not in position and r not in constants)),

@@ -11,15 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int, add
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.kernels import KernelParam
-from wrapper_ir.ir.layout import remainder, slot_alignment
-from wrapper_ir.ir.program import Constant, Function
-from wrapper_ir.ir.structure import call_args, callees
-from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, StorageType, TensorType
-from wrapper_ir.ir.values import Value, is_tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +54,16 @@ class Pointer:
     """An argument of a launch that its kernel takes to be a multiple of `param.divisible`: it is `offset` bytes after where
     `base` begins, of which `known` holds when the launch runs."""
 
-    param: KernelParam
-    value: Value[TensorType]
-    base: Value
+    param: ir.KernelParam
+    value: ir.Value[ir.TensorType]
+    base: ir.Value
     offset: Expr
     known: Congruence
 
     @property
     def address(self) -> Congruence:
         """What is known of the address itself."""
-        return self.known.plus(_congruence(*remainder(self.offset)))
+        return self.known.plus(_congruence(*ir.remainder(self.offset)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +72,12 @@ class Alignment:
 
     pointers: Mapping[str, Mapping[int, tuple[Pointer, ...]]] = field(default_factory=dict)
 
-    def of(self, function: Function) -> Mapping[int, tuple[Pointer, ...]]:
+    def of(self, function: ir.Function) -> Mapping[int, tuple[Pointer, ...]]:
         """The pointers of one function."""
         return self.pointers.get(function.name, {})
 
 
-_Relied = Mapping[str, tuple[tuple[int, KernelParam], ...]]
+_Relied = Mapping[str, tuple[tuple[int, ir.KernelParam], ...]]
 
 
 def relied_pointers(analyses: Analyses) -> _Relied:
@@ -99,7 +93,7 @@ def constant_alignment(analyses: Analyses) -> int:
     """What the storages of constants have to be aligned to, in bytes: what any kernel relies on, as far as constants are
     aligned at all."""
     divisors = [p.divisible for params in analyses.get(relied_pointers).values() for _, p in params]
-    return max((gcd(DEFAULT_ALIGNMENT, n) for n in divisors), default=1)
+    return max((gcd(ir.DEFAULT_ALIGNMENT, n) for n in divisors), default=1)
 
 
 def analyse_alignment(analyses: Analyses) -> Alignment:
@@ -120,10 +114,10 @@ class _Calls:
 
     analyses: Analyses
     relied: _Relied
-    params: dict[Value, _Known] = field(default_factory=dict)
+    params: dict[ir.Value, _Known] = field(default_factory=dict)
     results: dict[str, tuple[_Known, ...]] = field(default_factory=dict)
     pointers: dict[str, Mapping[int, tuple[Pointer, ...]]] = field(default_factory=dict)
-    constants: dict[Value, Congruence] = field(default_factory=dict)
+    constants: dict[ir.Value, Congruence] = field(default_factory=dict)
     changed: bool = False
 
     def round(self) -> bool:
@@ -140,15 +134,15 @@ class _Calls:
             self.returned(function, flow)
         return self.changed
 
-    def returned(self, function: Function, flow: _Flow) -> None:
+    def returned(self, function: ir.Function, flow: _Flow) -> None:
         last = function.body[-1]
-        values = last.values if isinstance(last, ops.Return) else ()
+        values = last.values if isinstance(last, ir.Return) else ()
         before = self.results.get(function.name, (None,) * len(values))
         after = tuple(_joined(old, flow.address(value)) for old, value in zip(before, values, strict=True))
         self.results[function.name] = after
         self.changed |= after != before
 
-    def passed(self, function: Function, given: Iterable[_Known]) -> None:
+    def passed(self, function: ir.Function, given: Iterable[_Known]) -> None:
         """A call gives a function arguments of which this is known."""
         for param, known in zip(function.params, given, strict=False):
             before = self.params.get(param.value)
@@ -166,75 +160,75 @@ class _Flow:
     """One walk over one function. `places` are views' bases and byte offsets; `known` is what is known of the bases, so that
     what is found out about one holds for every view of it."""
 
-    def __init__(self, function: Function, calls: _Calls) -> None:
+    def __init__(self, function: ir.Function, calls: _Calls) -> None:
         self.calls = calls
         self.analyses = calls.analyses
         self.aliasing = calls.analyses.aliasing(function)
-        self.places: dict[Value, tuple[Value, Expr]] = {}
-        self.known: dict[Value, _Known] = {p.value: calls.params.get(p.value) for p in function.params}
+        self.places: dict[ir.Value, tuple[ir.Value, Expr]] = {}
+        self.known: dict[ir.Value, _Known] = {p.value: calls.params.get(p.value) for p in function.params}
         self.pointers: dict[int, tuple[Pointer, ...]] = {}
 
-    def place(self, value: Value) -> tuple[Value, Expr]:
+    def place(self, value: ir.Value) -> tuple[ir.Value, Expr]:
         return self.places.get(value, (value, _ZERO))
 
-    def base(self, value: Value) -> _Known:
+    def base(self, value: ir.Value) -> _Known:
         """What is known of a value that is not a view."""
         if value in self.known:
             return self.known[value]
-        if isinstance(value.type, StorageType):
+        if isinstance(value.type, ir.StorageType):
             return Congruence(value.type.alignment)
         return self.calls.constants.get(value, ANYWHERE)
 
-    def address(self, value: ops.Arg) -> _Known:
-        if not isinstance(value, Value):
+    def address(self, value: ir.Arg) -> _Known:
+        if not isinstance(value, ir.Value):
             return ANYWHERE
         base, offset = self.place(value)
         known = self.base(base)
-        return known if known is None else known.plus(_congruence(*remainder(offset)))
+        return known if known is None else known.plus(_congruence(*ir.remainder(offset)))
 
-    def step(self, position: int, op: ops.Op) -> None:
+    def step(self, position: int, op: ir.Op) -> None:
         match op:
-            case ops.View():
+            case ir.View():
                 base, offset = self.place(op.source)
                 self.places[op.result] = base, add(offset, op.offset)
-            case ops.Slot():
+            case ir.Slot():
                 self.slot(op)
-            case ops.Launch():
+            case ir.Launch():
                 self.launch(position, op)
-            case ops.AssertLayout() if op.alignment:
+            case ir.AssertLayout() if op.alignment:
                 for tensor in op.tensors:
                     self.learn(tensor, op.alignment)
-            case ops.EnsureAligned():
+            case ir.EnsureAligned():
                 self.places[op.result] = self.aligned(op)
-            case ops.CallSubgraph() | ops.Switch() | ops.WhileLoop():
+            case ir.CallSubgraph() | ir.Switch() | ir.WhileLoop():
                 self.call(op)
-            case ops.ResizeStorage() | ops.SetStorage():
+            case ir.ResizeStorage() | ir.SetStorage():
                 self.forget(position, op)
             case _:
                 for result, source in self.aliasing.effects[position].aliases:
-                    if is_tensor(result) and is_tensor(source):
+                    if ir.is_tensor(result) and ir.is_tensor(source):
                         self.places[result] = self.place(source)
 
-    def slot(self, op: ops.Slot) -> None:
+    def slot(self, op: ir.Slot) -> None:
         """Where its pool begins says more than the slot's alignment, unless that is more than follows from it."""
-        if op.result.type.alignment == slot_alignment(op.pool.type, op.offset):
+        if op.result.type.alignment == ir.slot_alignment(op.pool.type, op.offset):
             base, offset = self.place(op.pool)
             self.places[op.result] = base, add(offset, op.offset)
 
-    def launch(self, position: int, op: ops.Launch) -> None:
+    def launch(self, position: int, op: ir.Launch) -> None:
         found = []
         for i, param in self.calls.relied.get(op.kernel, ()):
             arg = op.args[i] if i < len(op.args) else None
-            if is_tensor(arg):
+            if ir.is_tensor(arg):
                 base, offset = self.place(arg)
                 found.append(Pointer(param, arg, base, offset, self.base(base) or ANYWHERE))
         if found:
             self.pointers[position] = tuple(found)
 
-    def learn(self, value: Value, alignment: int) -> None:
+    def learn(self, value: ir.Value, alignment: int) -> None:
         """`value` begins at a multiple of `alignment` bytes from here on; so much is known of where its base does."""
         base, offset = self.place(value)
-        modulus, rest = remainder(offset)
+        modulus, rest = ir.remainder(offset)
         known = self.base(base)
         if known is None:
             return
@@ -244,7 +238,7 @@ class _Flow:
             self.places[value] = value, _ZERO
             self.known[value] = Congruence(alignment)
 
-    def aligned(self, op: ops.EnsureAligned) -> tuple[Value, Expr]:
+    def aligned(self, op: ir.EnsureAligned) -> tuple[ir.Value, Expr]:
         """The source itself, where that is known to be aligned."""
         known = self.address(op.source)
         if known is None or not (known.modulus % op.alignment or known.rest % op.alignment):
@@ -252,43 +246,43 @@ class _Flow:
         self.known[op.result] = Congruence(op.alignment)
         return op.result, _ZERO
 
-    def call(self, op: ops.CallSubgraph | ops.Switch | ops.WhileLoop) -> None:
-        functions, names = self.analyses.functions, callees(op)
-        given = [self.address(arg) for arg in call_args(op)]
+    def call(self, op: ir.CallSubgraph | ir.Switch | ir.WhileLoop) -> None:
+        functions, names = self.analyses.functions, ir.callees(op)
+        given = [self.address(arg) for arg in ir.call_args(op)]
         for name in names:
             self.calls.passed(functions[name], given)
-        if isinstance(op, ops.WhileLoop):
+        if isinstance(op, ir.WhileLoop):
             again = self.calls.results.get(op.body_fn, ())
             for name in names:  # the next trip gets what the last one returned
                 self.calls.passed(functions[name], again)
             names = () if op.stacked else (op.body_fn,)
         for number, value in enumerate(op.results):
-            if is_tensor(value):
+            if ir.is_tensor(value):
                 self.known[value] = self.result(op, names, number)
 
     def result(
-        self, op: ops.CallSubgraph | ops.Switch | ops.WhileLoop, names: Iterable[str], number: int
+        self, op: ir.CallSubgraph | ir.Switch | ir.WhileLoop, names: Iterable[str], number: int
     ) -> _Known:
         """What all functions return there. A loop without a trip gives what it was given, or a copy."""
         returned = [self.calls.results.get(name, ()) for name in names]
         if not returned:
             return ANYWHERE
         found: _Known = None
-        if isinstance(op, ops.WhileLoop):
-            found = _joined(self.address(op.carried[number]), Congruence(DEFAULT_ALIGNMENT))
+        if isinstance(op, ir.WhileLoop):
+            found = _joined(self.address(op.carried[number]), Congruence(ir.DEFAULT_ALIGNMENT))
         for one in returned:
             found = _joined(found, one[number] if number < len(one) else None)
         return found
 
-    def forget(self, position: int, op: ops.ResizeStorage | ops.SetStorage) -> None:
+    def forget(self, position: int, op: ir.ResizeStorage | ir.SetStorage) -> None:
         """Nothing is known of where tensors begin whose storage is another one from here on. A storage of the program's own
         stays aligned as it was, since the same allocator gives it its new bytes."""
         touched = set(self.aliasing.roots_at(op.target, position))
         for value, roots in self.aliasing.roots.items():
             base, _ = self.place(value)
-            stays = isinstance(op, ops.ResizeStorage) and isinstance(base.type, StorageType)
+            stays = isinstance(op, ir.ResizeStorage) and isinstance(base.type, ir.StorageType)
             if (
-                is_tensor(value)
+                ir.is_tensor(value)
                 and not stays
                 and touched & {*roots, *self.aliasing.roots_at(value, position)}
             ):
@@ -299,17 +293,17 @@ class _Flow:
 _ZERO = Int(0)
 
 
-def _given(value: Value) -> Congruence:
+def _given(value: ir.Value) -> Congruence:
     """What is known of an argument of `main`."""
-    return Congruence(value.type.alignment) if isinstance(value.type, StorageType) else ANYWHERE
+    return Congruence(value.type.alignment) if isinstance(value.type, ir.StorageType) else ANYWHERE
 
 
-def _of_constant(constant: Constant) -> Congruence:
+def _of_constant(constant: ir.Constant) -> Congruence:
     """Engines put the storages of constants at such addresses (`constant_alignment`)."""
-    return _congruence(DEFAULT_ALIGNMENT, constant.offset)
+    return _congruence(ir.DEFAULT_ALIGNMENT, constant.offset)
 
 
-def moves_storage(function: Function, analyses: Analyses) -> bool:
+def moves_storage(function: ir.Function, analyses: Analyses) -> bool:
     """Whether tensors may begin elsewhere after some op of the function."""
     effects = analyses.aliasing(function).effects
-    return any(ops.EffectClass.STORAGE_CHANGE in e.classes for e in effects)
+    return any(ir.EffectClass.STORAGE_CHANGE in e.classes for e in effects)

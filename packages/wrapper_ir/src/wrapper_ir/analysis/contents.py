@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.accumulation import accumulated
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
@@ -12,16 +13,10 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.ir.layout import extent_bytes, numel
-from wrapper_ir.ir.ops import AllocStorage, CallExtern, Copy, Free, Launch, Op, Slot, View, Wait, ZeroMode
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import operands
-from wrapper_ir.ir.types import Device, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 
 Span = tuple[int, int]
 """The first and the last op of a time; or the first byte, and the byte after the last one."""
-_OVERWRITERS = (CallExtern, Copy, Launch)
+_OVERWRITERS = (ir.CallExtern, ir.Copy, ir.Launch)
 """Ops that write all of what they write and do not read."""
 _MOST_PARTS = 64
 """A storage of which more separate parts are needed is taken to be needed from the first to the last of them."""
@@ -36,8 +31,8 @@ class Contents:
     product at a position could save by writing over arguments that it is the last to read, as `in_place_pairs` allows.
     """
 
-    spans: dict[Value, tuple[Span, ...]]
-    uses: dict[Value, tuple[int, ...]]
+    spans: dict[ir.Value, tuple[Span, ...]]
+    uses: dict[ir.Value, tuple[int, ...]]
     in_place: dict[int, int]
 
 
@@ -50,7 +45,7 @@ class _Access:
     overwritten: list[Span] = field(default_factory=list)
 
 
-def contents_of(function: Function, analyses: Analyses, sizes: Sizes) -> Contents:
+def contents_of(function: ir.Function, analyses: Analyses, sizes: Sizes) -> Contents:
     """Runs the analysis; near linear in the number of ops. A collective needs its arguments until it was waited for."""
     found = _Contents(function, analyses, sizes)
     accesses = found.accesses()
@@ -60,7 +55,7 @@ def contents_of(function: Function, analyses: Analyses, sizes: Sizes) -> Content
 
 
 class _Contents:
-    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, sizes: Sizes) -> None:
         self.function, self.analyses, self.sizes = function, analyses, sizes
         self.live: Liveness = analyses.get_for(function, analyse_liveness)
         self.aliasing = self.live.aliasing
@@ -68,21 +63,21 @@ class _Contents:
         self.fixed = {
             op.result
             for op in function.body
-            if isinstance(op, AllocStorage)
-            and op.zero is ZeroMode.ONCE  # kernels leave zeros for the next call
+            if isinstance(op, ir.AllocStorage)
+            and op.zero is ir.ZeroMode.ONCE  # kernels leave zeros for the next call
         }
-        self.made: dict[int, list[Value]] = {}
+        self.made: dict[int, list[ir.Value]] = {}
         """What each op makes, but for allocations; a call with a nested result makes what is unpacked later."""
         for root, position in self.aliasing.owned.items():
             if position >= 0:
                 self.made.setdefault(self.aliasing.calls.get(root, position), []).append(root)
 
-    def accesses(self) -> dict[Value, list[_Access]]:
+    def accesses(self) -> dict[ir.Value, list[_Access]]:
         """By storage, in order; a donated parameter may be freed before the first op."""
         found = {root: [_Access(-1)] for root, position in self.aliasing.owned.items() if position < 0}
-        in_flight: dict[Value, list[Value]] = {}
+        in_flight: dict[ir.Value, list[ir.Value]] = {}
         for position, op in enumerate(self.function.body):
-            if isinstance(op, Free):
+            if isinstance(op, ir.Free):
                 continue
             for result, held in self.aliasing.effects[position].holds:
                 in_flight.setdefault(result, []).append(held)
@@ -90,18 +85,20 @@ class _Contents:
                 found.setdefault(root, []).append(access)
         return found
 
-    def _of(self, op: Op, position: int, in_flight: dict[Value, list[Value]]) -> dict[Value, _Access]:
+    def _of(
+        self, op: ir.Op, position: int, in_flight: dict[ir.Value, list[ir.Value]]
+    ) -> dict[ir.Value, _Access]:
         """What the op does, by storage that the function owns; names alone (views, allocations) do nothing."""
-        found: dict[Value, _Access] = {}
-        if isinstance(op, AllocStorage | Slot) and op.zero is not ZeroMode.NONE:
+        found: dict[ir.Value, _Access] = {}
+        if isinstance(op, ir.AllocStorage | ir.Slot) and op.zero is not ir.ZeroMode.NONE:
             self._access(found, op.result, position).overwritten.append((0, self.sizes.bytes_of(op.result)))
-        if isinstance(op, AllocStorage | Slot | View):
+        if isinstance(op, ir.AllocStorage | ir.Slot | ir.View):
             return found
         effects = self.aliasing.effects[position]
         for value in self.made.get(position, ()):  # an operator's result comes with content
             self._access(found, value, position).overwritten.append((0, self.sizes.bytes_of(value)))
         written = set(effects.writes).difference(effects.reads) if isinstance(op, _OVERWRITERS) else set()
-        used = (*operands(op), *(in_flight.get(op.source, ()) if isinstance(op, Wait) else ()))
+        used = (*ir.operands(op), *(in_flight.get(op.source, ()) if isinstance(op, ir.Wait) else ()))
         for value in used:
             roots = self.aliasing.roots.get(value, NO_ROOTS)
             for root in roots:
@@ -115,26 +112,26 @@ class _Contents:
                     access.overwritten.append(window)
         return found
 
-    def _access(self, found: dict[Value, _Access], root: Value, position: int) -> _Access:
+    def _access(self, found: dict[ir.Value, _Access], root: ir.Value, position: int) -> _Access:
         return found.setdefault(root, _Access(position))
 
-    def _window(self, value: Value, root: Value) -> Span | None:
+    def _window(self, value: ir.Value, root: ir.Value) -> Span | None:
         """Bytes of the storage that a tensor spans; None where numbers do not say."""
         place = self.places.get(value)
-        if not isinstance(value.type, TensorType) or place is None or place[0] != root:
+        if not isinstance(value.type, ir.TensorType) or place is None or place[0] != root:
             return None
         try:
             start = self.sizes.number(place[1])
-            return start, start + self.sizes.number(extent_bytes(value.type))
+            return start, start + self.sizes.number(ir.extent_bytes(value.type))
         except ExpressionError:
             return None
 
-    def _is_dense(self, value: Value, window: Span) -> bool:
+    def _is_dense(self, value: ir.Value, window: Span) -> bool:
         type = value.type
-        assert isinstance(type, TensorType)  # it has a window
-        return self.sizes.number(numel(type.sizes)) * type.dtype.itemsize >= window[1] - window[0]
+        assert isinstance(type, ir.TensorType)  # it has a window
+        return self.sizes.number(ir.numel(type.sizes)) * type.dtype.itemsize >= window[1] - window[0]
 
-    def spans(self, root: Value, accesses: list[_Access]) -> tuple[Span, ...]:
+    def spans(self, root: ir.Value, accesses: list[_Access]) -> tuple[Span, ...]:
         """Times in which the content is needed, from the accesses in order."""
         if self.aliasing.owned[root] < 0 or root in self.aliasing.escaped or root in self.fixed:
             return ((accesses[0].position, accesses[-1].position),)
@@ -149,10 +146,10 @@ class _Contents:
                 end = accesses[at - 1].position
         return tuple(reversed(found))
 
-    def in_place(self, spans: dict[Value, tuple[Span, ...]]) -> dict[int, int]:
+    def in_place(self, spans: dict[ir.Value, tuple[Span, ...]]) -> dict[int, int]:
         """The most bytes that launches could save, by position."""
-        begins: dict[int, set[Value]] = {}
-        ends: dict[int, set[Value]] = {}
+        begins: dict[int, set[ir.Value]] = {}
+        ends: dict[int, set[ir.Value]] = {}
         for root, times in spans.items():
             if self.aliasing.owned[root] >= 0 and root not in self.fixed:
                 for first, last in times:
@@ -166,10 +163,12 @@ class _Contents:
                 found[position] = min(self._total(side) for side in zip(*pairs, strict=True))
         return found
 
-    def _total(self, roots: Iterable[Value]) -> int:
+    def _total(self, roots: Iterable[ir.Value]) -> int:
         return sum(map(self.sizes.bytes_of, set(roots)))
 
-    def _pairs(self, op: Op, begun: set[Value], ended: set[Value]) -> list[tuple[Value, Value]]:
+    def _pairs(
+        self, op: ir.Op, begun: set[ir.Value], ended: set[ir.Value]
+    ) -> list[tuple[ir.Value, ir.Value]]:
         """(storage whose content begins, storage whose content ends) for each pair of arguments that may share bytes."""
         return [
             (new, old)
@@ -179,21 +178,21 @@ class _Contents:
             if new is not old and _device(new) == _device(old)
         ]
 
-    def _roots(self, value: Value, among: set[Value]) -> Iterator[Value]:
+    def _roots(self, value: ir.Value, among: set[ir.Value]) -> Iterator[ir.Value]:
         return (r for r in self.aliasing.roots.get(value, NO_ROOTS) if r in among)
 
 
-def in_place_pairs(op: Op, analyses: Analyses) -> Iterator[tuple[Value, Value]]:
+def in_place_pairs(op: ir.Op, analyses: Analyses) -> Iterator[tuple[ir.Value, ir.Value]]:
     """Arguments that may be the same bytes, as the kernel says, or the accumulating product: each pair in both orders."""
-    if isinstance(op, CallExtern) and (pair := accumulated(op)) is not None:
+    if isinstance(op, ir.CallExtern) and (pair := accumulated(op)) is not None:
         yield pair
         yield pair[::-1]
-    if not isinstance(op, Launch):
+    if not isinstance(op, ir.Launch):
         return
     kernel = analyses.kernels.get(op.kernel)
     if kernel is None or len(kernel.params) != len(op.args):
         return
-    given = {p.name: a for p, a in zip(kernel.params, op.args, strict=True) if isinstance(a, Value)}
+    given = {p.name: a for p, a in zip(kernel.params, op.args, strict=True) if isinstance(a, ir.Value)}
     for param in kernel.params:
         for other in param.may_alias:
             if param.name in given and other in given:
@@ -201,8 +200,8 @@ def in_place_pairs(op: Op, analyses: Analyses) -> Iterator[tuple[Value, Value]]:
                 yield given[other], given[param.name]
 
 
-def _device(root: Value) -> Device | None:
-    return root.type.device if isinstance(root.type, StorageType | TensorType) else None
+def _device(root: ir.Value) -> ir.Device | None:
+    return root.type.device if isinstance(root.type, ir.StorageType | ir.TensorType) else None
 
 
 def _joined(parts: Iterable[Span]) -> list[Span]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, Op
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.schemas import ExternTag
 from wrapper_ir.operators.symmetric import uses_workspace
 
 _ARGUMENT = "group_name"
 
 
-def groups_of(program: Program, analyses: Analyses | None = None) -> tuple[str, ...]:
+def groups_of(program: ir.Program, analyses: Analyses | None = None) -> tuple[str, ...]:
     """Names of the groups of all collectives and of memory that groups have, in order of first use: those that are started, and
     the argument `group_name` of calls that communicate before they return."""
     analyses = Analyses.of(program, analyses)
@@ -21,7 +19,7 @@ def groups_of(program: Program, analyses: Analyses | None = None) -> tuple[str, 
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def sharing_groups(program: Program, analyses: Analyses | None = None) -> tuple[str, ...]:
+def sharing_groups(program: ir.Program, analyses: Analyses | None = None) -> tuple[str, ...]:
     """Names of the groups in whose memory, symmetric or registered, a program has storages, or whose workspace its operators use, in
     order of first use."""
     analyses = Analyses.of(program, analyses)
@@ -29,7 +27,7 @@ def sharing_groups(program: Program, analyses: Analyses | None = None) -> tuple[
     return tuple(dict.fromkeys(names))
 
 
-def sharing_ops(program: Program, analyses: Analyses) -> Iterator[tuple[Function, int]]:
+def sharing_ops(program: ir.Program, analyses: Analyses) -> Iterator[tuple[ir.Function, int]]:
     """The ops for which `sharing_groups` names a group: functions, and positions in them."""
     for function in program.functions:
         for position, op in enumerate(function.body):
@@ -37,29 +35,29 @@ def sharing_ops(program: Program, analyses: Analyses) -> Iterator[tuple[Function
                 yield function, position
 
 
-def _shares(op: Op, analyses: Analyses) -> bool:
-    if isinstance(op, CallExtern | CollectiveStart):
+def _shares(op: ir.Op, analyses: Analyses) -> bool:
+    if isinstance(op, ir.CallExtern | ir.CollectiveStart):
         info = analyses.extern_info.get(op.target)
         return info is not None and uses_workspace(info.schema)
-    return isinstance(op, AllocStorage)
+    return isinstance(op, ir.AllocStorage)
 
 
-def _group(op: Op, analyses: Analyses) -> str:
+def _group(op: ir.Op, analyses: Analyses) -> str:
     match op:
-        case CollectiveStart():
+        case ir.CollectiveStart():
             return op.group
-        case AllocStorage():
+        case ir.AllocStorage():
             type = op.result.type
             return type.space.group if type.is_group_memory else ""
-        case CallExtern():
+        case ir.CallExtern():
             return _argument(op, analyses)
         case _:
             return ""
 
 
-def _argument(op: CallExtern, analyses: Analyses) -> str:
+def _argument(op: ir.CallExtern, analyses: Analyses) -> str:
     info = analyses.extern_info.get(op.target)
-    if info is None or ExternTag.COLLECTIVE not in info.extern.tags:
+    if info is None or ir.ExternTag.COLLECTIVE not in info.extern.tags:
         return ""
     given = dict(zip((a.name for a in info.schema.args), op.args)) | dict(op.kwargs)
     name = given.get(_ARGUMENT)

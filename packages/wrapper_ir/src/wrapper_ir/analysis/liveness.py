@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import CollectiveStart, Drop, Free, Op, Return, View, Wait
-from wrapper_ir.ir.program import Function, Ownership
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.types import OpaqueType, TensorType, TupleType
-from wrapper_ir.ir.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +20,16 @@ class Liveness:
     """
 
     aliasing: Aliasing
-    storages: dict[Value, int]
-    names: dict[Value, int]
+    storages: dict[ir.Value, int]
+    names: dict[ir.Value, int]
 
 
-def moved_roots(op: Op, position: int, aliasing: Aliasing) -> tuple[Value, ...]:
+def moved_roots(op: ir.Op, position: int, aliasing: Aliasing) -> tuple[ir.Value, ...]:
     """Owned roots that `op` moves to a callee or to the caller. A `reuse` moves nothing out of the function."""
     effects = aliasing.effects[position]
-    if not effects.moves or isinstance(op, View):
+    if not effects.moves or isinstance(op, ir.View):
         return ()
-    found: dict[Value, None] = {}
+    found: dict[ir.Value, None] = {}
     for value in effects.moves:
         for root in aliasing.roots.get(value, NO_ROOTS):
             if root in aliasing.owned:
@@ -41,11 +37,11 @@ def moved_roots(op: Op, position: int, aliasing: Aliasing) -> tuple[Value, ...]:
     return tuple(found)
 
 
-def _droppable(value: Value, aliasing: Aliasing, constants: Set[Value]) -> bool:
+def _droppable(value: ir.Value, aliasing: Aliasing, constants: Set[ir.Value]) -> bool:
     """Whether `value` is a name that a `Drop` ends: its bytes, if any, are not surely this function's own."""
-    if isinstance(value.type, TupleType | OpaqueType):
+    if isinstance(value.type, ir.TupleType | ir.OpaqueType):
         return value not in constants
-    if not isinstance(value.type, TensorType):
+    if not isinstance(value.type, ir.TensorType):
         return False
     if value in aliasing.uncertain:
         return True
@@ -55,33 +51,33 @@ def _droppable(value: Value, aliasing: Aliasing, constants: Set[Value]) -> bool:
     )
 
 
-def _held(value: Value, aliasing: Aliasing) -> Iterable[Value]:
+def _held(value: ir.Value, aliasing: Aliasing) -> Iterable[ir.Value]:
     """The roots that a use of `value` needs: those of slots with what they lie in."""
     roots = aliasing.roots.get(value, NO_ROOTS)
     return [outer for root in roots for outer in aliasing.chain(root)] if aliasing.hosts else roots
 
 
-def analyse_liveness(function: Function, analyses: Analyses) -> Liveness:
+def analyse_liveness(function: ir.Function, analyses: Analyses) -> Liveness:
     """Runs the analysis; linear in the number of ops. `Free` and `Drop` do not count as uses."""
     aliasing = analyses.aliasing(function)
     constants = analyses.constant_values
     roots = aliasing.roots
     last = dict(aliasing.owned)
-    names: dict[Value, int] = {}
-    kept: set[Value] = set()
-    in_flight: dict[Value, tuple[Value, ...]] = {}
+    names: dict[ir.Value, int] = {}
+    kept: set[ir.Value] = set()
+    in_flight: dict[ir.Value, tuple[ir.Value, ...]] = {}
     for param in function.params:
-        tensor = isinstance(param.value.type, TensorType)
-        if tensor and param.ownership is Ownership.BORROWED:
+        tensor = isinstance(param.value.type, ir.TensorType)
+        if tensor and param.ownership is ir.Ownership.BORROWED:
             names[param.value] = -1
     for position, op in enumerate(function.body):
-        if isinstance(op, Free | Drop):
+        if isinstance(op, ir.Free | ir.Drop):
             continue
-        used = operands(op)
-        if isinstance(op, CollectiveStart):
+        used = ir.operands(op)
+        if isinstance(op, ir.CollectiveStart):
             for result, held in aliasing.effects[position].holds:
                 in_flight[result] = (*in_flight.get(result, ()), held)
-        elif isinstance(op, Wait):
+        elif isinstance(op, ir.Wait):
             used = (*used, *in_flight.get(op.source, ()))
         for value in used:
             if value in names:
@@ -89,7 +85,7 @@ def analyse_liveness(function: Function, analyses: Analyses) -> Liveness:
             for root in _held(value, aliasing):
                 if root in last:
                     last[root] = position
-        for value in results(op):
+        for value in ir.results(op):
             if value in constants:
                 continue
             if _droppable(value, aliasing, constants):
@@ -98,7 +94,7 @@ def analyse_liveness(function: Function, analyses: Analyses) -> Liveness:
                 if root in last:
                     last[root] = position
         kept.update(moved_roots(op, position, aliasing))
-        if isinstance(op, Return):
+        if isinstance(op, ir.Return):
             kept.update(used)
     storages = {r: p for r, p in last.items() if r not in kept and r not in aliasing.escaped}
     escaped = {r: last[r] for r in last if r in aliasing.escaped and r not in kept}

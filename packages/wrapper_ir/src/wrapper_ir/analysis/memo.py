@@ -11,13 +11,9 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import Aliasing, analyse_aliasing, summarise
 from wrapper_ir.errors import SchemaError
-from wrapper_ir.ir.kernels import KernelAccess, KernelDef
-from wrapper_ir.ir.ops import Effects, FunctionSummary, OpBase
-from wrapper_ir.ir.program import Constant, Function, Program, SymbolDef
-from wrapper_ir.ir.schemas import ExternDef, ExternInfo
-from wrapper_ir.ir.values import Value
 
 T = TypeVar("T")
 
@@ -28,20 +24,22 @@ class Analyses:
     In the tables by name, the first of several definitions of one name wins; the verifier reports the second.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self.program = program
         # Any: each analysis has its own type of result
         self._found: dict[Callable[[Analyses], Any], Any] = {}
-        self._found_for: dict[tuple[Callable[[Function, Analyses], Any], int], tuple[Any, Function]] = {}
+        self._found_for: dict[
+            tuple[Callable[[ir.Function, Analyses], Any], int], tuple[Any, ir.Function]
+        ] = {}
         """By the identity of a function, which is kept alive."""
-        self._summaries: dict[str, FunctionSummary] = {}
+        self._summaries: dict[str, ir.FunctionSummary] = {}
 
     @classmethod
-    def of(cls, program: Program, known: Analyses | None = None) -> Analyses:
+    def of(cls, program: ir.Program, known: Analyses | None = None) -> Analyses:
         """`known` where it is the memo of this very program, else a new one."""
         return known if known is not None and known.program is program else cls(program)
 
-    def after(self, program: Program) -> Analyses:
+    def after(self, program: ir.Program) -> Analyses:
         """The memo of what a pass made of this program: this one where it changed nothing."""
         return Analyses.of(program, self)
 
@@ -52,7 +50,7 @@ class Analyses:
         found: T = self._found[analysis]
         return found
 
-    def get_for(self, function: Function, analysis: Callable[[Function, Analyses], T]) -> T:
+    def get_for(self, function: ir.Function, analysis: Callable[[ir.Function, Analyses], T]) -> T:
         """The result of an analysis of one function."""
         key = (analysis, id(function))
         if key not in self._found_for:
@@ -63,96 +61,96 @@ class Analyses:
     # --- tables
 
     @cached_property
-    def kernels(self) -> dict[str, KernelDef]:
+    def kernels(self) -> dict[str, ir.KernelDef]:
         """Kernel definitions by name."""
         return {k.name: k for k in reversed(self.program.kernels)}
 
     @cached_property
-    def kernel_access(self) -> dict[str, KernelAccess]:
+    def kernel_access(self) -> dict[str, ir.KernelAccess]:
         """Which parameters each kernel reads and writes."""
-        return {name: KernelAccess.of(k.params) for name, k in self.kernels.items()}
+        return {name: ir.KernelAccess.of(k.params) for name, k in self.kernels.items()}
 
     @cached_property
-    def externs(self) -> dict[str, ExternDef]:
+    def externs(self) -> dict[str, ir.ExternDef]:
         """Declared operators by name; those whose schema has no name are left out."""
         return {e.name: e for e in reversed(self.program.externs) if "(" in e.schema}
 
     @cached_property
-    def extern_info(self) -> dict[str, ExternInfo]:
+    def extern_info(self) -> dict[str, ir.ExternInfo]:
         """Declared operators with parsed schemas; those that cannot be parsed are left out."""
         found = {}
         for name, extern in self.externs.items():
             try:
-                found[name] = ExternInfo.of(extern)
+                found[name] = ir.ExternInfo.of(extern)
             except SchemaError:
                 continue
         return found
 
     @cached_property
-    def functions(self) -> dict[str, Function]:
+    def functions(self) -> dict[str, ir.Function]:
         """Functions by name."""
         return {f.name: f for f in reversed(self.program.functions)}
 
     @cached_property
-    def constants(self) -> dict[str, Constant]:
+    def constants(self) -> dict[str, ir.Constant]:
         """Constants by value name."""
         return {c.value.name: c for c in reversed(self.program.constants)}
 
     @cached_property
-    def constant_values(self) -> frozenset[Value]:
+    def constant_values(self) -> frozenset[ir.Value]:
         """The values of all constants."""
         return frozenset(c.value for c in self.program.constants)
 
     @cached_property
-    def shared_constants(self) -> Mapping[Value, tuple[Value, int]]:
+    def shared_constants(self) -> Mapping[ir.Value, tuple[ir.Value, int]]:
         """Mutable constants that share storage: the one that stands for all of that storage (the one that begins first),
         and how many bytes after it each begins. What is never written needs no such thing."""
-        groups: dict[str, list[Constant]] = {}
+        groups: dict[str, list[ir.Constant]] = {}
         for constant in self.program.constants:
             if constant.storage and constant.mutable:
                 groups.setdefault(constant.storage, []).append(constant)
-        found: dict[Value, tuple[Value, int]] = {}
+        found: dict[ir.Value, tuple[ir.Value, int]] = {}
         for group in groups.values():
             first = min(group, key=lambda c: c.offset)
             found |= {c.value: (first.value, c.offset - first.offset) for c in group}
         return found
 
     @cached_property
-    def constant_starts(self) -> Mapping[Value, int]:
+    def constant_starts(self) -> Mapping[ir.Value, int]:
         """The bytes of `shared_constants`."""
         return {value: start for value, (_, start) in self.shared_constants.items()}
 
     @cached_property
-    def symbols(self) -> dict[str, SymbolDef]:
+    def symbols(self) -> dict[str, ir.SymbolDef]:
         """Declared symbols by name."""
         return {s.name: s for s in reversed(self.program.symbols)}
 
     # --- what ops and aliasing ask (`EffectContext`, `AliasingContext`)
 
-    def access(self, kernel: str) -> KernelAccess | None:
+    def access(self, kernel: str) -> ir.KernelAccess | None:
         """What the kernel of this name does through its parameters; None for an unknown one."""
         return self.kernel_access.get(kernel)
 
-    def operator(self, target: str) -> ExternInfo | None:
+    def operator(self, target: str) -> ir.ExternInfo | None:
         """The declared operator of this name; None for an unknown one, or one whose schema cannot be read."""
         return self.extern_info.get(target)
 
-    def effects(self, op: OpBase) -> Effects:
+    def effects(self, op: ir.OpBase) -> ir.Effects:
         """The effects of an op of this program."""
         return op.effects(self)
 
-    def summary(self, function: str) -> FunctionSummary:
+    def summary(self, function: str) -> ir.FunctionSummary:
         """What a call of the function of this name does; unknown and recursive ones count as doing nothing (the verifier
         refuses both)."""
         known = self._summaries.get(function)
         if known is not None:
             return known
-        self._summaries[function] = FunctionSummary()
+        self._summaries[function] = ir.FunctionSummary()
         found = self.functions.get(function)
         if found is not None:
             self._summaries[function] = summarise(found, self)
         return self._summaries[function]
 
-    def aliasing(self, function: Function) -> Aliasing:
+    def aliasing(self, function: ir.Function) -> Aliasing:
         """Which storage each value of the function may live in."""
         return self.get_for(function, analyse_aliasing)

@@ -6,15 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.contents import Contents, contents_of
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.operator_temporaries import temporary_bytes
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.ir.ops import CallSubgraph, Free, Switch, WhileLoop
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import callees
-from wrapper_ir.ir.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class MemoryUse:
     bound: int
 
 
-def memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryUse:
+def memory_use(function: ir.Function, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     """Memory of one call of `function` (not recursive), above what its caller holds; donated arguments count as
     the caller's. Worked out once for each function, however many calls there are."""
     return analyses.get_for(function, _UseUnder(sizes))
@@ -45,11 +42,11 @@ class _UseUnder:
 
     sizes: Sizes
 
-    def __call__(self, function: Function, analyses: Analyses) -> MemoryUse:
+    def __call__(self, function: ir.Function, analyses: Analyses) -> MemoryUse:
         return _memory_use(function, analyses, self.sizes)
 
 
-def _memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryUse:
+def _memory_use(function: ir.Function, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     live = analyses.get_for(function, analyse_liveness)
     calls = _calls(function, analyses, sizes)
     count = len(function.body)
@@ -75,7 +72,9 @@ def _memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryU
     )
 
 
-def held_outside(function: Function, analyses: Analyses, sizes: Sizes, planned: Set[Value]) -> list[int]:
+def held_outside(
+    function: ir.Function, analyses: Analyses, sizes: Sizes, planned: Set[ir.Value]
+) -> list[int]:
     """Bytes that one call of `function` holds while each op runs, but for its storages in `planned`."""
     live = analyses.get_for(function, analyse_liveness)
     inside = {p: c.peak for p, c in _calls(function, analyses, sizes).items()}
@@ -83,7 +82,7 @@ def held_outside(function: Function, analyses: Analyses, sizes: Sizes, planned: 
     return _held(changes, inside, len(function.body))[1:]
 
 
-def live_over(function: Function, analyses: Analyses, sizes: Sizes) -> list[int]:
+def live_over(function: ir.Function, analyses: Analyses, sizes: Sizes) -> list[int]:
     """Bytes that one call of `function` needs while each op runs: each storage from its first to its last use, slots of pools on
     their own."""
     live = analyses.get_for(function, analyse_liveness)
@@ -92,25 +91,25 @@ def live_over(function: Function, analyses: Analyses, sizes: Sizes) -> list[int]
     return _held(_with_inside(spans, temporaries(function, sizes)), inside, len(function.body))[1:]
 
 
-def temporaries(function: Function, sizes: Sizes) -> dict[int, int]:
+def temporaries(function: ir.Function, sizes: Sizes) -> dict[int, int]:
     """Bytes that operators allocate and give back inside, where they are known, by the position of the op."""
     found = ((position, temporary_bytes(op, sizes)) for position, op in enumerate(function.body))
     return {position: size for position, size in found if size}
 
 
-def _calls(function: Function, analyses: Analyses, sizes: Sizes) -> dict[int, MemoryUse]:
+def _calls(function: ir.Function, analyses: Analyses, sizes: Sizes) -> dict[int, MemoryUse]:
     """The memory of callees, by the position of the call."""
     return {
         position: callee_use(op, analyses, sizes)
         for position, op in enumerate(function.body)
-        if isinstance(op, CallSubgraph | Switch | WhileLoop)
+        if isinstance(op, ir.CallSubgraph | ir.Switch | ir.WhileLoop)
     }
 
 
-def callee_use(op: CallSubgraph | Switch | WhileLoop, analyses: Analyses, sizes: Sizes) -> MemoryUse:
+def callee_use(op: ir.CallSubgraph | ir.Switch | ir.WhileLoop, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     """Of a switch, the largest branch; of a loop, one trip while the results of the one before still live."""
-    uses = [memory_use(analyses.functions[n], analyses, sizes) for n in callees(op)]
-    before = sum(map(sizes.bytes_of, op.results)) if isinstance(op, WhileLoop) else 0
+    uses = [memory_use(analyses.functions[n], analyses, sizes) for n in ir.callees(op)]
+    before = sum(map(sizes.bytes_of, op.results)) if isinstance(op, ir.WhileLoop) else 0
     return MemoryUse(
         allocated=max(u.allocated for u in uses),
         peak=before + max(u.peak for u in uses),
@@ -141,17 +140,17 @@ def _with_inside(changes: tuple[Changes, Changes], inside: Mapping[int, int]) ->
     return changes
 
 
-def freed_at(function: Function, live: Liveness) -> dict[Value, int]:
+def freed_at(function: ir.Function, live: Liveness) -> dict[ir.Value, int]:
     """Where each storage is freed or moved away; those that are never are not in it."""
-    found: dict[Value, int] = {}
+    found: dict[ir.Value, int] = {}
     for position, op in enumerate(function.body):
-        for root in (op.storage,) if isinstance(op, Free) else moved_roots(op, position, live.aliasing):
+        for root in (op.storage,) if isinstance(op, ir.Free) else moved_roots(op, position, live.aliasing):
             found[root] = position
     return found
 
 
 def _as_freed(
-    function: Function, live: Liveness, sizes: Sizes, but: Set[Value] = frozenset()
+    function: ir.Function, live: Liveness, sizes: Sizes, but: Set[ir.Value] = frozenset()
 ) -> tuple[Changes, Changes]:
     """Storages live from their op to their `free` (or move), but for some; donated ones give bytes back."""
     gains, losses = Changes(), Changes()
@@ -175,7 +174,7 @@ def _spans(contents: Contents, live: Liveness, sizes: Sizes, split: bool = False
     return gains, losses
 
 
-def _allocated(live: Liveness) -> Iterator[tuple[Value, int]]:
+def _allocated(live: Liveness) -> Iterator[tuple[ir.Value, int]]:
     """The roots that the function itself has memory made for, and where: elements of a nested result by the call, not where they
     are unpacked."""
     for root, position in live.aliasing.owned.items():

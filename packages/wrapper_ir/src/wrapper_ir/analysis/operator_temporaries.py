@@ -10,11 +10,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Bool, Expr
-from wrapper_ir.ir.ops import CallExtern, Op
-from wrapper_ir.ir.types import CPU, DType, TensorType
-from wrapper_ir.ir.values import Value
 
 _ITEM = 4
 _BLOCK, _NARROW = 16, 8
@@ -25,13 +23,13 @@ _FEW_ELEMENTS = 20480
 """Images of a batch of one with no more elements are convolved without oneDNN, unless the kernel is large."""
 
 
-def temporary_bytes(op: Op, sizes: Sizes) -> int:
+def temporary_bytes(op: ir.Op, sizes: Sizes) -> int:
     """Bytes above its operands and results that an op holds while it runs; 0 where nothing is known.
 
     Raises ExpressionError where a size has no value under the hints.
     """
-    rule = OPERATOR_TEMPORARIES.get(op.target) if isinstance(op, CallExtern) else None
-    return rule(op, sizes) if rule is not None and isinstance(op, CallExtern) else 0
+    rule = OPERATOR_TEMPORARIES.get(op.target) if isinstance(op, ir.CallExtern) else None
+    return rule(op, sizes) if rule is not None and isinstance(op, ir.CallExtern) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +131,7 @@ _NAMES = (
 )
 
 
-def _convolution(op: CallExtern, sizes: Sizes) -> int:
+def _convolution(op: ir.CallExtern, sizes: Sizes) -> int:
     given = dict(zip(_NAMES, op.args, strict=False)) | dict(op.kwargs)
     image, weight, made = (_tensor(v, sizes) for v in (given.get("input"), given.get("weight"), op.result))
     stride, dilation = (_numbers(given.get(name), sizes) for name in ("stride", "dilation"))
@@ -149,8 +147,8 @@ def _convolution(op: CallExtern, sizes: Sizes) -> int:
 
 def _tensor(value: object, sizes: Sizes) -> _Tensor | None:
     """A tensor of f32 on the CPU."""
-    type = value.type if isinstance(value, Value) else None
-    if not isinstance(type, TensorType) or type.dtype is not DType.F32 or type.device != CPU:
+    type = value.type if isinstance(value, ir.Value) else None
+    if not isinstance(type, ir.TensorType) or type.dtype is not ir.DType.F32 or type.device != ir.CPU:
         return None
     return _Tensor(tuple(map(sizes.number, type.sizes)), tuple(map(sizes.number, type.strides)))
 
@@ -163,5 +161,7 @@ def _numbers(argument: object, sizes: Sizes) -> tuple[int, ...] | None:
     return tuple(sizes.number(e) for e in argument)
 
 
-OPERATOR_TEMPORARIES: Mapping[str, Callable[[CallExtern, Sizes], int]] = {"aten::convolution": _convolution}
+OPERATOR_TEMPORARIES: Mapping[str, Callable[[ir.CallExtern, Sizes], int]] = {
+    "aten::convolution": _convolution
+}
 """The rule of each operator whose temporaries are known."""

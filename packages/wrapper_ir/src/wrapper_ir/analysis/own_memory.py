@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.kernels import KernelDef, MultiKernel, OperatorKernel
-from wrapper_ir.ir.structure import callees
 
 PRODUCTS = frozenset({"aten::mm.out", "aten::addmm.out", "aten::bmm.out", "aten::baddbmm.out"})
 """Operators that write to a tensor of their caller, and need nothing more than a workspace that the caller can bring."""
 
 
-def foreign_memory(op: ops.Op, analyses: Analyses) -> str:
+def foreign_memory(op: ir.Op, analyses: Analyses) -> str:
     """Why an op may take memory that the program does not give it, callees aside; "" where it does not."""
     match op:
-        case ops.AllocStorage() if op.result.type.is_group_memory:
+        case ir.AllocStorage() if op.result.type.is_group_memory:
             return f"%{op.result.name} is memory of a process group, which may release it"
-        case ops.CallExtern() | ops.CollectiveStart():
+        case ir.CallExtern() | ir.CollectiveStart():
             return "" if op.target in PRODUCTS else f"{op.target} allocates memory of its own"
-        case ops.Launch():
+        case ir.Launch():
             name = _operator(op.kernel, analyses)
             return f"@{op.kernel} may be {name}, which may allocate memory of its own" if name else ""
         case _:
@@ -35,10 +33,10 @@ def _operator(kernel: str, analyses: Analyses) -> str:
     """An operator that a launch of a kernel may call; "" for none."""
     waiting = [kernel]
     while waiting:
-        one: KernelDef | None = analyses.kernels.get(waiting.pop())
-        if isinstance(one, MultiKernel):
+        one: ir.KernelDef | None = analyses.kernels.get(waiting.pop())
+        if isinstance(one, ir.MultiKernel):
             waiting += [variant.kernel for variant in one.variants]
-        elif isinstance(one, OperatorKernel):
+        elif isinstance(one, ir.OperatorKernel):
             return one.schema.partition("(")[0].strip()
     return ""
 
@@ -48,11 +46,13 @@ def function_foreign_memory(name: str, analyses: Analyses) -> str:
     return next((why for op in _all_ops(name, analyses) if (why := foreign_memory(op, analyses))), "")
 
 
-def _all_ops(name: str, analyses: Analyses) -> Iterator[ops.Op]:
+def _all_ops(name: str, analyses: Analyses) -> Iterator[ir.Op]:
     waiting, seen = [name], {name}
     while waiting:
         for op in analyses.functions[waiting.pop()].body:
             yield op
-            inner = [callee for callee in callees(op) if callee not in seen and callee in analyses.functions]
+            inner = [
+                callee for callee in ir.callees(op) if callee not in seen and callee in analyses.functions
+            ]
             waiting += inner
             seen.update(inner)

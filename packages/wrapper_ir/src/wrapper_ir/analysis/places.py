@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.ops import CollectiveStart, Slot, View, Wait
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value
 
 _ZERO = Int(0)
 
-RootOffset = tuple[Value, Expr]
+RootOffset = tuple[ir.Value, Expr]
 """A root and a byte offset from its start (for a tensor root: from its first element)."""
 
 
-def tensor_places(function: Function, analyses: Analyses) -> Mapping[Value, RootOffset]:
+def tensor_places(function: ir.Function, analyses: Analyses) -> Mapping[ir.Value, RootOffset]:
     """Places of all views of certain storages; other tensors are roots, or their place is not known."""
     aliasing = analyses.aliasing(function)
-    places: dict[Value, RootOffset] = {
+    places: dict[ir.Value, RootOffset] = {
         root: (root, _ZERO) for roots in aliasing.roots.values() for root in roots
     }
     places |= {value: (aliasing.roots[value][0], Int(start)) for value, start in aliasing.starts.items()}
     for op, effects in zip(function.body, aliasing.effects, strict=True):
-        if isinstance(op, CollectiveStart | Wait):  # the same window of the same storage
+        if isinstance(op, ir.CollectiveStart | ir.Wait):  # the same window of the same storage
             places |= {new: places[old] for new, old in effects.aliases if old in places}
-        if not isinstance(op, View) or op.source in aliasing.uncertain:
+        if not isinstance(op, ir.View) or op.source in aliasing.uncertain:
             continue
         root, start = (
             (op.source, _ZERO)
-            if isinstance(op.source.type, StorageType)
+            if isinstance(op.source.type, ir.StorageType)
             else places.get(op.source, (None, _ZERO))
         )
         if root is not None:
@@ -39,11 +36,11 @@ def tensor_places(function: Function, analyses: Analyses) -> Mapping[Value, Root
     return places
 
 
-def slot_places(function: Function, analyses: Analyses) -> Mapping[Value, RootOffset]:
+def slot_places(function: ir.Function, analyses: Analyses) -> Mapping[ir.Value, RootOffset]:
     """The outermost storage that each slot lies in, and the byte of it that the slot starts at."""
-    places: dict[Value, RootOffset] = {}
+    places: dict[ir.Value, RootOffset] = {}
     for op in function.body:
-        if isinstance(op, Slot):
+        if isinstance(op, ir.Slot):
             root, start = places.get(op.pool, (op.pool, _ZERO))
             places[op.result] = (root, start + op.offset)
     return places

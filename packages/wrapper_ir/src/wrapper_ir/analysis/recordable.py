@@ -8,77 +8,73 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.atoms import free_values, item_values
-from wrapper_ir.ir.kernels import CppKernel
-from wrapper_ir.ir.schemas import ExternTag
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.types import CPU, ScalarType
-from wrapper_ir.ir.values import Value, device_of, is_tensor
 from wrapper_ir.operators.symmetric import uses_workspace
 
 Refusal = tuple[str, str]
 """The verifier's code, and why."""
 
-_UNKNOWN_TO_A_REPLAY = frozenset({ops.EffectClass.EFFECT, ops.EffectClass.HOST_IO})
+_UNKNOWN_TO_A_REPLAY = frozenset({ir.EffectClass.EFFECT, ir.EffectClass.HOST_IO})
 
 
-def refusals(op: ops.Op, analyses: Analyses) -> Iterator[Refusal]:
+def refusals(op: ir.Op, analyses: Analyses) -> Iterator[Refusal]:
     """Why an op cannot be recorded, as far as it alone tells: which device it works on, what streams wait for and what its
     callees do are questions about the function that it stands in."""
-    for value in dict.fromkeys((*results(op), *operands(op))):
-        device = device_of(value)
-        if device is not None and device.type == CPU.type:
+    for value in dict.fromkeys((*ir.results(op), *ir.operands(op))):
+        device = ir.device_of(value)
+        if device is not None and device.type == ir.CPU.type:
             yield "WIR226", f"%{value.name} is on {device}"
     match op:
-        case ops.Define():
+        case ir.Define():
             yield from _define(op, analyses)
-        case ops.Switch(index=Value() as index) if is_tensor(index):
+        case ir.Switch(index=ir.Value() as index) if ir.is_tensor(index):
             yield "WIR225", f"only a run knows %{index.name}"
-        case ops.WhileLoop():
+        case ir.WhileLoop():
             yield "WIR225", "only a run knows how often a loop is run"
-        case ops.SyncEvent() | ops.AssertFinite() | ops.DebugValue():
+        case ir.SyncEvent() | ir.AssertFinite() | ir.DebugValue():
             yield "WIR225", "the host waits for the device here"
-        case ops.CallExtern() | ops.CollectiveStart():
+        case ir.CallExtern() | ir.CollectiveStart():
             yield from _call(op, analyses)
-        case ops.Unpack():
+        case ir.Unpack():
             yield from _number(op.result)
-        case ops.Launch() if isinstance(analyses.kernels.get(op.kernel), CppKernel):
+        case ir.Launch() if isinstance(analyses.kernels.get(op.kernel), ir.CppKernel):
             yield "WIR226", f"@{op.kernel} runs on the CPU"
-        case ops.ResizeStorage() | ops.SetStorage():
+        case ir.ResizeStorage() | ir.SetStorage():
             yield "WIR227", f"the storage of %{op.target.name} is another after it"
-        case ops.EnterMemoryPool():
+        case ir.EnterMemoryPool():
             yield "WIR227", "a recording's memory comes from its own pool"
         case _:
             pass
 
 
-def communicates(op: ops.Op, analyses: Analyses) -> bool:
+def communicates(op: ir.Op, analyses: Analyses) -> bool:
     """Whether an op works together with other processes."""
-    return ops.EffectClass.COLLECTIVE in op.effects(analyses).classes
+    return ir.EffectClass.COLLECTIVE in op.effects(analyses).classes
 
 
-def _define(op: ops.Define, analyses: Analyses) -> Iterator[Refusal]:
+def _define(op: ir.Define, analyses: Analyses) -> Iterator[Refusal]:
     symbol = analyses.symbols.get(op.symbol)
     unknown = symbol is not None and not symbol.backed
-    if any(map(is_tensor, item_values(op.expr))) or (unknown and any(map(is_tensor, free_values(op.expr)))):
+    if any(map(ir.is_tensor, ir.item_values(op.expr))) or (
+        unknown and any(map(ir.is_tensor, ir.free_values(op.expr)))
+    ):
         yield "WIR225", f"only a run knows {op.symbol}"
 
 
-def _call(op: ops.CallExtern | ops.CollectiveStart, analyses: Analyses) -> Iterator[Refusal]:
+def _call(op: ir.CallExtern | ir.CollectiveStart, analyses: Analyses) -> Iterator[Refusal]:
     if not _UNKNOWN_TO_A_REPLAY.isdisjoint(op.effects(analyses).classes):
         yield "WIR225", f"{op.target} does something that a replay does not"
     info = analyses.operator(op.target)
-    if info is not None and ExternTag.UNRECORDABLE in info.extern.tags:
+    if info is not None and ir.ExternTag.UNRECORDABLE in info.extern.tags:
         yield "WIR225", f"{op.target} is marked as one that cannot be recorded"
     if info is not None and uses_workspace(info.schema):
         # a later call that needs more of it has torch allocate it again: a recording would go on with what it had
         yield "WIR225", f"{op.target} uses memory that the group has from torch, which may move"
-    if isinstance(op, ops.CallExtern):
+    if isinstance(op, ir.CallExtern):
         yield from _number(op.result)
 
 
-def _number(result: Value | None) -> Iterator[Refusal]:
-    if result is not None and isinstance(result.type, ScalarType):
+def _number(result: ir.Value | None) -> Iterator[Refusal]:
+    if result is not None and isinstance(result.type, ir.ScalarType):
         yield "WIR225", f"only a run knows %{result.name}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.structure import callees
 
 
 def recorded_functions(analyses: Analyses) -> Mapping[str, str]:
@@ -17,5 +17,5 @@ def recorded_functions(analyses: Analyses) -> Mapping[str, str]:
             name = waiting.pop()
             if name not in found and name in analyses.functions:
                 found[name] = function.name
-                waiting += [callee for op in analyses.functions[name].body for callee in callees(op)]
+                waiting += [callee for op in analyses.functions[name].body for callee in ir.callees(op)]
     return found

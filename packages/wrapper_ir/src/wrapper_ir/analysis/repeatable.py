@@ -6,8 +6,8 @@ number from a tensor and draws no random number. Matrix products write their las
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Float, Int
-from wrapper_ir.ir.types import Device
 
 _PRODUCTS = frozenset({"aten::addmm.out", "aten::baddbmm.out", "aten::bmm.out", "aten::mm.out"})
 _ATTENTION = frozenset(
@@ -32,7 +32,7 @@ def makes_results(name: str) -> bool:
     return name in _ATTENTION
 
 
-def repeats_on(name: str, device: Device, dropout: object = None) -> bool:
+def repeats_on(name: str, device: ir.Device, dropout: object = None) -> bool:
     """Whether a call of the operator may be repeated that works on this device; `dropout` is what it gives for `DROPOUT`, if it does."""
     number = dropout.value if isinstance(dropout, Int | Float) else dropout
     is_plain = number is None or (isinstance(number, int | float) and number == 0)

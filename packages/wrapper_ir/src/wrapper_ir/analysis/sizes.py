@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Number, evaluate
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.ir.atoms import SizeOf, StrideOf
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import Define
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import StorageType, TensorType
-from wrapper_ir.ir.values import Value
 
 
 def declared_size(atom: Expr) -> Expr:
     """The size or stride that the value's type tells, for atoms that ask for one; other atoms as they are."""
-    if isinstance(atom, SizeOf | StrideOf) and isinstance(atom.value.type, TensorType):
-        dims = atom.value.type.sizes if isinstance(atom, SizeOf) else atom.value.type.strides
+    if isinstance(atom, ir.SizeOf | ir.StrideOf) and isinstance(atom.value.type, ir.TensorType):
+        dims = atom.value.type.sizes if isinstance(atom, ir.SizeOf) else atom.value.type.strides
         if 0 <= atom.dim < len(dims):
             return dims[atom.dim]
     return atom
@@ -28,20 +23,20 @@ class Sizes:
     """Bytes of values under one assignment of the symbols. `given` comes before the hints of declarations; a symbol
     with neither gets the value of its definition, or else its lower bound (0 where there is none)."""
 
-    def __init__(self, program: Program, given: Mapping[str, int] | None = None) -> None:
+    def __init__(self, program: ir.Program, given: Mapping[str, int] | None = None) -> None:
         self.assumed: set[str] = set()
         """Symbols for which nothing was known."""
         self._env: dict[str, Number] = {s.name: s.hint for s in program.symbols if s.hint is not None}
         self._env.update(given or {})
         for op in program.ops:
-            if isinstance(op, Define) and op.symbol not in self._env:
+            if isinstance(op, ir.Define) and op.symbol not in self._env:
                 self._define(op)
         for symbol in program.symbols:
             if symbol.name not in self._env:
                 self.assumed.add(symbol.name)
                 self._env[symbol.name] = symbol.lower or 0
 
-    def _define(self, op: Define) -> None:
+    def _define(self, op: ir.Define) -> None:
         try:
             self._env[op.symbol] = evaluate(map_atoms(op.expr, declared_size), self._env)
         except ExpressionError:
@@ -55,8 +50,8 @@ class Sizes:
         """The value of an expression; raises ExpressionError where it reads memory."""
         return evaluate(map_atoms(e, declared_size), self._env)
 
-    def bytes_of(self, value: Value) -> int:
+    def bytes_of(self, value: ir.Value) -> int:
         """Bytes of a storage, or that a tensor spans; 0 for other values."""
-        if isinstance(value.type, StorageType):
+        if isinstance(value.type, ir.StorageType):
             return self.number(value.type.nbytes)
-        return self.number(extent_bytes(value.type)) if isinstance(value.type, TensorType) else 0
+        return self.number(ir.extent_bytes(value.type)) if isinstance(value.type, ir.TensorType) else 0

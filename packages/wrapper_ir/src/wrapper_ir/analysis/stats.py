@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import MemoryUse, memory_use
 from wrapper_ir.analysis.own_memory import function_foreign_memory
 from wrapper_ir.analysis.regions import RegionOptions, find_regions
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.ir.kernels import runtime_kind
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import CPU
 from wrapper_ir.support.collection import paused_collection
 
 
@@ -64,7 +62,7 @@ class ProgramStats:
 
 
 @paused_collection()
-def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> ProgramStats:
+def program_stats(program: ir.Program, hints: Mapping[str, int] | None = None) -> ProgramStats:
     """Statistics of a valid program; `hints` gives symbols values, before those of their declarations.
 
     Raises ExpressionError where a size has no value under the hints (a division by zero).
@@ -72,7 +70,7 @@ def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> P
     analyses = Analyses(program)
     sizes = Sizes(program, hints)
     ops = Counter(type(op).__name__ for op in program.ops)
-    kernels = Counter(runtime_kind(k) for k in program.kernels)
+    kernels = Counter(ir.runtime_kind(k) for k in program.kernels)
     return ProgramStats(
         ops=dict(ops.most_common()),
         kernels=dict(kernels.most_common()),
@@ -91,8 +89,8 @@ def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> P
     )
 
 
-def _not_recorded(program: Program) -> dict[str, int]:
-    if program.target.device == CPU:
+def _not_recorded(program: ir.Program) -> dict[str, int]:
+    if program.target.device == ir.CPU:
         return {}
     return dict(find_regions(Analyses(program), RegionOptions()).reasons)
 

@@ -6,44 +6,29 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import (
-    AllocStorage,
-    CallExtern,
-    CollectiveStart,
-    Copy,
-    Launch,
-    Op,
-    RecordEvent,
-    Slot,
-    SyncEvent,
-    WaitEvent,
-    ZeroMode,
-)
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import callees, operands, results
-from wrapper_ir.ir.values import Value, device_of
 
-_Queued = AllocStorage | CallExtern | CollectiveStart | Copy | Launch | Slot
+_Queued = ir.AllocStorage | ir.CallExtern | ir.CollectiveStart | ir.Copy | ir.Launch | ir.Slot
 
 
-def _is_queued(op: Op) -> TypeGuard[_Queued]:
+def _is_queued(op: ir.Op) -> TypeGuard[_Queued]:
     """Whether the op has a stream: of slots, those that are filled with zeros."""
-    return isinstance(op, _Queued) and not (isinstance(op, Slot) and op.zero is ZeroMode.NONE)
+    return isinstance(op, _Queued) and not (isinstance(op, ir.Slot) and op.zero is ir.ZeroMode.NONE)
 
 
-def crossing_streams(function: Function, analyses: Analyses) -> Set[Value]:
+def crossing_streams(function: ir.Function, analyses: Analyses) -> Set[ir.Value]:
     """Roots, and names of tensors over them, that ops of several streams make or use. Parameters come from the current
     stream."""
     aliasing = analyses.aliasing(function)
     ends = analyses.get(stream_ends)
-    queued = [(op, _streams(op, ends)) for op in function.body if _is_queued(op) or callees(op)]
+    queued = [(op, _streams(op, ends)) for op in function.body if _is_queued(op) or ir.callees(op)]
     if not any(used != {0} for _, used in queued):
         return frozenset()
-    streams: dict[Value, set[int]] = {p.value: {0} for p in function.params}
+    streams: dict[ir.Value, set[int]] = {p.value: {0} for p in function.params}
     for op, used in queued:
-        for value in (*results(op), *operands(op)):
+        for value in (*ir.results(op), *ir.operands(op)):
             held = [outer for root in aliasing.roots.get(value, NO_ROOTS) for outer in aliasing.chain(root)]
             for root in (value, *held):
                 streams.setdefault(root, set()).update(used)
@@ -52,11 +37,11 @@ def crossing_streams(function: Function, analyses: Analyses) -> Set[Value]:
     return crossing | named
 
 
-def _streams(op: Op, ends: Mapping[str, StreamEnds]) -> Set[int]:
+def _streams(op: ir.Op, ends: Mapping[str, StreamEnds]) -> Set[int]:
     """Those that an op's work is on; of a call, also those that its caller has to order."""
     if _is_queued(op):
         return {op.stream}
-    found = [ends.get(name, NO_STREAM_ENDS) for name in callees(op)]
+    found = [ends.get(name, NO_STREAM_ENDS) for name in ir.callees(op)]
     return {0}.union(stream for e in found for _, stream in e.early | e.late)
 
 
@@ -95,7 +80,7 @@ def _visit(name: str, analyses: Analyses, found: dict[str, StreamEnds], seen: se
     seen.add(name)
     function = analyses.functions[name]
     for op in function.body:
-        for callee in callees(op):
+        for callee in ir.callees(op):
             _visit(callee, analyses, found, seen)
     ends = _Ends(found).of(function)
     if ends != NO_STREAM_ENDS:
@@ -109,7 +94,7 @@ class _Ends:
         self.callees = callees
         self.clocks: dict[Timeline, _Clock] = {}
         self.host: _Clock = {}
-        self.events: dict[Value, _Clock] = {}
+        self.events: dict[ir.Value, _Clock] = {}
         self.work: _Clock = {}
         self.early: set[Timeline] = set()
 
@@ -120,30 +105,32 @@ class _Ends:
         _merge(known, self.host)
         return known
 
-    def of(self, function: Function) -> StreamEnds:
+    def of(self, function: ir.Function) -> StreamEnds:
         """What the function leaves."""
         for position, op in enumerate(function.body):
             self.op(position, op)
         late = {t for t, last in self.work.items() if t[1] and self.clock((t[0], 0)).get(t, -1) < last}
         return StreamEnds(frozenset(self.early), frozenset(late))
 
-    def op(self, position: int, op: Op) -> None:
-        if isinstance(op, RecordEvent):
+    def op(self, position: int, op: ir.Op) -> None:
+        if isinstance(op, ir.RecordEvent):
             timeline = (str(op.device), op.stream)
             self.events[op.result] = {**self.clock(timeline), timeline: position}
-        elif isinstance(op, WaitEvent):
+        elif isinstance(op, ir.WaitEvent):
             current = (str(op.device), 0)
             _merge(self.clock((str(op.device), op.stream)), self.events.get(op.event, {current: -1}))
-        elif isinstance(op, SyncEvent):
+        elif isinstance(op, ir.SyncEvent):
             _merge(self.host, self.events.get(op.event, {}))
         elif _is_queued(op):
             devices = {
-                str(d) for v in (*operands(op), *results(op)) if (d := device_of(v)) and d.type != "cpu"
+                str(d)
+                for v in (*ir.operands(op), *ir.results(op))
+                if (d := ir.device_of(v)) and d.type != "cpu"
             }
-            for device in devices if not isinstance(op, AllocStorage) else ():
+            for device in devices if not isinstance(op, ir.AllocStorage) else ():
                 self.begins((device, op.stream))
                 self.work[device, op.stream] = position
-        for name in callees(op):
+        for name in ir.callees(op):
             ends = self.callees.get(name, NO_STREAM_ENDS)
             for timeline in ends.early:
                 self.begins(timeline)

@@ -11,11 +11,9 @@ import hashlib
 import re
 from collections.abc import Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, Op, Slot
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.schemas import ExternTag
 from wrapper_ir.json import signature_to_json
 from wrapper_ir.text import print_function, print_op
 
@@ -24,16 +22,16 @@ _ID_BITS, _SITE_BITS = 63, 16
 _INDEX = re.compile(r"(?<=index=)\d+")
 
 
-def program_digest(program: Program) -> str:
+def program_digest(program: ir.Program) -> str:
     """64 bits of a hash over all functions, as hexadecimal digits."""
     text = "\n".join(print_function(f, program) for f in program.functions)
     return _digest(text)
 
 
-def allocation_ids(program: Program) -> Iterator[int]:
+def allocation_ids(program: ir.Program) -> Iterator[int]:
     """Allocation ids that no other program has, and that all processes with this one have alike: a hash of the program, and a number
     for each place that asks. None that the program has already."""
-    taken = {op.result.type.space.alloc_id for op in program.ops if isinstance(op, AllocStorage)}
+    taken = {op.result.type.space.alloc_id for op in program.ops if isinstance(op, ir.AllocStorage)}
     first = (int(program_digest(program), 16) >> (64 - _ID_BITS)) >> _SITE_BITS << _SITE_BITS
     yield from (first + n for n in range(1 << _SITE_BITS) if first + n not in taken)
 
@@ -71,10 +69,10 @@ def artifact_manifest(artifact: Artifact) -> tuple[str, ...]:
     )
 
 
-def _plan(program: Program) -> Iterator[str]:
+def _plan(program: ir.Program) -> Iterator[str]:
     for function in program.functions:
         for op in function.body:
-            if isinstance(op, AllocStorage | Slot) and op.result.type.is_group_memory:
+            if isinstance(op, ir.AllocStorage | ir.Slot) and op.result.type.is_group_memory:
                 yield f"plan @{function.name}: {print_op(op, program)}"
 
 
@@ -85,14 +83,16 @@ def _collectives(analyses: Analyses) -> Iterator[str]:
                 yield f"collective @{function.name}: {print_op(op, analyses.program)}"
 
 
-def _communicates(op: Op, analyses: Analyses) -> bool:
-    if not isinstance(op, CallExtern | CollectiveStart):
+def _communicates(op: ir.Op, analyses: Analyses) -> bool:
+    if not isinstance(op, ir.CallExtern | ir.CollectiveStart):
         return False
     info = analyses.extern_info.get(op.target)
-    return isinstance(op, CollectiveStart) or (info is not None and ExternTag.COLLECTIVE in info.extern.tags)
+    return isinstance(op, ir.CollectiveStart) or (
+        info is not None and ir.ExternTag.COLLECTIVE in info.extern.tags
+    )
 
 
-def _kernels(program: Program) -> Iterator[str]:
+def _kernels(program: ir.Program) -> Iterator[str]:
     """Each kernel by name, with its configuration and source, whatever index its device has."""
     for kernel in program.kernels:
         yield f"{kernel.name} {_INDEX.sub('', repr(kernel))}"

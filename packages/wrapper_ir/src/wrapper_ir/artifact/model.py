@@ -12,14 +12,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.kernels import KernelBinary
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import Return
-from wrapper_ir.ir.program import Constant, Ownership, Program
-from wrapper_ir.ir.signature import RandomState, ResultOutput, Signature, TreeKind, TreeSpec
-from wrapper_ir.ir.types import DType, OpaqueType, TensorType
 from wrapper_ir.support.files import MappedFile
 
 if TYPE_CHECKING:
@@ -36,7 +31,7 @@ class TensorData:
     from, where it is.
     """
 
-    dtype: DType
+    dtype: ir.DType
     buffer: memoryview
     file: MappedFile | None = None
 
@@ -59,11 +54,11 @@ def memory_of(address: int, nbytes: int, owner: object) -> memoryview:
     return memoryview(memory).cast("B")
 
 
-def window_of(data: TensorData, constant: Constant) -> TensorData:
+def window_of(data: TensorData, constant: ir.Constant) -> TensorData:
     """The bytes of `constant` in those of the storage that it names, as a view; `data` itself where it names none."""
     type = constant.value.type
-    size = extent_bytes(type) if constant.storage and isinstance(type, TensorType) else None
-    if not isinstance(size, Int) or not isinstance(type, TensorType):
+    size = ir.extent_bytes(type) if constant.storage and isinstance(type, ir.TensorType) else None
+    if not isinstance(size, Int) or not isinstance(type, ir.TensorType):
         return data
     start = max(constant.offset, 0)  # unverified programs reach this, too
     return TensorData(type.dtype, data.buffer.cast("B")[start : start + size.value], data.file)
@@ -87,15 +82,15 @@ class Artifact:
       it.
     """
 
-    program: Program
-    signature: Signature
+    program: ir.Program
+    signature: ir.Signature
     constants: Mapping[str, TensorData] = field(default_factory=lambda: _NOTHING)
     handles: Mapping[str, Any] = field(
         default_factory=lambda: _NO_HANDLES
     )  # Any: a tensor library's own objects
     tuning: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    binaries: tuple[KernelBinary, ...] = ()
+    binaries: tuple[ir.KernelBinary, ...] = ()
     extensions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def mapped_files(self) -> tuple[MappedFile, ...]:
@@ -104,22 +99,22 @@ class Artifact:
         found: dict[MappedFile, None] = {}
         for constant in self.program.constants:
             data, type = self.constants.get(constant.data_name), constant.value.type
-            on_host = isinstance(type, TensorType) and type.device.type == "cpu"
+            on_host = isinstance(type, ir.TensorType) and type.device.type == "cpu"
             if data is not None and data.file is not None and on_host and not constant.mutable:
                 found[data.file] = None
         return tuple(found)
 
-    def data_of(self, constant: Constant) -> TensorData | None:
+    def data_of(self, constant: ir.Constant) -> TensorData | None:
         """The bytes under one constant: a window where it shares storage, and shorter than it needs where that storage
         is; None where there are none."""
         data, type = self.constants.get(constant.data_name), constant.value.type
-        return window_of(data, constant) if data is not None and isinstance(type, TensorType) else data
+        return window_of(data, constant) if data is not None and isinstance(type, ir.TensorType) else data
 
     def check_portable(self) -> None:
         """Raises ArtifactError WIR711 where a constant exists in this process only."""
         for constant in self.program.constants:
             type = constant.value.type
-            if isinstance(type, OpaqueType):
+            if isinstance(type, ir.OpaqueType):
                 raise ArtifactError(
                     "WIR711",
                     f"constant %{constant.value.name}, {type.detail}, is packed for this machine and cannot be stored",
@@ -128,7 +123,7 @@ class Artifact:
 
 
 def bare_artifact(
-    program: Program, constants: Mapping[str, TensorData] = _NOTHING, analyses: Analyses | None = None
+    program: ir.Program, constants: Mapping[str, TensorData] = _NOTHING, analyses: Analyses | None = None
 ) -> Artifact:
     """An artifact of a program without a model: a call takes `main`'s parameters one by one and returns
     `main`'s results as a tuple. `constants` holds their data as in `Artifact`."""
@@ -141,16 +136,16 @@ def bare_artifact(
     changed = known.summary(program.main.name).written_params
     last = program.main.body[-1] if program.main.body else None
     names = tuple(p.value.name for p in params)
-    count = len(last.values) if isinstance(last, Return) else 0
-    leaf = TreeSpec(kind=TreeKind.LEAF)
-    arguments = TreeSpec(kind=TreeKind.TUPLE, children=(leaf,) * len(names))
-    signature = Signature(
-        inputs=TreeSpec(kind=TreeKind.TUPLE, children=(arguments, TreeSpec(kind=TreeKind.DICT))),
+    count = len(last.values) if isinstance(last, ir.Return) else 0
+    leaf = ir.TreeSpec(kind=ir.TreeKind.LEAF)
+    arguments = ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(leaf,) * len(names))
+    signature = ir.Signature(
+        inputs=ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(arguments, ir.TreeSpec(kind=ir.TreeKind.DICT))),
         params=tuple(range(len(names))),
-        outputs=TreeSpec(kind=TreeKind.TUPLE, children=(leaf,) * count),
-        bindings=tuple(ResultOutput(index=i) for i in range(count)),
+        outputs=ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(leaf,) * count),
+        bindings=tuple(ir.ResultOutput(index=i) for i in range(count)),
         names=names,
-        written=tuple(p for p in sorted(changed) if params[p].ownership is Ownership.BORROWED),
-        random=tuple(RandomState(device=device) for device in known.get(random_devices)),
+        written=tuple(p for p in sorted(changed) if params[p].ownership is ir.Ownership.BORROWED),
+        random=tuple(ir.RandomState(device=device) for device in known.get(random_devices)),
     )
     return Artifact(program=program, signature=signature, constants=constants)

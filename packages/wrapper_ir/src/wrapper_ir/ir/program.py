@@ -11,8 +11,10 @@ from typing import ClassVar
 
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import SymKind
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.ops import Def, Op, Return, SymbolNames
+from wrapper_ir.ir.kernels.definition import KernelDef
+from wrapper_ir.ir.ops import Op
+from wrapper_ir.ir.ops.base import Def, SymbolNames
+from wrapper_ir.ir.ops.control import Return
 from wrapper_ir.ir.schemas import ExternDef
 from wrapper_ir.ir.types import CPU, Device, Type
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from wrapper_ir.ir.ops import Arg
+from wrapper_ir.ir.ops.base import Arg
 from wrapper_ir.ir.types import Device
 
 

@@ -11,7 +11,10 @@ from typing import TypeVar
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.ir.atoms import map_expr_values, values_in
-from wrapper_ir.ir.ops import Arg, CallSubgraph, Op, OpBase, Switch, WhileLoop, op_spec
+from wrapper_ir.ir.ops import Op
+from wrapper_ir.ir.ops.base import Arg, OpBase
+from wrapper_ir.ir.ops.control import CallSubgraph, Switch, WhileLoop
+from wrapper_ir.ir.ops.spec import op_spec
 from wrapper_ir.ir.program import Function
 from wrapper_ir.ir.values import Value
 

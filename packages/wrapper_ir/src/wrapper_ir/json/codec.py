@@ -22,7 +22,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from wrapper_ir.ir.ops import FieldSpec, Role, Shape, fields_of, is_enum, tag_of
+from wrapper_ir import ir
 from wrapper_ir.json.decode import (
     MAX_DEPTH,
     Fault,
@@ -131,13 +131,13 @@ def _fixed(items: Sequence[Codec]) -> Codec:
     )
 
 
-def _record(cls: type, fields: Sequence[tuple[FieldSpec, Codec]], tag: tuple[str, str] | None) -> Codec:
+def _record(cls: type, fields: Sequence[tuple[ir.FieldSpec, Codec]], tag: tuple[str, str] | None) -> Codec:
     """The codec of a dataclass; `tag` is a further key and its value."""
     tags: dict[str, Json] = dict([tag] if tag else [])
     required = {f.name for f, _ in fields if f.default is dataclasses.MISSING} | {*tags}
     written = [(f.name, f.name in required, f.get, f.default, codec.encode) for f, codec in fields]
     # a value is defined after what stands beside it, which cannot mention it
-    order = sorted(fields, key=lambda pair: pair[0].role is Role.DEF)
+    order = sorted(fields, key=lambda pair: pair[0].role is ir.Role.DEF)
     read = [(f.name, codec.decode) for f, codec in order]
     needed = [(name, decode) for name, decode in read if name in required]
     make: Callable[..., object] = cls
@@ -239,7 +239,7 @@ class Codecs:
     def __init__(
         self,
         leaves: Mapping[object, Codec] | None = None,
-        roles: Mapping[Role, Callable[[FieldSpec], Codec]] | None = None,
+        roles: Mapping[ir.Role, Callable[[ir.FieldSpec], Codec]] | None = None,
         wraps: Mapping[type, Callable[[Codec], Codec]] | None = None,
     ) -> None:
         self.definitions: dict[str, Schema] = {}
@@ -270,7 +270,7 @@ class Codecs:
             return array_of(self.of(args[0])) if args[-1] is ... else _fixed([*map(self.of, args)])
         if origin in (typing.Union, types.UnionType):
             return self._union(args)
-        if is_enum(hint):
+        if ir.is_enum(hint):
             return self._enum(hint)
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             return self.record(hint)
@@ -279,42 +279,42 @@ class Codecs:
     def record(self, cls: type, key: str = "", prefix: str = "") -> Codec:
         """The codec of a dataclass, with its tag under `key`; a class with a `kind` always has a tag. Its definition is
         called as the class, after `prefix`."""
-        kind, name = _kind(cls), tag_of(cls)
+        kind, name = _kind(cls), ir.tag_of(cls)
         tag = (key or "kind", kind or name) if key or kind else None
-        codec = _record(cls, [(f, self._field(f)) for f in fields_of(cls)], tag)
+        codec = _record(cls, [(f, self._field(f)) for f in ir.fields_of(cls)], tag)
         if self.definitions.setdefault(prefix + name, codec.schema) != codec.schema:
             raise TypeError(f"two definitions are called {name!r}")
         wrap = self._wraps.get(cls)
         return dataclasses.replace(wrap(codec) if wrap else codec, schema=ref(prefix + name))
 
-    def _field(self, field: FieldSpec) -> Codec:
+    def _field(self, field: ir.FieldSpec) -> Codec:
         make = self._roles.get(field.role)
         if make is None:
             return self.of(field.hint)
-        return array_of(make(field)) if field.shape is Shape.MANY else make(field)
+        return array_of(make(field)) if field.shape is ir.Shape.MANY else make(field)
 
     def _enum(self, cls: type[enum.Enum]) -> Codec:
         table = members_of(cls)
-        read = member(table, tag_of(cls).replace("_", " "))
-        self.definitions[tag_of(cls)] = {"enum": list[Json](sorted(table))}
-        return Codec(lambda _, x: x.value, lambda _, x: read(x), ref(tag_of(cls)))
+        read = member(table, ir.tag_of(cls).replace("_", " "))
+        self.definitions[ir.tag_of(cls)] = {"enum": list[Json](sorted(table))}
+        return Codec(lambda _, x: x.value, lambda _, x: read(x), ref(ir.tag_of(cls)))
 
     def _union(self, members: tuple[type, ...]) -> Codec:
         records: list[type] = [m for m in members if dataclasses.is_dataclass(m)]
         if len(records) == 1:  # which needs no tag
             records = []
         key = "kind" if all(map(_kind, records)) else "class"
-        keys = [m for m in members if m is float or is_enum(m)]
+        keys = [m for m in members if m is float or ir.is_enum(m)]
         return union_of(
             key,
-            {m: (_kind(m) or tag_of(m), self.record(m, key)) for m in records},
-            {m: (tag_of(m), self.of(m) if m is float else keyed(tag_of(m), self.of(m))) for m in keys},
+            {m: (_kind(m) or ir.tag_of(m), self.record(m, key)) for m in records},
+            {m: (ir.tag_of(m), self.of(m) if m is float else keyed(ir.tag_of(m), self.of(m))) for m in keys},
             {typing.get_origin(m) or m: self.of(m) for m in members if m not in records and m not in keys},
         )
 
     def _later(self, hint: object) -> Codec:
         """A codec for use inside the one that is being made."""
-        names = [tag_of(hint)] if isinstance(hint, type) else [*map(tag_of, typing.get_args(hint))]
+        names = [ir.tag_of(hint)] if isinstance(hint, type) else [*map(ir.tag_of, typing.get_args(hint))]
         schema: Schema = ref(names[0]) if len(names) == 1 else {"anyOf": list[Json](map(ref, names))}
         return self.nested(lambda: self._made[hint], schema)
 

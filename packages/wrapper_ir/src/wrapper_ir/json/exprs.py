@@ -10,10 +10,9 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import OPERATORS, Bool, Expr, Float, Int, Operators, Sym, SymKind
-from wrapper_ir.ir.atoms import DIM_ATOMS, VALUE_ATOMS, DimAtom, ValueAtom
-from wrapper_ir.ir.values import Value
 from wrapper_ir.json.codec import Schema, fixed_array, object_schema, ref
 from wrapper_ir.json.decode import MAX_DEPTH, array, fault, integer, obj, string, truth
 from wrapper_ir.support.json_value import Json
@@ -37,9 +36,9 @@ def encode_expr(e: Expr) -> Json:
     match e:
         case Sym(name):
             return name
-        case DimAtom(value, dim):
+        case ir.DimAtom(value, dim):
             return [e.word, value.name, dim]
-        case ValueAtom(value):
+        case ir.ValueAtom(value):
             return [e.word, value.name]
         case _:
             return encode_number(e.constant)
@@ -51,7 +50,7 @@ class ExprDecoder:
     def __init__(self, operators: Operators = OPERATORS) -> None:
         self._operators = operators
         self.kinds: dict[str, SymKind] = {}
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, ir.Value] = {}
         self.depth = 0
         self._by_json: dict[type, Callable[[Json], Expr]] = {
             int: lambda x: self._made(lambda: Int(integer(x))),
@@ -61,7 +60,7 @@ class ExprDecoder:
             list: self._list,
         }
 
-    def use(self, x: Json) -> Value:
+    def use(self, x: Json) -> ir.Value:
         """The value of this name; WIR552 where it is not defined."""
         found = self.values.get(x) if type(x) is str else None
         return found if found is not None else fault(f"value {string(x)!r} is not defined here", "WIR552")
@@ -112,11 +111,13 @@ class ExprDecoder:
         return e
 
     def _node(self, tag: str, fields: list[Json]) -> Expr:
-        if tag in DIM_ATOMS and len(fields) == 2:
+        if tag in ir.DIM_ATOMS and len(fields) == 2:
             dim = integer(fields[1])
-            return DIM_ATOMS[tag](self.use(fields[0]), dim) if dim >= 0 else fault("a dimension is negative")
-        if tag in VALUE_ATOMS and len(fields) == 1:
-            return VALUE_ATOMS[tag](self.use(fields[0]))
+            return (
+                ir.DIM_ATOMS[tag](self.use(fields[0]), dim) if dim >= 0 else fault("a dimension is negative")
+            )
+        if tag in ir.VALUE_ATOMS and len(fields) == 1:
+            return ir.VALUE_ATOMS[tag](self.use(fields[0]))
         op = self._operators.by_name.get(tag)
         if op is None:
             fault(f"unknown expression {tag[:40]!r} of {len(fields)} operands", "WIR522")
@@ -147,7 +148,7 @@ def expr_schemas() -> dict[str, Schema]:
         by_count.setdefault(op.arity, []).append(op.name)
     nodes = [_tagged(tags, *[expr] * count) for count, tags in sorted(by_count.items())]
     nodes[0] |= {"items": expr, "minItems": 3} if 0 in by_count else {}  # those of any number of operands
-    atoms = [_tagged([*DIM_ATOMS], name, index), _tagged([*VALUE_ATOMS], name)]
+    atoms = [_tagged([*ir.DIM_ATOMS], name, index), _tagged([*ir.VALUE_ATOMS], name)]
     leaves: list[Schema] = [{"type": "integer"}, {"type": "boolean"}, name, ref("float")]
     number: Schema = {"anyOf": [{"type": "number"}, {"enum": list[Json](sorted(_NOT_FINITE))}]}
     return {

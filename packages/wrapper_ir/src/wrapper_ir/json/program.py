@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 from functools import partial
 
-from wrapper_ir.ir.ops import OPS, OpSet, Provenance
-from wrapper_ir.ir.program import Program, SymbolDef
-from wrapper_ir.ir.types import Type
+from wrapper_ir import ir
 from wrapper_ir.json.decode import dump, field, load
 from wrapper_ir.json.envelope import Envelope
 from wrapper_ir.json.records import CODECS, Decoder, Encoder, codecs_of
@@ -17,25 +15,25 @@ from wrapper_ir.support.versions import PROGRAM_JSON
 
 PROGRAM_ENVELOPE = Envelope("wrapper-ir-program", PROGRAM_JSON)
 
-_SYMBOLS = CODECS.of(tuple[SymbolDef, ...])
-_TYPES = CODECS.of(tuple[Type, ...])
-_PROVENANCES = CODECS.of(tuple[Provenance, ...])
+_SYMBOLS = CODECS.of(tuple[ir.SymbolDef, ...])
+_TYPES = CODECS.of(tuple[ir.Type, ...])
+_PROVENANCES = CODECS.of(tuple[ir.Provenance, ...])
 
 
 @paused_collection()
-def to_json(program: Program, ops: OpSet = OPS) -> str:
+def to_json(program: ir.Program, ops: ir.OpSet = ir.OPS) -> str:
     """The canonical JSON of a program; its schema is `schema/program.schema.json`. `ops` are the ops that may occur;
     TypeError for another.
     """
     e = Encoder()
-    document = PROGRAM_ENVELOPE.close(codecs_of(ops).of(Program).encode(e, program))
+    document = PROGRAM_ENVELOPE.close(codecs_of(ops).of(ir.Program).encode(e, program))
     document["types"] = _TYPES.encode(e, tuple(e.types))
     document["provenance"] = _PROVENANCES.encode(e, tuple(e.provenances))
     return dump(document)
 
 
 @paused_collection()
-def from_json(text: str, ops: OpSet = OPS) -> Program:
+def from_json(text: str, ops: ir.OpSet = ir.OPS) -> ir.Program:
     """The program in `text`; nothing is verified beyond what reading needs.
 
     Raises ParseError, with the place as a JSON path: WIR013 or WIR014 a value of a kind that an op does not take, WIR501
@@ -46,8 +44,8 @@ def from_json(text: str, ops: OpSet = OPS) -> Program:
 
 
 def decode_program(
-    document: dict[str, Json], envelope: Envelope = PROGRAM_ENVELOPE, ops: OpSet = OPS
-) -> Program:
+    document: dict[str, Json], envelope: Envelope = PROGRAM_ENVELOPE, ops: ir.OpSet = ir.OPS
+) -> ir.Program:
     """The program of a parsed document. Raises Fault."""
     body = envelope.open(document)
     d = Decoder()
@@ -55,17 +53,17 @@ def decode_program(
     d.types = field(body, "types", partial(_TYPES.decode, d))
     d.provenances = field(body, "provenance", partial(_PROVENANCES.decode, d))
     rest = {name: x for name, x in body.items() if name not in ("symbols", "types", "provenance")}
-    program: Program = codecs_of(ops).of(Program).decode(d, rest)
+    program: ir.Program = codecs_of(ops).of(ir.Program).decode(d, rest)
     return dataclasses.replace(program, symbols=symbols)
 
 
-def program_schema(ops: OpSet = OPS) -> dict[str, Json]:
+def program_schema(ops: ir.OpSet = ir.OPS) -> dict[str, Json]:
     """The JSON Schema of `to_json`."""
     codecs = codecs_of(ops)
-    codecs.of(Program)
+    codecs.of(ir.Program)
     body = codecs.definitions["program"]
     tables: dict[str, Json] = {
-        "types": codecs.of(tuple[Type, ...]).schema,
-        "provenance": codecs.of(tuple[Provenance, ...]).schema,
+        "types": codecs.of(tuple[ir.Type, ...]).schema,
+        "provenance": codecs.of(tuple[ir.Provenance, ...]).schema,
     }
     return PROGRAM_ENVELOPE.schema("Wrapper IR program", body, tables, {**codecs.definitions})

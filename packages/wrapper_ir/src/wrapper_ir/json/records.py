@@ -9,13 +9,8 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TypeVar, get_args
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Float
-from wrapper_ir.ir.kernels import KernelDef, KernelNames, KernelParam
-from wrapper_ir.ir.ops import OPS, Arg, Complex, FieldSpec, Op, OpSet, Provenance, Role, misfit, tag_of
-from wrapper_ir.ir.program import Function, SymbolDef
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.types import MAX_RANK, Device, DType, Layout, MemoryFormat, TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir.json.codec import Codec, Codecs, Decode, Schema, array_of, keyed, object_schema, ref, union_of
 from wrapper_ir.json.decode import fault, field, integer, obj, string, within
 from wrapper_ir.json.exprs import ExprDecoder, encode_expr, encode_number, expr_schemas
@@ -33,14 +28,14 @@ class Encoder:
     """Collects the types and provenances that ops mention."""
 
     def __init__(self) -> None:
-        self.types: dict[Type, int] = {}
-        self.provenances: dict[Provenance, int] = {}
+        self.types: dict[ir.Type, int] = {}
+        self.provenances: dict[ir.Provenance, int] = {}
 
-    def define(self, value: Value) -> Json:
+    def define(self, value: ir.Value) -> Json:
         """A result with its type's index."""
         return {"name": value.name, "type": self.types.setdefault(value.type, len(self.types))}
 
-    def provenance(self, prov: Provenance) -> Json:
+    def provenance(self, prov: ir.Provenance) -> Json:
         """The index of a provenance."""
         return self.provenances.setdefault(prov, len(self.provenances))
 
@@ -48,10 +43,10 @@ class Encoder:
 class Decoder(ExprDecoder):
     """Symbols declared and values defined so far (see `ExprDecoder`), and the program's tables."""
 
-    types: tuple[Type, ...] = ()
-    provenances: tuple[Provenance, ...] = ()
+    types: tuple[ir.Type, ...] = ()
+    provenances: tuple[ir.Provenance, ...] = ()
 
-    def define(self, x: Json) -> Value:
+    def define(self, x: Json) -> ir.Value:
         """A new value in scope; a second one of the same name is WIR506."""
         o = obj(x)
         name, type = field(o, "name", string), field(o, "type", self._type)
@@ -59,13 +54,13 @@ class Decoder(ExprDecoder):
             fault("a result has a name and a type, nothing else")
         if name in self.values:
             fault(f"value {name!r} is defined twice", "WIR506")
-        value = self.values[name] = Value(name, type)
+        value = self.values[name] = ir.Value(name, type)
         return value
 
-    def _type(self, x: Json) -> Type:
+    def _type(self, x: Json) -> ir.Type:
         return _at(self.types, integer(x), "type", "WIR521")
 
-    def provenance(self, x: Json) -> Provenance:
+    def provenance(self, x: Json) -> ir.Provenance:
         """The provenance at an index; WIR507 where there is none."""
         return _at(self.provenances, integer(x), "provenance", "WIR507")
 
@@ -92,18 +87,20 @@ def _arg(codecs: Codecs) -> Codec:
     """Arguments of calls: an expression, null, or an object of one key: `{"value": "x"}`, `{"list": [...]}`."""
     parts = codecs.of(tuple[float, float])
     inner: dict[type, tuple[str, Codec]] = {
-        Value: ("value", _OPERAND),
+        ir.Value: ("value", _OPERAND),
         tuple: ("list", array_of(Codecs.nested(lambda: arg, ref("arg")))),
         str: ("str", codecs.of(str)),
-        Complex: (
+        ir.Complex: (
             "complex",
             Codec(
                 lambda e, x: parts.encode(e, (x.real.value, x.imag.value)),
-                lambda d, x: Complex(*map(Float, parts.decode(d, x))),
+                lambda d, x: ir.Complex(*map(Float, parts.decode(d, x))),
                 parts.schema,
             ),
         ),
-        **{cls: (tag_of(cls), codecs.of(cls)) for cls in (DType, Device, MemoryFormat, Layout)},
+        **{
+            cls: (ir.tag_of(cls), codecs.of(cls)) for cls in (ir.DType, ir.Device, ir.MemoryFormat, ir.Layout)
+        },
     }
     keys = {cls: (key, keyed(key, codec)) for cls, (key, codec) in inner.items()}
     arg = union_of("", {}, keys, {types.NoneType: codecs.of(types.NoneType)}, _EXPR)
@@ -114,28 +111,28 @@ def _arg(codecs: Codecs) -> Codec:
 # --- fields of a role
 
 
-def _judged(codec: Codec, code: str) -> Callable[[FieldSpec], Codec]:
+def _judged(codec: Codec, code: str) -> Callable[[ir.FieldSpec], Codec]:
     """Values of the types that a field takes."""
 
-    def of(field: FieldSpec) -> Codec:
+    def of(field: ir.FieldSpec) -> Codec:
         read, accepts = codec.decode, field.accepts
 
-        def decode(d: Decoder, x: Json) -> Value:
-            value: Value = read(d, x)
+        def decode(d: Decoder, x: Json) -> ir.Value:
+            value: ir.Value = read(d, x)
             if type(value.type) not in accepts:
-                fault(misfit(value), code)
+                fault(ir.misfit(value), code)
             return value
 
-        return codec if accepts == get_args(Type) else dataclasses.replace(codec, decode=decode)
+        return codec if accepts == get_args(ir.Type) else dataclasses.replace(codec, decode=decode)
 
     return of
 
 
-_ROLES: dict[Role, Callable[[FieldSpec], Codec]] = {
-    Role.DEF: _judged(Codec(Encoder.define, Decoder.define, ref("result")), "WIR014"),
-    Role.USE: _judged(_OPERAND, "WIR013"),
-    Role.SYMBOL: lambda _: Codec(lambda _, x: x, ExprDecoder.symbol, _STRING),
-    Role.PROVENANCE: lambda _: Codec(Encoder.provenance, Decoder.provenance, _INDEX),
+_ROLES: dict[ir.Role, Callable[[ir.FieldSpec], Codec]] = {
+    ir.Role.DEF: _judged(Codec(Encoder.define, Decoder.define, ref("result")), "WIR014"),
+    ir.Role.USE: _judged(_OPERAND, "WIR013"),
+    ir.Role.SYMBOL: lambda _: Codec(lambda _, x: x, ExprDecoder.symbol, _STRING),
+    ir.Role.PROVENANCE: lambda _: Codec(Encoder.provenance, Decoder.provenance, _INDEX),
 }
 
 
@@ -147,9 +144,9 @@ def _reading(change: Callable[[Decode, Decoder, Json], object], codec: Codec) ->
     return dataclasses.replace(codec, decode=partial(change, codec.decode))
 
 
-def _symbol(read: Decode, d: Decoder, x: Json) -> SymbolDef:
+def _symbol(read: Decode, d: Decoder, x: Json) -> ir.SymbolDef:
     """A symbol, which is declared from here on."""
-    symbol: SymbolDef = read(d, x)
+    symbol: ir.SymbolDef = read(d, x)
     if symbol.name in d.kinds:
         fault(f"symbol {symbol.name!r} is declared twice", "WIR506")
     if symbol.hint != symbol.hint:
@@ -158,60 +155,60 @@ def _symbol(read: Decode, d: Decoder, x: Json) -> SymbolDef:
     return symbol
 
 
-def _extern(read: Decode, d: Decoder, x: Json) -> ExternDef:
-    extern: ExternDef = read(d, x)
+def _extern(read: Decode, d: Decoder, x: Json) -> ir.ExternDef:
+    extern: ir.ExternDef = read(d, x)
     return extern if "(" in extern.schema else within("schema", fault, "this is not an operator schema")
 
 
-def _function(read: Decode, d: Decoder, x: Json) -> Function:
+def _function(read: Decode, d: Decoder, x: Json) -> ir.Function:
     """A function's values are its own, beside the program's constants."""
     outer = d.values
     d.values = dict(outer)
-    function: Function = read(d, x)
+    function: ir.Function = read(d, x)
     d.values = outer
     return function
 
 
-def _tensor(read: Decode, d: Decoder, x: Json) -> TensorType:
+def _tensor(read: Decode, d: Decoder, x: Json) -> ir.TensorType:
     """What is worked out about a layout recurses with its dimensions."""
-    made: TensorType = read(d, x)
-    if max(len(made.sizes), len(made.strides)) > MAX_RANK:
-        fault(f"a tensor of {len(made.sizes)} dimensions; {MAX_RANK} are read", "WIR553")
+    made: ir.TensorType = read(d, x)
+    if max(len(made.sizes), len(made.strides)) > ir.MAX_RANK:
+        fault(f"a tensor of {len(made.sizes)} dimensions; {ir.MAX_RANK} are read", "WIR553")
     return made
 
 
 def _own_names(read: Decode, d: Decoder, x: Json) -> object:
     """Expressions of a kernel are over its own names, those of a block over whole numbers."""
     outer = d.kinds
-    d.kinds = KernelNames()
+    d.kinds = ir.KernelNames()
     made = read(d, x)
     d.kinds = outer
-    if type(made) is KernelParam:
-        outer.update(KernelNames((made,)))
+    if type(made) is ir.KernelParam:
+        outer.update(ir.KernelNames((made,)))
     return made
 
 
 _READERS: dict[type, Callable[[Decode, Decoder, Json], object]] = {
-    SymbolDef: _symbol,
-    ExternDef: _extern,
-    Function: _function,
-    TensorType: _tensor,
-    **dict.fromkeys((KernelParam, *get_args(KernelDef)), _own_names),
+    ir.SymbolDef: _symbol,
+    ir.ExternDef: _extern,
+    ir.Function: _function,
+    ir.TensorType: _tensor,
+    **dict.fromkeys((ir.KernelParam, *get_args(ir.KernelDef)), _own_names),
 }
 
 
 @cache
-def codecs_of(ops: OpSet) -> Codecs:
+def codecs_of(ops: ir.OpSet) -> Codecs:
     """The codecs of programs with these ops, and of everything in and around them."""
     codecs = Codecs(_LEAVES, _ROLES, {cls: partial(_reading, read) for cls, read in _READERS.items()})
     codecs.definitions |= expr_schemas()
     codecs.definitions["result"] = object_schema({"name": _STRING, "type": _INDEX}, ["name", "type"])
-    codecs.add(Arg, _arg(codecs))
-    codecs.add(Op, _op(codecs, ops))
+    codecs.add(ir.Arg, _arg(codecs))
+    codecs.add(ir.Op, _op(codecs, ops))
     return codecs
 
 
-def _op(codecs: Codecs, ops: OpSet) -> Codec:
+def _op(codecs: Codecs, ops: ir.OpSet) -> Codec:
     """The codec of ops. By the tag, a validator knows which definition an op has to fit."""
     members = {cls: (spec.tag, codecs.record(cls, "op", "op_")) for cls, spec in ops.specs.items()}
     tags = list[Json](sorted(ops.by_tag))
@@ -231,7 +228,7 @@ def _op(codecs: Codecs, ops: OpSet) -> Codec:
 
 # --- documents of one record
 
-CODECS = codecs_of(OPS)
+CODECS = codecs_of(ir.OPS)
 
 
 def encode(hint: type[T], x: T) -> dict[str, Json]:
@@ -239,20 +236,20 @@ def encode(hint: type[T], x: T) -> dict[str, Json]:
     return obj(CODECS.of(hint).encode(Encoder(), x))
 
 
-def decode(hint: type[T], x: Json, names: KernelNames | None = None) -> T:
+def decode(hint: type[T], x: Json, names: ir.KernelNames | None = None) -> T:
     """The inverse of `encode`; expressions are over `names`. Raises Fault."""
     d = Decoder()
-    d.kinds = KernelNames() if names is None else names
+    d.kinds = ir.KernelNames() if names is None else names
     made: T = CODECS.of(hint).decode(d, x)
     return made
 
 
-def encode_kernel(kernel: KernelDef) -> dict[str, Json]:
+def encode_kernel(kernel: ir.KernelDef) -> dict[str, Json]:
     """The JSON of a kernel; everything is in it."""
-    return obj(CODECS.of(KernelDef).encode(Encoder(), kernel))
+    return obj(CODECS.of(ir.KernelDef).encode(Encoder(), kernel))
 
 
-def decode_kernel(x: Json) -> KernelDef:
+def decode_kernel(x: Json) -> ir.KernelDef:
     """The inverse of `encode_kernel`. Raises Fault."""
-    kernel: KernelDef = CODECS.of(KernelDef).decode(Decoder(), x)
+    kernel: ir.KernelDef = CODECS.of(ir.KernelDef).decode(Decoder(), x)
     return kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrapper_ir.ir.signature import Signature
+from wrapper_ir import ir
 from wrapper_ir.json.decode import dump, load
 from wrapper_ir.json.envelope import Envelope
 from wrapper_ir.json.records import CODECS, Decoder, Encoder
@@ -11,17 +11,17 @@ from wrapper_ir.support.versions import SIGNATURE_JSON
 
 SIGNATURE_ENVELOPE = Envelope("wrapper-ir-signature", SIGNATURE_JSON)
 
-_SIGNATURE = CODECS.of(Signature)
+_SIGNATURE = CODECS.of(ir.Signature)
 
 
-def signature_to_json(signature: Signature) -> str:
+def signature_to_json(signature: ir.Signature) -> str:
     """The canonical JSON of a signature; its schema is `schema/signature.schema.json`."""
     return dump(SIGNATURE_ENVELOPE.close(_SIGNATURE.encode(Encoder(), signature)))
 
 
-def signature_from_json(text: str) -> Signature:
+def signature_from_json(text: str) -> ir.Signature:
     """The signature in `text`. Raises ParseError as `from_json` does."""
-    signature: Signature = load(text, lambda x: _SIGNATURE.decode(Decoder(), SIGNATURE_ENVELOPE.open(x)))
+    signature: ir.Signature = load(text, lambda x: _SIGNATURE.decode(Decoder(), SIGNATURE_ENVELOPE.open(x)))
     return signature
 
 

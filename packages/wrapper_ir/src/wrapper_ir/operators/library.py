@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wrapper_ir.ir.ops import Arg, CallExtern, CollectiveStart
-from wrapper_ir.ir.schemas import ExternInfo, ExternTag
-from wrapper_ir.ir.types import CPU, Device, TensorType
-from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir import ir
 
 _REBINDING = """
     aten::set_ aten::set aten::set_data aten::as_strided_ aten::_reshape_alias aten::_reshape_alias_copy
@@ -64,12 +61,15 @@ class OpenFacts:
 
 
 def open_facts(
-    info: ExternInfo, op: CallExtern | CollectiveStart, type: TensorType, path: tuple[int | str, ...]
+    info: ir.ExternInfo,
+    op: ir.CallExtern | ir.CollectiveStart,
+    type: ir.TensorType,
+    path: tuple[int | str, ...],
 ) -> OpenFacts:
     """What is not proved of the result at `path`, whose type is `type`."""
     name = info.extern.name
     namespace, operator = name.partition("::")[::2]
-    if namespace not in LIBRARIES or rebinds(name) or ExternTag.PYTHON_ONLY in info.extern.tags:
+    if namespace not in LIBRARIES or rebinds(name) or ir.ExternTag.PYTHON_ONLY in info.extern.tags:
         return OpenFacts()
     values = [*op.args, *(arg for _, arg in op.kwargs)]
     tensors = list(_tensors(values))
@@ -83,7 +83,11 @@ def open_facts(
 
 
 def _keeps_dtype(
-    name: str, namespace: str, tensors: list[Value[TensorType]], type: TensorType, path: tuple[int | str, ...]
+    name: str,
+    namespace: str,
+    tensors: list[ir.Value[ir.TensorType]],
+    type: ir.TensorType,
+    path: tuple[int | str, ...],
 ) -> bool:
     if path not in ((), (0,)) or not tensors or tensors[0].type.dtype is not type.dtype:
         return False
@@ -91,21 +95,21 @@ def _keeps_dtype(
 
 
 def _same_device(
-    values: list[Arg], tensors: list[Value[TensorType]], type: TensorType, is_single: bool
+    values: list[ir.Arg], tensors: list[ir.Value[ir.TensorType]], type: ir.TensorType, is_single: bool
 ) -> bool:
     """An operator works where its arguments are. Of several results some may lie on the CPU, whatever the meta function says:
     seeds and offsets of attention operators, which have no dimension."""
-    named = [value for value in values if isinstance(value, Device)]
+    named = [value for value in values if isinstance(value, ir.Device)]
     if named:
         return named == [type.device]
     if not tensors or any(t.type.device != type.device for t in tensors):
         return False
-    return type.device == CPU or is_single or not type.sizes
+    return type.device == ir.CPU or is_single or not type.sizes
 
 
-def _tensors(values: list[Arg]) -> Iterator[Value[TensorType]]:
+def _tensors(values: list[ir.Arg]) -> Iterator[ir.Value[ir.TensorType]]:
     for value in values:
-        if is_tensor(value):
+        if ir.is_tensor(value):
             yield value
         elif isinstance(value, tuple):
             yield from _tensors(list(value))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir import ir
 
 _ROWS = """
     _chunk_cat _log_softmax _softmax _upsample_nearest_exact1d abs add.Tensor addbmm addcdiv addcmul addmm
@@ -50,11 +50,11 @@ OUT_VARIANTS: Mapping[str, str] = MappingProxyType(dict(map(_variant, _ROWS.spli
 """The overload with an argument `out` by the operator's own; otherwise they have the same arguments."""
 
 
-def out_variant(extern: ExternDef) -> ExternDef | None:
+def out_variant(extern: ir.ExternDef) -> ir.ExternDef | None:
     """The declaration of an operator's variant; None where there is none, or the operator does more than compute a result."""
     name = OUT_VARIANTS.get(extern.name)
     if name is None or extern.tags or extern.symmetric:
         return None
     args, _, _ = extern.schema[extern.schema.index("(") + 1 :].rpartition(") ->")
     before = f"{args}, " if "*, " in args else f"{args}, *, "
-    return ExternDef(schema=f"{name}({before}Tensor(a!) out) -> Tensor(a!)")
+    return ir.ExternDef(schema=f"{name}({before}Tensor(a!) out) -> Tensor(a!)")

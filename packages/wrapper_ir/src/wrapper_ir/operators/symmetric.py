@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from wrapper_ir.ir.schemas import OpSchema
+from wrapper_ir import ir
 from wrapper_ir.operators.policy import called_names
 
 NAMESPACE = "symm_mem"
@@ -100,13 +100,13 @@ of the device. Symmetric memory is not that allocator's: `record_stream` keeps n
 storage cannot be resized, as torch says."""
 
 
-def _looked_up(table: Mapping[str, tuple[str, ...]], schema: OpSchema) -> tuple[str, ...]:
+def _looked_up(table: Mapping[str, tuple[str, ...]], schema: ir.OpSchema) -> tuple[str, ...]:
     """The arguments that a table names for an operator, or for the one that it runs, and that the schema has."""
     names = {n for called in called_names(schema.name) for n in table.get(called.partition(".")[0], ())}
     return tuple(a.name for a in schema.args if a.name in names and a.is_tensor) if names else ()
 
 
-def needed_symmetric(schema: OpSchema) -> tuple[str, ...]:
+def needed_symmetric(schema: ir.OpSchema) -> tuple[str, ...]:
     """The arguments of an operator that are known to need symmetric memory, in the order of its schema."""
     return _looked_up(SYMMETRIC_ARGUMENTS, schema)
 
@@ -116,22 +116,22 @@ def needs_multicast(name: str) -> bool:
     return name.startswith(f"{NAMESPACE}::") and ("multimem" in name or "multicast" in name)
 
 
-def uses_workspace(schema: OpSchema) -> bool:
+def uses_workspace(schema: ir.OpSchema) -> bool:
     """Whether an operator communicates through symmetric memory that is none of its arguments."""
     return any(called.partition(".")[0] in WORKSPACE for called in called_names(schema.name))
 
 
-def waits_for_all(schema: OpSchema) -> bool:
+def waits_for_all(schema: ir.OpSchema) -> bool:
     """Whether an operator is over for all processes when it is for this one."""
     return any(called.partition(".")[0] in WAITING for called in called_names(schema.name))
 
 
-def gives_up(schema: OpSchema) -> tuple[str, ...]:
+def gives_up(schema: ir.OpSchema) -> tuple[str, ...]:
     """The arguments of an operator that must not be symmetric memory, in the order of its schema."""
     return _looked_up(GIVE_UP_STORAGE, schema)
 
 
-def missing_symmetric(declared: Iterable[str], schema: OpSchema) -> str:
+def missing_symmetric(declared: Iterable[str], schema: ir.OpSchema) -> str:
     """The first argument that is known to need symmetric memory and is not among those declared; '' for none."""
     stated = frozenset(declared)
     return next((name for name in needed_symmetric(schema) if name not in stated), "")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.ops import AssertLayout
-from wrapper_ir.ir.program import Function, Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +38,16 @@ class EmittedText:
 class LineEmitter(Protocol):
     """What an `Emitter` offers besides where it knows which op each line is written for; `wir explain` asks for it."""
 
-    def emitted_texts(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> tuple[EmittedText, ...]:
+    def emitted_texts(
+        self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED
+    ) -> tuple[EmittedText, ...]:
         """What the emitter writes of an artifact whose inputs are guarded so, file by file, with the origin of each line."""
 
 
 class OpOrigins:
     """The origins of the ops of a lowered program in the program that was lowered: lowering adds ops and keeps the others."""
 
-    def __init__(self, program: Program, lowered: Program) -> None:
+    def __init__(self, program: ir.Program, lowered: ir.Program) -> None:
         given = {f.name: f for f in program.functions}
         self._found: dict[str, list[LineOrigin]] = {
             f.name: _origins(given[f.name], f) for f in lowered.functions if f.name in given
@@ -60,7 +60,7 @@ class OpOrigins:
         return found[position] if position < len(found) else LineOrigin(note=f"function @{function}")
 
 
-def _origins(given: Function, lowered: Function) -> list[LineOrigin]:
+def _origins(given: ir.Function, lowered: ir.Function) -> list[LineOrigin]:
     positions = {id(op): at for at, op in enumerate(given.body)}
     known = [positions.get(id(op)) for op in lowered.body]
     after = list(known)
@@ -71,7 +71,7 @@ def _origins(given: Function, lowered: Function) -> list[LineOrigin]:
     for at, op in enumerate(lowered.body):
         before = before if known[at] is None else known[at]
         note, position = "", known[at]
-        if position is None and isinstance(op, AssertLayout) and op.sizes and before is not None:
+        if position is None and isinstance(op, ir.AssertLayout) and op.sizes and before is not None:
             note, position = "added by lowering, after this op", before  # a check of what it returned
         elif position is None:
             note, position = "added by lowering, before this op", after[at]

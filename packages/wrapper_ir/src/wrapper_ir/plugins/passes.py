@@ -7,9 +7,9 @@ import enum
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.program import Program
 from wrapper_ir.support.collection import paused_collection
 
 
@@ -22,22 +22,22 @@ class Pass(ABC):
     repairs: ClassVar[frozenset[str]] = frozenset()
     """Codes of verifier rules that the input may break, because the pass mends them."""
 
-    def run(self, program: Program, analyses: Analyses | None = None) -> Program:
+    def run(self, program: ir.Program, analyses: Analyses | None = None) -> ir.Program:
         """The transformed program, the argument itself where there is nothing to change; `analyses` is the argument's memo,
         where the caller has one."""
         with paused_collection():
             return self.transform(Analyses.of(program, analyses))
 
     @abstractmethod
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The transformed program of this memo."""
 
-    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+    def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
         """Two programs that do the same if the pass kept what its argument does: argument and result themselves, but for
         what the pass is there to change."""
         return before, after
 
-    def around(self, artifact: Artifact, program: Program) -> Artifact:
+    def around(self, artifact: Artifact, program: ir.Program) -> Artifact:
         """The artifact with the pass's result, its signature and binaries changed as the program was."""
         return dataclasses.replace(artifact, program=program)
 

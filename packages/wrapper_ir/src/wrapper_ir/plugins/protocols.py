@@ -9,17 +9,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.input_facts import TensorFacts
 from wrapper_ir.analysis.overlap import Geometry
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.artifact.group_ranks import GroupRanks
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.kernels import KernelBinary, KernelDef
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.program import Target
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.signature import TreeSpec
-from wrapper_ir.ir.types import CPU, Device, StorageType, TensorType
 from wrapper_ir.operators.policy import OperatorPolicy
 
 T = TypeVar("T")
@@ -68,7 +62,7 @@ class Emitter(Protocol[T_co]):
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
         """Writes the code (and what it needs to run) into `folder`; returns the files, the main one first."""
 
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         """A callable with the model's own signature; it does not check what is `guarded`."""
 
 
@@ -132,10 +126,10 @@ class KernelRuntime(Protocol):
     def kind(self) -> str:
         """The kind of kernels that it loads, which is the name of its entry point."""
 
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+    def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
         """Compiles (or finds in a cache) and loads one kernel."""
 
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+    def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         """Loads many kernels at once, in parallel where that helps; by kernel name."""
 
 
@@ -148,7 +142,7 @@ class PreparingRuntime(Protocol):
         """Starts, in the background, what loading kernels for devices of this type (`cuda`) takes, and returns at once. Raises
         nothing for what cannot be started: loading says so."""
 
-    def compile_early(self, kernels: Sequence[KernelDef], target: Target) -> None:
+    def compile_early(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> None:
         """Starts, in the background, to compile kernels that are about to be loaded for `target`, and returns at once. Raises nothing
         for what does not compile: loading says so."""
 
@@ -169,12 +163,12 @@ class AheadCompiler(KernelRuntime, Protocol):
     """A kernel runtime that compiles ahead of time, also for devices that this machine does not have."""
 
     def compile_ahead(
-        self, kernels: Sequence[KernelDef], target: Target, candidates: bool
-    ) -> tuple[KernelBinary, ...]:
+        self, kernels: Sequence[ir.KernelDef], target: ir.Target, candidates: bool
+    ) -> tuple[ir.KernelBinary, ...]:
         """Compiles kernels with their first configs, or with all `candidates`. Kernels that choose among others have no
         code of their own."""
 
-    def with_binaries(self, binaries: Sequence[KernelBinary]) -> KernelRuntime:
+    def with_binaries(self, binaries: Sequence[ir.KernelBinary]) -> KernelRuntime:
         """The same runtime, which loads kernels from `binaries` instead of compiling them. It ignores binaries for other
         targets, and those that its compiler would make differently today."""
 
@@ -215,10 +209,10 @@ class KernelTuner(Protocol):
 class Containers(Protocol):
     """Containers of kind CUSTOM: classes that are registered with a tensor library as structures."""
 
-    def flatten(self, spec: TreeSpec, container: object) -> Sequence[object]:
+    def flatten(self, spec: ir.TreeSpec, container: object) -> Sequence[object]:
         """The children, in the order of `spec.children`; raises TypeError for an object of another class."""
 
-    def builder(self, spec: TreeSpec) -> Callable[[Sequence[object]], object]:
+    def builder(self, spec: ir.TreeSpec) -> Callable[[Sequence[object]], object]:
         """A function from children to a container of the class and with the context that `spec` names."""
 
 
@@ -238,7 +232,7 @@ class CallerTensors(Protocol[T]):
         """A tensor's dtype, device, sizes and strides, and whether it is plain strided memory."""
 
     # Any: the library's own object for a dtype, device, layout or memory format
-    def native(self, arg: Arg) -> Any:
+    def native(self, arg: ir.Arg) -> Any:
         """The library's own object for a dtype, device, layout or memory format."""
 
     # Any: among leaves there are numbers, too
@@ -281,7 +275,7 @@ class Machine(Protocol[T]):
     def name(self) -> str:
         """The name of its entry point."""
 
-    def empty_storage(self, type: StorageType, nbytes: int, zero: bool) -> T:
+    def empty_storage(self, type: ir.StorageType, nbytes: int, zero: bool) -> T:
         """New storage of `nbytes` bytes on the type's device and space."""
 
     def fill_bytes(self, storage: T, value: int) -> None:
@@ -294,14 +288,14 @@ class Machine(Protocol[T]):
         """An identifier of the storage under `tensor`, unique among live storages."""
 
     def view(
-        self, source: T, type: TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
+        self, source: T, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
     ) -> T:
         """A view at `offset` bytes from the first element (byte) of `source`."""
 
-    def constant(self, data: TensorData, type: TensorType, mutable: bool, alignment: int) -> T:
+    def constant(self, data: TensorData, type: ir.TensorType, mutable: bool, alignment: int) -> T:
         """A constant's tensor, at a multiple of `alignment` bytes; mutable ones get memory of their own."""
 
-    def example(self, type: TensorType, sizes: Sequence[int], strides: Sequence[int], seed: int) -> T:
+    def example(self, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int], seed: int) -> T:
         """A tensor with reproducible contents: normal floats, integers 0 and 1 (safe as indices), random bools."""
 
     def copy(self, dst: T, src: T, non_blocking: bool) -> None:
@@ -323,10 +317,10 @@ class Machine(Protocol[T]):
         """Stacks along a new first dimension."""
 
     # Any: nested Python structures of T and numbers.
-    def call_extern(self, extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call_extern(self, extern: ir.ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Calls a library operator; dtypes, devices and so on are already native (`native`)."""
 
-    def native(self, arg: Arg) -> Any:
+    def native(self, arg: ir.Arg) -> Any:
         """The library's own object for a dtype, device, layout or memory format."""
 
     def sizes(self, tensor: T) -> tuple[int, ...]:
@@ -345,7 +339,7 @@ class Machine(Protocol[T]):
         """Address of the first element, in bytes."""
 
     def layout_matches(
-        self, tensor: T, type: TensorType, sizes: Sequence[int], strides: Sequence[int]
+        self, tensor: T, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int]
     ) -> bool:
         """Whether sizes, and strides of dims longer than 1, are these."""
 
@@ -359,7 +353,7 @@ class Machine(Protocol[T]):
     def agree(self, group: str, manifest: Sequence[str]) -> None:
         """Returns when all processes of a group have the same lines; raises ExecutionError WIR933."""
 
-    def check_group(self, name: str, device: Device, ranks: GroupRanks | None) -> None:
+    def check_group(self, name: str, device: ir.Device, ranks: GroupRanks | None) -> None:
         """Before a call of a program on `device`: raises NotSupportedError WIR915 unless this process belongs to a process group of this
         name, ExecutionError WIR936 unless it is one of `ranks`; None: any may call it."""
 
@@ -373,7 +367,7 @@ class Machine(Protocol[T]):
     def caller(self) -> CallerTensors[T]:
         """What a call of an artifact does with the caller's tensors."""
 
-    def synchronize(self, device: Device = CPU) -> None:
+    def synchronize(self, device: ir.Device = ir.CPU) -> None:
         """Waits until the device has finished."""
 
     def is_tensor(self, x: object) -> bool:

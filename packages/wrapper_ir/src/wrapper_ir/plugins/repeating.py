@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 
 class OperatorRepeater(Protocol):
@@ -69,5 +69,5 @@ class RepeatedOperator(Protocol):
 class RepeatingRuntime(Protocol):
     """What a `KernelRuntime` offers besides where it can launch what operators of a tensor library launched."""
 
-    def operator_repeater(self, device: Device) -> OperatorRepeater | None:
+    def operator_repeater(self, device: ir.Device) -> OperatorRepeater | None:
         """What does so on a device; None where the runtime cannot."""

@@ -8,11 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Never, TypeAlias, TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, print_expr
-from wrapper_ir.ir.kernels import ConstantValue, OperatorConstant, ParamKind, ScalarConstant
-from wrapper_ir.ir.ops import Arg, Role, tag_of
-from wrapper_ir.ir.types import Device, DType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import quote, symbol_name, target_name, value_name
 from wrapper_ir.support.tokens import BLOCK
 from wrapper_ir.text.op_parser import OpParser
@@ -63,7 +60,7 @@ def choice_of(words: Mapping[str, T], what: str) -> Form[T, T]:
 
 def enum_of(cls: type[E]) -> Form[E, E]:
     """The value of a member."""
-    what = "element type" if cls is DType else tag_of(cls).replace("_", " ")
+    what = "element type" if cls is ir.DType else ir.tag_of(cls).replace("_", " ")
     return choice_of({str(member.value): member for member in cls}, what)
 
 
@@ -138,11 +135,11 @@ def _read_path(p: OpParser) -> tuple[int | str, ...]:
 # --- constants of kernels
 
 
-def _constant(constant: ConstantValue) -> str:
+def _constant(constant: ir.ConstantValue) -> str:
     match constant:
         case None | bool():
             return str(constant).lower()
-        case DType():
+        case ir.DType():
             return f"dtype({constant.value})"
         case str():
             return quote(constant)
@@ -152,11 +149,11 @@ def _constant(constant: ConstantValue) -> str:
             return repr(constant)
 
 
-def _read_constant(p: OpParser) -> ConstantValue:
+def _read_constant(p: OpParser) -> ir.ConstantValue:
     return p.items(")", _read_scalar) if p.accept("(") else _read_scalar(p)
 
 
-def _read_scalar(p: OpParser) -> ScalarConstant:
+def _read_scalar(p: OpParser) -> ir.ScalarConstant:
     if p.accept("none"):
         return None
     if _is_string(p.tokens[p.at]):
@@ -169,23 +166,23 @@ def _read_scalar(p: OpParser) -> ScalarConstant:
     return dtype
 
 
-def _read_operator_constant(p: OpParser) -> OperatorConstant:
+def _read_operator_constant(p: OpParser) -> ir.OperatorConstant:
     return p.items(")", OpParser.integer) if p.accept("(") else _read_scalar(p)
 
 
 # --- parameters of kernels
 
 
-def _read_kind(p: OpParser) -> ParamKind:
+def _read_kind(p: OpParser) -> ir.ParamKind:
     if p.accept("*"):
-        return ParamKind.POINTER
+        return ir.ParamKind.POINTER
     if p.accept("["):
         p.expect("]")
-        return ParamKind.DESCRIPTOR
-    return ParamKind.SCALAR
+        return ir.ParamKind.DESCRIPTOR
+    return ir.ParamKind.SCALAR
 
 
-_MARKS = {ParamKind.POINTER: "*", ParamKind.SCALAR: "", ParamKind.DESCRIPTOR: "[]"}
+_MARKS = {ir.ParamKind.POINTER: "*", ir.ParamKind.SCALAR: "", ir.ParamKind.DESCRIPTOR: "[]"}
 
 
 # --- sources
@@ -216,7 +213,7 @@ def _read_block(p: OpParser) -> str:
 # --- the tables
 
 
-def _value(value: Value, types: TypePrinter) -> str:
+def _value(value: ir.Value, types: TypePrinter) -> str:
     return f"%{value_name(value.name)}"
 
 
@@ -224,7 +221,7 @@ def _read_bound(p: OpParser) -> int | None:
     return None if p.accept("*") else p.integer("a bound or `*`")
 
 
-_DTYPE = enum_of(DType)
+_DTYPE = enum_of(ir.DType)
 _REFERENCE = plain(lambda name: f"@{value_name(name)}", OpParser.reference, lambda t: t[:1] == "@")
 _EXPR = plain(print_expr, OpParser.expr, _goes_on)
 
@@ -237,16 +234,16 @@ BY_NAME: Mapping[str, FieldForm] = {
 }
 """Forms that a syntax asks for: `{order:name}`."""
 
-BY_ROLE: Mapping[Role, FieldForm] = {
-    Role.DEF: Form(_value, OpParser.result_mark),
-    Role.USE: Form(_value, OpParser.value, lambda t: t[:1] == "%"),
-    Role.ARG: Form[Arg, Arg](lambda arg, types: types.arg(arg), OpParser.arg, _goes_on),
-    Role.EXPR: _EXPR,
-    Role.CALLEE: _REFERENCE,
-    Role.KERNEL: _REFERENCE,
-    Role.OPERATOR: plain(target_name, OpParser.target),
-    Role.SYMBOL: plain(symbol_name, OpParser.symbol),
-    Role.STREAM: plain(str, OpParser.integer),
+BY_ROLE: Mapping[ir.Role, FieldForm] = {
+    ir.Role.DEF: Form(_value, OpParser.result_mark),
+    ir.Role.USE: Form(_value, OpParser.value, lambda t: t[:1] == "%"),
+    ir.Role.ARG: Form[ir.Arg, ir.Arg](lambda arg, types: types.arg(arg), OpParser.arg, _goes_on),
+    ir.Role.EXPR: _EXPR,
+    ir.Role.CALLEE: _REFERENCE,
+    ir.Role.KERNEL: _REFERENCE,
+    ir.Role.OPERATOR: plain(target_name, OpParser.target),
+    ir.Role.SYMBOL: plain(symbol_name, OpParser.symbol),
+    ir.Role.STREAM: plain(str, OpParser.integer),
 }
 
 BY_TYPE: Mapping[object, FieldForm] = {
@@ -254,10 +251,10 @@ BY_TYPE: Mapping[object, FieldForm] = {
     int: plain(str, OpParser.integer),
     int | float | bool | None: plain(_constant, OpParser.number),
     Expr: _EXPR,
-    Type: Form[Type, Type](lambda type, types: types.type(type), OpParser.type),
-    Device: Form[Device, Device](lambda device, types: types.at(device), OpParser.device_suffix),
+    ir.Type: Form[ir.Type, ir.Type](lambda type, types: types.type(type), OpParser.type),
+    ir.Device: Form[ir.Device, ir.Device](lambda device, types: types.at(device), OpParser.device_suffix),
     tuple[int | str, ...]: plain(lambda path: "".join([f"[{_constant(key)}]" for key in path]), _read_path),
-    ConstantValue: plain(_constant, _read_constant),
-    OperatorConstant: plain(_constant, _read_operator_constant),
-    ParamKind: plain(_MARKS.__getitem__, _read_kind),
+    ir.ConstantValue: plain(_constant, _read_constant),
+    ir.OperatorConstant: plain(_constant, _read_operator_constant),
+    ir.ParamKind: plain(_MARKS.__getitem__, _read_kind),
 }

@@ -6,57 +6,43 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Float, Int, Sym
-from wrapper_ir.ir.atoms import AtomParser
-from wrapper_ir.ir.kernels import KernelNames, KernelParam
-from wrapper_ir.ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ir.ops import UNKNOWN, Arg, Complex, OpSet, Provenance
-from wrapper_ir.ir.program import SymbolDef
-from wrapper_ir.ir.types import (
-    CPU,
-    MAX_RANK,
-    Device,
-    DType,
-    Layout,
-    MemoryFormat,
-    StorageType,
-    TensorType,
-    Type,
-)
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.tokens import MAX_DEPTH, Source, kind_of
 
-_DTYPES = {d.value: d for d in DType}
-_ARGUMENTS: Mapping[str, DType | None] = {**_DTYPES, "none": None}
-_FORMATS = {f.value: f for f in MemoryFormat}
-_LAYOUTS = {x.value: x for x in Layout}
+_DTYPES = {d.value: d for d in ir.DType}
+_ARGUMENTS: Mapping[str, ir.DType | None] = {**_DTYPES, "none": None}
+_FORMATS = {f.value: f for f in ir.MemoryFormat}
+_LAYOUTS = {x.value: x for x in ir.Layout}
 T = TypeVar("T")
-TypeT = TypeVar("TypeT", bound=Type)
+TypeT = TypeVar("TypeT", bound=ir.Type)
 _ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
 """Tokens that surely end an expression."""
 
 
-class OpParser(AtomParser):
+class OpParser(ir.AtomParser):
     """Reads the ops of one function body at a time; knows the declared symbols, the values in scope and the target's device."""
 
-    def __init__(self, source: Source, types: Mapping[str, Callable[[OpParser], Type]], ops: OpSet) -> None:
+    def __init__(
+        self, source: Source, types: Mapping[str, Callable[[OpParser], ir.Type]], ops: ir.OpSet
+    ) -> None:
         """`types` read the types that begin with a word, all but those of tensors."""
         super().__init__(source)
         self._type_words = types
-        self.device: Device = CPU
-        self.symbols: dict[str, SymbolDef] = {}
+        self.device: ir.Device = ir.CPU
+        self.symbols: dict[str, ir.SymbolDef] = {}
         self._simple: dict[str, Expr] = {}
-        self._types: dict[tuple[str, ...], Type] = {}
-        self._storages: dict[TensorType, StorageType] = {}
+        self._types: dict[tuple[str, ...], ir.Type] = {}
+        self._storages: dict[ir.TensorType, ir.StorageType] = {}
         self.ops = ops
-        self.prov: Provenance = UNKNOWN
+        self.prov: ir.Provenance = ir.UNKNOWN
         self._results: list[str] = []
         self._start = 0
         self._lists = 0
         """How many lists the argument that is being read stands in."""
 
-    def declare_symbol(self, symbol: SymbolDef) -> None:
+    def declare_symbol(self, symbol: ir.SymbolDef) -> None:
         """Makes a symbol known to expressions."""
         self.symbols[symbol.name] = symbol
         self.kinds[symbol.name] = symbol.kind
@@ -81,20 +67,20 @@ class OpParser(AtomParser):
         self.expect(opening)
         return self.items(close, OpParser.expr)
 
-    def device_name(self, kind: str) -> Device:
+    def device_name(self, kind: str) -> ir.Device:
         """What follows the device type `kind`: an index or nothing."""
         if self.tokens[self.at] != ":" or kind_of(self.tokens[self.at + 1]) == "NAME":
-            return Device(kind)  # the colon of a type, if any
+            return ir.Device(kind)  # the colon of a type, if any
         self.at += 1
-        return Device(kind, self.integer("a device index"))
+        return ir.Device(kind, self.integer("a device index"))
 
-    def device_suffix(self) -> Device:
+    def device_suffix(self) -> ir.Device:
         """`@cuda:0`, or the target's device."""
         if self.tokens[self.at][:1] != "@":
             return self.device
         return self.device_name(self.sigil("@", "a device such as @cuda:0"))
 
-    def type(self) -> Type:
+    def type(self) -> ir.Type:
         """A type; those spelt alike are one object."""
         token = self.tokens[self.at]
         start = self.at
@@ -108,7 +94,7 @@ class OpParser(AtomParser):
         self.at += 1
         return self.unexpected("`[` and the sizes of a tensor")
 
-    def _tensor(self, dtype: DType, start: int) -> Type:
+    def _tensor(self, dtype: ir.DType, start: int) -> ir.Type:
         key = self._tensor_key(start)
         known = self._types.get(key)
         if known is not None:
@@ -116,10 +102,10 @@ class OpParser(AtomParser):
             return known
         self.at = start + 1
         sizes = self.exprs("[", "]")
-        if len(sizes) > MAX_RANK:
-            self.fail("WIR553", f"a tensor of {len(sizes)} dimensions; {MAX_RANK} are read", start)
-        strides = self.exprs("{", "}") if self.tokens[self.at] == "{" else contiguous_strides(sizes)
-        made = TensorType(dtype, sizes, strides, self.device_suffix())
+        if len(sizes) > ir.MAX_RANK:
+            self.fail("WIR553", f"a tensor of {len(sizes)} dimensions; {ir.MAX_RANK} are read", start)
+        strides = self.exprs("{", "}") if self.tokens[self.at] == "{" else ir.contiguous_strides(sizes)
+        made = ir.TensorType(dtype, sizes, strides, self.device_suffix())
         if self.at == start + len(key) and not any(e.free_atoms for e in (*sizes, *strides)):
             self._types[key] = made
         return made
@@ -137,14 +123,14 @@ class OpParser(AtomParser):
             end += 3 if tokens[end + 1] == ":" else 1
         return tuple(tokens[start:end])
 
-    def storage_of(self, type: TensorType) -> StorageType:
+    def storage_of(self, type: ir.TensorType) -> ir.StorageType:
         """The storage that a tensor of this type fills."""
         found = self._storages.get(type)
         if found is None:
-            found = self._storages[type] = StorageType(extent_bytes(type), type.device)
+            found = self._storages[type] = ir.StorageType(ir.extent_bytes(type), type.device)
         return found
 
-    def arg(self) -> Arg:
+    def arg(self) -> ir.Arg:
         """One argument of a call."""
         token = self.tokens[self.at]
         if token[:1] == "%" and len(token) > 1:
@@ -163,7 +149,7 @@ class OpParser(AtomParser):
             return constant
         return self.expr()
 
-    def _list(self) -> Arg:
+    def _list(self) -> ir.Arg:
         self._lists += 1
         if self._lists > MAX_DEPTH:
             self.fail("WIR553", f"lists nest deeper than {MAX_DEPTH}")
@@ -172,20 +158,20 @@ class OpParser(AtomParser):
         self._lists -= 1
         return items
 
-    def complex(self) -> Complex:
+    def complex(self) -> ir.Complex:
         """What stands in `complex(0.5, -1.0)`."""
         start, real = self.at, self.expr()
         self.expect(",")
         imag = self.expr()
         if not (isinstance(real, Float) and isinstance(imag, Float)):
             self.fail("WIR500", "a complex number has two floats", start)
-        return Complex(real, imag)
+        return ir.Complex(real, imag)
 
-    def call_args(self) -> tuple[tuple[Arg, ...], tuple[tuple[str, Arg], ...]]:
+    def call_args(self) -> tuple[tuple[ir.Arg, ...], tuple[tuple[str, ir.Arg], ...]]:
         """`(argument, ..., name=argument, ...)`."""
         self.expect("(")
-        args: list[Arg] = []
-        kwargs: list[tuple[str, Arg]] = []
+        args: list[ir.Arg] = []
+        kwargs: list[tuple[str, ir.Arg]] = []
 
         def read(p: OpParser) -> None:
             if p.tokens[p.at + 1] == "=":
@@ -202,7 +188,7 @@ class OpParser(AtomParser):
 
     # --- what ops share
 
-    def start_op(self, prov: Provenance) -> None:
+    def start_op(self, prov: ir.Provenance) -> None:
         """Reads the names of the results of the line that starts here, which gets the provenance `prov`."""
         self.prov = prov
         self._start = self.at
@@ -229,11 +215,11 @@ class OpParser(AtomParser):
         if self._results:
             self.fail("WIR505", "this op has no result", self._start)
 
-    def result(self, type: Type) -> Value:
+    def result(self, type: ir.Type) -> ir.Value:
         """Defines the one result of the line."""
         return self.define(self.result_name, type, self._start)
 
-    def results(self, types: Sequence[Type]) -> tuple[Value, ...]:
+    def results(self, types: Sequence[ir.Type]) -> tuple[ir.Value, ...]:
         """Defines all results of the line."""
         self._count(len(types))
         named = enumerate(zip(self._results, types, strict=True))
@@ -244,11 +230,11 @@ class OpParser(AtomParser):
             message = f"{len(self._results)} results are named, but there are {made}"
             self.fail("WIR505", message, self._start)
 
-    def define(self, name: str, type: TypeT, index: int) -> Value[TypeT]:
+    def define(self, name: str, type: TypeT, index: int) -> ir.Value[TypeT]:
         """A new value in scope; a second one of the same name is WIR506."""
         if name in self.values:
             self.fail("WIR506", f"value {self.tokens[index]} is defined twice", index)
-        value = Value(name, type)
+        value = ir.Value(name, type)
         self.values[name] = value
         return value
 
@@ -282,15 +268,15 @@ class OpParser(AtomParser):
     def own_names(self, read: Callable[[OpParser], T]) -> T:
         """What `read` makes; its expressions are over a kernel's own names."""
         outer = self.kinds, self._simple, self.values
-        self.kinds, self._simple, self.values = KernelNames(), {}, {}
+        self.kinds, self._simple, self.values = ir.KernelNames(), {}, {}
         made = read(self)
         self.kinds, self._simple, self.values = outer
-        if isinstance(made, KernelParam):
-            self.kinds.update(KernelNames((made,)))
+        if isinstance(made, ir.KernelParam):
+            self.kinds.update(ir.KernelNames((made,)))
         return made
 
 
-_CONSTANTS: Mapping[str, Callable[[OpParser], Arg]] = {
+_CONSTANTS: Mapping[str, Callable[[OpParser], ir.Arg]] = {
     "complex": OpParser.complex,
     "device": lambda p: p.device_name(p.name("a device type")),
     "memory_format": lambda p: p.choice(_FORMATS, "memory format"),

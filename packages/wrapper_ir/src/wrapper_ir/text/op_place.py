@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from wrapper_ir.ir.program import Function
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import printable
 from wrapper_ir.text import print_excerpt
 
 
-def op_place(function: Function, position: int) -> str:
+def op_place(function: ir.Function, position: int) -> str:
     """The op with its neighbours, marked, and where it comes from."""
     prov = function.body[position].prov
     source = ", ".join((*prov.nodes, *prov.ops, *prov.locations))

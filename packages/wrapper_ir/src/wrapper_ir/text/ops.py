@@ -7,23 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Never, TypeVar, cast
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.ops import (
-    OPS,
-    AllocStorage,
-    AssertLayout,
-    Op,
-    OpBase,
-    OpSet,
-    Provenance,
-    Switch,
-    View,
-    ViewMode,
-    is_two_way,
-    per_class,
-)
-from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, MemorySpace, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import value_name
 from wrapper_ir.support.tokens import kind_of
 from wrapper_ir.text.op_parser import OpParser
@@ -38,29 +23,31 @@ COND = "cond"
 LAYOUT = "assert_layout"
 """The word of a check of tensors, each of which stands with its sizes and strides."""
 
-OpT = TypeVar("OpT", bound=OpBase)
+OpT = TypeVar("OpT", bound=ir.OpBase)
 _ZERO = Int(0)
-_DEFAULT_SPACE = MemorySpace()
+_DEFAULT_SPACE = ir.MemorySpace()
 
 
 @cache
-def op_words(ops: OpSet = OPS) -> Mapping[str, Syntax[OpBase]]:
+def op_words(ops: ir.OpSet = ir.OPS) -> Mapping[str, Syntax[ir.OpBase]]:
     """Every word that begins an op's line."""
     return {word: syntax for syntax in map(syntax_of, ops) for word in syntax.words}
 
 
-@per_class
-def line_writer(cls: type[OpBase]) -> Writer:
+@ir.per_class
+def line_writer(cls: type[ir.OpBase]) -> Writer:
     """What writes the lines of ops of a class, without indentation and provenance mark."""
     return cast("Writer", _BY_HAND.get(cls, syntax_of(cls).write))  # each is beside its class
 
 
-def op_text(op: OpBase, types: TypePrinter) -> str:
+def op_text(op: ir.OpBase, types: TypePrinter) -> str:
     """The line of `op`, without indentation and provenance mark."""
     return line_writer(type(op))(op, types)
 
 
-def read_op(p: OpParser, words: Mapping[str, Syntax[OpBase]], prov: Provenance) -> tuple[OpBase, ...]:
+def read_op(
+    p: OpParser, words: Mapping[str, Syntax[ir.OpBase]], prov: ir.Provenance
+) -> tuple[ir.OpBase, ...]:
     """The ops of the line that starts here, up to its mark or end, of those that begin with `words`; all get the provenance
     `prov`."""
     p.start_op(prov)
@@ -84,32 +71,32 @@ def _tail(cls: type[OpT], after: str) -> Syntax[OpT]:
 # --- alloc
 
 
-def alloc_text(storage: AllocStorage, view: Op, types: TypePrinter) -> str | None:
+def alloc_text(storage: ir.AllocStorage, view: ir.Op, types: TypePrinter) -> str | None:
     """The one-line form; None where that would lose something."""
-    if type(view) is not View or view.source is not storage.result:
+    if type(view) is not ir.View or view.source is not storage.result:
         return None
     made, type_, name = storage.result.type, view.result.type, view.result.name
-    if type(made) is not StorageType or type(type_) is not TensorType:  # the verifier refuses them
+    if type(made) is not ir.StorageType or type(type_) is not ir.TensorType:  # the verifier refuses them
         return None
     if len(type_.sizes) != len(type_.strides):
         return None
     known = types.tensor(type_)
     # equal members of tuples are mostly one object, which is seen without a call
-    usual = (view.prov, ViewMode.ALIAS, _ZERO, f"{name}.s", type_.device, _DEFAULT_SPACE, known.extent)
+    usual = (view.prov, ir.ViewMode.ALIAS, _ZERO, f"{name}.s", type_.device, _DEFAULT_SPACE, known.extent)
     held = (storage.prov, view.mode, view.offset, storage.result.name, made.device, made.space, made.nbytes)
-    if held != usual or made.alignment != DEFAULT_ALIGNMENT:
+    if held != usual or made.alignment != ir.DEFAULT_ALIGNMENT:
         return None
     return f"%{value_name(name)} = alloc {known.text}{_OPTIONS.write(storage, types)}"
 
 
-_OPTIONS = _tail(AllocStorage, "{result:storage}")
+_OPTIONS = _tail(ir.AllocStorage, "{result:storage}")
 
 
-def _alloc(p: OpParser) -> tuple[OpBase, ...]:
+def _alloc(p: OpParser) -> tuple[ir.OpBase, ...]:
     p.at += 1
     name, start = p.result_name, p.at
     type_ = p.type()
-    if not isinstance(type_, TensorType):
+    if not isinstance(type_, ir.TensorType):
         p.fail("WIR500", "alloc makes a tensor", start, hint="use alloc_storage")
     options: Fields = {}
     if p.tokens[p.at] != "\n":
@@ -119,23 +106,23 @@ def _alloc(p: OpParser) -> tuple[OpBase, ...]:
     storage = p.define(f"{name}.s", p.storage_of(type_), start - 3)
     result = p.define(name, type_, start - 3)
     made = _OPTIONS.cls(result=storage, prov=p.prov, **options)
-    return made, View(source=storage, result=result, prov=p.prov)
+    return made, ir.View(source=storage, result=result, prov=p.prov)
 
 
 # --- cond
 
-_TO_BRANCHES = compile_syntax(Switch, "{results} = cond {index} then ")
-_AFTER_BRANCHES = _tail(Switch, "]")
+_TO_BRANCHES = compile_syntax(ir.Switch, "{results} = cond {index} then ")
+_AFTER_BRANCHES = _tail(ir.Switch, "]")
 
 
-def _switch_text(op: Switch, types: TypePrinter) -> str:
-    if not is_two_way(op) or len(op.branches) != 2:
-        return syntax_of(Switch).write(op, types)
+def _switch_text(op: ir.Switch, types: TypePrinter) -> str:
+    if not ir.is_two_way(op) or len(op.branches) != 2:
+        return syntax_of(ir.Switch).write(op, types)
     true, false = (f"@{value_name(name)}" for name in op.branches)
     return f"{_TO_BRANCHES.write(op, types)}{true} else {false}{_AFTER_BRANCHES.write(op, types)}"
 
 
-def _cond(p: OpParser) -> tuple[OpBase, ...]:
+def _cond(p: OpParser) -> tuple[ir.OpBase, ...]:
     start = p.at + 1
     found: Fields = {}
     _TO_BRANCHES.fields(p, found)
@@ -144,17 +131,17 @@ def _cond(p: OpParser) -> tuple[OpBase, ...]:
     found["branches"] = (true, p.reference())
     _AFTER_BRANCHES.fields(p, found)
     op = _AFTER_BRANCHES.finish(p, found, start)
-    if not is_two_way(op):
+    if not ir.is_two_way(op):
         p.fail("WIR096", "cond takes a bool", start, hint="use switch for an int")
     return (op,)
 
 
 # --- assert_layout
 
-_AFTER_TENSORS = _tail(AssertLayout, "{tensors}")
+_AFTER_TENSORS = _tail(ir.AssertLayout, "{tensors}")
 
 
-def _layouts_text(op: AssertLayout, types: TypePrinter) -> str:
+def _layouts_text(op: ir.AssertLayout, types: TypePrinter) -> str:
     texts = []
     for tensor, sizes, strides in zip(op.tensors, op.sizes, op.strides, strict=False):
         shown = sizes or strides or not op.alignment
@@ -163,7 +150,7 @@ def _layouts_text(op: AssertLayout, types: TypePrinter) -> str:
     return f"{LAYOUT} {', '.join(texts)}{_AFTER_TENSORS.write(op, types)}"
 
 
-def _layouts(p: OpParser) -> tuple[OpBase, ...]:
+def _layouts(p: OpParser) -> tuple[ir.OpBase, ...]:
     p.at += 1
     start = p.at
     tensors, sizes, strides = zip(*p.several(_layout), strict=True)
@@ -172,17 +159,17 @@ def _layouts(p: OpParser) -> tuple[OpBase, ...]:
     return (_AFTER_TENSORS.finish(p, found, start),)
 
 
-def _layout(p: OpParser) -> tuple[Value, tuple[Expr, ...], tuple[Expr, ...]]:
+def _layout(p: OpParser) -> tuple[ir.Value, tuple[Expr, ...], tuple[Expr, ...]]:
     tensor = p.value()
     return (tensor, p.exprs("[", "]"), p.exprs("[", "]")) if p.tokens[p.at] == "[" else (tensor, (), ())
 
 
-_BY_HAND: Mapping[type[OpBase], Callable[[Never, TypePrinter], str]] = {
-    Switch: _switch_text,
-    AssertLayout: _layouts_text,
+_BY_HAND: Mapping[type[ir.OpBase], Callable[[Never, TypePrinter], str]] = {
+    ir.Switch: _switch_text,
+    ir.AssertLayout: _layouts_text,
 }
 """Ops whose lines are not by the syntax of their class alone."""
-_READ_BY_HAND: Mapping[str, Callable[[OpParser], tuple[OpBase, ...]]] = {
+_READ_BY_HAND: Mapping[str, Callable[[OpParser], tuple[ir.OpBase, ...]]] = {
     ALLOC: _alloc,
     COND: _cond,
     LAYOUT: _layouts,

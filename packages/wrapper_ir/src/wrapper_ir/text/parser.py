@@ -6,12 +6,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import get_args
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ParseError
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.ops import OPS, UNKNOWN, OpBase, OpSet, Provenance
-from wrapper_ir.ir.program import Constant, Function, Program, SymbolDef, Target
-from wrapper_ir.ir.schemas import ExternDef
-from wrapper_ir.ir.types import TensorType, Type
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.support.tokens import Source
 from wrapper_ir.support.versions import TEXT
@@ -21,15 +17,15 @@ from wrapper_ir.text.parts import Fields
 from wrapper_ir.text.syntax import record_form, syntax_of
 
 _TABLE = "provenance"
-_TARGET, _SYMBOL, _CONSTANT = record_form(Target), record_form(SymbolDef), record_form(Constant)
-_EXTERN, _PROVENANCE = record_form(ExternDef), record_form(Provenance)
-_KERNELS = {cls.kind: record_form(cls) for cls in get_args(KernelDef)}
-_TYPES = [syntax_of(cls) for cls in get_args(Type) if cls is not TensorType]
+_TARGET, _SYMBOL, _CONSTANT = record_form(ir.Target), record_form(ir.SymbolDef), record_form(ir.Constant)
+_EXTERN, _PROVENANCE = record_form(ir.ExternDef), record_form(ir.Provenance)
+_KERNELS = {cls.kind: record_form(cls) for cls in get_args(ir.KernelDef)}
+_TYPES = [syntax_of(cls) for cls in get_args(ir.Type) if cls is not ir.TensorType]
 _TYPE_WORDS = {word: syntax.read for syntax in _TYPES for word in syntax.words}
 
 
 @paused_collection()
-def parse_program(text: str, ops: OpSet = OPS) -> Program:
+def parse_program(text: str, ops: ir.OpSet = ir.OPS) -> ir.Program:
     """The program that `text` spells; the inverse of `print_program`. Nothing is verified beyond what reading needs.
 
     Raises ParseError with line, column and the line in question: WIR500 unexpected text, WIR501 another version,
@@ -49,22 +45,22 @@ def parse_program(text: str, ops: OpSet = OPS) -> Program:
 
 
 class _ProgramParser(OpParser):
-    def __init__(self, source: Source, ops: OpSet) -> None:
+    def __init__(self, source: Source, ops: ir.OpSet) -> None:
         super().__init__(source, _TYPE_WORDS, ops)
-        self._marks: dict[str, Provenance] = {}
+        self._marks: dict[str, ir.Provenance] = {}
 
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         """The whole text."""
         self._marks = self._table()
         self.skip_lines()
         self._version()
         self.skip_lines()
-        target = Target()
+        target = ir.Target()
         if self.tokens[self.at] == "target":
             target = _TARGET.read(self)
             self.end_line()
         self.device = target.device
-        made: Callable[..., Program] = Program  # its fields are the names in `_SECTIONS`
+        made: Callable[..., ir.Program] = ir.Program  # its fields are the names in `_SECTIONS`
         found: dict[str, list[object]] = {section: [] for section, _ in _SECTIONS.values()}
         while True:
             self.skip_lines()
@@ -88,7 +84,7 @@ class _ProgramParser(OpParser):
         self.at = start + 1
         self.end_line()
 
-    def _table(self) -> dict[str, Provenance]:
+    def _table(self) -> dict[str, ir.Provenance]:
         """The provenance table, read ahead because ops are made with their provenance."""
         index = 0
         while True:
@@ -99,7 +95,7 @@ class _ProgramParser(OpParser):
             if self.tokens[index - 1] == "\n" == self.tokens[index + 1]:
                 break
         self.at = index + 1
-        table: dict[str, Provenance] = {}
+        table: dict[str, ir.Provenance] = {}
         self.skip_lines()
         while (mark := self.tokens[self.at])[:1] == "#":
             if mark in table:
@@ -115,38 +111,38 @@ class _ProgramParser(OpParser):
         self.at = 0
         return table
 
-    def symbol_def(self) -> SymbolDef:
+    def symbol_def(self) -> ir.SymbolDef:
         """The declaration of a symbol, which is known from here on."""
         start = self.at + 1
-        symbol: SymbolDef = _SYMBOL.read(self)
+        symbol: ir.SymbolDef = _SYMBOL.read(self)
         if symbol.name in self.symbols:
             self.fail("WIR506", f"symbol {symbol.name} is declared twice", start)
         self.declare_symbol(symbol)
         return symbol
 
-    def extern(self) -> ExternDef:
+    def extern(self) -> ir.ExternDef:
         """The declaration of an operator."""
         start = self.at + 1
-        extern: ExternDef = _EXTERN.read(self)
+        extern: ir.ExternDef = _EXTERN.read(self)
         if "(" not in extern.schema:
             self.fail("WIR500", "this is not an operator schema", start, hint='"namespace::name(...) -> ..."')
         return extern
 
-    def kernel(self) -> KernelDef:
+    def kernel(self) -> ir.KernelDef:
         """A kernel of any kind."""
         start = self.at
         self.at += 1
         form = self.choice(_KERNELS, "kind of kernel")
         self.at = start
-        made: KernelDef = form.read(self)
+        made: ir.KernelDef = form.read(self)
         return made
 
-    def function(self) -> Function:
+    def function(self) -> ir.Function:
         """A function with its body, whose values are its own."""
         outer = self.values
         self.values = dict(outer)
         found: Fields = {}
-        syntax, start = syntax_of(Function), self.at
+        syntax, start = syntax_of(ir.Function), self.at
         syntax.fields(self, found)
         self.expect("{")
         self.end_line()
@@ -154,10 +150,10 @@ class _ProgramParser(OpParser):
         self.values = outer
         return syntax.finish(self, found, start)
 
-    def _body(self) -> tuple[OpBase, ...]:
-        body: list[OpBase] = []
+    def _body(self) -> tuple[ir.OpBase, ...]:
+        body: list[ir.OpBase] = []
         tokens, words, marks = self.tokens, op_words(self.ops), self._marks
-        prov = UNKNOWN
+        prov = ir.UNKNOWN
         while True:
             token = tokens[self.at]
             if token == "\n":
@@ -169,7 +165,7 @@ class _ProgramParser(OpParser):
             if token == "":
                 self.unexpected("an op or `}`")
             if marks:  # that of an op that stands on one line is known before the op is made
-                prov = marks.get(tokens[tokens.index("\n", self.at) - 1], UNKNOWN)
+                prov = marks.get(tokens[tokens.index("\n", self.at) - 1], ir.UNKNOWN)
             ops = read_op(self, words, prov)
             if tokens[self.at] != "\n":
                 ops = self._marked(ops)
@@ -178,7 +174,7 @@ class _ProgramParser(OpParser):
                 self.at += 1
             body += ops
 
-    def _marked(self, ops: tuple[OpBase, ...]) -> tuple[OpBase, ...]:
+    def _marked(self, ops: tuple[ir.OpBase, ...]) -> tuple[ir.OpBase, ...]:
         if self.tokens[self.at][:1] != "#":
             return ops
         prov = self._marks.get(self.tokens[self.at])

@@ -7,9 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Never
 
-from wrapper_ir.ir.ops import FieldSpec
-from wrapper_ir.ir.types import Type
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.printer_types import TypePrinter
 
@@ -25,7 +23,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 class Part:
     """What writes and reads some `fields` of a record; or a literal, which is read as `tokens`."""
 
-    fields: tuple[FieldSpec, ...] = ()
+    fields: tuple[ir.FieldSpec, ...] = ()
     write: Callable[[Never, TypePrinter], str] | None = None
     read: Reader | None = None
     starts: Callable[[str], bool] | None = None
@@ -35,7 +33,7 @@ class Part:
     """What reads that field; without it, `read` does."""
     text: str = ""
     tokens: tuple[str, ...] = ()
-    guard: FieldSpec | None = None
+    guard: ir.FieldSpec | None = None
     """The field whose default value leaves the part out, where it begins with a token of its own."""
     like: str | None = None
     """For the types of results: what they are where they are left out."""
@@ -126,12 +124,12 @@ def optional(parts: Sequence[Part], cls: type) -> Part:
     return Part(fields, write_one if len(fields) == 1 else write_some, read, starts)
 
 
-def _optional_types(field: FieldSpec, like: str, cls: type, inner: tuple[Writer, Reader]) -> Part:
+def _optional_types(field: ir.FieldSpec, like: str, cls: type, inner: tuple[Writer, Reader]) -> Part:
     """The types of results; of those like something else, what is said only where it differs."""
     write_all, read_all = inner
 
-    def usual(held: object) -> Type:
-        made: Type = held.type if type(held) is Value else getattr(cls, like)  # by its name
+    def usual(held: object) -> ir.Type:
+        made: ir.Type = held.type if type(held) is ir.Value else getattr(cls, like)  # by its name
         return made
 
     def write(op: object, types: TypePrinter) -> str:

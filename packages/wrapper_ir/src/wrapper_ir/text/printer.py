@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
-from wrapper_ir.ir.ops import UNKNOWN, AllocStorage, Op, Provenance
-from wrapper_ir.ir.program import Function, Program, Target
-from wrapper_ir.ir.types import TensorType, Type
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import value_name
 from wrapper_ir.support.versions import TEXT
 from wrapper_ir.text.ops import alloc_text, line_writer, op_text
@@ -16,11 +14,11 @@ from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.syntax import compile_syntax, syntax_of
 
 _WIDTH = 110
-_Marks = dict[Provenance, int]
+_Marks = dict[ir.Provenance, int]
 """Provenances, numbered by first use."""
 
 
-def print_program(program: Program) -> str:
+def print_program(program: ir.Program) -> str:
     """The program as text, ending in a newline; `parse_program` reads it back."""
     types = type_printer(program)
     marks: _Marks = {}
@@ -35,7 +33,7 @@ def print_program(program: Program) -> str:
     return "\n\n".join(text for text in texts if text) + "\n"
 
 
-def print_function(function: Function, program: Program) -> str:
+def print_function(function: ir.Function, program: ir.Program) -> str:
     """One function as text, without provenance; `program` gives the target."""
     return "\n".join(_function_lines(function, type_printer(program), None))
 
@@ -50,7 +48,7 @@ class PrintedLine:
     stop: int
 
 
-def print_lines(function: Function, program: Program) -> tuple[PrintedLine, ...]:
+def print_lines(function: ir.Function, program: ir.Program) -> tuple[PrintedLine, ...]:
     """The lines of `print_function`, each with its ops."""
     types, body = type_printer(program), function.body
     return (
@@ -60,13 +58,13 @@ def print_lines(function: Function, program: Program) -> tuple[PrintedLine, ...]
     )
 
 
-def print_op(op: Op, program: Program | None = None) -> str:
+def print_op(op: ir.Op, program: ir.Program | None = None) -> str:
     """One op as a line, without provenance; `program` gives the target, whose device is left out."""
     return op_text(op, type_printer(program))
 
 
 def print_excerpt(
-    function: Function, op_index: int, program: Program | None = None, *, around: int = 2
+    function: ir.Function, op_index: int, program: ir.Program | None = None, *, around: int = 2
 ) -> str:
     """The op at `op_index` with its neighbours, `around` on each side, and a line of carets under it."""
     types = type_printer(program)
@@ -80,36 +78,36 @@ def print_excerpt(
     return "\n".join([*lines, *(["  ..."] if op_index + around + 1 < len(function.body) else [])])
 
 
-def type_printer(program: Program | None) -> TypePrinter:
+def type_printer(program: ir.Program | None) -> TypePrinter:
     """What prints types and arguments; `program` gives the target, whose device is left out."""
-    return TypePrinter((Target() if program is None else program.target).device, _TYPE_WRITERS)
+    return TypePrinter((ir.Target() if program is None else program.target).device, _TYPE_WRITERS)
 
 
-_TYPE_WRITERS = {cls: syntax_of(cls).write for cls in get_args(Type) if cls is not TensorType}
+_TYPE_WRITERS = {cls: syntax_of(cls).write for cls in get_args(ir.Type) if cls is not ir.TensorType}
 
 
 def _text(record: object, types: TypePrinter) -> str:
     return syntax_of(type(record)).write(record, types)
 
 
-def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None) -> list[str]:
+def _function_lines(function: ir.Function, types: TypePrinter, marks: _Marks | None) -> list[str]:
     lines = [_header(function, types)]
     body = function.body
     for first, _, text in _op_lines(body, types):
         prov = body[first].prov
-        if marks is not None and prov is not UNKNOWN and prov != UNKNOWN:
+        if marks is not None and prov is not ir.UNKNOWN and prov != ir.UNKNOWN:
             text += f"  #{marks.setdefault(prov, len(marks) + 1)}"
         lines.append(f"  {text}")
     lines.append("}")
     return lines
 
 
-def _op_lines(body: tuple[Op, ...], types: TypePrinter) -> Iterator[tuple[int, int, str]]:
+def _op_lines(body: tuple[ir.Op, ...], types: TypePrinter) -> Iterator[tuple[int, int, str]]:
     """Each line without its mark, with the position of its first op and the one after its last."""
     position = 0
     while position < len(body):
         first, op, text = position, body[position], None
-        if type(op) is AllocStorage and position + 1 < len(body):
+        if type(op) is ir.AllocStorage and position + 1 < len(body):
             text = alloc_text(op, body[position + 1], types)
         if text is None:
             text = line_writer(type(op))(op, types)
@@ -119,7 +117,7 @@ def _op_lines(body: tuple[Op, ...], types: TypePrinter) -> Iterator[tuple[int, i
         yield first, position, text
 
 
-def _header(function: Function, types: TypePrinter) -> str:
+def _header(function: ir.Function, types: TypePrinter) -> str:
     line = f"{_text(function, types)} {{"
     if len(line) <= _WIDTH:
         return line
@@ -127,4 +125,4 @@ def _header(function: Function, types: TypePrinter) -> str:
     return f"func @{value_name(function.name)}(\n{rows}){_AFTER_PARAMS.write(function, types)} {{"
 
 
-_AFTER_PARAMS = compile_syntax(Function, Function.syntax.partition("({params})")[2])
+_AFTER_PARAMS = compile_syntax(ir.Function, ir.Function.syntax.partition("({params})")[2])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import Diagnostic, VerificationError
-from wrapper_ir.ir.ops import OPS, OpSet
-from wrapper_ir.ir.program import Program
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.verifier.rules import RULES, Rule
 from wrapper_ir.verifier.signature import check_signature, require_signature
@@ -17,7 +16,7 @@ __all__ = ["RULES", "SIGNATURE_RULES", "Rule", "check", "require_signature", "ve
 
 
 def check(
-    program: Program | Artifact, ops: OpSet = OPS, analyses: Analyses | None = None
+    program: ir.Program | Artifact, ops: ir.OpSet = ir.OPS, analyses: Analyses | None = None
 ) -> tuple[Diagnostic, ...]:
     """All findings about `program`, empty for a valid one; never raises, whatever the object holds.
 
@@ -30,7 +29,7 @@ def check(
         return found or (check_signature(program, known) if isinstance(program, Artifact) else ())
 
 
-def verify(program: Program | Artifact, ops: OpSet = OPS, analyses: Analyses | None = None) -> None:
+def verify(program: ir.Program | Artifact, ops: ir.OpSet = ir.OPS, analyses: Analyses | None = None) -> None:
     """Raises VerificationError with all findings unless `program`, a program or an artifact, is valid."""
     found = check(program, ops, analyses)
     if found:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import Pointer, analyse_alignment, moves_storage
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.layout import remainder
-from wrapper_ir.ir.ops import AssertLayout
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.verifier.facts import sizes_of
 
 
-def alignment_checks(function: Function, analyses: Analyses) -> Iterator[tuple[int, AssertLayout]]:
+def alignment_checks(function: ir.Function, analyses: Analyses) -> Iterator[tuple[int, ir.AssertLayout]]:
     """Assertions, each with the position of the op that it is put before: where the tensor is made, once for all of its
     views that are as far from it as the kernels need; where tensors may move, before each launch."""
     pointers = analyses.get(analyse_alignment).of(function)
-    wanted: dict[tuple[int, Value], int] = {}
+    wanted: dict[tuple[int, ir.Value], int] = {}
     made = _made(function) if pointers else {}
     moves = bool(pointers) and moves_storage(function, analyses)
     for position, found in pointers.items():
@@ -30,27 +26,27 @@ def alignment_checks(function: Function, analyses: Analyses) -> Iterator[tuple[i
                 place = position if moves else made.get(value, 0)
                 wanted[place, value] = max(divisor, wanted.get((place, value), 1))
     for (position, value), divisor in wanted.items():
-        if is_tensor(value):
+        if ir.is_tensor(value):
             yield position, _check(value, divisor, function, position)
 
 
-def _made(function: Function) -> dict[Value, int]:
+def _made(function: ir.Function) -> dict[ir.Value, int]:
     """The position after the op that makes a value."""
-    return {value: position + 1 for position, op in enumerate(function.body) for value in results(op)}
+    return {value: position + 1 for position, op in enumerate(function.body) for value in ir.results(op)}
 
 
-def _checked(pointer: Pointer) -> Value:
+def _checked(pointer: Pointer) -> ir.Value:
     """The tensor that the pointer is a view of, where that is aligned exactly if it is; one that may be empty is itself."""
-    modulus, rest = remainder(pointer.offset)
+    modulus, rest = ir.remainder(pointer.offset)
     divisor = pointer.param.divisible
     together = not modulus % divisor and not rest % divisor and not sizes_of(pointer.value)
-    return pointer.base if together and is_tensor(pointer.base) else pointer.value
+    return pointer.base if together and ir.is_tensor(pointer.base) else pointer.value
 
 
-def _check(value: Value, alignment: int, function: Function, position: int) -> AssertLayout:
-    assert is_tensor(value)
+def _check(value: ir.Value, alignment: int, function: ir.Function, position: int) -> ir.AssertLayout:
+    assert ir.is_tensor(value)
     prov = function.body[min(position, len(function.body) - 1)].prov
-    return AssertLayout(
+    return ir.AssertLayout(
         tensors=(value,),
         sizes=((),),
         strides=((),),

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import Aliasing
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int, prove_eq
-from wrapper_ir.ir.layout import extent_elements, is_contiguous, numel
-from wrapper_ir.ir.ops import OpBase
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.obligations import Claim, Obligation, Obligations, Size, Verdict
 from wrapper_ir.verifier.proofs import Proofs
@@ -21,9 +17,9 @@ from wrapper_ir.verifier.typeinfo import TypeInfo, TypeTable
 
 Handler = Callable[..., None]
 """Called with the op's position and the op, whose class is the handler's key."""
-Handlers = Mapping[type[OpBase], Handler]
+Handlers = Mapping[type[ir.OpBase], Handler]
 
-RootOffset = tuple[Value, Size]
+RootOffset = tuple[ir.Value, Size]
 """A root and the byte offset of a tensor's first element in it (for a tensor root: from the root's own)."""
 
 
@@ -44,19 +40,19 @@ class FunctionFacts:
     """Facts about one function. `scanned`, `results`, `special` and `classes` are filled before the first stage, `aliasing` before the
     second, `places` while it runs."""
 
-    def __init__(self, function: Function, shared: Shared) -> None:
+    def __init__(self, function: ir.Function, shared: Shared) -> None:
         self.function = function
         self.analyses = shared.analyses
         self.types = shared.types
         is_main = function is shared.analyses.program.functions[0]
         self.proofs = Proofs(shared.analyses, shared.obligations, shared.trusted if is_main else frozenset())
         self.scanned: list[Scanned] = []
-        self.results: list[list[Value]] = []
-        self.special: dict[int, list[tuple[Value, TypeInfo]]] = {}
+        self.results: list[list[ir.Value]] = []
+        self.special: dict[int, list[tuple[ir.Value, TypeInfo]]] = {}
         """By position, the results whose types hold symbols, or are wrong by themselves."""
-        self.wrong: list[tuple[int, Value]] = []
+        self.wrong: list[tuple[int, ir.Value]] = []
         """Those that are wrong by themselves, with their positions."""
-        self.classes: set[type[OpBase]] = set()
+        self.classes: set[type[ir.OpBase]] = set()
         """Classes of ops that occur."""
         self.symbolic = False
         """Whether an op holds an expression that is not a constant, or has a result in `special`."""
@@ -74,19 +70,19 @@ class FunctionFacts:
         """Records a finding in this function."""
         self._findings.add(code, message, self.function, position)
 
-    def place(self, value: Value) -> RootOffset:
+    def place(self, value: ir.Value) -> RootOffset:
         """Where a tensor starts. A tensor that is not a view, or may alias, is its own root here."""
         found = self.places.get(value.name)
         return (value, 0) if found is None else found
 
-    def capacity(self, root: Value) -> Size:
+    def capacity(self, root: ir.Value) -> Size:
         """Bytes from the start of a root to its end."""
         return self.types(root.type).extent
 
-    def within(self, root: Value, first: Size, need: Size) -> tuple[tuple[tuple[Size, Size], ...], ...]:
+    def within(self, root: ir.Value, first: Size, need: Size) -> tuple[tuple[tuple[Size, Size], ...], ...]:
         """What holds where `need` bytes from `first` on are inside a root, as alternatives of a claim."""
         inside: tuple[tuple[Size, Size], ...] = ((0, first), (first + need, self.capacity(root)))
-        if isinstance(root.type, TensorType) and not _is_dense(root.type):
+        if isinstance(root.type, ir.TensorType) and not _is_dense(root.type):
             inside += tuple((1, n) for n in sizes_of(root))  # an empty view reads no bytes
         return (inside,)
 
@@ -120,8 +116,8 @@ class FunctionFacts:
 
     def require_apart(
         self,
-        a: Value,
-        b: Value,
+        a: ir.Value,
+        b: ir.Value,
         code: str,
         message: Callable[[], str],
         position: int,
@@ -146,9 +142,9 @@ class FunctionFacts:
         )
         self.require(Claim(either, (*sizes_of(a), *sizes_of(b))), code, message, position)
 
-    def same_window(self, a: Value, b: Value) -> bool:
+    def same_window(self, a: ir.Value, b: ir.Value) -> bool:
         """Whether two tensors of one storage are the same elements in the same order."""
-        if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
+        if not isinstance(a.type, ir.TensorType) or not isinstance(b.type, ir.TensorType):
             return False
         x, y = a.type, b.type
         return self.place(a) == self.place(b) and (x.dtype, x.sizes, x.strides) == (
@@ -158,16 +154,16 @@ class FunctionFacts:
         )
 
 
-def _is_dense(type: TensorType) -> bool:
+def _is_dense(type: ir.TensorType) -> bool:
     """Whether the extent of the layout is the number of elements, so that it is right for empty tensors too."""
-    return is_contiguous(type.sizes, type.strides) or prove_eq(
-        extent_elements(type.sizes, type.strides), numel(type.sizes)
+    return ir.is_contiguous(type.sizes, type.strides) or prove_eq(
+        ir.extent_elements(type.sizes, type.strides), ir.numel(type.sizes)
     )
 
 
-def sizes_of(value: Value) -> tuple[Expr, ...]:
+def sizes_of(value: ir.Value) -> tuple[Expr, ...]:
     """The sizes of a tensor that may be 0; none for other values."""
-    if not isinstance(value.type, TensorType):
+    if not isinstance(value.type, ir.TensorType):
         return ()
     return tuple(n for n in value.type.sizes if not isinstance(n, Int) or n.value <= 0)
 

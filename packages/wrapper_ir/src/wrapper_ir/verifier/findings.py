@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.errors import Diagnostic
-from wrapper_ir.ir.program import Function, Program
 from wrapper_ir.verifier.rules import RULES
 
 _LIMIT = 200
@@ -17,21 +17,21 @@ class Finding:
 
     code: str
     message: str
-    function: Function | None = None
+    function: ir.Function | None = None
     position: int = -1
 
 
 class Findings:
     """All findings of one verification, at most a fixed number; repeated ones are kept once."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self._program = program
         self._found: dict[tuple[str, str, int, str], Finding] = {}
 
     def __len__(self) -> int:
         return len(self._found)
 
-    def add(self, code: str, message: str, function: Function | None = None, position: int = -1) -> None:
+    def add(self, code: str, message: str, function: ir.Function | None = None, position: int = -1) -> None:
         """Records a finding."""
         if len(self._found) < _LIMIT:
             name = "" if function is None else function.name
@@ -60,7 +60,7 @@ class Findings:
         )
 
 
-def _excerpt(function: Function, position: int, program: Program) -> str:
+def _excerpt(function: ir.Function, position: int, program: ir.Program) -> str:
     # Imported here: only broken programs need the printer.
     from wrapper_ir.text import print_excerpt
 
@@ -70,7 +70,7 @@ def _excerpt(function: Function, position: int, program: Program) -> str:
         return f"(cannot be printed: {type(error).__name__}: {error})"
 
 
-def _source(function: Function, position: int) -> str:
+def _source(function: ir.Function, position: int) -> str:
     try:
         prov = function.body[position].prov
         return ", ".join((*prov.nodes, *prov.ops, *prov.locations))

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import relied_pointers
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Sym, and_, bounds, ge, le, print_expr
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.ops import AssertExpr, AssertLayout, Define, Op
-from wrapper_ir.ir.program import Function, Program, SymbolDef
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.verifier.alignment_checks import alignment_checks
 from wrapper_ir.verifier.layout_checks import layout_checks, output_checks
 from wrapper_ir.verifier.obligations import Obligation, Obligations, Side
 from wrapper_ir.verifier.walk import check_all
 
-_SILENT = (AssertExpr, AssertLayout)
-_Check = AssertExpr | AssertLayout
+_SILENT = (ir.AssertExpr, ir.AssertLayout)
+_Check = ir.AssertExpr | ir.AssertLayout
 _Checks = Mapping[int, list[_Check]]
 """New assertions, by the position of the op that they are put before."""
 
 
 def insert_checks(
-    program: Program, guarded: Guarded = NOT_GUARDED, analyses: Analyses | None = None
-) -> Program:
+    program: ir.Program, guarded: ir.Guarded = ir.NOT_GUARDED, analyses: Analyses | None = None
+) -> ir.Program:
     """The program with an assertion for each of its open bounds, after the last definition of the symbols that it is
     about. Declared ranges of symbols that are `guarded` are taken to hold.
 
@@ -35,7 +33,7 @@ def insert_checks(
 
 
 def missing_checks(
-    program: Program, guarded: Guarded = NOT_GUARDED, analyses: Analyses | None = None
+    program: ir.Program, guarded: ir.Guarded = ir.NOT_GUARDED, analyses: Analyses | None = None
 ) -> tuple[_Check, ...]:
     """The assertions that `insert_checks` would add."""
     found = _checks(Analyses.of(program, analyses), guarded)
@@ -43,7 +41,7 @@ def missing_checks(
 
 
 @paused_collection()
-def _checks(analyses: Analyses, guarded: Guarded) -> Mapping[str, _Checks]:
+def _checks(analyses: Analyses, guarded: ir.Guarded) -> Mapping[str, _Checks]:
     """New assertions by function."""
     program = analyses.program
     if not program.symbols and not analyses.get(relied_pointers):  # bounds of numbers are never open
@@ -67,7 +65,7 @@ def _by_position(found: Iterable[tuple[int, _Check]]) -> _Checks:
 
 
 def _of_function(
-    function: Function, analyses: Analyses, obligations: Obligations, symbols: Mapping[str, SymbolDef]
+    function: ir.Function, analyses: Analyses, obligations: Obligations, symbols: Mapping[str, ir.SymbolDef]
 ) -> _Checks:
     """Layouts come first: bounds rest on them."""
     found: list[tuple[int, _Check]] = [
@@ -76,7 +74,7 @@ def _of_function(
     ]
     defined: dict[str, int] = {}
     for position, op in enumerate(function.body):
-        if isinstance(op, Define):
+        if isinstance(op, ir.Define):
             defined[op.symbol] = position
             sides, symbol = obligations.ranges.get(op.symbol), symbols.get(op.symbol)
             check = _range_check(op, symbol, sides) if sides and symbol is not None else None
@@ -90,7 +88,7 @@ def _of_function(
     return _by_position(found)
 
 
-def _after(function: Function, position: int, limit: int) -> int:
+def _after(function: ir.Function, position: int, limit: int) -> int:
     """The position after an op and after the author's own checks that follow it: their messages are better."""
     position += 1
     while position < limit and isinstance(function.body[position], _SILENT):
@@ -98,13 +96,13 @@ def _after(function: Function, position: int, limit: int) -> int:
     return position
 
 
-def _check(obligation: Obligation, function: Function) -> AssertExpr:
+def _check(obligation: Obligation, function: ir.Function) -> ir.AssertExpr:
     prov = function.body[obligation.position].prov
     message = f"{obligation.message} ({obligation.code})"
-    return AssertExpr(condition=obligation.condition, message=message, prov=prov)
+    return ir.AssertExpr(condition=obligation.condition, message=message, prov=prov)
 
 
-def _range_check(op: Define, symbol: SymbolDef, sides: Iterable[Side]) -> AssertExpr | None:
+def _range_check(op: ir.Define, symbol: ir.SymbolDef, sides: Iterable[Side]) -> ir.AssertExpr | None:
     """A check of the ends of a declared range that do not follow from the definition."""
     own, known = Sym(symbol.name), bounds(op.expr, {})
     left: list[Expr] = []
@@ -116,16 +114,16 @@ def _range_check(op: Define, symbol: SymbolDef, sides: Iterable[Side]) -> Assert
         return None
     ends = ", ".join("" if end is None else str(end) for end in (symbol.lower, symbol.upper))
     message = f"{symbol.name}, {print_expr(op.expr)}, is outside of its declared range [{ends}]"
-    return AssertExpr(condition=and_(*left), message=message, prov=op.prov)
+    return ir.AssertExpr(condition=and_(*left), message=message, prov=op.prov)
 
 
-def _inserted(function: Function, checks: _Checks) -> Function:
+def _inserted(function: ir.Function, checks: _Checks) -> ir.Function:
     if not checks:
         return function
     return function.with_body(_merged(function.body, checks))
 
 
-def _merged(body: tuple[Op, ...], checks: _Checks) -> Iterator[Op]:
+def _merged(body: tuple[ir.Op, ...], checks: _Checks) -> Iterator[ir.Op]:
     for position, op in enumerate(body):
         yield from checks.get(position, ())
         yield op

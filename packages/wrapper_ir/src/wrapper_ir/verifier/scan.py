@@ -5,35 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Expr, Float, Int
-from wrapper_ir.ir.atoms import values_in
-from wrapper_ir.ir.ops import FieldSpec, Op, OpBase, op_spec, per_class
-from wrapper_ir.ir.values import Value
 
-Scanned = tuple[list[Value], list[Expr], list[Value]]
+Scanned = tuple[list[ir.Value], list[Expr], list[ir.Value]]
 """Operands with repetitions (values under atoms included), the expressions that are not constants, and results."""
 
 _CONSTANTS = (Int, Float, Bool)
 # Any: each getter returns the field's own type
-_Getters = tuple[Callable[[OpBase], Any], ...]
+_Getters = tuple[Callable[[ir.OpBase], Any], ...]
 
 
-def _getters(fields: Iterable[FieldSpec]) -> _Getters:
+def _getters(fields: Iterable[ir.FieldSpec]) -> _Getters:
     return tuple(field.get for field in fields)
 
 
-@per_class
-def _plan(cls: type[OpBase]) -> tuple[_Getters, _Getters, _Getters]:
+@ir.per_class
+def _plan(cls: type[ir.OpBase]) -> tuple[_Getters, _Getters, _Getters]:
     """What reads operands, arguments and expressions, and results."""
-    spec = op_spec(cls)
+    spec = ir.op_spec(cls)
     return _getters(spec.operands), _getters(spec.nested), _getters(spec.results)
 
 
-def scan(op: Op) -> Scanned:
+def scan(op: ir.Op) -> Scanned:
     """Operands, expressions and results of `op`, in order of its fields."""
-    values: list[Value] = []
+    values: list[ir.Value] = []
     found: list[Expr] = []
-    made: list[Value] = []
+    made: list[ir.Value] = []
     uses, nested, results = _plan(type(op))
     for get in uses:
         x = get(op)
@@ -52,16 +50,16 @@ def scan(op: Op) -> Scanned:
     return values, found, made
 
 
-def _collect(x: object, values: list[Value], found: list[Expr]) -> None:
+def _collect(x: object, values: list[ir.Value], found: list[Expr]) -> None:
     kind = type(x)
     if kind is tuple:
         for item in x:  # type: ignore[attr-defined]  # a tuple, by the line above, made so for speed
-            if type(item) is Value:
+            if type(item) is ir.Value:
                 values.append(item)
             elif type(item) not in _CONSTANTS:
                 _collect(item, values, found)
-    elif kind is Value:
+    elif kind is ir.Value:
         values.append(x)  # type: ignore[arg-type]  # as above
     elif kind not in _CONSTANTS and isinstance(x, Expr):
         found.append(x)
-        values_in(x, values)
+        ir.values_in(x, values)

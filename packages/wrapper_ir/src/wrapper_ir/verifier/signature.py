@@ -10,30 +10,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import Diagnostic, VerificationError
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ir.ops import Arg, Complex, FunctionSummary
-from wrapper_ir.ir.program import Ownership
-from wrapper_ir.ir.signature import (
-    ConstantOutput,
-    InputOutput,
-    InputView,
-    OutputBinding,
-    ParameterKind,
-    RandomSource,
-    ResultOutput,
-    ResultView,
-    Signature,
-    SubclassSpec,
-    TreeKind,
-    TreeSpec,
-    WrappedOutput,
-    WriteBackKind,
-)
-from wrapper_ir.ir.types import Device, DType, Layout, MemoryFormat, TensorType
 from wrapper_ir.verifier.signature_rules import SIGNATURE_RULES
 from wrapper_ir.verifier.signature_types import misfits
 
@@ -93,7 +75,7 @@ def _typed(artifact: Artifact) -> Iterator[Found]:
 def _alone(artifact: Artifact) -> Iterator[Found]:
     signature = artifact.signature
     kinds = [c.kind for c in signature.inputs.children]
-    if signature.inputs.kind is not TreeKind.TUPLE or kinds != [TreeKind.TUPLE, TreeKind.DICT]:
+    if signature.inputs.kind is not ir.TreeKind.TUPLE or kinds != [ir.TreeKind.TUPLE, ir.TreeKind.DICT]:
         yield "WIR101", "the inputs must be ((...), {...})"
         return
     yield from _structure(signature.inputs, "inputs")
@@ -102,22 +84,22 @@ def _alone(artifact: Artifact) -> Iterator[Found]:
         yield from _wrapper(spec)
     yield from _parameters(signature)
     literals = [s.value for s in signature.statics] + [p.default for p in signature.parameters]
-    literals += [b.value for b in _flat(signature.bindings) if isinstance(b, ConstantOutput)]
+    literals += [b.value for b in _flat(signature.bindings) if isinstance(b, ir.ConstantOutput)]
     yield from (("WIR116", f"{value!r} is not a literal") for value in literals if not _is_literal(value))
 
 
-def _structure(tree: TreeSpec, place: str) -> Iterator[Found]:
+def _structure(tree: ir.TreeSpec, place: str) -> Iterator[Found]:
     match tree.kind:
-        case TreeKind.LEAF | TreeKind.NONE:
+        case ir.TreeKind.LEAF | ir.TreeKind.NONE:
             fits = not (tree.children or tree.keys or tree.type_name)
-        case TreeKind.TUPLE | TreeKind.LIST:
+        case ir.TreeKind.TUPLE | ir.TreeKind.LIST:
             fits = not (tree.keys or tree.type_name)
-        case TreeKind.DICT:
+        case ir.TreeKind.DICT:
             fits = _are_keys(tree) and not tree.type_name
-        case TreeKind.NAMEDTUPLE | TreeKind.DATACLASS:
+        case ir.TreeKind.NAMEDTUPLE | ir.TreeKind.DATACLASS:
             named = len(tree.keys) == len(tree.children) == len(set(tree.keys))
             fits = named and all(k.isidentifier() for k in tree.keys) and _is_class_name(tree.type_name)
-        case TreeKind.CUSTOM:
+        case ir.TreeKind.CUSTOM:
             fits = _is_class_name(tree.type_name) and (not tree.keys or _are_keys(tree))
     if not fits:
         yield (
@@ -128,7 +110,7 @@ def _structure(tree: TreeSpec, place: str) -> Iterator[Found]:
         yield from _structure(child, f"{place}[{number}]")
 
 
-def _are_keys(tree: TreeSpec) -> bool:
+def _are_keys(tree: ir.TreeSpec) -> bool:
     try:
         keys = [json.loads(key) for key in tree.keys]
         return len(keys) == len(tree.children) == len(set(keys))
@@ -141,12 +123,12 @@ def _is_class_name(text: str) -> bool:
     return bool(colon) and all(p.isidentifier() for p in (*module.split("."), *name.split(".")))
 
 
-def _wrappers(signature: Signature) -> Iterator[SubclassSpec]:
+def _wrappers(signature: ir.Signature) -> Iterator[ir.SubclassSpec]:
     yield from (u.subclass for u in signature.unwraps)
-    yield from (b.subclass for b in _flat(signature.bindings) if isinstance(b, WrappedOutput))
+    yield from (b.subclass for b in _flat(signature.bindings) if isinstance(b, ir.WrappedOutput))
 
 
-def _wrapper(spec: SubclassSpec) -> Iterator[Found]:
+def _wrapper(spec: ir.SubclassSpec) -> Iterator[Found]:
     named = all(a.isidentifier() for a in spec.attributes) and len(set(spec.attributes)) == len(
         spec.attributes
     )
@@ -159,7 +141,7 @@ def _wrapper(spec: SubclassSpec) -> Iterator[Found]:
         yield "WIR111", f"{spec.type_name!r} has a negative size or stride"
 
 
-def _parameters(signature: Signature) -> Iterator[Found]:
+def _parameters(signature: ir.Signature) -> Iterator[Found]:
     names = [p.name for p in signature.parameters]
     if len(set(names)) != len(names):
         yield "WIR108", f"two parameters have one name: {names}"
@@ -168,17 +150,17 @@ def _parameters(signature: Signature) -> Iterator[Found]:
             yield "WIR108", f"{name!r} cannot be the name of a parameter"
     if len(signature.names) > signature.num_leaves:
         yield "WIR108", f"{len(signature.names)} names for {signature.num_leaves} leaves"
-    order = list(ParameterKind)
+    order = list(ir.ParameterKind)
     kinds = [order.index(p.kind) for p in signature.parameters]
     if kinds != sorted(kinds):
         yield "WIR109", "parameters stand in the order positional, any, keyword"
     positional, keywords = signature.inputs.children
-    by_position = [p for p in signature.parameters if p.kind is not ParameterKind.KEYWORD]
+    by_position = [p for p in signature.parameters if p.kind is not ir.ParameterKind.KEYWORD]
     taken = {p.name for p in by_position[: len(positional.children)]}
     keys = {json.loads(key) for key in keywords.keys}
     if signature.parameters and taken & keys:
         yield "WIR109", f"{sorted(taken & keys)} are given by position and by keyword"
-    hidden = {p.name for p in by_position if p.kind is ParameterKind.POSITIONAL} & keys
+    hidden = {p.name for p in by_position if p.kind is ir.ParameterKind.POSITIONAL} & keys
     if not all(isinstance(key, str) for key in keys):
         yield "WIR109", "a keyword is not a string"
     if hidden:
@@ -188,17 +170,17 @@ def _parameters(signature: Signature) -> Iterator[Found]:
             yield "WIR109", f"{parameter.name!r} is required, and was not given at capture"
 
 
-def _flat(bindings: Sequence[OutputBinding]) -> Iterator[OutputBinding]:
+def _flat(bindings: Sequence[ir.OutputBinding]) -> Iterator[ir.OutputBinding]:
     for binding in bindings:
         yield binding
-        if isinstance(binding, WrappedOutput):
+        if isinstance(binding, ir.WrappedOutput):
             yield from _flat(binding.parts)
 
 
-def _is_literal(value: Arg) -> bool:
+def _is_literal(value: ir.Arg) -> bool:
     if isinstance(value, tuple):
         return all(_is_literal(item) for item in value)
-    plain = (str, Int, Float, Bool, Complex, DType, Device, Layout, MemoryFormat)
+    plain = (str, Int, Float, Bool, ir.Complex, ir.DType, ir.Device, ir.Layout, ir.MemoryFormat)
     return value is None or isinstance(value, plain)
 
 
@@ -207,7 +189,7 @@ def _is_literal(value: Arg) -> bool:
 
 def _numbers(artifact: Artifact) -> Iterator[Found]:
     signature, main = artifact.signature, artifact.program.main
-    states = [r for r in signature.random if r.source is RandomSource.PHILOX]
+    states = [r for r in signature.random if r.source is ir.RandomSource.PHILOX]
     if len(signature.params) + 2 * len(states) != len(main.params):
         yield "WIR102", f"{len(signature.params)} bound, @{main.name} takes {len(main.params)}"
     if len(signature.bindings) != signature.outputs.num_leaves:
@@ -220,7 +202,7 @@ def _numbers(artifact: Artifact) -> Iterator[Found]:
         if not 0 <= result < results:
             yield "WIR105", f"result {result} of {results}"
     for binding in _flat(signature.bindings):
-        if isinstance(binding, WrappedOutput) and len(binding.parts) != binding.subclass.num_parts:
+        if isinstance(binding, ir.WrappedOutput) and len(binding.parts) != binding.subclass.num_parts:
             yield (
                 "WIR111",
                 f"{binding.subclass.type_name} has {binding.subclass.num_parts} parts, not {len(binding.parts)}",
@@ -228,7 +210,7 @@ def _numbers(artifact: Artifact) -> Iterator[Found]:
     yield from _bound_once(signature)
 
 
-def _named_leaves(signature: Signature) -> Iterator[int]:
+def _named_leaves(signature: ir.Signature) -> Iterator[int]:
     yield from signature.params
     yield from signature.written
     yield from (s.leaf for s in signature.statics)
@@ -236,19 +218,19 @@ def _named_leaves(signature: Signature) -> Iterator[int]:
     yield from (u.leaf for u in signature.unwraps)
     yield from (leaf for s in signature.same for leaf in s.leaves)
     yield from (p.leaf for s in signature.shared for p in s.places)
-    yield from (b.leaf for b in _flat(signature.bindings) if isinstance(b, InputOutput | InputView))
+    yield from (b.leaf for b in _flat(signature.bindings) if isinstance(b, ir.InputOutput | ir.InputView))
 
 
-def _named_results(signature: Signature) -> Iterator[int]:
+def _named_results(signature: ir.Signature) -> Iterator[int]:
     yield from (w.result for w in signature.write_backs)
     for binding in _flat(signature.bindings):
-        if isinstance(binding, ResultOutput | InputView | ResultView):
+        if isinstance(binding, ir.ResultOutput | ir.InputView | ir.ResultView):
             yield binding.index
-        if isinstance(binding, ResultView):
+        if isinstance(binding, ir.ResultView):
             yield binding.base
 
 
-def _bound_once(signature: Signature) -> Iterator[Found]:
+def _bound_once(signature: ir.Signature) -> Iterator[Found]:
     bound = [*signature.params, *(s.leaf for s in signature.statics)]
     for leaf in _repeated(bound):
         yield "WIR104", f"input {signature.name(leaf)} is bound {bound.count(leaf)} times"
@@ -267,7 +249,7 @@ def _bound_once(signature: Signature) -> Iterator[Found]:
     yield from _named_once(signature)
 
 
-def _named_once(signature: Signature) -> Iterator[Found]:
+def _named_once(signature: ir.Signature) -> Iterator[Found]:
     for leaf in _repeated(signature.written):
         yield "WIR118", f"input {signature.name(leaf)} is called written twice"
     for leaf, kind in _repeated((back.leaf, back.kind) for back in signature.write_backs):
@@ -288,7 +270,7 @@ def _with_program(artifact: Artifact, analyses: Analyses) -> Iterator[Found]:
     yield from _random(artifact, analyses)
 
 
-def _param_leaves(signature: Signature) -> list[set[int]]:
+def _param_leaves(signature: ir.Signature) -> list[set[int]]:
     """For each parameter, the leaves whose memory it shows."""
     shown = [
         {leaf, *(i for s in signature.same if leaf in s.leaves for i in s.leaves)}
@@ -300,22 +282,22 @@ def _param_leaves(signature: Signature) -> list[set[int]]:
     return shown
 
 
-def _memory(artifact: Artifact, summary: FunctionSummary) -> Iterator[Found]:
+def _memory(artifact: Artifact, summary: ir.FunctionSummary) -> Iterator[Found]:
     signature = artifact.signature
     shown = _param_leaves(signature)
     for binding in _flat(signature.bindings):
         match binding:
-            case InputView(index=index, leaf=leaf) if not _lies_in(summary, index, leaf, shown):
+            case ir.InputView(index=index, leaf=leaf) if not _lies_in(summary, index, leaf, shown):
                 yield (
                     "WIR110",
                     f"result {index} does not surely lie in the memory of input {signature.name(leaf)}",
                 )
-            case ResultView(index=index, base=base) if not _lie_together(summary, index, base):
+            case ir.ResultView(index=index, base=base) if not _lie_together(summary, index, base):
                 yield "WIR110", f"results {index} and {base} do not surely share memory"
     for back in signature.write_backs:
         if summary.results[back.result] is None:
             yield "WIR114", f"result {back.result} is not a tensor to write back"
-        moves = back.kind is WriteBackKind.METADATA
+        moves = back.kind is ir.WriteBackKind.METADATA
         if moves and not _lies_in(summary, back.result, back.leaf, shown):
             yield (
                 "WIR114",
@@ -324,22 +306,22 @@ def _memory(artifact: Artifact, summary: FunctionSummary) -> Iterator[Found]:
     yield from _written(artifact, summary, shown)
 
 
-def _lies_in(summary: FunctionSummary, result: int, leaf: int, shown: Sequence[set[int]]) -> bool:
+def _lies_in(summary: ir.FunctionSummary, result: int, leaf: int, shown: Sequence[set[int]]) -> bool:
     origin = summary.results[result]
     return origin is not None and origin.certain and bool(origin.params) and leaf in shown[origin.params[0]]
 
 
-def _lie_together(summary: FunctionSummary, one: int, other: int) -> bool:
+def _lie_together(summary: ir.FunctionSummary, one: int, other: int) -> bool:
     a, b = summary.results[one], summary.results[other]
     if a is None or b is None or one == other or not (a.certain and b.certain):
         return False
     return (a.params, a.constants, a.own) == (b.params, b.constants, b.own)
 
 
-def _written(artifact: Artifact, summary: FunctionSummary, shown: Sequence[set[int]]) -> Iterator[Found]:
+def _written(artifact: Artifact, summary: ir.FunctionSummary, shown: Sequence[set[int]]) -> Iterator[Found]:
     signature, params = artifact.signature, artifact.program.main.params
     wrappers = {u.leaf for u in signature.unwraps}
-    changed = {p for p in summary.written_params if params[p].ownership is Ownership.BORROWED}
+    changed = {p for p in summary.written_params if params[p].ownership is ir.Ownership.BORROWED}
     says = set(signature.written)
     for p in sorted(changed):
         if p < len(shown) and not shown[p] <= says:
@@ -371,7 +353,7 @@ def _groups(artifact: Artifact) -> Iterator[Found]:
             yield "WIR112", f"parameter {shared.param} must be bound to the first of several places"
             continue
         type = artifact.program.main.params[shared.param].value.type
-        if not isinstance(type, TensorType) or [*type.sizes, *type.strides] != [Int(shared.count), Int(1)]:
+        if not isinstance(type, ir.TensorType) or [*type.sizes, *type.strides] != [Int(shared.count), Int(1)]:
             yield "WIR112", f"parameter {shared.param} must hold {shared.count} elements in one dimension"
         numbers = [n for p in shared.places for n in (*p.sizes, *p.strides, p.offset)]
         if min(numbers) < 0 or any(len(p.sizes) != len(p.strides) for p in shared.places):

@@ -9,16 +9,16 @@ from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from wrapper_ir.ir.signature import Signature
+from wrapper_ir import ir
 
 # Any in this file: annotations, and what a field may hold
 _ANY = object
 """Replaces `Arg`: arguments have their own check (WIR116)."""
 
 
-def misfits(signature: Signature) -> Iterator[str]:
+def misfits(signature: ir.Signature) -> Iterator[str]:
     """What has another type than its field: `signature.params[1] is True, not an int`."""
-    yield from _record(signature, "signature", Signature)
+    yield from _record(signature, "signature", ir.Signature)
 
 
 @cache

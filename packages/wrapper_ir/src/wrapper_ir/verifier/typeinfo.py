@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.expr.arithmetic import fits_int64, shown
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.types import StorageType, TensorType, Type
 from wrapper_ir.verifier.obligations import Size, as_size
 
 
@@ -28,18 +27,18 @@ class TypeTable:
     """Facts by type object. The table keeps the types alive, so that their ids stay theirs."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Type, TypeInfo]] = {}
+        self._known: dict[int, tuple[ir.Type, TypeInfo]] = {}
         self._symbolic: dict[tuple[object, ...], TypeInfo] = {}
         """Facts about symbolic tensors, which are expensive, by everything that they depend on."""
 
-    def __call__(self, type: Type) -> TypeInfo:
+    def __call__(self, type: ir.Type) -> TypeInfo:
         known = self._known.get(id(type))
         if known is None:
-            info = self._tensor(type) if isinstance(type, TensorType) else _inspect(type)
+            info = self._tensor(type) if isinstance(type, ir.TensorType) else _inspect(type)
             known = self._known[id(type)] = (type, info)
         return known[1]
 
-    def _tensor(self, type: TensorType) -> TypeInfo:
+    def _tensor(self, type: ir.TensorType) -> TypeInfo:
         info = _inspect_numbers(type)
         if info is None:
             # equal expressions are one object, which `_known` keeps alive, and are slow to hash
@@ -50,8 +49,8 @@ class TypeTable:
         return info
 
 
-def _inspect(type: Type) -> TypeInfo:
-    if not isinstance(type, StorageType):
+def _inspect(type: ir.Type) -> TypeInfo:
+    if not isinstance(type, ir.StorageType):
         return _NOTHING
     nbytes, alignment = type.nbytes, type.alignment
     if alignment < 1 or alignment & (alignment - 1):
@@ -70,7 +69,7 @@ def _too_large(*counts: int) -> tuple[tuple[str, str], ...]:
     return () if fits_int64(most) else (("WIR015", f"{shown(most)} is not an int64"),)
 
 
-def _inspect_numbers(type: TensorType) -> TypeInfo | None:
+def _inspect_numbers(type: ir.TensorType) -> TypeInfo | None:
     """The facts where all sizes and strides are numbers and none is negative, else None."""
     sizes, strides = type.sizes, type.strides
     if len(sizes) != len(strides):
@@ -97,7 +96,7 @@ def _symbolic(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return tuple(dict.fromkeys(e for e in exprs if not isinstance(e, Int)))
 
 
-def _inspect_symbolic(type: TensorType) -> TypeInfo:
+def _inspect_symbolic(type: ir.TensorType) -> TypeInfo:
     exprs = _symbolic((*type.sizes, *type.strides))
     if len(type.sizes) != len(type.strides):
         problem = ("WIR040", f"{len(type.sizes)} sizes, but {len(type.strides)} strides")
@@ -113,4 +112,4 @@ def _inspect_symbolic(type: TensorType) -> TypeInfo:
                 problems.append(("WIR034", f"a {what} is not an int"))
     if problems:
         return TypeInfo(0, exprs, tuple(problems))
-    return TypeInfo(as_size(extent_bytes(type)), exprs)
+    return TypeInfo(as_size(ir.extent_bytes(type)), exprs)

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.sizes import declared_size
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.ir.ops import OPS, AssertExpr, Define, OpBase, OpSet
-from wrapper_ir.ir.program import Function
 from wrapper_ir.verifier.checks import (
     FIRST,
     SECOND,
@@ -26,7 +25,7 @@ from wrapper_ir.verifier.scan import scan
 
 
 def check_all(
-    analyses: Analyses, ops: OpSet = OPS, trusted: frozenset[str] = frozenset()
+    analyses: Analyses, ops: ir.OpSet = ir.OPS, trusted: frozenset[str] = frozenset()
 ) -> tuple[Findings, Obligations]:
     """All findings, and what a valid program leaves to check at run time. Later stages run only where earlier ones found
     nothing, so that each may rely on them. Symbols in `trusted` are in their declared ranges whenever main runs."""
@@ -35,7 +34,7 @@ def check_all(
 
 @dataclass(frozen=True, slots=True)
 class _CheckAll:
-    ops: OpSet
+    ops: ir.OpSet
     trusted: frozenset[str]
 
     def __call__(self, analyses: Analyses) -> tuple[Findings, Obligations]:
@@ -45,7 +44,7 @@ class _CheckAll:
         return findings, obligations
 
 
-def _check(shared: Shared, ops: OpSet) -> None:
+def _check(shared: Shared, ops: ir.OpSet) -> None:
     analyses, findings = shared.analyses, shared.findings
     check_program(analyses, shared.types, findings)
     check_externs(analyses, findings)
@@ -62,7 +61,7 @@ def _check(shared: Shared, ops: OpSet) -> None:
         _guarded(partial(_second, facts), findings, facts.function)
 
 
-def _guarded(check: Callable[[], None], findings: Findings, function: Function | None) -> None:
+def _guarded(check: Callable[[], None], findings: Findings, function: ir.Function | None) -> None:
     """A program object may hold anything at all; what no check foresaw is a finding too, never an exception."""
     try:
         check()
@@ -71,7 +70,7 @@ def _guarded(check: Callable[[], None], findings: Findings, function: Function |
             findings.add("WIR001", f"{type(error).__name__}: {error}", function)
 
 
-def _first(facts: FunctionFacts, ops: OpSet) -> None:
+def _first(facts: FunctionFacts, ops: ir.OpSet) -> None:
     types = facts.types
     facts.classes = set(map(type, facts.function.body))
     for cls in facts.classes - ops.specs.keys():
@@ -101,11 +100,11 @@ def _second(facts: FunctionFacts) -> None:
 def _walk(facts: FunctionFacts, checks: Sequence[type[Check]]) -> None:
     instances = [cls(facts) for cls in checks]
     always = [h for h in (c.every() for c in instances) if h is not None]
-    by_class: dict[type[OpBase], list[Handler]] = {}
+    by_class: dict[type[ir.OpBase], list[Handler]] = {}
     for check in instances:
         for cls, handler in check.handlers().items():
             by_class.setdefault(cls, []).append(handler)
-    table: dict[type[OpBase], tuple[Handler, ...]] = {}
+    table: dict[type[ir.OpBase], tuple[Handler, ...]] = {}
     for position, op in enumerate(facts.function.body):
         cls = type(op)
         handlers = table.get(cls)
@@ -121,10 +120,10 @@ class _Assumed(Check):
     """Tells the proofs what the program defines and asserts before each op."""
 
     def handlers(self) -> Handlers:
-        return {Define: self.define, AssertExpr: self.assume}
+        return {ir.Define: self.define, ir.AssertExpr: self.assume}
 
-    def define(self, position: int, op: Define) -> None:
+    def define(self, position: int, op: ir.Define) -> None:
         self.facts.proofs.define(op.symbol, op.expr, map_atoms(op.expr, declared_size))
 
-    def assume(self, position: int, op: AssertExpr) -> None:
+    def assume(self, position: int, op: ir.AssertExpr) -> None:
         self.facts.proofs.assume(op.condition)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Launch, Unpack, Wait
-from wrapper_ir.ir.schemas import ExternInfo
-from wrapper_ir.ir.types import Type
-from wrapper_ir.ir.values import Value, is_tensor
+from wrapper_ir import ir
 from wrapper_ir.operators.library import OpenFacts, open_facts
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.arguments import schema_arguments
@@ -16,7 +13,7 @@ from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import Argument, Step
 
 
-def launch(op: Launch, state: FunctionState) -> Iterator[Step]:
+def launch(op: ir.Launch, state: FunctionState) -> Iterator[Step]:
     """Each argument with its parameter."""
     kernel = state.program.analyses.kernels.get(op.kernel)
     if kernel is None:
@@ -34,8 +31,8 @@ def launch(op: Launch, state: FunctionState) -> Iterator[Step]:
 
 
 def _operator(
-    op: CallExtern | CollectiveStart, state: FunctionState
-) -> tuple[ExternInfo, tuple[Argument, ...]]:
+    op: ir.CallExtern | ir.CollectiveStart, state: FunctionState
+) -> tuple[ir.ExternInfo, tuple[Argument, ...]]:
     """The operator, and its arguments in the order of its schema."""
     operator = state.program.analyses.extern_info.get(op.target)
     if operator is None:
@@ -43,7 +40,7 @@ def _operator(
     return operator, schema_arguments(operator, op, state)
 
 
-def call_extern(op: CallExtern, state: FunctionState) -> Iterator[Step]:
+def call_extern(op: ir.CallExtern, state: FunctionState) -> Iterator[Step]:
     """A call, and checks of what it returns."""
     operator, arguments = _operator(op, state)
     if op.result is not None:
@@ -61,12 +58,15 @@ def call_extern(op: CallExtern, state: FunctionState) -> Iterator[Step]:
 
 
 def _open(
-    op: CallExtern | CollectiveStart, operator: ExternInfo, value: Value[Type], path: tuple[int | str, ...]
+    op: ir.CallExtern | ir.CollectiveStart,
+    operator: ir.ExternInfo,
+    value: ir.Value[ir.Type],
+    path: tuple[int | str, ...],
 ) -> OpenFacts:
-    return open_facts(operator, op, value.type, path) if is_tensor(value) else OpenFacts()
+    return open_facts(operator, op, value.type, path) if ir.is_tensor(value) else OpenFacts()
 
 
-def collective(op: CollectiveStart, state: FunctionState) -> Iterator[Step]:
+def collective(op: ir.CollectiveStart, state: FunctionState) -> Iterator[Step]:
     """A start, and checks of what is in flight, whose types are known before."""
     operator, arguments = _operator(op, state)
     for result in op.results:
@@ -87,7 +87,7 @@ def collective(op: CollectiveStart, state: FunctionState) -> Iterator[Step]:
         yield from check_result(result, state, _open(op, operator, result, path))
 
 
-def wait(op: Wait, state: FunctionState) -> Iterator[Step]:
+def wait(op: ir.Wait, state: FunctionState) -> Iterator[Step]:
     """One step; another name where the collective was finished when it was started."""
     state.define(op.result)
     if op.source in state.joined:
@@ -96,7 +96,7 @@ def wait(op: Wait, state: FunctionState) -> Iterator[Step]:
     yield steps.Wait(result=op.result, source=op.source, at=state.at)
 
 
-def unpack(op: Unpack, state: FunctionState) -> Iterator[Step]:
+def unpack(op: ir.Unpack, state: FunctionState) -> Iterator[Step]:
     """One step, and checks of what an operator returned there."""
     state.define(op.result)
     yield steps.Unpack(result=op.result, source=op.source, path=op.path, at=state.at)

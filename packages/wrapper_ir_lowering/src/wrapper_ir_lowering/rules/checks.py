@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.groups import groups_of, sharing_groups
 from wrapper_ir.artifact.agreement import manifest
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.ops.check import asserted_layouts
-from wrapper_ir.ir.types import CPU, TensorType, Type
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.operators.library import OpenFacts
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.state import FunctionState
@@ -36,14 +33,14 @@ def prologue(state: FunctionState) -> Iterator[Step]:
             sharing=sharing,
             manifest=manifest(program.analyses) if sharing else (),
         )
-    if device.type != CPU.type and device.index is not None:
+    if device.type != ir.CPU.type and device.index is not None:
         yield steps.EnterDevice(device=device)
 
 
 def check_arguments(position: int, state: FunctionState) -> Iterator[Step]:
     """The layouts of parameters, where the op at `position` of `main` defines the last symbol that they mention."""
     for value in state.program.checks.layouts.get(position, ()) if state.is_main else ():
-        if is_tensor(value):
+        if ir.is_tensor(value):
             yield steps.CheckLayout(
                 value=value,
                 sizes=value.type.sizes,
@@ -53,14 +50,14 @@ def check_arguments(position: int, state: FunctionState) -> Iterator[Step]:
             )
 
 
-def check_result(value: Value[Type], state: FunctionState, open: OpenFacts) -> Iterator[Step]:
+def check_result(value: ir.Value[ir.Type], state: FunctionState, open: OpenFacts) -> Iterator[Step]:
     """Holds what an operator allocated against its declared type: what is `open`, and the layout where the symbols in it have
     values.
 
     Nothing else stands between a wrong declaration and a kernel that writes where it should not.
     """
     options = state.program.options
-    if not is_tensor(value) or not options.check_results:
+    if not ir.is_tensor(value) or not options.check_results:
         return
     type = value.type
     if open:
@@ -81,7 +78,7 @@ def check_result(value: Value[Type], state: FunctionState, open: OpenFacts) -> I
     )
 
 
-def assert_layout(op: ops.AssertLayout, state: FunctionState) -> Iterator[Step]:
+def assert_layout(op: ir.AssertLayout, state: FunctionState) -> Iterator[Step]:
     """A check for each tensor. Constants have the layout that they were loaded with."""
     if not state.program.options.assertions:
         return
@@ -102,25 +99,29 @@ def assert_layout(op: ops.AssertLayout, state: FunctionState) -> Iterator[Step]:
             yield steps.CheckAlignment(value=tensor, alignment=op.alignment, message=op.message, at=state.at)
 
 
-def assert_expr(op: ops.AssertExpr, state: FunctionState) -> Iterator[Step]:
+def assert_expr(op: ir.AssertExpr, state: FunctionState) -> Iterator[Step]:
     """One step."""
     if state.program.options.assertions:
         yield steps.CheckCondition(condition=op.condition, message=op.message, at=state.at)
 
 
-def assert_finite(op: ops.AssertFinite, state: FunctionState) -> Iterator[Step]:
+def assert_finite(op: ir.AssertFinite, state: FunctionState) -> Iterator[Step]:
     """Integers pass without being looked at."""
     dtype = op.tensor.type.dtype
     if state.program.options.assertions and (dtype.is_floating or dtype.is_complex):
         yield steps.CheckFinite(value=op.tensor, message=op.message, at=state.at)
 
 
-def _checked_next(body: Sequence[ops.Op], position: int, value: Value) -> bool:
+def _checked_next(body: Sequence[ir.Op], position: int, value: ir.Value) -> bool:
     """Whether the ops after `position` check the layout that `value` is declared with, before anything uses it."""
     for op in body[position + 1 : position + _NEAR]:
-        if isinstance(op, ops.AssertLayout) and value in op.tensors:
+        if isinstance(op, ir.AssertLayout) and value in op.tensors:
             type = value.type
-            return isinstance(type, TensorType) and (value, type.sizes, type.strides) in asserted_layouts(op)
-        if not isinstance(op, ops.AssertLayout | ops.Unpack | ops.Drop | ops.Free):
+            return isinstance(type, ir.TensorType) and (
+                value,
+                type.sizes,
+                type.strides,
+            ) in ir.asserted_layouts(op)
+        if not isinstance(op, ir.AssertLayout | ir.Unpack | ir.Drop | ir.Free):
             return False
     return False

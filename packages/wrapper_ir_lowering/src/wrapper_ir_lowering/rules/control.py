@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from wrapper_ir.ir.ops import Arg, CallSubgraph, Return, Switch, WhileLoop, is_two_way
-from wrapper_ir.ir.program import Function, Ownership
-from wrapper_ir.ir.types import TensorType, Type
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.constants import used_constants
 from wrapper_ir_lowering.state import FunctionState
@@ -25,22 +22,24 @@ def _plan(name: str, state: FunctionState) -> FunctionPlan:
     return found
 
 
-def _moved(function: Function, args: tuple[Arg, ...], state: FunctionState) -> tuple[Value[Type], ...]:
+def _moved(
+    function: ir.Function, args: tuple[ir.Arg, ...], state: FunctionState
+) -> tuple[ir.Value[ir.Type], ...]:
     """Ends the names of what is handed to a function to end."""
     moved = [
         arg
         for param, arg in zip(function.params, args)
-        if param.ownership is Ownership.OWNED and isinstance(arg, Value)
+        if param.ownership is ir.Ownership.OWNED and isinstance(arg, ir.Value)
     ]
     return state.end(dict.fromkeys(m for value in moved for m in state.tenants(value)))
 
 
-def _define(results: Iterable[Value[Type]], state: FunctionState) -> None:
+def _define(results: Iterable[ir.Value[ir.Type]], state: FunctionState) -> None:
     for result in results:
         state.define(result)
 
 
-def call_subgraph(op: CallSubgraph, state: FunctionState) -> Iterator[Step]:
+def call_subgraph(op: ir.CallSubgraph, state: FunctionState) -> Iterator[Step]:
     """A call."""
     callee = _plan(op.function, state)
     moved = _moved(callee.function, op.args, state)
@@ -48,7 +47,7 @@ def call_subgraph(op: CallSubgraph, state: FunctionState) -> Iterator[Step]:
     yield steps.Call(function=callee, args=op.args, results=op.results, moved=moved, at=state.at)
 
 
-def switch(op: Switch, state: FunctionState) -> Iterator[Step]:
+def switch(op: ir.Switch, state: FunctionState) -> Iterator[Step]:
     """A call of one of several functions, which own alike."""
     branches = tuple(_plan(name, state) for name in op.branches)
     moved = _moved(branches[0].function, op.args, state)
@@ -58,14 +57,14 @@ def switch(op: Switch, state: FunctionState) -> Iterator[Step]:
         branches=branches,
         args=op.args,
         results=op.results,
-        is_two_way=is_two_way(op),
-        reads_index=isinstance(op.index, Value) and isinstance(op.index.type, TensorType),
+        is_two_way=ir.is_two_way(op),
+        reads_index=isinstance(op.index, ir.Value) and isinstance(op.index.type, ir.TensorType),
         moved=moved,
         at=state.at,
     )
 
 
-def while_loop(op: WhileLoop, state: FunctionState) -> Iterator[Step]:
+def while_loop(op: ir.WhileLoop, state: FunctionState) -> Iterator[Step]:
     """A loop, and which of its results surely have memory of their own."""
     condition, body = _plan(op.cond_fn, state), _plan(op.body_fn, state)
     _define(op.results, state)
@@ -82,13 +81,13 @@ def while_loop(op: WhileLoop, state: FunctionState) -> Iterator[Step]:
     )
 
 
-def _fresh_returns(function: Function, state: FunctionState) -> tuple[bool, ...]:
+def _fresh_returns(function: ir.Function, state: FunctionState) -> tuple[bool, ...]:
     """For each result of a function, whether it surely has a storage that it shares with nothing."""
     aliasing = state.program.analyses.aliasing(function)
-    taken: set[Value] = set()
+    taken: set[ir.Value] = set()
     fresh: list[bool] = []
     for value in function.returns.values:
-        if not isinstance(value, Value):
+        if not isinstance(value, ir.Value):
             fresh.append(True)
             continue
         roots = aliasing.roots.get(value, ())
@@ -99,6 +98,6 @@ def _fresh_returns(function: Function, state: FunctionState) -> tuple[bool, ...]
     return tuple(fresh)
 
 
-def return_(op: Return, state: FunctionState) -> Iterator[Step]:
+def return_(op: ir.Return, state: FunctionState) -> Iterator[Step]:
     """One step."""
     yield steps.Return(values=op.values, at=state.at)

@@ -6,21 +6,19 @@ import json
 import re
 from collections.abc import Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.ops import Comment, DebugMode, DebugPhase, DebugValue
-from wrapper_ir.ir.types import ScalarType, TensorType
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.support.quoting import printable
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import BEFORE, Origin, Step
 
 _PREFIXES = {
-    DebugPhase.BEFORE: "before_launch",
-    DebugPhase.AFTER: "after_launch",
-    DebugPhase.INPUTS: "aoti_model_inputs",
-    DebugPhase.OUTPUTS: "aoti_model_outputs",
-    DebugPhase.HERE: "",
+    ir.DebugPhase.BEFORE: "before_launch",
+    ir.DebugPhase.AFTER: "after_launch",
+    ir.DebugPhase.INPUTS: "aoti_model_inputs",
+    ir.DebugPhase.OUTPUTS: "aoti_model_outputs",
+    ir.DebugPhase.HERE: "",
 }
 """The words of Inductor's printer."""
 _ODD = re.compile(r"[^A-Za-z0-9_.-]")
@@ -28,36 +26,36 @@ _LONGEST = 80
 """Characters of a name that a file name takes: file systems take names of some 255 bytes."""
 
 
-def comment(op: Comment, state: FunctionState) -> Iterator[Step]:
+def comment(op: ir.Comment, state: FunctionState) -> Iterator[Step]:
     """One step."""
     yield steps.Comment(text=op.text, at=state.at)
 
 
-def debug_value(op: DebugValue, state: FunctionState) -> Iterator[Step]:
+def debug_value(op: ir.DebugValue, state: FunctionState) -> Iterator[Step]:
     """A step for each value."""
     return debug_steps(op, state.at)
 
 
 def debug_steps(
-    op: DebugValue, at: Origin = BEFORE
+    op: ir.DebugValue, at: Origin = BEFORE
 ) -> Iterator[steps.ShowLine | steps.ShowValue | steps.SaveValue]:
     """What the op does, in order: a step for each value, or a line where there are none. Numbers are not saved."""
     prefix = _PREFIXES[op.phase]
-    shown: tuple[Value[TensorType | ScalarType] | Expr, ...] = (*op.values, *op.numbers)
+    shown: tuple[ir.Value[ir.TensorType | ir.ScalarType] | Expr, ...] = (*op.values, *op.numbers)
     titles = [_joined(" - ", op.label, prefix, op.callee, _name(value)) for value in shown]
     match op.mode:
-        case DebugMode.NAMES if not shown:
+        case ir.DebugMode.NAMES if not shown:
             yield steps.ShowLine(text=f"[ {_joined(': ', op.label, prefix, op.callee)} ]", at=at)
-        case DebugMode.NAMES:
+        case ir.DebugMode.NAMES:
             yield from (steps.ShowLine(text=title, at=at) for title in titles)
-        case DebugMode.PRINT:
+        case ir.DebugMode.PRINT:
             for title, value in zip(titles, shown, strict=True):
                 yield steps.ShowValue(title=title, value=value, at=at)
-        case DebugMode.SAVE:
-            yield from (_save(op, value, prefix, at) for value in op.values if is_tensor(value))
+        case ir.DebugMode.SAVE:
+            yield from (_save(op, value, prefix, at) for value in op.values if ir.is_tensor(value))
 
 
-def _save(op: DebugValue, value: Value[TensorType], prefix: str, at: Origin) -> steps.SaveValue:
+def _save(op: ir.DebugValue, value: ir.Value[ir.TensorType], prefix: str, at: Origin) -> steps.SaveValue:
     facts = {"phase": op.phase.value, "kernel": op.callee, "arg": value.name, "dtype": value.type.dtype.value}
     parts = (_ODD.sub("_", part)[:_LONGEST] for part in (op.label, prefix, op.callee, value.name))
     return steps.SaveValue(
@@ -73,6 +71,6 @@ def _joined(between: str, *parts: str) -> str:
     return printable(between.join(part for part in parts if part))
 
 
-def _name(value: Value | Expr) -> str:
+def _name(value: ir.Value | Expr) -> str:
     """A value's name, or the text of an expression."""
-    return value.name if isinstance(value, Value) else str(value)
+    return value.name if isinstance(value, ir.Value) else str(value)

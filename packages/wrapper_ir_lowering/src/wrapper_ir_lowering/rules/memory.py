@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Int
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.layout import exact_quotient
-from wrapper_ir.ir.types import DType, StorageType, TensorType, Type
-from wrapper_ir.ir.values import Value, is_storage
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import SlotPlace, Step
@@ -19,7 +16,7 @@ _ZERO = Int(0)
 _ONE = Int(1)
 
 
-def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
+def alloc(op: ir.AllocStorage, state: FunctionState) -> Iterator[Step]:
     """A storage with one view of all of it is allocated with that; any other one as a flat tensor. Persistent memory is there
     already. Raises NotSupportedError WIR913 for memory of a process group on the CPU."""
     storage = op.result
@@ -28,7 +25,7 @@ def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
     if storage in state.persistent.storages:
         if not state.persistent.is_held:
             yield _resized(storage, state)
-        if op.zero is ops.ZeroMode.CALL:
+        if op.zero is ir.ZeroMode.CALL:
             yield steps.Zero(value=storage, stream=state.stream(op, op.stream), at=state.at)
         return
     sole = state.sole_view(storage) if state.program.options.fuse_views else None
@@ -47,27 +44,27 @@ def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
         return
     lending = storage in state.slots.lending  # callees take bytes
     views, filled = state.slots.views.get(storage, ()), state.slots.filled.get(storage, ())
-    dtype = DType.U8 if lending else element_type(storage.type, views, filled)
-    count = exact_quotient(storage.type.nbytes, dtype.itemsize)
+    dtype = ir.DType.U8 if lending else element_type(storage.type, views, filled)
+    count = ir.exact_quotient(storage.type.nbytes, dtype.itemsize)
     assert count is not None  # as `element_type` says
     state.base_dtypes[storage] = dtype
     state.define(storage)
     yield steps.Allocate(
         result=storage,
-        type=TensorType(dtype, (count,), (_ONE,), storage.type.device),
+        type=ir.TensorType(dtype, (count,), (_ONE,), storage.type.device),
         storage=storage,
-        zero=op.zero is not ops.ZeroMode.NONE,
+        zero=op.zero is not ir.ZeroMode.NONE,
         stream=state.stream(op, op.stream),
         at=state.at,
     )
 
 
-def _resized(storage: Value[Type], state: FunctionState) -> steps.ResizeBlock:
+def _resized(storage: ir.Value[ir.Type], state: FunctionState) -> steps.ResizeBlock:
     block = state.persistent.storages[storage]
     return steps.ResizeBlock(block=block, nbytes=state.persistent.blocks[block].nbytes, at=state.at)
 
 
-def slot(op: ops.Slot, state: FunctionState) -> Iterator[Step]:
+def slot(op: ir.Slot, state: FunctionState) -> Iterator[Step]:
     """Views of a slot are made of its pool's tensor. Only what a callee takes, or is filled with zeros, is a tensor of its own."""
     place = _slot_place(op.result, state)
     is_lent = op.result in state.slots.lent
@@ -78,19 +75,19 @@ def slot(op: ops.Slot, state: FunctionState) -> Iterator[Step]:
         if is_lent:
             state.define(op.result)
         yield steps.BeginSlot(slot=op.result, place=place, is_lent=is_lent, at=state.at)
-    if op.zero is not ops.ZeroMode.NONE:
+    if op.zero is not ir.ZeroMode.NONE:
         yield steps.Zero(value=op.result, stream=state.stream(op, op.stream), at=state.at)
 
 
-def _slot_place(slot: Value[StorageType], state: FunctionState) -> SlotPlace:
+def _slot_place(slot: ir.Value[ir.StorageType], state: FunctionState) -> SlotPlace:
     base, start = state.slots.places[slot]
-    dtype = state.base_dtypes.get(base, DType.U8)  # a storage parameter is a tensor of bytes
+    dtype = state.base_dtypes.get(base, ir.DType.U8)  # a storage parameter is a tensor of bytes
     return SlotPlace(base=state.stands_for.get(base, base), dtype=dtype, start=start, nbytes=slot.type.nbytes)
 
 
-def view(op: ops.View, state: FunctionState) -> Iterator[Step]:
+def view(op: ir.View, state: FunctionState) -> Iterator[Step]:
     """An allocation where the storage waits for this view, else a window; with `reuse`, the storage's other names end."""
-    is_reuse = op.mode is ops.ViewMode.REUSE
+    is_reuse = op.mode is ir.ViewMode.REUSE
     if op.result in state.persistent.values:
         if is_reuse and (gone := state.end(state.tenants(op.source))):
             yield steps.EndNames(ends=gone, at=state.at)
@@ -102,7 +99,7 @@ def view(op: ops.View, state: FunctionState) -> Iterator[Step]:
         state.define(op.result)
         yield _allocate_as(op.result, pending, state)
         return
-    ended = [v for v in state.tenants(op.source) if isinstance(v.type, TensorType)] if is_reuse else []
+    ended = [v for v in state.tenants(op.source) if isinstance(v.type, ir.TensorType)] if is_reuse else []
     ends = state.end(ended)
     state.define(op.result)
     shared = state.shared_windows.values.get(op.result)
@@ -110,41 +107,41 @@ def view(op: ops.View, state: FunctionState) -> Iterator[Step]:
         yield _window(op, ends, state)
         return
     if not state.is_alive(shared):
-        yield _window(replace(op, result=shared, mode=ops.ViewMode.ALIAS), (), state)
+        yield _window(replace(op, result=shared, mode=ir.ViewMode.ALIAS), (), state)
         state.define(shared)
     yield steps.Same(result=op.result, source=shared, is_reuse=is_reuse, ends=ends, at=state.at)
 
 
-def _allocate_as(tensor: Value[TensorType], op: ops.AllocStorage, state: FunctionState) -> Step:
+def _allocate_as(tensor: ir.Value[ir.TensorType], op: ir.AllocStorage, state: FunctionState) -> Step:
     """One tensor that stands for the storage."""
     state.stands_for[op.result] = tensor
     return steps.Allocate(
         result=tensor,
         type=tensor.type,
         storage=op.result,
-        zero=op.zero is not ops.ZeroMode.NONE,
+        zero=op.zero is not ir.ZeroMode.NONE,
         stream=state.stream(op, op.stream),
         at=state.at,
     )
 
 
-def _window(op: ops.View, ends: tuple[Value[Type], ...], state: FunctionState) -> Step:
+def _window(op: ir.View, ends: tuple[ir.Value[ir.Type], ...], state: FunctionState) -> Step:
     source, at = state.slots.place(op.source, op.offset)
-    is_reuse, type = op.mode is ops.ViewMode.REUSE, op.result.type
-    if isinstance(source.type, TensorType):
+    is_reuse, type = op.mode is ir.ViewMode.REUSE, op.result.type
+    if isinstance(source.type, ir.TensorType):
         dtype = source.type.dtype
         if op.offset == _ZERO and source.type == type:
             return steps.Same(result=op.result, source=source, is_reuse=is_reuse, ends=ends, at=state.at)
     else:
-        dtype = state.base_dtypes.get(source, DType.U8)  # a storage parameter is a tensor of bytes
-    offset = exact_quotient(at, dtype.itemsize)
+        dtype = state.base_dtypes.get(source, ir.DType.U8)  # a storage parameter is a tensor of bytes
+    offset = ir.exact_quotient(at, dtype.itemsize)
     made, where = (
         (steps.Window, offset) if dtype is type.dtype and offset is not None else (steps.ByteWindow, at)
     )
     return made(result=op.result, source=source, offset=where, is_reuse=is_reuse, ends=ends, at=state.at)
 
 
-def free(op: ops.Free, state: FunctionState) -> Iterator[Step]:
+def free(op: ir.Free, state: FunctionState) -> Iterator[Step]:
     """Ends every name over the storage, so that its memory is released here."""
     state.pending.pop(op.storage, None)
     ends = state.end(state.tenants(op.storage))
@@ -154,35 +151,35 @@ def free(op: ops.Free, state: FunctionState) -> Iterator[Step]:
         return
     base = state.stands_for.get(op.storage, op.storage)
     slot = None
-    if is_storage(op.storage) and op.storage in state.slots.places:
+    if ir.is_storage(op.storage) and op.storage in state.slots.places:
         slot = _slot_place(op.storage, state)
     yield steps.EndStorage(storage=op.storage, base=base, slot=slot, ends=ends, at=state.at)
 
 
-def drop(op: ops.Drop, state: FunctionState) -> Iterator[Step]:
+def drop(op: ir.Drop, state: FunctionState) -> Iterator[Step]:
     """Ends one name."""
     ends = state.end([op.value])
     if ends:
         yield steps.EndNames(ends=ends, at=state.at)
 
 
-def copy(op: ops.Copy, state: FunctionState) -> Iterator[Step]:
+def copy(op: ir.Copy, state: FunctionState) -> Iterator[Step]:
     """One step."""
     stream = state.stream(op, op.stream)
     yield steps.Copy(dst=op.dst, src=op.src, non_blocking=op.non_blocking, stream=stream, at=state.at)
 
 
-def ensure_aligned(op: ops.EnsureAligned, state: FunctionState) -> Iterator[Step]:
+def ensure_aligned(op: ir.EnsureAligned, state: FunctionState) -> Iterator[Step]:
     """Only known when the tensor is there."""
     state.define(op.result)
     yield steps.Align(result=op.result, source=op.source, alignment=op.alignment, at=state.at)
 
 
-def resize_storage(op: ops.ResizeStorage, state: FunctionState) -> Iterator[Step]:
+def resize_storage(op: ir.ResizeStorage, state: FunctionState) -> Iterator[Step]:
     """One step."""
     yield steps.ResizeStorage(target=op.target, nbytes=op.nbytes, at=state.at)
 
 
-def set_storage(op: ops.SetStorage, state: FunctionState) -> Iterator[Step]:
+def set_storage(op: ir.SetStorage, state: FunctionState) -> Iterator[Step]:
     """One step."""
     yield steps.SetStorage(target=op.target, source=op.source, at=state.at)

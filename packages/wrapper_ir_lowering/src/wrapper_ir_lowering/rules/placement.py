@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.types import CPU
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import printable
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import Step, Stream
 
 
-def _is_on_host(op: ops.RecordEvent | ops.WaitEvent, state: FunctionState) -> bool:
+def _is_on_host(op: ir.RecordEvent | ir.WaitEvent, state: FunctionState) -> bool:
     """Raises NotSupportedError WIR911 for a stream of the host besides its one."""
-    if op.device.type != CPU.type:
+    if op.device.type != ir.CPU.type:
         return False
     if op.stream:
         raise state.not_supported(
@@ -23,7 +22,7 @@ def _is_on_host(op: ops.RecordEvent | ops.WaitEvent, state: FunctionState) -> bo
     return True
 
 
-def record_event(op: ops.RecordEvent, state: FunctionState) -> Iterator[Step]:
+def record_event(op: ir.RecordEvent, state: FunctionState) -> Iterator[Step]:
     """On the host it has happened already."""
     on_host = _is_on_host(op, state)
     state.define(op.result)
@@ -32,30 +31,30 @@ def record_event(op: ops.RecordEvent, state: FunctionState) -> Iterator[Step]:
     )
 
 
-def wait_event(op: ops.WaitEvent, state: FunctionState) -> Iterator[Step]:
+def wait_event(op: ir.WaitEvent, state: FunctionState) -> Iterator[Step]:
     """On the host it has happened already."""
     on_host = _is_on_host(op, state)
     yield steps.WaitEvent(event=op.event, stream=Stream(op.device, op.stream), on_host=on_host, at=state.at)
 
 
-def sync_event(op: ops.SyncEvent, state: FunctionState) -> Iterator[Step]:
+def sync_event(op: ir.SyncEvent, state: FunctionState) -> Iterator[Step]:
     """An event of the host has happened already; one that another function recorded may be any device's."""
-    recorded = (o for o in state.function.body if isinstance(o, ops.RecordEvent) and o.result == op.event)
-    on_host = any(o.device.type == CPU.type for o in recorded)
+    recorded = (o for o in state.function.body if isinstance(o, ir.RecordEvent) and o.result == op.event)
+    on_host = any(o.device.type == ir.CPU.type for o in recorded)
     yield steps.SyncEvent(event=op.event, on_host=on_host, at=state.at)
 
 
-def barrier(op: ops.Barrier, state: FunctionState) -> Iterator[Step]:
+def barrier(op: ir.Barrier, state: FunctionState) -> Iterator[Step]:
     """One step."""
     yield steps.Barrier(at=state.at)
 
 
-def enter_profile(op: ops.EnterProfile, state: FunctionState) -> Iterator[Step]:
+def enter_profile(op: ir.EnterProfile, state: FunctionState) -> Iterator[Step]:
     """Profilers take no text that is not UTF-8."""
     yield steps.EnterProfile(name=printable(op.name), details=printable(op.details), at=state.at)
 
 
-def enter_memory_pool(op: ops.EnterMemoryPool, state: FunctionState) -> Iterator[Step]:
+def enter_memory_pool(op: ir.EnterMemoryPool, state: FunctionState) -> Iterator[Step]:
     """Raises NotSupportedError WIR224 for a device whose memory torch cannot take from pools."""
     if op.device.type != "cuda":
         raise state.not_supported(
@@ -64,6 +63,6 @@ def enter_memory_pool(op: ops.EnterMemoryPool, state: FunctionState) -> Iterator
     yield steps.EnterPool(name=op.name, device=op.device, at=state.at)
 
 
-def exit_scope(op: ops.ExitScope, state: FunctionState) -> Iterator[Step]:
+def exit_scope(op: ir.ExitScope, state: FunctionState) -> Iterator[Step]:
     """One step."""
     yield steps.ExitScope(at=state.at)

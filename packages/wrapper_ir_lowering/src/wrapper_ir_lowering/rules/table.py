@@ -5,76 +5,76 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from wrapper_ir.ir import ops
+from wrapper_ir import ir
 from wrapper_ir_lowering.rules import calls, checks, control, debug, memory, placement, symbolic
 from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import Step
 
 
-def steps_of(op: ops.Op, state: FunctionState) -> Iterator[Step]:
+def steps_of(op: ir.Op, state: FunctionState) -> Iterator[Step]:
     """The steps that an op becomes. mypy names an op class that has no rule here."""
     match op:
-        case ops.AllocStorage():
+        case ir.AllocStorage():
             return memory.alloc(op, state)
-        case ops.Slot():
+        case ir.Slot():
             return memory.slot(op, state)
-        case ops.Free():
+        case ir.Free():
             return memory.free(op, state)
-        case ops.Drop():
+        case ir.Drop():
             return memory.drop(op, state)
-        case ops.Copy():
+        case ir.Copy():
             return memory.copy(op, state)
-        case ops.EnsureAligned():
+        case ir.EnsureAligned():
             return memory.ensure_aligned(op, state)
-        case ops.ResizeStorage():
+        case ir.ResizeStorage():
             return memory.resize_storage(op, state)
-        case ops.SetStorage():
+        case ir.SetStorage():
             return memory.set_storage(op, state)
-        case ops.View():
+        case ir.View():
             return memory.view(op, state)
-        case ops.Launch():
+        case ir.Launch():
             return calls.launch(op, state)
-        case ops.CallExtern():
+        case ir.CallExtern():
             return calls.call_extern(op, state)
-        case ops.Unpack():
+        case ir.Unpack():
             return calls.unpack(op, state)
-        case ops.CollectiveStart():
+        case ir.CollectiveStart():
             return calls.collective(op, state)
-        case ops.Wait():
+        case ir.Wait():
             return calls.wait(op, state)
-        case ops.Define():
+        case ir.Define():
             return symbolic.define(op, state)
-        case ops.AssertLayout():
+        case ir.AssertLayout():
             return checks.assert_layout(op, state)
-        case ops.AssertExpr():
+        case ir.AssertExpr():
             return checks.assert_expr(op, state)
-        case ops.AssertFinite():
+        case ir.AssertFinite():
             return checks.assert_finite(op, state)
-        case ops.Switch():
+        case ir.Switch():
             return control.switch(op, state)
-        case ops.WhileLoop():
+        case ir.WhileLoop():
             return control.while_loop(op, state)
-        case ops.CallSubgraph():
+        case ir.CallSubgraph():
             return control.call_subgraph(op, state)
-        case ops.Return():
+        case ir.Return():
             return control.return_(op, state)
-        case ops.RecordEvent():
+        case ir.RecordEvent():
             return placement.record_event(op, state)
-        case ops.WaitEvent():
+        case ir.WaitEvent():
             return placement.wait_event(op, state)
-        case ops.SyncEvent():
+        case ir.SyncEvent():
             return placement.sync_event(op, state)
-        case ops.Barrier():
+        case ir.Barrier():
             return placement.barrier(op, state)
-        case ops.EnterProfile():
+        case ir.EnterProfile():
             return placement.enter_profile(op, state)
-        case ops.EnterMemoryPool():
+        case ir.EnterMemoryPool():
             return placement.enter_memory_pool(op, state)
-        case ops.ExitScope():
+        case ir.ExitScope():
             return placement.exit_scope(op, state)
-        case ops.Comment():
+        case ir.Comment():
             return debug.comment(op, state)
-        case ops.DebugValue():
+        case ir.DebugValue():
             return debug.debug_value(op, state)
         case _:
             assert_never(op)

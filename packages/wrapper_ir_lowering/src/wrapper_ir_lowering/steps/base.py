@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from wrapper_ir.ir.ops import UNKNOWN, OpBase, Provenance
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +13,7 @@ class Origin:
     """The op that a step comes from, and its position in the function's body; None and -1 for what a call does before
     the first op."""
 
-    op: OpBase | None = None
+    op: ir.OpBase | None = None
     position: int = -1
 
 
@@ -26,7 +25,7 @@ BEFORE = Origin()
 class Stream:
     """A stream of a device; number 0 is the device's current one. Text: `stream(1) @cuda:0`."""
 
-    device: Device
+    device: ir.Device
     number: int
 
 
@@ -40,6 +39,6 @@ class StepBase:
     at: Origin = BEFORE
 
     @property
-    def prov(self) -> Provenance:
+    def prov(self) -> ir.Provenance:
         """Where the op comes from."""
-        return UNKNOWN if self.at.op is None else self.at.op.prov
+        return ir.UNKNOWN if self.at.op is None else self.at.op.prov

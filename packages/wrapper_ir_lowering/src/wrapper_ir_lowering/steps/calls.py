@@ -6,12 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.kernels import KernelDef, KernelParam
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.schemas import ExternInfo, SchemaArg
-from wrapper_ir.ir.types import TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps.base import StepBase, Stream
 
 
@@ -28,8 +24,8 @@ class Argument:
     """One argument of an operator: what its schema says (name, type, whether it is written), and its value, the schema's
     default where the call does not give it. A number that stands for `int[2]` is the whole list."""
 
-    schema: SchemaArg
-    value: Arg
+    schema: ir.SchemaArg
+    value: ir.Arg
     given: Given
     is_default: bool
     """Whether the value is the schema's default."""
@@ -42,8 +38,8 @@ class Launch(StepBase):
 
     syntax: ClassVar[str] = "launch {kernel}({args})< grid({grid})>< extents({extents})>< {stream}>"
 
-    kernel: KernelDef
-    args: tuple[tuple[KernelParam, Arg], ...]
+    kernel: ir.KernelDef
+    args: tuple[tuple[ir.KernelParam, ir.Arg], ...]
     grid: tuple[Expr, ...] = ()
     extents: tuple[Expr, ...] = ()
     stream: Stream | None = None
@@ -56,9 +52,9 @@ class CallOperator(StepBase):
 
     syntax: ClassVar[str] = "<{result} = >call {operator}({arguments})< {stream}>< : {result:type}>"
 
-    operator: ExternInfo
+    operator: ir.ExternInfo
     arguments: tuple[Argument, ...]
-    result: Value[Type] | None = None
+    result: ir.Value[ir.Type] | None = None
     stream: Stream | None = None
 
 
@@ -71,9 +67,9 @@ class StartCollective(StepBase):
         "<{results} = >start {operator}({arguments}) group({group})< {is_list:list}>< {is_finished:finished}>< {stream}>< : {results:type}>"
     )
 
-    operator: ExternInfo
+    operator: ir.ExternInfo
     arguments: tuple[Argument, ...]
-    results: tuple[Value[TensorType], ...]
+    results: tuple[ir.Value[ir.TensorType], ...]
     group: str
     is_list: bool
     is_finished: bool = False
@@ -86,8 +82,8 @@ class Wait(StepBase):
 
     syntax: ClassVar[str] = "{result} = wait {source}"
 
-    result: Value[TensorType]
-    source: Value[TensorType]
+    result: ir.Value[ir.TensorType]
+    source: ir.Value[ir.TensorType]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +93,8 @@ class Unpack(StepBase):
 
     syntax: ClassVar[str] = "{result} = unpack {source}{path:path} : {result:type}"
 
-    result: Value[Type]
-    source: Value[Type]
+    result: ir.Value[ir.Type]
+    source: ir.Value[ir.Type]
     path: tuple[int | str, ...] = ()
 
 

@@ -6,11 +6,10 @@ import enum
 from dataclasses import dataclass
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.input_facts import Input, StorageInput
 from wrapper_ir.artifact.group_ranks import GroupRanks
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.types import CPU, Device, TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps.base import StepBase
 
 
@@ -29,7 +28,7 @@ class CheckInputs(StepBase):
 
     syntax: ClassVar[str] = "check_inputs {inputs}"
 
-    inputs: tuple[tuple[Value[Type], Input], ...]
+    inputs: tuple[tuple[ir.Value[ir.Type], Input], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ class CheckStorages(StepBase):
 
     syntax: ClassVar[str] = "check_storages {storages}"
 
-    storages: tuple[tuple[Value[TensorType], StorageInput], ...]
+    storages: tuple[tuple[ir.Value[ir.TensorType], StorageInput], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,7 @@ class CheckGroups(StepBase):
     syntax: ClassVar[str] = "check_groups {groups}< sharing({sharing})>"
 
     groups: tuple[str, ...]
-    device: Device = CPU
+    device: ir.Device = ir.CPU
     ranks: tuple[GroupRanks, ...] = ()
     sharing: tuple[str, ...] = ()
     manifest: tuple[str, ...] = ()
@@ -67,7 +66,7 @@ class CheckLayout(StepBase):
         "check_layout {value} [{sizes}] [{strides}] {reason}< align({alignment})>< {message}>"
     )
 
-    value: Value[TensorType]
+    value: ir.Value[ir.TensorType]
     sizes: tuple[Expr, ...]
     strides: tuple[Expr, ...]
     reason: CheckReason
@@ -83,7 +82,7 @@ class CheckResult(StepBase):
 
     syntax: ClassVar[str] = "check_result {value}< {defined}>< {dtype}>< {device}>< {memory}>"
 
-    value: Value[TensorType]
+    value: ir.Value[ir.TensorType]
     defined: bool
     dtype: bool
     device: bool
@@ -97,7 +96,7 @@ class CheckAlignment(StepBase):
 
     syntax: ClassVar[str] = "check_alignment {value}, {alignment}< {message}>"
 
-    value: Value[TensorType]
+    value: ir.Value[ir.TensorType]
     alignment: int
     message: str = ""
 
@@ -118,7 +117,7 @@ class CheckFinite(StepBase):
 
     syntax: ClassVar[str] = "check_finite {value}< {message}>"
 
-    value: Value[TensorType]
+    value: ir.Value[ir.TensorType]
     message: str = ""
 
 

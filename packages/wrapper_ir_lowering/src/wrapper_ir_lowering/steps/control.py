@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.types import Device, Type
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir_lowering.persistent import PersistentMemory
 from wrapper_ir_lowering.steps.base import StepBase
 from wrapper_ir_lowering.steps.calls import CallStep
@@ -28,9 +25,9 @@ class Call(StepBase):
     syntax: ClassVar[str] = "<{results} = >call_function {function}({args})< moves({moved})>"
 
     function: FunctionPlan
-    args: tuple[Arg, ...]
-    results: tuple[Value[Type], ...]
-    moved: tuple[Value[Type], ...] = ()
+    args: tuple[ir.Arg, ...]
+    results: tuple[ir.Value[ir.Type], ...]
+    moved: tuple[ir.Value[ir.Type], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +38,13 @@ class Switch(StepBase):
 
     syntax: ClassVar[str] = "<{results} = >switch {index} [{branches}] ({args})< moves({moved})>"
 
-    index: Arg
+    index: ir.Arg
     branches: tuple[FunctionPlan, ...]
-    args: tuple[Arg, ...]
-    results: tuple[Value[Type], ...]
+    args: tuple[ir.Arg, ...]
+    results: tuple[ir.Value[ir.Type], ...]
     is_two_way: bool
     reads_index: bool
-    moved: tuple[Value[Type], ...] = ()
+    moved: tuple[ir.Value[ir.Type], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +61,11 @@ class Loop(StepBase):
 
     condition: FunctionPlan
     body: FunctionPlan
-    carried: tuple[Arg, ...]
-    captured: tuple[Arg, ...]
-    results: tuple[Value[Type], ...]
+    carried: tuple[ir.Arg, ...]
+    captured: tuple[ir.Arg, ...]
+    results: tuple[ir.Value[ir.Type], ...]
     fresh: tuple[bool, ...]
-    constants: tuple[Value[Type], ...] = ()
+    constants: tuple[ir.Value[ir.Type], ...] = ()
     stacked: bool = False
 
 
@@ -78,7 +75,7 @@ class Return(StepBase):
 
     syntax: ClassVar[str] = "return< {values}>"
 
-    values: tuple[Arg, ...] = ()
+    values: tuple[ir.Arg, ...] = ()
 
 
 Step = MemoryStep | CallStep | CheckStep | Define | DebugStep | Call | Switch | Loop | Return | PlacementStep
@@ -91,7 +88,7 @@ class Recording:
     part of a recording's key, as captured symbols are), of those that are bound by address, of those that it writes, and of those that
     it is given to end."""
 
-    device: Device
+    device: ir.Device
     tensors: tuple[int, ...]
     static: tuple[int, ...]
     written: tuple[int, ...]
@@ -103,10 +100,10 @@ class FunctionPlan:
     """A function's steps, in order. `windows` gives the windows of constants that its values stand for, by their numbers in
     the plan; `recording` how a device may record it."""
 
-    function: Function
+    function: ir.Function
     steps: tuple[Step, ...]
     is_main: bool = False
-    windows: Mapping[Value[Type], int] = field(default_factory=dict)
+    windows: Mapping[ir.Value[ir.Type], int] = field(default_factory=dict)
     persistent: PersistentMemory = field(default_factory=PersistentMemory)
     recording: Recording | None = None
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.types import ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps.base import StepBase
 
 
@@ -28,7 +27,7 @@ class ShowValue(StepBase):
     syntax: ClassVar[str] = "show {title} {value}"
 
     title: str
-    value: Value[TensorType | ScalarType] | Expr
+    value: ir.Value[ir.TensorType | ir.ScalarType] | Expr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ class SaveValue(StepBase):
 
     syntax: ClassVar[str] = "save {value} to {directory} {name}"
 
-    value: Value[TensorType]
+    value: ir.Value[ir.TensorType]
     directory: str
     name: str
     metadata: str

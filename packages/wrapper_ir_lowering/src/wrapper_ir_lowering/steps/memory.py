@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.layout import exact_quotient
-from wrapper_ir.ir.types import DType, StorageType, TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir_lowering.steps.base import StepBase, Stream
 
 _ZERO = Int(0)
@@ -26,9 +24,9 @@ class Allocate(StepBase):
 
     syntax: ClassVar[str] = "{result} = allocate {type} over {storage}< {zero}>< {stream}>"
 
-    result: Value[StorageType | TensorType]
-    type: TensorType
-    storage: Value[StorageType]
+    result: ir.Value[ir.StorageType | ir.TensorType]
+    type: ir.TensorType
+    storage: ir.Value[ir.StorageType]
     zero: bool = False
     stream: Stream | None = None
 
@@ -39,7 +37,7 @@ class Zero(StepBase):
 
     syntax: ClassVar[str] = "zero {value}< {stream}>"
 
-    value: Value[StorageType]
+    value: ir.Value[ir.StorageType]
     stream: Stream | None = None
 
 
@@ -59,8 +57,8 @@ class SlotPlace:
     """The bytes of a slot: `nbytes` of them, `start` bytes after the begin of `base`, an allocation or a parameter whose
     elements are of type `dtype`. Text: `%pool + 256 : 1024`."""
 
-    base: Value[Type]
-    dtype: DType
+    base: ir.Value[ir.Type]
+    dtype: ir.DType
     start: Expr
     nbytes: Expr
 
@@ -75,7 +73,7 @@ class SlotPlace:
         return self._elements(self.nbytes)
 
     def _elements(self, nbytes: Expr) -> Expr:
-        found = exact_quotient(nbytes, self.dtype.itemsize)
+        found = ir.exact_quotient(nbytes, self.dtype.itemsize)
         assert found is not None  # the element type of what such slots lie in is chosen so
         return found
 
@@ -90,7 +88,7 @@ class BeginSlot(StepBase):
 
     syntax: ClassVar[str] = "begin_slot {slot} in {place}< {is_lent:lent}>"
 
-    slot: Value[StorageType]
+    slot: ir.Value[ir.StorageType]
     place: SlotPlace
     is_lent: bool
 
@@ -100,10 +98,10 @@ class ViewStep(StepBase):
     """What views have in common: a tensor over the memory of `source`, which is a tensor, or what stands for a storage.
     `is_reuse` says that the source ends here, and `ends` which names do."""
 
-    result: Value[TensorType]
-    source: Value[Type]
+    result: ir.Value[ir.TensorType]
+    source: ir.Value[ir.Type]
     is_reuse: bool = False
-    ends: tuple[Value[Type], ...] = ()
+    ends: tuple[ir.Value[ir.Type], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,10 +146,10 @@ class EndStorage(StepBase):
 
     syntax: ClassVar[str] = "end_storage {storage} ({ends})< in {slot}>"
 
-    storage: Value[Type]
-    base: Value[Type]
+    storage: ir.Value[ir.Type]
+    base: ir.Value[ir.Type]
     slot: SlotPlace | None = None
-    ends: tuple[Value[Type], ...] = ()
+    ends: tuple[ir.Value[ir.Type], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +158,7 @@ class EndNames(StepBase):
 
     syntax: ClassVar[str] = "end_names {ends}"
 
-    ends: tuple[Value[Type], ...]
+    ends: tuple[ir.Value[ir.Type], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +167,8 @@ class Copy(StepBase):
 
     syntax: ClassVar[str] = "copy {dst}, {src}< {non_blocking}>< {stream}>"
 
-    dst: Value[TensorType]
-    src: Value[TensorType]
+    dst: ir.Value[ir.TensorType]
+    src: ir.Value[ir.TensorType]
     non_blocking: bool = False
     stream: Stream | None = None
 
@@ -182,8 +180,8 @@ class Align(StepBase):
 
     syntax: ClassVar[str] = "{result} = align {source}, {alignment}"
 
-    result: Value[TensorType]
-    source: Value[TensorType]
+    result: ir.Value[ir.TensorType]
+    source: ir.Value[ir.TensorType]
     alignment: int
 
 
@@ -193,7 +191,7 @@ class ResizeStorage(StepBase):
 
     syntax: ClassVar[str] = "resize_storage {target}, {nbytes}"
 
-    target: Value[TensorType]
+    target: ir.Value[ir.TensorType]
     nbytes: Expr
 
 
@@ -203,8 +201,8 @@ class SetStorage(StepBase):
 
     syntax: ClassVar[str] = "set_storage {target}, {source}"
 
-    target: Value[TensorType]
-    source: Value[TensorType]
+    target: ir.Value[ir.TensorType]
+    source: ir.Value[ir.TensorType]
 
 
 MemoryStep = (

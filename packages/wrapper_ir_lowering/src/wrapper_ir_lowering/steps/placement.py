@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from wrapper_ir.ir.types import Device, OpaqueType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir_lowering.steps.base import StepBase, Stream
 
 
@@ -16,7 +15,7 @@ class EnterDevice(StepBase):
 
     syntax: ClassVar[str] = "enter_device {device}"
 
-    device: Device
+    device: ir.Device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +25,7 @@ class RecordEvent(StepBase):
 
     syntax: ClassVar[str] = "{result} = record_event {stream}"
 
-    result: Value[OpaqueType]
+    result: ir.Value[ir.OpaqueType]
     stream: Stream
     on_host: bool
 
@@ -37,7 +36,7 @@ class WaitEvent(StepBase):
 
     syntax: ClassVar[str] = "wait_event {event} {stream}"
 
-    event: Value[OpaqueType]
+    event: ir.Value[ir.OpaqueType]
     stream: Stream
     on_host: bool
 
@@ -48,7 +47,7 @@ class SyncEvent(StepBase):
 
     syntax: ClassVar[str] = "sync_event {event}"
 
-    event: Value[OpaqueType]
+    event: ir.Value[ir.OpaqueType]
     on_host: bool
 
 
@@ -77,7 +76,7 @@ class EnterPool(StepBase):
     syntax: ClassVar[str] = "enter_pool {name} {device}"
 
     name: str
-    device: Device
+    device: ir.Device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

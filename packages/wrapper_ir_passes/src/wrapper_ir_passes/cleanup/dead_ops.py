@@ -5,15 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.atoms import free_values
-from wrapper_ir.ir.kernels import needed
-from wrapper_ir.ir.layout import type_symbols
-from wrapper_ir.ir.program import Function, Ownership, Program
-from wrapper_ir.ir.structure import callees, exprs, operands, results
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees, strip_frees
 
@@ -30,7 +24,7 @@ class EliminateDeadOps(Pass):
     name: ClassVar[str] = "eliminate-dead-ops"
     definitions: bool = True
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The smaller program; one backward pass over each function."""
         found = analyses.after(strip_frees(analyses.program))
         found = found.after(
@@ -44,63 +38,63 @@ class EliminateDeadOps(Pass):
 class _Needs:
     """What later live ops of a function need: values by name, contents of storages, symbols."""
 
-    def __init__(self, function: Function, analyses: Analyses, aliasing: Aliasing) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, aliasing: Aliasing) -> None:
         self.analyses = analyses
         self.roots = aliasing.roots
-        self.values: set[Value] = set()
+        self.values: set[ir.Value] = set()
         self.symbols: set[str] = set()
         # The caller sees what is written to its own arguments and to constants.
-        self.contents: set[Value] = set(analyses.constant_values)
-        self.contents |= {p.value for p in function.params if p.ownership is Ownership.BORROWED}
+        self.contents: set[ir.Value] = set(analyses.constant_values)
+        self.contents |= {p.value for p in function.params if p.ownership is ir.Ownership.BORROWED}
         self.contents |= aliasing.escaped
 
-    def holds(self, op: ops.Op, written: tuple[Value, ...]) -> bool:
+    def holds(self, op: ir.Op, written: tuple[ir.Value, ...]) -> bool:
         """Whether `op` makes something that is needed."""
-        if isinstance(op, ops.Define):
+        if isinstance(op, ir.Define):
             return op.symbol in self.symbols
-        if any(r in self.values for r in results(op)):
+        if any(r in self.values for r in ir.results(op)):
             return True
         return any(root in self.contents for v in written for root in self.roots.get(v, NO_ROOTS))
 
-    def add(self, op: ops.Op, read: tuple[Value, ...]) -> None:
+    def add(self, op: ir.Op, read: tuple[ir.Value, ...]) -> None:
         """`op` stays: so does what it uses."""
-        self.values.update(operands(op))
-        for value in (*read, *(operands(op) if isinstance(op, ops.Return) else ())):
+        self.values.update(ir.operands(op))
+        for value in (*read, *(ir.operands(op) if isinstance(op, ir.Return) else ())):
             self.contents.update(self.roots.get(value, NO_ROOTS))
-        for e in exprs(op):
+        for e in ir.exprs(op):
             self.symbols |= e.free_symbols
-        for value in results(op):
-            self.symbols |= type_symbols(value.type)
-        for name in callees(op):
+        for value in ir.results(op):
+            self.symbols |= ir.type_symbols(value.type)
+        for name in ir.callees(op):
             function = self.analyses.functions.get(name)
             self.symbols.update(function.captures if function is not None else ())
 
 
-def _binds(op: ops.Define) -> Value | None:
+def _binds(op: ir.Define) -> ir.Value | None:
     """The value whose type mentions the symbol and that alone defines it; such a define lives as long as the value."""
-    values = free_values(op.expr)
+    values = ir.free_values(op.expr)
     value = next(iter(values)) if len(values) == 1 else None
-    return value if value is not None and op.symbol in type_symbols(value.type) else None
+    return value if value is not None and op.symbol in ir.type_symbols(value.type) else None
 
 
-def _live_part(function: Function, analyses: Analyses) -> Function:
+def _live_part(function: ir.Function, analyses: Analyses) -> ir.Function:
     aliasing = analyses.aliasing(function)
     needs = _Needs(function, analyses, aliasing)
-    kept: dict[int, ops.Op] = {}
-    binders: dict[Value, dict[int, ops.Op]] = {}
+    kept: dict[int, ir.Op] = {}
+    binders: dict[ir.Value, dict[int, ir.Op]] = {}
     for position in range(len(function.body) - 1, -1, -1):
         op, effects = function.body[position], aliasing.effects[position]
-        if effects.classes or isinstance(op, ops.Return | ops.Comment) or needs.holds(op, effects.writes):
+        if effects.classes or isinstance(op, ir.Return | ir.Comment) or needs.holds(op, effects.writes):
             needs.add(op, effects.reads)
             kept[position] = op
-            for value in results(op):
+            for value in ir.results(op):
                 kept |= binders.get(value, {})
-        elif isinstance(op, ops.Define) and (bound := _binds(op)) is not None:
+        elif isinstance(op, ir.Define) and (bound := _binds(op)) is not None:
             binders.setdefault(bound, {})[position] = op
     return function.with_body(kept[position] for position in sorted(kept))
 
 
-def without_unused_definitions(analyses: Analyses) -> Program:
+def without_unused_definitions(analyses: Analyses) -> ir.Program:
     """Without definitions that nothing refers to. Constants stay: their data is in the artifact."""
     program = analyses.program
     reached = {program.main.name: program.main} if program.functions else {}
@@ -109,17 +103,17 @@ def without_unused_definitions(analyses: Analyses) -> Program:
     targets: set[str] = set()
     while pending:
         for op in pending.pop().body:
-            if isinstance(op, ops.Launch):
+            if isinstance(op, ir.Launch):
                 kernels.add(op.kernel)
-            elif isinstance(op, ops.CallExtern | ops.CollectiveStart):
+            elif isinstance(op, ir.CallExtern | ir.CollectiveStart):
                 targets.add(op.target)
-            for name in callees(op):
+            for name in ir.callees(op):
                 if name in analyses.functions and name not in reached:
                     reached[name] = analyses.functions[name]
                     pending.append(reached[name])
     smaller = program.with_functions(f for f in program.functions if f.name in reached)
     left = (
-        needed(program.kernels, kernels),
+        ir.needed(program.kernels, kernels),
         tuple(e for e in program.externs if e.name in targets),
     )
     if left == (program.kernels, program.externs):

@@ -6,13 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
-from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, Drop, Free, Op, View, ViewMode
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.values import Value, is_storage, is_tensor
 from wrapper_ir.plugins.passes import Pass
 
 
@@ -33,52 +31,52 @@ class DeriveFrees(Pass):
         {"WIR060", "WIR061", "WIR063", "WIR064", "WIR065", "WIR066", "WIR067", "WIR070"}
     )
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with lifetimes ended at the earliest point."""
         stripped = analyses.after(strip_frees(analyses.program))
         return stripped.program.with_functions([_derive(f, stripped) for f in stripped.program.functions])
 
 
-def derive_frees(program: Program, analyses: Analyses | None = None) -> Program:
+def derive_frees(program: ir.Program, analyses: Analyses | None = None) -> ir.Program:
     """`DeriveFrees` with its default options."""
     return DeriveFrees().run(program, analyses)
 
 
-def strip_frees(program: Program) -> Program:
+def strip_frees(program: ir.Program) -> ir.Program:
     """The program without any `Free` or `Drop`."""
     return program.with_functions(
-        f.with_body(op for op in f.body if not isinstance(op, Free | Drop)) for f in program.functions
+        f.with_body(op for op in f.body if not isinstance(op, ir.Free | ir.Drop)) for f in program.functions
     )
 
 
-def _derive(function: Function, analyses: Analyses) -> Function:
+def _derive(function: ir.Function, analyses: Analyses) -> ir.Function:
     live = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
     end = len(function.body) - 2  # just before the return
-    after: dict[int, list[Op]] = {}
+    after: dict[int, list[ir.Op]] = {}
     given = _given_away(function, live.aliasing) if crossing else {}
     for value, position in live.names.items():
         if value in crossing:
             later = [at for root in live.aliasing.roots.get(value, NO_ROOTS) for at in given.get(root, ())]
             position = min((at - 1 for at in later if at > position), default=end)
-        after.setdefault(position, []).append(Drop(value=value))
+        after.setdefault(position, []).append(ir.Drop(value=value))
     for value, position in _release_order(function, live):
-        assert is_storage(value) or is_tensor(value)  # nothing else owns bytes
+        assert ir.is_storage(value) or ir.is_tensor(value)  # nothing else owns bytes
         # what a slot ends with is its pool's, which waits for all streams
         late = value in crossing and value not in live.aliasing.hosts
-        after.setdefault(end if late else position, []).append(Free(storage=value))
-    body: list[Op] = after.get(-1, [])
+        after.setdefault(end if late else position, []).append(ir.Free(storage=value))
+    body: list[ir.Op] = after.get(-1, [])
     for position, op in enumerate(function.body):
         body.append(op)
         body.extend(after.get(position, ()))
     return function.with_body(body)
 
 
-def _given_away(function: Function, aliasing: Aliasing) -> dict[Value, list[int]]:
+def _given_away(function: ir.Function, aliasing: Aliasing) -> dict[ir.Value, list[int]]:
     """Where roots are reused or moved into a callee: no earlier name may be used after that."""
-    found: dict[Value, list[int]] = {}
+    found: dict[ir.Value, list[int]] = {}
     for position, op in enumerate(function.body):
-        if isinstance(op, View) and op.mode is ViewMode.REUSE:
+        if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE:
             roots = aliasing.roots.get(op.source, NO_ROOTS)
         else:
             roots = moved_roots(op, position, aliasing)
@@ -87,7 +85,7 @@ def _given_away(function: Function, aliasing: Aliasing) -> dict[Value, list[int]
     return found
 
 
-def _release_order(function: Function, live: Liveness) -> Sequence[tuple[Value, int]]:
+def _release_order(function: ir.Function, live: Liveness) -> Sequence[tuple[ir.Value, int]]:
     """Storages with the positions of their last uses, in the order of their frees: slots before what they lie in."""
     hosts = live.aliasing.hosts
     slots = [item for item in live.storages.items() if item[0] in hosts]
@@ -95,7 +93,7 @@ def _release_order(function: Function, live: Liveness) -> Sequence[tuple[Value, 
     scratch = {
         op.result
         for op in function.body
-        if isinstance(op, AllocStorage) and op.purpose is AllocPurpose.WORKSPACE
+        if isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.WORKSPACE
     }
     plain = [item for item in storages.items() if item[0] not in scratch]
     return [*reversed(slots), *plain, *reversed([item for item in storages.items() if item[0] in scratch])]

@@ -6,14 +6,10 @@ import dataclasses
 from collections.abc import Iterator
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.recorded import recorded_functions
-from wrapper_ir.ir.ops import Arg, CallSubgraph, CollectiveStart, Switch, WhileLoop
-from wrapper_ir.ir.program import Function, Ownership, Param, Program
-from wrapper_ir.ir.structure import callees, operands, results
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 
@@ -34,7 +30,7 @@ class MoveArguments(Pass):
     name: ClassVar[str] = "move-arguments"
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with as many owned parameters as there can be."""
         found = analyses.after(strip_frees(analyses.program))
         if len(found.program.functions) > 1:
@@ -42,7 +38,7 @@ class MoveArguments(Pass):
         return derive_frees(found.program, found)
 
 
-def move_arguments(program: Program) -> Program:
+def move_arguments(program: ir.Program) -> ir.Program:
     """`MoveArguments` with its default options."""
     return MoveArguments().run(program)
 
@@ -67,25 +63,25 @@ def _candidates(analyses: Analyses) -> set[ParamKey]:
     called: set[str] = set()
     loops: set[str] = {program.main.name}
     for op in program.ops:
-        (loops if isinstance(op, WhileLoop) else called).update(callees(op))
+        (loops if isinstance(op, ir.WhileLoop) else called).update(ir.callees(op))
     found: set[ParamKey] = set()
     for name in (called - loops - analyses.get(recorded_functions).keys()) & analyses.functions.keys():
         origins = analyses.summary(name).results
         returned = {i for origin in origins if origin is not None for i in origin.params}
         for i, param in enumerate(analyses.functions[name].params):
-            if isinstance(param.value.type, TensorType) and _borrowed(param) and i not in returned:
+            if isinstance(param.value.type, ir.TensorType) and _borrowed(param) and i not in returned:
                 found.add((name, i))
     return found
 
 
-def _owning(program: Program, owned: set[ParamKey]) -> Program:
+def _owning(program: ir.Program, owned: set[ParamKey]) -> ir.Program:
     """The program with these parameters owned as well."""
 
-    def function(f: Function) -> Function:
+    def function(f: ir.Function) -> ir.Function:
         if not any((f.name, i) in owned for i in range(len(f.params))):
             return f
         params = tuple(
-            dataclasses.replace(p, ownership=Ownership.OWNED) if (f.name, i) in owned else p
+            dataclasses.replace(p, ownership=ir.Ownership.OWNED) if (f.name, i) in owned else p
             for i, p in enumerate(f.params)
         )
         return dataclasses.replace(f, params=params)
@@ -93,27 +89,27 @@ def _owning(program: Program, owned: set[ParamKey]) -> Program:
     return program.with_functions(function(f) for f in program.functions)
 
 
-def _borrowed(param: Param) -> bool:
-    return param.ownership is Ownership.BORROWED
+def _borrowed(param: ir.Param) -> bool:
+    return param.ownership is ir.Ownership.BORROWED
 
 
-def _refused(function: Function, analyses: Analyses) -> Iterator[ParamKey]:
+def _refused(function: ir.Function, analyses: Analyses) -> Iterator[ParamKey]:
     """Parameters of callees that a call in this function cannot move its argument into, and those that only one
     branch owns."""
     aliasing = analyses.aliasing(function)
-    last: dict[Value, int] = {}
-    held: set[Value] = set(aliasing.escaped)
+    last: dict[ir.Value, int] = {}
+    held: set[ir.Value] = set(aliasing.escaped)
     for position, op in enumerate(function.body):
-        for value in (*operands(op), *results(op)):
+        for value in (*ir.operands(op), *ir.results(op)):
             for root in aliasing.roots.get(value, NO_ROOTS):
                 last[root] = position
-                if isinstance(op, CollectiveStart):
+                if isinstance(op, ir.CollectiveStart):
                     held.add(root)
     for position, op in enumerate(function.body):
-        if not isinstance(op, Switch | CallSubgraph):
+        if not isinstance(op, ir.Switch | ir.CallSubgraph):
             continue
-        used = [r for v in operands(op) for r in aliasing.roots.get(v, NO_ROOTS)]
-        functions = [analyses.functions[name] for name in callees(op) if name in analyses.functions]
+        used = [r for v in ir.operands(op) for r in aliasing.roots.get(v, NO_ROOTS)]
+        functions = [analyses.functions[name] for name in ir.callees(op) if name in analyses.functions]
         for i, arg in enumerate(op.args):
             own = _own_root(arg, aliasing)
             good = own is not None and own not in held and last[own] == position and used.count(own) == 1
@@ -121,9 +117,9 @@ def _refused(function: Function, analyses: Analyses) -> Iterator[ParamKey]:
                 yield from ((f.name, i) for f in functions)
 
 
-def _own_root(arg: Arg, aliasing: Aliasing) -> Value | None:
+def _own_root(arg: ir.Arg, aliasing: Aliasing) -> ir.Value | None:
     """The function's own storage that an argument surely is in; None where there is none."""
-    if not isinstance(arg, Value) or arg in aliasing.uncertain:
+    if not isinstance(arg, ir.Value) or arg in aliasing.uncertain:
         return None
     found = aliasing.roots.get(arg, NO_ROOTS)
     return found[0] if len(found) == 1 and found[0] in aliasing.owned else None

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import tensor_places
-from wrapper_ir.ir.ops import View
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import definitions, operands, results
-from wrapper_ir.ir.types import StorageType, TensorType
-from wrapper_ir.ir.values import Value, is_tensor
 
 
 class NewNames:
     """New names for one function."""
 
-    def __init__(self, function: Function, analyses: Analyses) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses) -> None:
         self.function, self.analyses = function, analyses
-        self._taken = {v.name for v in (*definitions(function), *analyses.constant_values)}
+        self._taken = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
 
     def __call__(self, wish: str) -> str:
         """A name like this one."""
@@ -28,20 +24,23 @@ class NewNames:
         self._taken.add(wish)
         return wish
 
-    def used_later(self, storage: Value, at: int) -> tuple[Value[TensorType], ...]:
+    def used_later(self, storage: ir.Value, at: int) -> tuple[ir.Value[ir.TensorType], ...]:
         """Tensors that may lie in a storage, that ops up to the one at `at` have made, and that later ones use."""
         body, roots = self.function.body, self.analyses.aliasing(self.function).roots
-        before = {v for op in body[: at + 1] for v in results(op)} - {*results(body[at])}
-        later = dict.fromkeys(v for op in body[at + 1 :] for v in operands(op) if v in before)
-        return tuple(v for v in filter(is_tensor, later) if storage in roots.get(v, NO_ROOTS))
+        before = {v for op in body[: at + 1] for v in ir.results(op)} - {*ir.results(body[at])}
+        later = dict.fromkeys(v for op in body[at + 1 :] for v in ir.operands(op) if v in before)
+        return tuple(v for v in filter(ir.is_tensor, later) if storage in roots.get(v, NO_ROOTS))
 
     def views_of(
-        self, made: Value[StorageType] | Value[TensorType], values: Iterable[Value[TensorType]], suffix: str
-    ) -> dict[Value, View]:
+        self,
+        made: ir.Value[ir.StorageType] | ir.Value[ir.TensorType],
+        values: Iterable[ir.Value[ir.TensorType]],
+        suffix: str,
+    ) -> dict[ir.Value, ir.View]:
         """The same windows as these tensors have of their storages, of `made`."""
         places = self.analyses.get_for(self.function, tensor_places)
-        found: dict[Value, View] = {}
+        found: dict[ir.Value, ir.View] = {}
         for value in values:
-            result: Value[TensorType] = Value(self(f"{value.name}.{suffix}"), value.type)
-            found[value] = View(source=made, result=result, offset=places[value][1])
+            result: ir.Value[ir.TensorType] = ir.Value(self(f"{value.name}.{suffix}"), value.type)
+            found[value] = ir.View(source=made, result=result, offset=places[value][1])
         return found

@@ -6,16 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Sym, substitute
-from wrapper_ir.ir.atoms import map_expr_values
-from wrapper_ir.ir.ops import Op, Role, op_spec
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import map_function
-from wrapper_ir.ir.types import StorageType, TensorType, Type
-from wrapper_ir.ir.values import Value
 
 
-def rename_symbols(program: Program, names: Mapping[str, str]) -> Program:
+def rename_symbols(program: ir.Program, names: Mapping[str, str]) -> ir.Program:
     """The program with the symbols in `names` (old name to new) under their new names, all at once, so that names can be
     exchanged. Expressions keep their form. A new name that another symbol has makes the program invalid (WIR005).
 
@@ -38,38 +33,38 @@ class _Rewriter:
     def __init__(self, names: Mapping[str, str], symbols: Mapping[str | Expr, Expr]) -> None:
         self._names = names
         self._symbols = symbols
-        self._values: dict[Value, Value] = {}
+        self._values: dict[ir.Value, ir.Value] = {}
 
-    def function(self, function: Function) -> Function:
+    def function(self, function: ir.Function) -> ir.Function:
         return dataclasses.replace(
-            map_function(function.with_body(map(self._op, function.body)), self.value, self._expr),
+            ir.map_function(function.with_body(map(self._op, function.body)), self.value, self._expr),
             captures=tuple(self._names.get(name, name) for name in function.captures),
         )
 
-    def value(self, value: Value) -> Value:
+    def value(self, value: ir.Value) -> ir.Value:
         found = self._values.get(value)
         if found is None:
-            found = self._values[value] = Value(value.name, self._type(value.type))
+            found = self._values[value] = ir.Value(value.name, self._type(value.type))
         return found
 
-    def _op(self, op: Op) -> Op:
+    def _op(self, op: ir.Op) -> ir.Op:
         """The op with the symbols that it names itself."""
-        fields = op_spec(type(op)).of_role(Role.SYMBOL)
+        fields = ir.op_spec(type(op)).of_role(ir.Role.SYMBOL)
         changes: dict[str, Any] = {
             f.name: self._names.get(name, name) for f in fields if isinstance(name := f.get(op), str)
         }  # Any: names
         return dataclasses.replace(op, **changes) if changes else op
 
     def _expr(self, expr: Expr) -> Expr:
-        return map_expr_values(substitute(expr, self._symbols, simplify=False), self.value)
+        return ir.map_expr_values(substitute(expr, self._symbols, simplify=False), self.value)
 
-    def _type(self, type: Type) -> Type:
+    def _type(self, type: ir.Type) -> ir.Type:
         match type:
-            case TensorType():
+            case ir.TensorType():
                 return dataclasses.replace(
                     type, sizes=self._exprs(type.sizes), strides=self._exprs(type.strides)
                 )
-            case StorageType():
+            case ir.StorageType():
                 return dataclasses.replace(type, nbytes=self._expr(type.nbytes))
             case _:
                 return type

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue, OpBase
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.passes import Pass
 
 
-def _without(program: Program, classes: tuple[type[OpBase], ...]) -> Program:
+def _without(program: ir.Program, classes: tuple[type[ir.OpBase], ...]) -> ir.Program:
     return program.with_functions(
         f.with_body(op for op in f.body if not isinstance(op, classes)) for f in program.functions
     )
@@ -29,12 +28,12 @@ class StripAsserts(Pass):
     finite: bool = True
     conditions: bool = False
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program without the chosen checks; lifetimes stay as they are."""
-        chosen: list[type[OpBase]] = []
-        chosen += [AssertLayout] if self.layouts else []
-        chosen += [AssertFinite] if self.finite else []
-        chosen += [AssertExpr] if self.conditions else []
+        chosen: list[type[ir.OpBase]] = []
+        chosen += [ir.AssertLayout] if self.layouts else []
+        chosen += [ir.AssertFinite] if self.finite else []
+        chosen += [ir.AssertExpr] if self.conditions else []
         return _without(analyses.program, tuple(chosen))
 
 
@@ -45,6 +44,6 @@ class StripDebug(Pass):
     name: ClassVar[str] = "strip-debug"
     comments: bool = True
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program without them; lifetimes stay as they are."""
-        return _without(analyses.program, (DebugValue, Comment) if self.comments else (DebugValue,))
+        return _without(analyses.program, (ir.DebugValue, ir.Comment) if self.comments else (ir.DebugValue,))

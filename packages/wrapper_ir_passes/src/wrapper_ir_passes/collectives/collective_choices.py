@@ -5,19 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import (
-    AllocStorage,
-    CollectiveStart,
-)
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import operands
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.collectives.collective_forms import Form
 from wrapper_ir_passes.collectives.collective_operands import (
     Limits,
@@ -32,7 +24,7 @@ from wrapper_ir_passes.collectives.escapes import EscapeKind, escapes
 _ALL_REDUCE = ("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_")
 _REDUCE_SCATTER = "_c10d_functional::reduce_scatter_tensor"
 _ALL_GATHER = "_c10d_functional::all_gather_into_tensor"
-_DTYPES = (DType.F32, DType.BF16)
+_DTYPES = (ir.DType.F32, ir.DType.BF16)
 """What torch's kernels sum (`CUDASymmetricMemoryOps.cu`)."""
 _ALIGNMENT = 16
 """Bytes that these kernels load at once."""
@@ -46,10 +38,10 @@ class CollectiveChoice:
 
     function: str
     position: int
-    op: CollectiveStart
+    op: ir.CollectiveStart
     form: Form
     why: str
-    storage: Value | None = None
+    storage: ir.Value | None = None
     """The storage of the operand that becomes symmetric memory itself; None where the operand is copied there."""
 
     def __str__(self) -> str:
@@ -57,24 +49,26 @@ class CollectiveChoice:
         return f"@{self.function} op {self.position} %{self.op.results[0].name} = {name} in group {self.op.group!r}: {self.form.value}, {self.why}"
 
 
-def collective_choices(function: Function, analyses: Analyses, limits: Limits) -> Iterator[CollectiveChoice]:
+def collective_choices(
+    function: ir.Function, analyses: Analyses, limits: Limits
+) -> Iterator[CollectiveChoice]:
     """The choice of each collective that a function starts, in order; the function has no frees."""
     found = _Function(function, analyses, limits)
     for position, op in enumerate(function.body):
-        if isinstance(op, CollectiveStart):
+        if isinstance(op, ir.CollectiveStart):
             yield found.choice(position, op)
 
 
 class _Function:
-    def __init__(self, function: Function, analyses: Analyses, limits: Limits) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, limits: Limits) -> None:
         self.function, self.analyses, self.limits = function, analyses, limits
         self.aliasing = analyses.aliasing(function)
         self.crossing = analyses.get_for(function, crossing_streams)
-        self.made: dict[Value, AllocStorage] = {
-            op.result: op for op in function.body if isinstance(op, AllocStorage)
+        self.made: dict[ir.Value, ir.AllocStorage] = {
+            op.result: op for op in function.body if isinstance(op, ir.AllocStorage)
         }
 
-    def choice(self, position: int, op: CollectiveStart) -> CollectiveChoice:
+    def choice(self, position: int, op: ir.CollectiveStart) -> CollectiveChoice:
         form, why = self.form(op)
         if not form.is_kernel:
             return CollectiveChoice(self.function.name, position, op, form, why)
@@ -84,7 +78,7 @@ class _Function:
         storage = None if refused else self.root(tensor)
         return CollectiveChoice(self.function.name, position, op, form, why, storage)
 
-    def form(self, op: CollectiveStart) -> tuple[Form, str]:
+    def form(self, op: ir.CollectiveStart) -> tuple[Form, str]:
         """What the collective alone allows, and why not more."""
         if op.target not in (*_ALL_REDUCE, _REDUCE_SCATTER, _ALL_GATHER):
             return (
@@ -95,7 +89,7 @@ class _Function:
         why = why_not_shared(op, self.function, self.limits) or self.refused_sum(op, tensor)
         if why:
             return Form.LIBRARY, why
-        nbytes = extent_bytes(tensor.type)
+        nbytes = ir.extent_bytes(tensor.type)
         assert isinstance(nbytes, Int)
         if op.target in _ALL_REDUCE:
             if nbytes.value <= self.limits.one_shot:
@@ -122,7 +116,7 @@ class _Function:
             return form, "over memory of the operator's own"
         return Form.LIBRARY, why or f"{nbytes} bytes are more than {limit}"
 
-    def refused_scatter(self, op: CollectiveStart, nbytes: int) -> str:
+    def refused_scatter(self, op: ir.CollectiveStart, nbytes: int) -> str:
         """Why a reduce-scatter of so many bytes is not one kernel; '' where it may be."""
         if nbytes > self.limits.one_shot_scatter:
             return f"{nbytes} bytes are more than {self.limits.one_shot_scatter}"
@@ -133,22 +127,22 @@ class _Function:
             return f"{nbytes} bytes are not a multiple of {size} times {_ALIGNMENT}"
         return ""
 
-    def refused_sum(self, op: CollectiveStart, tensor: Value[TensorType]) -> str:
+    def refused_sum(self, op: ir.CollectiveStart, tensor: ir.Value[ir.TensorType]) -> str:
         """Why the kernels do not take the operand, or a copy of it; '' where they do."""
         arguments = arguments_of(op, self.analyses)
         if arguments.get("reduce_op", "sum") != "sum":
             return f"reduction {arguments['reduce_op']!r} is not a sum"
         if "reduce_op" in arguments and tensor.type.dtype not in _DTYPES:
             return f"{tensor.type.dtype.value} is not summed there"
-        nbytes = extent_bytes(tensor.type)
+        nbytes = ir.extent_bytes(tensor.type)
         if not isinstance(nbytes, Int) or nbytes.value % _ALIGNMENT:
             return f"{nbytes} bytes are not a multiple of {_ALIGNMENT}"
         return ""
 
-    def root(self, tensor: Value) -> Value:
+    def root(self, tensor: ir.Value) -> ir.Value:
         return self.aliasing.roots.get(tensor, (tensor,))[0]
 
-    def refused_storage(self, tensor: Value[TensorType], position: int) -> str:
+    def refused_storage(self, tensor: ir.Value[ir.TensorType], position: int) -> str:
         """Why the operand's own storage cannot be symmetric memory; '' where it can."""
         roots = self.aliasing.roots.get(tensor, NO_ROOTS)
         made = self.made.get(roots[0]) if len(roots) == 1 else None
@@ -157,20 +151,20 @@ class _Function:
         why = why_storage_stays(made, self.crossing)
         if why:
             return why
-        if made.result.type.nbytes != extent_bytes(tensor.type):
+        if made.result.type.nbytes != ir.extent_bytes(tensor.type):
             return f"%{tensor.name} is a part of %{made.result.name}"
         return self.escapes(made.result, position)
 
-    def refused_write(self, form: Form, tensor: Value[TensorType], position: int) -> str:
+    def refused_write(self, form: Form, tensor: ir.Value[ir.TensorType], position: int) -> str:
         """Why a kernel that leaves something else in its operand cannot be given the operand itself; '' where it can."""
         if not form.writes_operand or self.works_in_place(position):
             return ""
         roots = self.aliasing.roots
-        later = (v for op in self.function.body[position + 1 :] for v in operands(op))
+        later = (v for op in self.function.body[position + 1 :] for v in ir.operands(op))
         reader = next((v for v in later if self.root(tensor) in roots.get(v, NO_ROOTS)), None)
         return "" if reader is None else f"%{reader.name} is used later, and the kernel writes there"
 
-    def escapes(self, storage: Value, position: int) -> str:
+    def escapes(self, storage: ir.Value, position: int) -> str:
         """What gives the storage away before the collective, or what makes a view of it that is used after it and that cannot be
         made again."""
         for escape in escapes(self.function, self.analyses, storage):
@@ -185,4 +179,4 @@ class _Function:
     def works_in_place(self, position: int) -> bool:
         """Whether the sum takes the operand's place, so that later ops use the sum's storage."""
         op = self.function.body[position]
-        return isinstance(op, CollectiveStart) and op.target == _ALL_REDUCE[1]
+        return isinstance(op, ir.CollectiveStart) and op.target == _ALL_REDUCE[1]

@@ -6,9 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 
-from wrapper_ir.ir.ops import CallExtern, CollectiveStart
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.schemas import ExternDef, ExternTag
+from wrapper_ir import ir
 
 
 class Form(enum.Enum):
@@ -67,15 +65,17 @@ _SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
 """By form, the schema of its operator, and which arguments must be symmetric memory; alike in torch 2.11 to 2.15."""
 
 
-def with_forms_declared(program: Program) -> Program:
+def with_forms_declared(program: ir.Program) -> ir.Program:
     """The program with a declaration of each of these operators that it uses."""
-    used = {op.target for op in program.ops if isinstance(op, CallExtern | CollectiveStart)}
+    used = {op.target for op in program.ops if isinstance(op, ir.CallExtern | ir.CollectiveStart)}
     missing = used - {e.name for e in program.externs}
     new = [_extern(form) for form in Form if form.value in missing]
     return dataclasses.replace(program, externs=(*program.externs, *new)) if new else program
 
 
-def _extern(form: Form) -> ExternDef:
+def _extern(form: Form) -> ir.ExternDef:
     schema, symmetric = _SCHEMAS[form]
-    tags = () if symmetric else (ExternTag.PYTHON_ONLY,)  # torch has written the others in Python
-    return ExternDef(schema=form.value + schema, tags=(ExternTag.COLLECTIVE, *tags), symmetric=symmetric)
+    tags = () if symmetric else (ir.ExternTag.PYTHON_ONLY,)  # torch has written the others in Python
+    return ir.ExternDef(
+        schema=form.value + schema, tags=(ir.ExternTag.COLLECTIVE, *tags), symmetric=symmetric
+    )

@@ -5,23 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Set
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.layout import extent_bytes, is_contiguous
-from wrapper_ir.ir.ops import (
-    AllocPurpose,
-    AllocStorage,
-    Arg,
-    CallExtern,
-    CollectiveStart,
-    EnterMemoryPool,
-    ResizeStorage,
-    SetStorage,
-    ZeroMode,
-)
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.types import MemoryKind, TensorType
-from wrapper_ir.ir.values import Value, is_tensor
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,7 +25,7 @@ class Limits:
 
 
 def why_no_group_memory(
-    value: Value[TensorType], group: str, function: Function, groups: Set[str], minimum: int = 1
+    value: ir.Value[ir.TensorType], group: str, function: ir.Function, groups: Set[str], minimum: int = 1
 ) -> str:
     """Why no memory of a group can hold a tensor of one of its collectives; '' where some may. `groups` are those that an option names,
     none for all; `minimum` is a number of bytes."""
@@ -47,39 +33,39 @@ def why_no_group_memory(
         return f"option groups leaves group {group!r} out"
     if value.type.device.type != "cuda":
         return f"%{value.name} lies on {value.type.device}, which has no memory of groups"
-    nbytes = extent_bytes(value.type)
+    nbytes = ir.extent_bytes(value.type)
     if not isinstance(nbytes, Int):
         return f"the size of %{value.name}, {nbytes}, is known at run time only"
     if nbytes.value < minimum:
         return f"%{value.name} has {nbytes} bytes, fewer than {minimum}"
-    if any(isinstance(op, EnterMemoryPool | ResizeStorage | SetStorage) for op in function.body):
+    if any(isinstance(op, ir.EnterMemoryPool | ir.ResizeStorage | ir.SetStorage) for op in function.body):
         return "the function takes memory from pools, or moves it under tensors"
     return ""
 
 
-def why_not_shared(op: CollectiveStart, function: Function, limits: Limits) -> str:
+def why_not_shared(op: ir.CollectiveStart, function: ir.Function, limits: Limits) -> str:
     """Why no operator over symmetric memory takes a collective's operand, nor a copy of it; '' where one may."""
     tensor = operand_of(op)
     if op.stream:
         return f"it runs on stream {op.stream}"
     why = why_no_group_memory(tensor, op.group, function, limits.groups)
-    if not why and not is_contiguous(tensor.type.sizes, tensor.type.strides):
+    if not why and not ir.is_contiguous(tensor.type.sizes, tensor.type.strides):
         return f"%{tensor.name} is not contiguous"
     return why
 
 
-def why_storage_stays(made: AllocStorage, crossing: Set[Value]) -> str:
+def why_storage_stays(made: ir.AllocStorage, crossing: Set[ir.Value]) -> str:
     """Why a storage that the function allocates cannot be memory of a group instead; '' where it can. `crossing` are those that
     several streams use."""
     name, kind = made.result.name, made.result.type.space.kind
-    if made.purpose is not AllocPurpose.PLAIN or made.zero is not ZeroMode.NONE:
+    if made.purpose is not ir.AllocPurpose.PLAIN or made.zero is not ir.ZeroMode.NONE:
         return f"%{name} is a pool, or begins with zeros"
-    if kind is not MemoryKind.DEFAULT:
+    if kind is not ir.MemoryKind.DEFAULT:
         return f"%{name} lies in {kind.value} memory"
     return f"%{name} is of another stream" if made.stream or made.result in crossing else ""
 
 
-def origin_of(value: Value, roots: tuple[Value, ...], function: Function, analyses: Analyses) -> str:
+def origin_of(value: ir.Value, roots: tuple[ir.Value, ...], function: ir.Function, analyses: Analyses) -> str:
     """Where a tensor with these roots comes from, which the function does not allocate."""
     params = {p.value for p in function.params}
     if any(root in params for root in roots):
@@ -89,15 +75,15 @@ def origin_of(value: Value, roots: tuple[Value, ...], function: Function, analys
     return f"%{value.name} is the result of an operator, which allocates it"
 
 
-def operand_of(op: CollectiveStart) -> Value[TensorType]:
+def operand_of(op: ir.CollectiveStart) -> ir.Value[ir.TensorType]:
     """The tensor that a collective of one tensor is given."""
     value = op.args[0] if op.args else dict(op.kwargs)["input"]
-    assert isinstance(value, Value)
-    assert is_tensor(value)
+    assert isinstance(value, ir.Value)
+    assert ir.is_tensor(value)
     return value
 
 
-def arguments_of(op: CallExtern | CollectiveStart, analyses: Analyses) -> Mapping[str, Arg]:
+def arguments_of(op: ir.CallExtern | ir.CollectiveStart, analyses: Analyses) -> Mapping[str, ir.Arg]:
     """What an operator is given, by the names of its schema."""
     info = analyses.extern_info[op.target]
     return dict(zip((a.name for a in info.schema.args), op.args)) | dict(op.kwargs)

@@ -6,22 +6,9 @@ import enum
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import (
-    CallExtern,
-    CallSubgraph,
-    CollectiveStart,
-    Free,
-    Op,
-    Return,
-    Switch,
-    View,
-    WhileLoop,
-)
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import operands
-from wrapper_ir.ir.values import Value, is_storage
 from wrapper_ir.operators.symmetric import gives_up
 
 
@@ -41,21 +28,21 @@ class Escape(NamedTuple):
     why: str
 
 
-def escapes(function: Function, analyses: Analyses, storage: Value) -> Iterator[Escape]:
+def escapes(function: ir.Function, analyses: Analyses, storage: ir.Value) -> Iterator[Escape]:
     """All ops, in order, that hand a storage on, or that are given a tensor which may lie elsewhere, too. Views and frees do not."""
     aliasing = analyses.aliasing(function)
     for position, op in enumerate(function.body):
-        mine = [v for v in operands(op) if storage in aliasing.roots.get(v, NO_ROOTS)]
-        if not mine or isinstance(op, Free):
+        mine = [v for v in ir.operands(op) if storage in aliasing.roots.get(v, NO_ROOTS)]
+        if not mine or isinstance(op, ir.Free):
             continue
         name = f"%{mine[0].name}"
-        if isinstance(op, CallSubgraph | Switch | WhileLoop):
+        if isinstance(op, ir.CallSubgraph | ir.Switch | ir.WhileLoop):
             yield Escape(position, EscapeKind.OTHER, f"{name} is given to another function")
-        if any(is_storage(v) for v in mine) and not isinstance(op, View):
+        if any(ir.is_storage(v) for v in mine) and not isinstance(op, ir.View):
             yield Escape(position, EscapeKind.OTHER, f"%{storage.name} is given away as a whole")
-        if isinstance(op, Return):
+        if isinstance(op, ir.Return):
             yield Escape(position, EscapeKind.OUTPUT, f"{name} is an output")
-        if isinstance(op, CollectiveStart):
+        if isinstance(op, ir.CollectiveStart):
             yield Escape(position, EscapeKind.COLLECTIVE, f"{name} is in another collective")
         keeper = _keeper(op, position, mine, function, analyses)
         if keeper:
@@ -64,9 +51,9 @@ def escapes(function: Function, analyses: Analyses, storage: Value) -> Iterator[
             yield Escape(position, EscapeKind.OTHER, f"{name} may lie in other storages, too")
 
 
-def _keeper(op: Op, position: int, mine: list[Value], function: Function, analyses: Analyses) -> str:
+def _keeper(op: ir.Op, position: int, mine: list[ir.Value], function: ir.Function, analyses: Analyses) -> str:
     """The name of an operator that may keep what it is given."""
-    info = analyses.extern_info.get(op.target) if isinstance(op, CallExtern) else None
+    info = analyses.extern_info.get(op.target) if isinstance(op, ir.CallExtern) else None
     if info is None:
         return ""
     kept = any(v in mine for _, v in analyses.aliasing(function).effects[position].may_alias)

@@ -5,33 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import RootOffset, tensor_places
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.layout import extent_bytes, is_contiguous
-from wrapper_ir.ir.ops import (
-    AllocPurpose,
-    AllocStorage,
-    AssertLayout,
-    CallExtern,
-    CollectiveStart,
-    Op,
-    Slot,
-    View,
-    ViewMode,
-    Wait,
-)
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value, as_tensor
 from wrapper_ir_passes.collectives.collective_operands import Limits, arguments_of, operand_of, why_not_shared
 from wrapper_ir_passes.collectives.passable_ops import may_pass
 
 GATHER = "_c10d_functional::all_gather_into_tensor"
 SCATTER = "_c10d_functional::reduce_scatter_tensor"
-_DTYPES = (DType.F64, DType.F32, DType.F16, DType.BF16)
+_DTYPES = (ir.DType.F64, ir.DType.F32, ir.DType.F16, ir.DType.BF16)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,9 +23,9 @@ class Product:
     """A product of two matrices; `result` is what the op at `position` makes or writes."""
 
     position: int
-    left: Value[TensorType]
-    right: Value[TensorType]
-    result: Value[TensorType]
+    left: ir.Value[ir.TensorType]
+    right: ir.Value[ir.TensorType]
+    result: ir.Value[ir.TensorType]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,15 +58,15 @@ Fusion = GatherFusion | ScatterFusion | str
 """What a collective is fused with; or why with nothing, as text."""
 
 
-def fusion_of(position: int, function: Function, analyses: Analyses, limits: Limits) -> Fusion:
+def fusion_of(position: int, function: ir.Function, analyses: Analyses, limits: Limits) -> Fusion:
     """What a gather or reduce-scatter can be fused with, or why with nothing; the function has no frees."""
     op = function.body[position]
-    assert isinstance(op, CollectiveStart)
+    assert isinstance(op, ir.CollectiveStart)
     why = why_not_shared(op, function, limits)
     if why:
         return why
     tensor, found = operand_of(op), _Finder(function, analyses)
-    nbytes = extent_bytes(tensor.type)
+    nbytes = ir.extent_bytes(tensor.type)
     assert isinstance(nbytes, Int)
     if nbytes.value < limits.fused:
         return f"{nbytes.value} bytes are fewer than {limits.fused}"
@@ -100,77 +84,77 @@ def fusion_of(position: int, function: Function, analyses: Analyses, limits: Lim
     )
 
 
-def root_set(values: Iterable[Value], function: Function, analyses: Analyses) -> frozenset[Value]:
+def root_set(values: Iterable[ir.Value], function: ir.Function, analyses: Analyses) -> frozenset[ir.Value]:
     """The roots of all these values."""
     roots = analyses.aliasing(function).roots
     return frozenset(root for value in values for root in roots.get(value, NO_ROOTS))
 
 
 class _Finder:
-    def __init__(self, function: Function, analyses: Analyses) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses) -> None:
         self.function, self.body, self.analyses = function, function.body, analyses
         self.aliasing = analyses.aliasing(function)
-        self.places: Mapping[Value, RootOffset] = analyses.get_for(function, tensor_places)
+        self.places: Mapping[ir.Value, RootOffset] = analyses.get_for(function, tensor_places)
         made = (self.product(at, op) for at, op in enumerate(self.body))
         self.products = {p.position: p for p in made if p is not None}
-        self.defined = {value: at for at, op in enumerate(self.body) for value in results(op)}
+        self.defined = {value: at for at, op in enumerate(self.body) for value in ir.results(op)}
 
-    def roots(self, values: Iterable[Value]) -> frozenset[Value]:
+    def roots(self, values: Iterable[ir.Value]) -> frozenset[ir.Value]:
         return root_set(values, self.function, self.analyses)
 
-    def used(self, at: int) -> frozenset[Value]:
+    def used(self, at: int) -> frozenset[ir.Value]:
         """The roots of all that an op uses."""
-        return self.roots(operands(self.body[at]))
+        return self.roots(ir.operands(self.body[at]))
 
-    def changed(self, at: int) -> frozenset[Value]:
+    def changed(self, at: int) -> frozenset[ir.Value]:
         """The roots of what an op writes, moves or ends; what is waited for is as it was started."""
-        if isinstance(self.body[at], Wait):
+        if isinstance(self.body[at], ir.Wait):
             return frozenset()
         effects = self.aliasing.effects[at]
         return self.roots((*effects.writes, *effects.moves, *effects.ends))
 
-    def changes(self, values: Iterable[Value], start: int, stop: int) -> bool:
+    def changes(self, values: Iterable[ir.Value], start: int, stop: int) -> bool:
         """Whether one of the ops from `start` to before `stop` changes one of these."""
         roots = self.roots(values)
         return any(not roots.isdisjoint(self.changed(at)) for at in range(start, stop))
 
-    def product(self, at: int, op: Op) -> Product | None:
+    def product(self, at: int, op: ir.Op) -> Product | None:
         """The op as a product of two matrices of one dtype whose sizes are known."""
-        if not isinstance(op, CallExtern) or op.target not in ("aten::mm", "aten::mm.out") or op.stream:
+        if not isinstance(op, ir.CallExtern) or op.target not in ("aten::mm", "aten::mm.out") or op.stream:
             return None
         arguments = arguments_of(op, self.analyses)
-        left, right = as_tensor(arguments["self"]), as_tensor(arguments["mat2"])
-        result = as_tensor(op.result if op.target == "aten::mm" else arguments["out"])
+        left, right = ir.as_tensor(arguments["self"]), ir.as_tensor(arguments["mat2"])
+        result = ir.as_tensor(op.result if op.target == "aten::mm" else arguments["out"])
         types = left.type, right.type, result.type
         known = all(isinstance(n, Int) for t in types for n in (*t.sizes, *t.strides))
-        if not known or not is_contiguous(result.type.sizes, result.type.strides):
+        if not known or not ir.is_contiguous(result.type.sizes, result.type.strides):
             return None
         return Product(at, left, right, result) if len({(t.dtype, t.device) for t in types}) == 1 else None
 
     def in_flight(self, position: int) -> bool:
         """Whether a collective that was started before is not waited for yet."""
-        pending: set[Value] = set()
+        pending: set[ir.Value] = set()
         for op in self.body[:position]:
-            if isinstance(op, CollectiveStart):
+            if isinstance(op, ir.CollectiveStart):
                 pending |= self.roots(op.results)
-            elif isinstance(op, Wait):
+            elif isinstance(op, ir.Wait):
                 pending -= self.roots((op.source,))
         return bool(pending)
 
-    def is_whole(self, one: Value[TensorType], other: Value[TensorType]) -> bool:
+    def is_whole(self, one: ir.Value[ir.TensorType], other: ir.Value[ir.TensorType]) -> bool:
         """Whether two contiguous tensors are the same bytes."""
         place = self.places.get(one)
         same = place is not None and place == self.places.get(other) and len(self.aliasing.roots[one]) == 1
-        contiguous = all(is_contiguous(v.type.sizes, v.type.strides) for v in (one, other))
-        return same and contiguous and extent_bytes(one.type) == extent_bytes(other.type)
+        contiguous = all(ir.is_contiguous(v.type.sizes, v.type.strides) for v in (one, other))
+        return same and contiguous and ir.extent_bytes(one.type) == ir.extent_bytes(other.type)
 
     # --- a gather and products of it
 
-    def gather(self, position: int, op: CollectiveStart, size: int) -> GatherFusion | str:
+    def gather(self, position: int, op: ir.CollectiveStart, size: int) -> GatherFusion | str:
         """As late as what it gathers is needed: the other factors may be made meanwhile."""
         (handle,) = op.results
         gathered, kept = self.roots((handle,)), self.roots((operand_of(op),))
-        made: frozenset[Value] = frozenset()
+        made: frozenset[ir.Value] = frozenset()
         held: list[int] = []
         products: list[Product] = []
         at = position + 1
@@ -195,7 +179,9 @@ class _Finder:
             return next(filter(None, whys), f"%{handle.name} is not the left factor of a matrix product")
         return GatherFusion(position, at, tuple(held), tuple(products))
 
-    def factor(self, at: int, handle: Value[TensorType], size: int, others: list[Product]) -> Product | str:
+    def factor(
+        self, at: int, handle: ir.Value[ir.TensorType], size: int, others: list[Product]
+    ) -> Product | str:
         """The product of all that was gathered which the op at `at` is, or why it is none."""
         product = self.products.get(at)
         if product is None or not self.is_whole(product.left, handle):
@@ -215,7 +201,7 @@ class _Finder:
         return product
 
     def add_later(
-        self, at: int, start: int, handle: Value[TensorType], size: int, products: list[Product]
+        self, at: int, start: int, handle: ir.Value[ir.TensorType], size: int, products: list[Product]
     ) -> str:
         """Adds the op at `at` to the products where it can be computed before the op at `start`; else says why not."""
         product = self.factor(at, handle, size, products)
@@ -232,7 +218,7 @@ class _Finder:
 
     # --- a product that is scattered
 
-    def scatter(self, position: int, op: CollectiveStart, size: int) -> ScatterFusion | str:
+    def scatter(self, position: int, op: ir.CollectiveStart, size: int) -> ScatterFusion | str:
         """The product must be all that the collective is given, and be needed for nothing else."""
         tensor, arguments = operand_of(op), arguments_of(op, self.analyses)
         if arguments["reduce_op"] not in ("sum", "avg"):
@@ -253,23 +239,27 @@ class _Finder:
             return f"a factor of %{product.result.name} is changed before"
         return self.other_use(product, position, roots) or ScatterFusion(position, product)
 
-    def other_use(self, product: Product, position: int, roots: tuple[Value, ...]) -> str:
+    def other_use(self, product: Product, position: int, roots: tuple[ir.Value, ...]) -> str:
         """What needs the product besides the collective."""
         made = [
-            op for op in self.body if isinstance(op, AllocStorage | CallExtern) and {*results(op)} & {*roots}
+            op
+            for op in self.body
+            if isinstance(op, ir.AllocStorage | ir.CallExtern) and {*ir.results(op)} & {*roots}
         ]
-        plain = all(not isinstance(op, AllocStorage) or op.purpose is AllocPurpose.PLAIN for op in made)
+        plain = all(not isinstance(op, ir.AllocStorage) or op.purpose is ir.AllocPurpose.PLAIN for op in made)
         if not made or not plain:
             return f"%{product.result.name} is not in memory of its own"
         for at, op in enumerate(self.body):
-            later = at > product.position and at != position and not isinstance(op, AssertLayout)
+            later = at > product.position and at != position and not isinstance(op, ir.AssertLayout)
             if not self.used(at).isdisjoint(roots) and (
-                isinstance(op, Slot) or (later and not isinstance(op, View))
+                isinstance(op, ir.Slot) or (later and not isinstance(op, ir.View))
             ):
                 return f"%{product.result.name} is used by op {at}, too"
         return ""
 
 
-def _is_name(op: Op) -> bool:
+def _is_name(op: ir.Op) -> bool:
     """Whether an op only makes another name for what is gathered, or looks at its layout."""
-    return isinstance(op, AssertLayout | Wait) or (isinstance(op, View) and op.mode is ViewMode.ALIAS)
+    return isinstance(op, ir.AssertLayout | ir.Wait) or (
+        isinstance(op, ir.View) and op.mode is ir.ViewMode.ALIAS
+    )

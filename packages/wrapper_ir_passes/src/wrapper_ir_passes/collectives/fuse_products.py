@@ -5,28 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ir.ops import (
-    AllocPurpose,
-    AllocStorage,
-    AssertLayout,
-    CallExtern,
-    CollectiveStart,
-    Copy,
-    Op,
-    Unpack,
-    View,
-    Wait,
-)
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import map_values, operands, results
-from wrapper_ir.ir.types import TensorType, TupleType
-from wrapper_ir.ir.values import Value, as_tensor, is_storage, is_tensor
 from wrapper_ir_passes.cleanup.new_names import NewNames
 from wrapper_ir_passes.collectives.collective_forms import Form, with_forms_declared
 from wrapper_ir_passes.collectives.collective_operands import Limits, arguments_of, operand_of
@@ -43,17 +27,17 @@ from wrapper_ir_passes.collectives.fusable_products import (
 
 Site = tuple[str, str]
 """A function, and the first result of one of its collectives, by name."""
-_NAMES = AssertLayout | View | Wait
+_NAMES = ir.AssertLayout | ir.View | ir.Wait
 
 
-def fuse_products(analyses: Analyses, limits: Limits) -> tuple[Program, Mapping[Site, Fusion]]:
+def fuse_products(analyses: Analyses, limits: Limits) -> tuple[ir.Program, Mapping[Site, Fusion]]:
     """The program, which has no frees, with fused operators, and what became of each gather and reduce-scatter: what it is fused with, or
     why with nothing. They keep the order that they have with all other collectives."""
     found: dict[Site, Fusion] = {}
     for name in [f.name for f in analyses.program.functions]:
         for result in _collectives(analyses.functions[name]):
             function = analyses.functions[name]
-            position = next(at for at, op in enumerate(function.body) if result in results(op))
+            position = next(at for at, op in enumerate(function.body) if result in ir.results(op))
             fusion = found[name, result.name] = fusion_of(position, function, analyses, limits)
             if isinstance(fusion, str):
                 continue
@@ -67,29 +51,29 @@ def fuse_products(analyses: Analyses, limits: Limits) -> tuple[Program, Mapping[
     return analyses.program, found
 
 
-def _collectives(function: Function) -> list[Value]:
+def _collectives(function: ir.Function) -> list[ir.Value]:
     return [
         op.results[0]
         for op in function.body
-        if isinstance(op, CollectiveStart) and op.target in (GATHER, SCATTER)
+        if isinstance(op, ir.CollectiveStart) and op.target in (GATHER, SCATTER)
     ]
 
 
-def _window(source: Value[TensorType], name: str, *sizes: Int) -> View:
+def _window(source: ir.Value[ir.TensorType], name: str, *sizes: Int) -> ir.View:
     """The same bytes as a matrix."""
-    type = TensorType(source.type.dtype, sizes, contiguous_strides(sizes), source.type.device)
-    return View(source=source, result=Value(name, type))
+    type = ir.TensorType(source.type.dtype, sizes, ir.contiguous_strides(sizes), source.type.device)
+    return ir.View(source=source, result=ir.Value(name, type))
 
 
-def _without_unused(body: Sequence[Op], names: set[Value]) -> Iterator[Op]:
+def _without_unused(body: Sequence[ir.Op], names: set[ir.Value]) -> Iterator[ir.Op]:
     """Without storages and views among `names` that nothing uses."""
-    used: set[Value] = set()
-    kept: list[Op] = []
+    used: set[ir.Value] = set()
+    kept: list[ir.Op] = []
     for op in reversed(body):
-        made = {*results(op)}
-        if isinstance(op, AllocStorage | View) and made <= names and used.isdisjoint(made):
+        made = {*ir.results(op)}
+        if isinstance(op, ir.AllocStorage | ir.View) and made <= names and used.isdisjoint(made):
             continue
-        used.update(operands(op))
+        used.update(ir.operands(op))
         kept.append(op)
     return reversed(kept)
 
@@ -97,18 +81,18 @@ def _without_unused(body: Sequence[Op], names: set[Value]) -> Iterator[Op]:
 class _Gather:
     """One gather, and its products."""
 
-    def __init__(self, function: Function, analyses: Analyses, fusion: GatherFusion) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, fusion: GatherFusion) -> None:
         self.function, self.analyses, self.fusion = function, analyses, fusion
         self.new = NewNames(function, analyses)
         op = function.body[fusion.position]
-        assert isinstance(op, CollectiveStart)
+        assert isinstance(op, ir.CollectiveStart)
         self.op, self.prov = op, op.prov
         (self.handle,) = op.results
         self.gathered = root_set((self.handle,), function, analyses)
         self.products = {p.position: p for p in fusion.products}
-        self.made: dict[int, Value[TensorType]] = {}
-        self.moved: dict[Value, Value] = {}
-        self.replaced: set[Value] = set()
+        self.made: dict[int, ir.Value[ir.TensorType]] = {}
+        self.moved: dict[ir.Value, ir.Value] = {}
+        self.replaced: set[ir.Value] = set()
         self.is_read = any(map(self.reads, range(fusion.position + 1, len(function.body))))
 
     def reads(self, at: int) -> bool:
@@ -116,19 +100,19 @@ class _Gather:
         op = self.function.body[at]
         return at not in self.products and not isinstance(op, _NAMES) and self.uses(op)
 
-    def uses(self, op: Op) -> bool:
-        return not self.gathered.isdisjoint(root_set(operands(op), self.function, self.analyses))
+    def uses(self, op: ir.Op) -> bool:
+        return not self.gathered.isdisjoint(root_set(ir.operands(op), self.function, self.analyses))
 
-    def body(self) -> Iterator[Op]:
+    def body(self) -> Iterator[ir.Op]:
         body, fusion = self.function.body, self.fusion
         between = [at for at in range(fusion.position + 1, fusion.at) if at not in fusion.held]
         before = [*body[: fusion.position], *(body[at] for at in between)]
-        before += self.fused({v for op in before for v in results(op)})
+        before += self.fused({v for op in before for v in ir.results(op)})
         for at in (*fusion.held, *range(fusion.at, len(body))):
             before += self.after(at)
         return _without_unused(before, self.replaced)
 
-    def fused(self, defined: set[Value]) -> Iterator[Op]:
+    def fused(self, defined: set[ir.Value]) -> Iterator[ir.Op]:
         """The operator, and names for what it returns."""
         tensor, products = operand_of(self.op), self.fusion.products
         rows, columns = products[0].left.type.sizes
@@ -140,54 +124,54 @@ class _Gather:
         if window.result.type != tensor.type:
             yield dataclasses.replace(window, prov=self.prov)
             tensor = window.result
-        factors: list[Value] = []
+        factors: list[ir.Value] = []
         for product in products:
             view = self.factor(product.right, defined)
             if view is not None:
                 yield view
             factors.append(product.right if view is None else view.result)
-        call: Value[TupleType] = Value(self.new(f"{self.handle.name}.products"), TupleType())
+        call: ir.Value[ir.TupleType] = ir.Value(self.new(f"{self.handle.name}.products"), ir.TupleType())
         args = (tensor, tuple(factors), Int(0), self.op.group)
-        yield CallExtern(target=Form.GATHER_PRODUCTS.value, args=args, result=call, prov=self.prov)
+        yield ir.CallExtern(target=Form.GATHER_PRODUCTS.value, args=args, result=call, prov=self.prov)
         if self.is_read:
             whole = _window(self.handle, self.new(f"{self.handle.name}.rows"), rows, columns).result
-            yield Unpack(source=call, path=(0,), result=whole, prov=self.prov)
-            yield View(source=whole, result=self.handle, prov=self.prov)
+            yield ir.Unpack(source=call, path=(0,), result=whole, prov=self.prov)
+            yield ir.View(source=whole, result=self.handle, prov=self.prov)
         for number, product in enumerate(products):
-            yield Unpack(source=call, path=(1, number), result=self.result(product), prov=self.prov)
+            yield ir.Unpack(source=call, path=(1, number), result=self.result(product), prov=self.prov)
 
-    def factor(self, value: Value[TensorType], defined: set[Value]) -> View | None:
+    def factor(self, value: ir.Value[ir.TensorType], defined: set[ir.Value]) -> ir.View | None:
         """A view of a factor that has its name only later; None where it has it by then."""
-        if value in defined or value not in {v for op in self.function.body for v in results(op)}:
+        if value in defined or value not in {v for op in self.function.body for v in ir.results(op)}:
             return None
         root, offset = self.analyses.get_for(self.function, tensor_places)[value]
-        assert is_tensor(root) or is_storage(root)
-        result: Value[TensorType] = Value(self.new(f"{value.name}.early"), value.type)
-        return View(source=root, result=result, offset=offset, prov=self.prov)
+        assert ir.is_tensor(root) or ir.is_storage(root)
+        result: ir.Value[ir.TensorType] = ir.Value(self.new(f"{value.name}.early"), value.type)
+        return ir.View(source=root, result=result, offset=offset, prov=self.prov)
 
-    def result(self, product: Product) -> Value[TensorType]:
+    def result(self, product: Product) -> ir.Value[ir.TensorType]:
         """What the operator's product is called: as that of the op where it makes one."""
         op, result = self.function.body[product.position], product.result
-        assert isinstance(op, CallExtern)
-        value: Value[TensorType] = (
-            result if op.result else Value(self.new(f"{result.name}.product"), result.type)
+        assert isinstance(op, ir.CallExtern)
+        value: ir.Value[ir.TensorType] = (
+            result if op.result else ir.Value(self.new(f"{result.name}.product"), result.type)
         )
         self.made[product.position] = value
         return value
 
-    def after(self, at: int) -> Iterator[Op]:
+    def after(self, at: int) -> Iterator[ir.Op]:
         """What an op after the operator becomes."""
         op = self.function.body[at]
         if at in self.products:
             yield from self.product(self.products[at])
         elif not self.is_read and isinstance(op, _NAMES) and self.uses(op):
             return
-        elif isinstance(op, Wait) and op.source is self.handle:
-            yield View(source=self.handle, result=op.result, prov=op.prov)
+        elif isinstance(op, ir.Wait) and op.source is self.handle:
+            yield ir.View(source=self.handle, result=op.result, prov=op.prov)
         else:
-            yield map_values(op, lambda v: self.moved.get(v, v))
+            yield ir.map_values(op, lambda v: self.moved.get(v, v))
 
-    def product(self, product: Product) -> Iterator[Op]:
+    def product(self, product: Product) -> Iterator[ir.Op]:
         """Later ops use the operator's product in place of the storage that the op would write, or it is copied there."""
         made = self.made[product.position]
         if made is product.result:
@@ -196,7 +180,7 @@ class _Gather:
         later = self.replaceable(product)
         if later is None:
             out = self.moved.get(product.result, product.result)
-            yield Copy(dst=as_tensor(out), src=made, prov=prov)
+            yield ir.Copy(dst=ir.as_tensor(out), src=made, prov=prov)
             return
         views = self.new.views_of(made, (v for v in later if v is not product.result), "product")
         for value, view in views.items():
@@ -207,20 +191,20 @@ class _Gather:
         roots = self.analyses.aliasing(self.function).roots
         self.replaced |= {value for value, own in roots.items() if own == (storage,)}
 
-    def root(self, tensor: Value) -> Value:
+    def root(self, tensor: ir.Value) -> ir.Value:
         return self.analyses.aliasing(self.function).roots.get(tensor, (tensor,))[0]
 
-    def replaceable(self, product: Product) -> tuple[Value[TensorType], ...] | None:
+    def replaceable(self, product: Product) -> tuple[ir.Value[ir.TensorType], ...] | None:
         """The names over the storage of an op's product that later ops use; None where they cannot be names over other memory."""
         storage, aliasing = self.root(product.result), self.analyses.aliasing(self.function)
         places = self.analyses.get_for(self.function, tensor_places)
-        makers = [op for op in self.function.body if storage in results(op)]
-        if not (makers and isinstance(makers[0], AllocStorage) and self.is_own(makers[0], product)):
+        makers = [op for op in self.function.body if storage in ir.results(op)]
+        if not (makers and isinstance(makers[0], ir.AllocStorage) and self.is_own(makers[0], product)):
             return None
         for op in self.function.body[product.position + 1 :]:
-            for value in operands(op):
+            for value in ir.operands(op):
                 roots = aliasing.roots.get(value, NO_ROOTS)
-                if value is storage and not isinstance(op, View):
+                if value is storage and not isinstance(op, ir.View):
                     return None
                 if storage in roots and (
                     roots != (storage,) or (value is not storage and value not in places)
@@ -228,18 +212,18 @@ class _Gather:
                     return None
         return self.new.used_later(storage, product.position)
 
-    def is_own(self, made: AllocStorage, product: Product) -> bool:
+    def is_own(self, made: ir.AllocStorage, product: Product) -> bool:
         """Whether a storage was allocated for the product alone."""
         type, crossing = made.result.type, self.analyses.get_for(self.function, crossing_streams)
-        usual = made.purpose is AllocPurpose.PLAIN and not made.stream and made.result not in crossing
-        return usual and not type.is_group_memory and type.nbytes == extent_bytes(product.result.type)
+        usual = made.purpose is ir.AllocPurpose.PLAIN and not made.stream and made.result not in crossing
+        return usual and not type.is_group_memory and type.nbytes == ir.extent_bytes(product.result.type)
 
 
-def _scattered(function: Function, analyses: Analyses, fusion: ScatterFusion) -> Iterator[Op]:
+def _scattered(function: ir.Function, analyses: Analyses, fusion: ScatterFusion) -> Iterator[ir.Op]:
     """The function's ops with one operator in place of a reduce-scatter and its operand's product."""
     body, product = function.body, fusion.product
     op = body[fusion.position]
-    assert isinstance(op, CollectiveStart)
+    assert isinstance(op, ir.CollectiveStart)
     (handle,) = op.results
     arguments, new = arguments_of(op, analyses), NewNames(function, analyses)
     rows, columns = product.result.type.sizes
@@ -251,15 +235,17 @@ def _scattered(function: Function, analyses: Analyses, fusion: ScatterFusion) ->
     names = {v for v, own in analyses.aliasing(function).roots.items() if not roots.isdisjoint(own)}
     part = _window(product.result, new(f"{handle.name}.rows"), Int(rows.value // size.value), columns).result
     args = (product.left, product.right, arguments["reduce_op"], Int(0), op.group)
-    kept: list[Op] = []
+    kept: list[ir.Op] = []
     for at, other in enumerate(body):
         if at == fusion.position:
-            kept.append(CallExtern(target=Form.PRODUCT_SCATTER.value, args=args, result=part, prov=op.prov))
-            kept.append(View(source=part, result=handle, prov=op.prov))
-        elif isinstance(other, Wait) and other.source is handle:
-            kept.append(View(source=handle, result=other.result, prov=other.prov))
+            kept.append(
+                ir.CallExtern(target=Form.PRODUCT_SCATTER.value, args=args, result=part, prov=op.prov)
+            )
+            kept.append(ir.View(source=part, result=handle, prov=op.prov))
+        elif isinstance(other, ir.Wait) and other.source is handle:
+            kept.append(ir.View(source=handle, result=other.result, prov=other.prov))
         elif at != product.position and not (
-            isinstance(other, AssertLayout) and not names.isdisjoint(operands(other))
+            isinstance(other, ir.AssertLayout) and not names.isdisjoint(ir.operands(other))
         ):
             kept.append(other)
     return _without_unused(kept, names)

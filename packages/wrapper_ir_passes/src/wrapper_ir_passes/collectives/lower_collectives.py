@@ -7,15 +7,10 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact.agreement import allocation_ids
 from wrapper_ir.expr import Bool, Int
-from wrapper_ir.ir.layout import extent_bytes, numel
-from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, Copy, Op, View, Wait
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import map_values
-from wrapper_ir.ir.types import MemoryKind, MemorySpace, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.cleanup.new_names import NewNames
@@ -53,7 +48,7 @@ class LowerCollectives(Pass):
     fused_products_minimum_bytes: int = 1024 * 1024
     groups: str = ""
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with fewer collectives of the library's."""
         choices = self.choices(analyses)
         for choice in choices:
@@ -71,7 +66,7 @@ class LowerCollectives(Pass):
             _choice(function, position, op, left, fusions)
             for function in stripped.program.functions
             for position, op in enumerate(function.body)
-            if isinstance(op, CollectiveStart)
+            if isinstance(op, ir.CollectiveStart)
         )
 
     def _limits(self) -> Limits:
@@ -84,7 +79,7 @@ class LowerCollectives(Pass):
             frozenset(filter(None, self.groups.split(":"))),
         )
 
-    def _fused(self, stripped: Analyses) -> tuple[Program, Mapping[Site, Fusion]]:
+    def _fused(self, stripped: Analyses) -> tuple[ir.Program, Mapping[Site, Fusion]]:
         """The program with fused products, where the option is on, and what each gather and scatter can be fused with."""
         program, fusions = fuse_products(stripped, self._limits())
         return (program if self.fused_products else stripped.program), fusions
@@ -94,11 +89,11 @@ class LowerCollectives(Pass):
         for function in stripped.program.functions:
             yield from collective_choices(function, stripped, self._limits())
 
-    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+    def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
         """Both with the kernels: a sum in another order is another value."""
         return (self._lowered(Analyses(before)) if self.auto_select else before), after
 
-    def _lowered(self, analyses: Analyses) -> Program:
+    def _lowered(self, analyses: Analyses) -> ir.Program:
         """The program with kernels, without frees."""
         stripped = analyses.after(strip_frees(analyses.program))
         ids = allocation_ids(stripped.program)
@@ -111,9 +106,9 @@ class LowerCollectives(Pass):
 
 
 def _choice(
-    function: Function,
+    function: ir.Function,
     position: int,
-    op: CollectiveStart,
+    op: ir.CollectiveStart,
     left: Mapping[Site, CollectiveChoice],
     fusions: Mapping[Site, Fusion],
 ) -> CollectiveChoice:
@@ -131,7 +126,7 @@ def _choice(
     return dataclasses.replace(left[site], position=position, op=op, why=why)
 
 
-def _replaced(program: Program, choice: CollectiveChoice, id: int) -> Program:
+def _replaced(program: ir.Program, choice: CollectiveChoice, id: int) -> ir.Program:
     """The program with one collective replaced."""
     analyses = Analyses(program)
     function = analyses.functions[choice.function]
@@ -142,16 +137,16 @@ def _replaced(program: Program, choice: CollectiveChoice, id: int) -> Program:
 class _Site:
     """One collective, and what is changed around it."""
 
-    def __init__(self, function: Function, analyses: Analyses, choice: CollectiveChoice, id: int) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, choice: CollectiveChoice, id: int) -> None:
         self.function, self.analyses, self.choice = function, analyses, choice
         op = function.body[choice.position]
-        assert isinstance(op, CollectiveStart)
+        assert isinstance(op, ir.CollectiveStart)
         self.op = op
-        self.space = MemorySpace(MemoryKind.SYMMETRIC, op.group, id)
+        self.space = ir.MemorySpace(ir.MemoryKind.SYMMETRIC, op.group, id)
         self.fresh = NewNames(function, analyses)
         self.in_place = op.target.endswith("all_reduce_")
 
-    def rewritten(self) -> Function:
+    def rewritten(self) -> ir.Function:
         if self.choice.form in (Form.ALL_GATHER, Form.REDUCE_SCATTER):
             return self.function.with_body(
                 self.renamed_target() if at == self.choice.position else op
@@ -161,86 +156,90 @@ class _Site:
             return self.function.with_body(self.over_a_copy())
         return self.function.with_body(self.over_itself(self.choice.storage))
 
-    def renamed_target(self) -> CollectiveStart:
+    def renamed_target(self) -> ir.CollectiveStart:
         """The same collective by another operator."""
         tensor, group = self.op.args[0], self.op.group
         gather = self.choice.form is Form.ALL_GATHER
         args = (tensor, group) if gather else (tensor, "sum", group)
         return dataclasses.replace(self.op, target=self.choice.form.value, args=args, kwargs=())
 
-    def over_a_copy(self) -> Iterator[Op]:
+    def over_a_copy(self) -> Iterator[ir.Op]:
         """A buffer for the operand; what the operator gives goes where the collective's result was."""
         tensor, at = operand_of(self.op), self.choice.position
         storage, buffer = self.new(f"{tensor.name}.symmetric", tensor.type, self.space)
         yield from self.function.body[:at]
-        yield AllocStorage(result=storage, prov=self.op.prov)
-        yield View(source=storage, result=buffer, prov=self.op.prov)
-        yield Copy(dst=buffer, src=tensor, prov=self.op.prov)
+        yield ir.AllocStorage(result=storage, prov=self.op.prov)
+        yield ir.View(source=storage, result=buffer, prov=self.op.prov)
+        yield ir.Copy(dst=buffer, src=tensor, prov=self.op.prov)
         yield from self.call(buffer, tensor if self.in_place else None)
         yield from self.finished(self.function.body[at + 1 :])
 
-    def over_itself(self, storage: Value) -> Iterator[Op]:
+    def over_itself(self, storage: ir.Value) -> Iterator[ir.Op]:
         """The operand's own storage is symmetric; what the operator gives has another one, which takes its place from then on
         where the collective works in place."""
         body, at = self.function.body, self.choice.position
-        assert isinstance(storage.type, StorageType)
+        assert isinstance(storage.type, ir.StorageType)
         type = dataclasses.replace(storage.type, space=self.space)
-        symmetric: Value[StorageType] = Value(storage.name, type)
-        moved: dict[Value, Value] = {storage: symmetric}
+        symmetric: ir.Value[ir.StorageType] = ir.Value(storage.name, type)
+        moved: dict[ir.Value, ir.Value] = {storage: symmetric}
         for op in body[:at]:
-            if isinstance(op, AllocStorage) and op.result is storage:
+            if isinstance(op, ir.AllocStorage) and op.result is storage:
                 yield dataclasses.replace(op, result=symmetric)
             else:
-                yield map_values(op, lambda v: moved.get(v, v))
+                yield ir.map_values(op, lambda v: moved.get(v, v))
         calls = [*self.call(operand_of(self.op), None)]
         yield from calls
-        (made,) = (op.result for op in calls if isinstance(op, AllocStorage))
+        (made,) = (op.result for op in calls if isinstance(op, ir.AllocStorage))
         if self.in_place:
             later = self.fresh.used_later(storage, self.choice.position)
             again = self.fresh.views_of(made, later, "sum")
             yield from (dataclasses.replace(view, prov=self.op.prov) for view in again.values())
             moved = {symmetric: made, storage: made, **{old: view.result for old, view in again.items()}}
         for op in self.finished(body[at + 1 :]):
-            yield map_values(op, lambda v: moved.get(v, v))
+            yield ir.map_values(op, lambda v: moved.get(v, v))
 
-    def call(self, operand: Value[TensorType], out: Value[TensorType] | None) -> Iterator[Op]:
+    def call(self, operand: ir.Value[ir.TensorType], out: ir.Value[ir.TensorType] | None) -> Iterator[ir.Op]:
         """The kernel, into `out` or a storage of its own, and the collective's result as a name for that."""
         (handle,) = self.op.results
         if out is None:
-            storage, out = self.new(f"{handle.name}.out", handle.type, MemorySpace())
-            yield AllocStorage(result=storage, prov=self.op.prov)
-            yield View(source=storage, result=out, prov=self.op.prov)
+            storage, out = self.new(f"{handle.name}.out", handle.type, ir.MemorySpace())
+            yield ir.AllocStorage(result=storage, prov=self.op.prov)
+            yield ir.View(source=storage, result=out, prov=self.op.prov)
         if self.choice.form is Form.ONE_SHOT_SCATTER:
             yield from self.scatter_call(operand, out)
         else:
             args = (operand, "sum", self.op.group, out)
-            yield CallExtern(target=self.choice.form.value, args=args, prov=self.op.prov)
-        yield View(source=out, result=handle, prov=self.op.prov)
+            yield ir.CallExtern(target=self.choice.form.value, args=args, prov=self.op.prov)
+        yield ir.View(source=out, result=handle, prov=self.op.prov)
 
-    def scatter_call(self, operand: Value[TensorType], out: Value[TensorType]) -> Iterator[Op]:
+    def scatter_call(self, operand: ir.Value[ir.TensorType], out: ir.Value[ir.TensorType]) -> Iterator[ir.Op]:
         """The kernel that sums one share, which takes tensors of one dimension: a share is a run of rows."""
         flat = [self.flat(operand), self.flat(out)]
         yield from flat
         args = (flat[0].result, self.op.group, Bool(False), flat[1].result)
-        yield CallExtern(target=self.choice.form.value, args=args, prov=self.op.prov)
+        yield ir.CallExtern(target=self.choice.form.value, args=args, prov=self.op.prov)
 
-    def flat(self, tensor: Value[TensorType]) -> View:
+    def flat(self, tensor: ir.Value[ir.TensorType]) -> ir.View:
         """All elements of a contiguous tensor in one dimension."""
         type = tensor.type
-        flat = TensorType(type.dtype, (numel(type.sizes),), (Int(1),), type.device)
-        return View(source=tensor, result=Value(self.fresh(f"{tensor.name}.flat"), flat), prov=self.op.prov)
+        flat = ir.TensorType(type.dtype, (ir.numel(type.sizes),), (Int(1),), type.device)
+        return ir.View(
+            source=tensor, result=ir.Value(self.fresh(f"{tensor.name}.flat"), flat), prov=self.op.prov
+        )
 
-    def finished(self, body: tuple[Op, ...]) -> Iterator[Op]:
+    def finished(self, body: tuple[ir.Op, ...]) -> Iterator[ir.Op]:
         """The ops after it; its wait only gives a name."""
         for op in body:
-            if isinstance(op, Wait) and op.source in self.op.results:
-                yield View(source=op.source, result=op.result, prov=op.prov)
+            if isinstance(op, ir.Wait) and op.source in self.op.results:
+                yield ir.View(source=op.source, result=op.result, prov=op.prov)
             else:
                 yield op
 
     def new(
-        self, name: str, type: TensorType, space: MemorySpace
-    ) -> tuple[Value[StorageType], Value[TensorType]]:
+        self, name: str, type: ir.TensorType, space: ir.MemorySpace
+    ) -> tuple[ir.Value[ir.StorageType], ir.Value[ir.TensorType]]:
         """A storage for a contiguous tensor, and the tensor."""
-        tensor: Value[TensorType] = Value(self.fresh(name), type)
-        return Value(self.fresh(f"{name}.s"), StorageType(extent_bytes(type), type.device, space)), tensor
+        tensor: ir.Value[ir.TensorType] = ir.Value(self.fresh(name), type)
+        return ir.Value(
+            self.fresh(f"{name}.s"), ir.StorageType(ir.extent_bytes(type), type.device, space)
+        ), tensor

@@ -7,15 +7,9 @@ import logging
 from collections.abc import Iterator, Mapping, Set
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact.agreement import allocation_ids
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import AllocStorage, CollectiveStart, Op, View
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.schemas import ExternDef, ExternTag
-from wrapper_ir.ir.structure import definitions, map_function
-from wrapper_ir.ir.types import MemoryKind, MemorySpace, StorageType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.collectives.registered_buffers import (
@@ -48,7 +42,7 @@ class RegisterBuffers(Pass):
     threshold_bytes: int = 0
     groups: str = ""
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with storages in registered memory."""
         for choice in self.choices(analyses):
             _LOG.info("%s", choice)
@@ -58,7 +52,7 @@ class RegisterBuffers(Pass):
         """The buffers of each collective of the program, in order."""
         return self._choices(analyses.after(strip_frees(analyses.program)))
 
-    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+    def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
         """Both with the variants that are given their results."""
         return self._with_out_variants(before), after
 
@@ -66,36 +60,36 @@ class RegisterBuffers(Pass):
         limits = RegistrationLimits(self.threshold_bytes, frozenset(filter(None, self.groups.split(":"))))
         return tuple(c for f in stripped.program.functions for c in collective_buffers(f, stripped, limits))
 
-    def _with_out_variants(self, program: Program) -> Program:
+    def _with_out_variants(self, program: ir.Program) -> ir.Program:
         """The program, without frees, with a storage for each result that can be registered."""
         analyses = Analyses(strip_frees(program))
         program = analyses.program
         roots = ((c.op, buffer.root) for c in self._choices(analyses) for buffer in c.buffers)
         found = frozenset(root for op, root in roots if root is not None and root in op.results)
         changed = program.with_functions(_with_storages(f, found, analyses) for f in program.functions)
-        used = {op.target for op in changed.ops if isinstance(op, CollectiveStart)}
+        used = {op.target for op in changed.ops if isinstance(op, ir.CollectiveStart)}
         known = {e.name for e in program.externs}
-        new = [ExternDef(schema=schema, tags=(ExternTag.COLLECTIVE,)) for schema in _SCHEMAS]
+        new = [ir.ExternDef(schema=schema, tags=(ir.ExternTag.COLLECTIVE,)) for schema in _SCHEMAS]
         return dataclasses.replace(
             changed, externs=(*program.externs, *(e for e in new if e.name in used and e.name not in known))
         )
 
-    def _registered(self, program: Program) -> Program:
+    def _registered(self, program: ir.Program) -> ir.Program:
         """The program with its storages in registered memory, each under an id."""
-        ids, spaces = allocation_ids(program), dict[Value, MemorySpace]()
+        ids, spaces = allocation_ids(program), dict[ir.Value, ir.MemorySpace]()
         for choice in self._choices(Analyses(program)):
             for root in (buffer.root for buffer in choice.buffers if buffer.root is not None):
                 if root not in spaces:
-                    spaces[root] = MemorySpace(MemoryKind.REGISTERED, choice.op.group, next(ids))
+                    spaces[root] = ir.MemorySpace(ir.MemoryKind.REGISTERED, choice.op.group, next(ids))
         return program.with_functions(_moved(f, spaces) for f in program.functions)
 
 
-def _with_storages(function: Function, results: Set[Value], analyses: Analyses) -> Function:
-    taken = {v.name for v in (*definitions(function), *analyses.constant_values)}
+def _with_storages(function: ir.Function, results: Set[ir.Value], analyses: Analyses) -> ir.Function:
+    taken = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
 
-    def body() -> Iterator[Op]:
+    def body() -> Iterator[ir.Op]:
         for op in function.body:
-            if not isinstance(op, CollectiveStart) or op.results[0] not in results:
+            if not isinstance(op, ir.CollectiveStart) or op.results[0] not in results:
                 yield op
                 continue
             (result,) = op.results
@@ -103,21 +97,21 @@ def _with_storages(function: Function, results: Set[Value], analyses: Analyses) 
             while not taken.isdisjoint({name, f"{name}.s"}):
                 name += "_"
             taken.update({name, f"{name}.s"})
-            out: Value[TensorType] = Value(name, result.type)
-            storage = Value(f"{name}.s", StorageType(extent_bytes(result.type), result.type.device))
-            yield AllocStorage(result=storage, prov=op.prov)
-            yield View(source=storage, result=out, prov=op.prov)
+            out: ir.Value[ir.TensorType] = ir.Value(name, result.type)
+            storage = ir.Value(f"{name}.s", ir.StorageType(ir.extent_bytes(result.type), result.type.device))
+            yield ir.AllocStorage(result=storage, prov=op.prov)
+            yield ir.View(source=storage, result=out, prov=op.prov)
             yield dataclasses.replace(op, target=OUT_VARIANTS[op.target], kwargs=(*op.kwargs, ("out", out)))
 
     return function.with_body(body())
 
 
-def _moved(function: Function, spaces: Mapping[Value, MemorySpace]) -> Function:
+def _moved(function: ir.Function, spaces: Mapping[ir.Value, ir.MemorySpace]) -> ir.Function:
     """The function with storages of its own in other spaces."""
-    new: dict[Value, Value] = {}
+    new: dict[ir.Value, ir.Value] = {}
     for op in function.body:
-        if isinstance(op, AllocStorage) and op.result in spaces:
+        if isinstance(op, ir.AllocStorage) and op.result in spaces:
             type = dataclasses.replace(op.result.type, space=spaces[op.result])
-            new[op.result] = Value(op.result.name, type)
+            new[op.result] = ir.Value(op.result.name, type)
 
-    return map_function(function, lambda v: new.get(v, v)) if new else function
+    return ir.map_function(function, lambda v: new.get(v, v)) if new else function

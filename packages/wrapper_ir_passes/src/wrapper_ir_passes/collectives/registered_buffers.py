@@ -5,19 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.analysis.symmetric import named_arguments
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import (
-    AllocStorage,
-    CollectiveStart,
-)
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.types import MemoryKind, StorageType, TensorType
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir_passes.collectives.collective_operands import (
     origin_of,
     why_no_group_memory,
@@ -48,17 +41,17 @@ class BufferChoice:
     """One tensor that a collective reads or writes. `copies`: between it and the library's own buffers, where it is not registered: one
     if it is read, one if it is written."""
 
-    value: Value[TensorType]
+    value: ir.Value[ir.TensorType]
     copies: int
     why: str
     is_registered: bool = False
-    root: Value | None = None
+    root: ir.Value | None = None
     """What `register-buffers` registers for it: the storage that the program allocates, or the operator's result."""
 
     @property
     def nbytes(self) -> Expr:
         """From its first byte to its last."""
-        return extent_bytes(self.value.type)
+        return ir.extent_bytes(self.value.type)
 
     def __str__(self) -> str:
         return f"%{self.value.name} of {self.nbytes} bytes {self.why}"
@@ -70,7 +63,7 @@ class CollectiveBuffers:
 
     function: str
     position: int
-    op: CollectiveStart
+    op: ir.CollectiveStart
     buffers: tuple[BufferChoice, ...]
 
     def __str__(self) -> str:
@@ -94,40 +87,40 @@ def registration_totals(found: Iterable[CollectiveBuffers]) -> str:
 
 
 def collective_buffers(
-    function: Function, analyses: Analyses, limits: RegistrationLimits
+    function: ir.Function, analyses: Analyses, limits: RegistrationLimits
 ) -> Iterator[CollectiveBuffers]:
     """The buffers of each collective of the communication library that a function starts, in order; the function has no frees."""
     found = _Function(function, analyses, limits)
     for position, op in enumerate(function.body):
-        if isinstance(op, CollectiveStart) and op.target.startswith(_LIBRARY):
+        if isinstance(op, ir.CollectiveStart) and op.target.startswith(_LIBRARY):
             yield CollectiveBuffers(function.name, position, op, tuple(found.buffers(op)))
 
 
 class _Function:
-    def __init__(self, function: Function, analyses: Analyses, limits: RegistrationLimits) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, limits: RegistrationLimits) -> None:
         self.function, self.analyses, self.limits = function, analyses, limits
         self.roots = analyses.aliasing(function).roots
         self.crossing = analyses.get_for(function, crossing_streams)
-        self.made: dict[Value, AllocStorage] = {
-            op.result: op for op in function.body if isinstance(op, AllocStorage)
+        self.made: dict[ir.Value, ir.AllocStorage] = {
+            op.result: op for op in function.body if isinstance(op, ir.AllocStorage)
         }
-        self.groups: dict[Value, str] = {}
+        self.groups: dict[ir.Value, str] = {}
         """The group with which a storage is registered: that of the first collective."""
 
-    def buffers(self, op: CollectiveStart) -> Iterator[BufferChoice]:
+    def buffers(self, op: ir.CollectiveStart) -> Iterator[BufferChoice]:
         info = self.analyses.extern_info[op.target]
         written = {a.name for a in info.schema.args if a.written}
         for name, values in named_arguments(op, info):
             copies = 2 if name in written and name != "out" else 1
-            yield from (self.choice(op, v, copies) for v in values if is_tensor(v))
+            yield from (self.choice(op, v, copies) for v in values if ir.is_tensor(v))
         if not written:
             yield from (self.result(op, v) for v in op.results)
 
-    def choice(self, op: CollectiveStart, value: Value[TensorType], copies: int) -> BufferChoice:
+    def choice(self, op: ir.CollectiveStart, value: ir.Value[ir.TensorType], copies: int) -> BufferChoice:
         roots = self.roots.get(value, NO_ROOTS)
         types = [root.type for root in roots]
-        spaces = {(t.space.kind, t.space.group) for t in types if isinstance(t, StorageType)}
-        if spaces == {(MemoryKind.REGISTERED, op.group)} and len(types) == len(roots):
+        spaces = {(t.space.kind, t.space.group) for t in types if isinstance(t, ir.StorageType)}
+        if spaces == {(ir.MemoryKind.REGISTERED, op.group)} and len(types) == len(roots):
             return BufferChoice(value, copies, "is registered", is_registered=True)
         why = self.refused(op, value) or self.refused_root(value, roots)
         if why:
@@ -137,7 +130,7 @@ class _Function:
             return BufferChoice(value, copies, f"is registered with group {self.groups[root]!r}")
         return BufferChoice(value, copies, "can be registered", root=root)
 
-    def result(self, op: CollectiveStart, value: Value[TensorType]) -> BufferChoice:
+    def result(self, op: ir.CollectiveStart, value: ir.Value[ir.TensorType]) -> BufferChoice:
         """A tensor that the operator allocates; its variant that writes into a given tensor does as well."""
         why = self.refused(op, value)
         if not why and op.target not in OUT_VARIANTS:
@@ -147,13 +140,13 @@ class _Function:
             return BufferChoice(value, 1, f"is not registered: {why}")
         return BufferChoice(value, 1, "can be registered", root=value)
 
-    def refused(self, op: CollectiveStart, value: Value[TensorType]) -> str:
+    def refused(self, op: ir.CollectiveStart, value: ir.Value[ir.TensorType]) -> str:
         """Why no memory of this size and device is registered; '' where it is."""
         return why_no_group_memory(
             value, op.group, self.function, self.limits.groups, max(1, self.limits.threshold)
         )
 
-    def refused_root(self, value: Value[TensorType], roots: tuple[Value, ...]) -> str:
+    def refused_root(self, value: ir.Value[ir.TensorType], roots: tuple[ir.Value, ...]) -> str:
         """Why the memory of a tensor cannot be registered; '' where it can."""
         made = self.made.get(roots[0]) if len(roots) == 1 else None
         if made is None:
@@ -163,7 +156,7 @@ class _Function:
             why = f"the size of %{made.result.name} is known at run time only"
         return why or self.escape(made.result)
 
-    def escape(self, root: Value) -> str:
+    def escape(self, root: ir.Value) -> str:
         """What hands the memory on: a later call of the program writes there again."""
         for found in escapes(self.function, self.analyses, root):
             if found.kind is not EscapeKind.COLLECTIVE:

@@ -6,17 +6,14 @@ import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Copy, Launch, Op, Wait
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import operands
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.collectives.passable_ops import may_pass
 
-_WORK = CallExtern | Copy | Launch
+_WORK = ir.CallExtern | ir.Copy | ir.Launch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +27,7 @@ class SinkWaits(Pass):
     name: ClassVar[str] = "sink-waits"
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with later waits."""
         stripped = analyses.after(strip_frees(analyses.program))
         functions = [_sunk(f, stripped) for f in stripped.program.functions]
@@ -40,16 +37,16 @@ class SinkWaits(Pass):
 class _InFlight(NamedTuple):
     """Storages that belong to a collective until a wait: it writes `busy`, and reads `lent`, which others may read, too."""
 
-    busy: frozenset[Value]
-    lent: frozenset[Value]
+    busy: frozenset[ir.Value]
+    lent: frozenset[ir.Value]
 
 
-def _sunk(function: Function, analyses: Analyses) -> Function:
+def _sunk(function: ir.Function, analyses: Analyses) -> ir.Function:
     body = list(function.body)
     moved = False
-    for at in reversed([i for i, op in enumerate(body) if isinstance(op, Wait)]):
+    for at in reversed([i for i, op in enumerate(body) if isinstance(op, ir.Wait)]):
         wait = body[at]
-        assert isinstance(wait, Wait)
+        assert isinstance(wait, ir.Wait)
         stop = _first_need(at, body, _in_flight(wait, function, analyses), analyses, function)
         if any(isinstance(op, _WORK) for op in body[at + 1 : stop]):
             body[at:stop] = [*body[at + 1 : stop], wait]
@@ -57,28 +54,30 @@ def _sunk(function: Function, analyses: Analyses) -> Function:
     return function.with_body(body) if moved else function
 
 
-def _in_flight(wait: Wait, function: Function, analyses: Analyses) -> _InFlight:
+def _in_flight(wait: ir.Wait, function: ir.Function, analyses: Analyses) -> _InFlight:
     aliasing = analyses.aliasing(function)
-    busy, lent = set(aliasing.roots.get(wait.source, NO_ROOTS)), set[Value]()
+    busy, lent = set(aliasing.roots.get(wait.source, NO_ROOTS)), set[ir.Value]()
     for op in function.body:
-        if isinstance(op, CollectiveStart) and wait.source in op.results:
+        if isinstance(op, ir.CollectiveStart) and wait.source in op.results:
             written = op.effects(analyses).writes
-            for value in operands(op):
+            for value in ir.operands(op):
                 (busy if value in written else lent).update(aliasing.roots.get(value, NO_ROOTS))
     return _InFlight(frozenset(busy), frozenset(lent))
 
 
-def _first_need(at: int, body: Sequence[Op], held: _InFlight, analyses: Analyses, function: Function) -> int:
+def _first_need(
+    at: int, body: Sequence[ir.Op], held: _InFlight, analyses: Analyses, function: ir.Function
+) -> int:
     """The position of the first op after the wait at `at` that must stay after it."""
     roots, wait = analyses.aliasing(function).roots, body[at]
-    assert isinstance(wait, Wait)
+    assert isinstance(wait, ir.Wait)
     for position in range(at + 1, len(body)):
         op = body[position]
-        if wait.result in operands(op) or not may_pass(op, analyses):
+        if wait.result in ir.operands(op) or not may_pass(op, analyses):
             return position
         effects = op.effects(analyses)
         changed = {*effects.writes, *effects.moves, *effects.ends}
-        for value in operands(op):
+        for value in ir.operands(op):
             used = frozenset(roots.get(value, NO_ROOTS))
             if not held.busy.isdisjoint(used) or (value in changed and not held.lent.isdisjoint(used)):
                 return position

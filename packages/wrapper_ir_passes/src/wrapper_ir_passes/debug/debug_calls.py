@@ -5,26 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.ops import (
-    AllocStorage,
-    Arg,
-    CallExtern,
-    CollectiveStart,
-    Launch,
-    Op,
-    Provenance,
-    Slot,
-    Unpack,
-    Wait,
-    ZeroMode,
-)
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import Device, ScalarType, TensorType
-from wrapper_ir.ir.values import Value, device_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,23 +19,23 @@ class CallView:
     name: str
     begin: int
     end: int
-    read: tuple[Arg, ...]
-    written: tuple[Arg, ...]
+    read: tuple[ir.Arg, ...]
+    written: tuple[ir.Arg, ...]
     stream: int
-    device: Device | None
-    prov: Provenance
+    device: ir.Device | None
+    prov: ir.Provenance
 
 
-def calls_of(function: Function, analyses: Analyses, operators: bool) -> Iterator[CallView]:
+def calls_of(function: ir.Function, analyses: Analyses, operators: bool) -> Iterator[CallView]:
     """In order of the program; those of operators if they are asked for."""
     aliasing = analyses.aliasing(function)
-    empty: set[Value] = set()
+    empty: set[ir.Value] = set()
     """Roots that nothing has written yet: operators that write in place may be given them (`copy_`)."""
     for position, op in enumerate(function.body):
         effects = aliasing.effects[position]
-        if isinstance(op, AllocStorage | Slot) and op.zero is ZeroMode.NONE:
+        if isinstance(op, ir.AllocStorage | ir.Slot) and op.zero is ir.ZeroMode.NONE:
             empty.add(op.result)
-        if isinstance(op, Launch) or (operators and isinstance(op, CallExtern | CollectiveStart)):
+        if isinstance(op, ir.Launch) or (operators and isinstance(op, ir.CallExtern | ir.CollectiveStart)):
             read = {v for v in effects.reads if not any(r in empty for r in aliasing.roots.get(v, NO_ROOTS))}
             yield _view(function, position, op, read, set(effects.writes))
         for value in effects.writes:
@@ -59,17 +43,17 @@ def calls_of(function: Function, analyses: Analyses, operators: bool) -> Iterato
 
 
 def _view(
-    function: Function,
+    function: ir.Function,
     position: int,
-    op: Launch | CallExtern | CollectiveStart,
-    reads: set[Value],
-    writes: set[Value],
+    op: ir.Launch | ir.CallExtern | ir.CollectiveStart,
+    reads: set[ir.Value],
+    writes: set[ir.Value],
 ) -> CallView:
-    args = tuple(dict.fromkeys(_flat(op.args if isinstance(op, Launch) else (op.args, op.kwargs))))
+    args = tuple(dict.fromkeys(_flat(op.args if isinstance(op, ir.Launch) else (op.args, op.kwargs))))
     end, made = _results(function, position, op)
-    devices = [device_of(a) for a in args if isinstance(a, Value)]
+    devices = [ir.device_of(a) for a in args if isinstance(a, ir.Value)]
     return CallView(
-        name=op.kernel if isinstance(op, Launch) else op.target,
+        name=op.kernel if isinstance(op, ir.Launch) else op.target,
         begin=position,
         end=end,
         read=tuple(a for a in args if not _is_tensor(a) or a in reads),
@@ -80,20 +64,20 @@ def _view(
     )
 
 
-def _results(function: Function, position: int, op: Op) -> tuple[int, tuple[Value, ...]]:
+def _results(function: ir.Function, position: int, op: ir.Op) -> tuple[int, tuple[ir.Value, ...]]:
     """The position after which results are there, and those that can be shown: those of nested results directly after the call,
     those of collectives where they were waited for."""
-    ready = isinstance(op, CallExtern)
-    found = [v for v in results(op) if ready and _is_shown(v)]
-    waiting = set(results(op)).difference(found)
+    ready = isinstance(op, ir.CallExtern)
+    found = [v for v in ir.results(op) if ready and _is_shown(v)]
+    waiting = set(ir.results(op)).difference(found)
     end = position
     for later in range(position + 1, len(function.body)):
         step = function.body[later]
-        if not waiting or (ready and not isinstance(step, Unpack)):
+        if not waiting or (ready and not isinstance(step, ir.Unpack)):
             break
-        if isinstance(step, Unpack | Wait) and step.source in waiting:
+        if isinstance(step, ir.Unpack | ir.Wait) and step.source in waiting:
             end = later
-            if isinstance(step, Wait):
+            if isinstance(step, ir.Wait):
                 waiting.discard(step.source)
             if _is_shown(step.result):
                 found.append(step.result)
@@ -102,17 +86,17 @@ def _results(function: Function, position: int, op: Op) -> tuple[int, tuple[Valu
     return end, tuple(found)
 
 
-def _is_shown(value: Value) -> bool:
-    return isinstance(value.type, TensorType | ScalarType)
+def _is_shown(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.TensorType | ir.ScalarType)
 
 
-def _is_tensor(arg: Arg) -> bool:
-    return isinstance(arg, Value) and isinstance(arg.type, TensorType)
+def _is_tensor(arg: ir.Arg) -> bool:
+    return isinstance(arg, ir.Value) and isinstance(arg.type, ir.TensorType)
 
 
-def _flat(arg: object) -> Iterator[Value | Expr]:
+def _flat(arg: object) -> Iterator[ir.Value | Expr]:
     """The values and expressions of arguments in structure; names of keywords are texts."""
-    if isinstance(arg, Value | Expr):
+    if isinstance(arg, ir.Value | Expr):
         yield arg
     elif isinstance(arg, tuple):
         for item in arg:

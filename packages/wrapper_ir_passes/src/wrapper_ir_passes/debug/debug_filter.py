@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
+from wrapper_ir import ir
 from wrapper_ir.errors import DebugWarning
-from wrapper_ir.ir.kernels import MultiKernel
-from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Launch
-from wrapper_ir.ir.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +21,13 @@ class NameFilter:
     variants: Mapping[str, tuple[str, ...]]
 
     @staticmethod
-    def of(text: str, program: Program) -> NameFilter:
+    def of(text: str, program: ir.Program) -> NameFilter:
         """From a list between commas; warns of patterns that take nothing in the program."""
         patterns = tuple(part.strip().lower() for part in text.split(",") if part.strip())
         variants = {
-            k.name: tuple(v.kernel for v in k.variants) for k in program.kernels if isinstance(k, MultiKernel)
+            k.name: tuple(v.kernel for v in k.variants)
+            for k in program.kernels
+            if isinstance(k, ir.MultiKernel)
         }
         found = NameFilter(patterns, variants)
         names = dict.fromkeys(
@@ -50,12 +50,12 @@ class NameFilter:
         )
 
 
-def _called(program: Program) -> tuple[str, ...]:
+def _called(program: ir.Program) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for function in program.functions:
         for op in function.body:
-            if isinstance(op, Launch):
+            if isinstance(op, ir.Launch):
                 found[op.kernel] = None
-            elif isinstance(op, CallExtern | CollectiveStart):
+            elif isinstance(op, ir.CallExtern | ir.CollectiveStart):
                 found[op.target] = None
     return tuple(found)

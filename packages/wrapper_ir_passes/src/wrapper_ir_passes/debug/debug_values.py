@@ -8,25 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.recorded import recorded_functions
 from wrapper_ir.errors import DebugWarning
 from wrapper_ir.expr import Bool, Expr, Float, Int
-from wrapper_ir.ir.ops import (
-    Arg,
-    DebugMode,
-    DebugPhase,
-    DebugValue,
-    Drop,
-    Op,
-    Provenance,
-    RecordEvent,
-    Return,
-    SyncEvent,
-)
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.types import ScalarType, TensorType
-from wrapper_ir.ir.values import Value, is_scalar, is_tensor
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.debug.debug_calls import CallView, calls_of
 from wrapper_ir_passes.debug.debug_filter import NameFilter
@@ -47,9 +33,9 @@ class DebugLevel(enum.Enum):
         return {"0": cls.OFF, "1": cls.SAVE, "2": cls.PRINT, "3": cls.NAMES}.get(str(value))
 
     @property
-    def mode(self) -> DebugMode:
+    def mode(self) -> ir.DebugMode:
         """The mode of the ops that the pass inserts; raises ValueError for OFF."""
-        return DebugMode(self.value)
+        return ir.DebugMode(self.value)
 
 
 @dataclass(frozen=True)
@@ -70,7 +56,7 @@ class DebugValues(Pass):
     outputs: bool = True
     directory: str = "debug_values"
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with debug ops; at level `off` the program itself. Warns (DebugWarning) of patterns that name nothing."""
         if self.level is DebugLevel.OFF:
             return analyses.program
@@ -91,73 +77,81 @@ class DebugValues(Pass):
         )
         return given if made == given else made
 
-    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+    def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
         """Without what is shown, and without the events that the host waits for before it reads."""
         return _without(before), _without(after)
 
-    def _insert(self, function: Function, analyses: Analyses, chosen: NameFilter) -> Function:
+    def _insert(self, function: ir.Function, analyses: Analyses, chosen: NameFilter) -> ir.Function:
         is_main = function.name == analyses.program.main.name
-        before: dict[int, list[Op]] = {}
-        after: dict[int, list[Op]] = {}
+        before: dict[int, list[ir.Op]] = {}
+        after: dict[int, list[ir.Op]] = {}
         for number, call in enumerate(calls_of(function, analyses, self.operators)):
             if not chosen.takes(call.name):
                 continue
             before.setdefault(call.begin, []).extend(
-                self._around(call, DebugPhase.BEFORE, call.read, f"{_EVENT}{number}_before")
+                self._around(call, ir.DebugPhase.BEFORE, call.read, f"{_EVENT}{number}_before")
             )
             after.setdefault(call.end, []).extend(
-                self._around(call, DebugPhase.AFTER, call.written, f"{_EVENT}{number}_after")
+                self._around(call, ir.DebugPhase.AFTER, call.written, f"{_EVENT}{number}_after")
             )
-        body: list[Op] = []
+        body: list[ir.Op] = []
         if is_main and self.inputs:
-            body += self._of_program(DebugPhase.INPUTS, tuple(p.value for p in function.params), Provenance())
+            body += self._of_program(
+                ir.DebugPhase.INPUTS, tuple(p.value for p in function.params), ir.Provenance()
+            )
         for position, op in enumerate(function.body):
-            if is_main and self.outputs and isinstance(op, Return):
-                body += self._of_program(DebugPhase.OUTPUTS, op.values, op.prov)
+            if is_main and self.outputs and isinstance(op, ir.Return):
+                body += self._of_program(ir.DebugPhase.OUTPUTS, op.values, op.prov)
             body += [*before.get(position, ()), op, *after.get(position, ())]
         return function.with_body(body)
 
-    def _around(self, call: CallView, phase: DebugPhase, args: tuple[Arg, ...], event: str) -> Iterator[Op]:
+    def _around(
+        self, call: CallView, phase: ir.DebugPhase, args: tuple[ir.Arg, ...], event: str
+    ) -> Iterator[ir.Op]:
         names = self.level is DebugLevel.NAMES
         op = _shown(self._op(phase, call.prov, call.name), () if names else args)
         if not names and not (op.values or op.numbers):
             return
         if call.stream and call.device is not None and not names:
-            happened = Value(event, RecordEvent.event)
-            yield RecordEvent(result=happened, device=call.device, stream=call.stream, prov=call.prov)
-            yield SyncEvent(event=happened, prov=call.prov)
-            yield Drop(value=happened, prov=call.prov)
+            happened = ir.Value(event, ir.RecordEvent.event)
+            yield ir.RecordEvent(result=happened, device=call.device, stream=call.stream, prov=call.prov)
+            yield ir.SyncEvent(event=happened, prov=call.prov)
+            yield ir.Drop(value=happened, prov=call.prov)
         yield op
 
-    def _of_program(self, phase: DebugPhase, args: tuple[Arg, ...], prov: Provenance) -> Iterator[Op]:
+    def _of_program(
+        self, phase: ir.DebugPhase, args: tuple[ir.Arg, ...], prov: ir.Provenance
+    ) -> Iterator[ir.Op]:
         op = _shown(self._op(phase, prov, ""), args)
         if self.level is not DebugLevel.NAMES and (op.values or op.numbers):
             yield op
 
-    def _op(self, phase: DebugPhase, prov: Provenance, callee: str) -> DebugValue:
+    def _op(self, phase: ir.DebugPhase, prov: ir.Provenance, callee: str) -> ir.DebugValue:
         directory = self.directory if self.level is DebugLevel.SAVE else ""
-        return DebugValue(mode=self.level.mode, phase=phase, callee=callee, directory=directory, prov=prov)
+        return ir.DebugValue(mode=self.level.mode, phase=phase, callee=callee, directory=directory, prov=prov)
 
 
-def _shown(op: DebugValue, args: tuple[Arg, ...]) -> DebugValue:
+def _shown(op: ir.DebugValue, args: tuple[ir.Arg, ...]) -> ir.DebugValue:
     """The op with those of the arguments that can be shown: tensors, numbers, and expressions that are not constants."""
-    values: list[Value[TensorType | ScalarType]] = [a for a in args if is_tensor(a) or is_scalar(a)]
+    values: list[ir.Value[ir.TensorType | ir.ScalarType]] = [
+        a for a in args if ir.is_tensor(a) or ir.is_scalar(a)
+    ]
     numbers = tuple(a for a in args if isinstance(a, Expr) and not isinstance(a, Int | Float | Bool))
     return replace(op, values=tuple(values), numbers=numbers)
 
 
-def _without(program: Program) -> Program:
+def _without(program: ir.Program) -> ir.Program:
     """The program without what the pass inserts, which it replaces."""
     return program.with_functions(
         f.with_body(op for op in f.body if not _is_inserted(op)) for f in program.functions
     )
 
 
-def _is_inserted(op: Op) -> bool:
+def _is_inserted(op: ir.Op) -> bool:
     match op:
-        case DebugValue():
-            return op.phase is not DebugPhase.HERE
-        case RecordEvent(result=event) | SyncEvent(event=event) | Drop(value=event):
+        case ir.DebugValue():
+            return op.phase is not ir.DebugPhase.HERE
+        case ir.RecordEvent(result=event) | ir.SyncEvent(event=event) | ir.Drop(value=event):
             return event.name.startswith(_EVENT)
         case _:
             return False

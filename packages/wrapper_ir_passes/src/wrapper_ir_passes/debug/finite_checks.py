@@ -5,14 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.recorded import recorded_functions
-from wrapper_ir.ir.kernels import KernelParam
-from wrapper_ir.ir.ops import AssertFinite, Launch, Op
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 
 
@@ -27,20 +23,20 @@ class InsertFiniteChecks(Pass):
     name: ClassVar[str] = "insert-finite-checks"
     outputs: bool = False
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with checks; they change no lifetime."""
         recorded = analyses.get(recorded_functions)
         return analyses.program.with_functions(
             f if f.name in recorded else self._insert(f, analyses) for f in analyses.program.functions
         )
 
-    def _insert(self, function: Function, analyses: Analyses) -> Function:
+    def _insert(self, function: ir.Function, analyses: Analyses) -> ir.Function:
         aliasing = analyses.aliasing(function)
         checked = _Checked(aliasing)
-        body: list[Op] = []
+        body: list[ir.Op] = []
         for position, op in enumerate(function.body):
-            kernel = analyses.kernels.get(op.kernel) if isinstance(op, Launch) else None
-            if kernel is None or not isinstance(op, Launch):
+            kernel = analyses.kernels.get(op.kernel) if isinstance(op, ir.Launch) else None
+            if kernel is None or not isinstance(op, ir.Launch):
                 body.append(op)
                 checked.wrote(position)
                 continue
@@ -58,8 +54,8 @@ class _Checked:
 
     def __init__(self, aliasing: Aliasing) -> None:
         self._aliasing = aliasing
-        self._versions: dict[Value, int] = {}
-        self._done: set[tuple[Value, tuple[int, ...]]] = set()
+        self._versions: dict[ir.Value, int] = {}
+        self._done: set[tuple[ir.Value, tuple[int, ...]]] = set()
 
     def wrote(self, position: int) -> None:
         for value in self._aliasing.effects[position].writes:
@@ -68,7 +64,7 @@ class _Checked:
 
     def first(self, value: object) -> bool:
         """Whether this content was not checked before; it counts as checked from now on."""
-        assert isinstance(value, Value)
+        assert isinstance(value, ir.Value)
         roots = self._aliasing.roots.get(value, NO_ROOTS)
         key = (value, tuple(self._versions.get(r, 0) for r in roots))
         if key in self._done:
@@ -78,9 +74,9 @@ class _Checked:
 
 
 def _is_floating(arg: object) -> bool:
-    return isinstance(arg, Value) and isinstance(arg.type, TensorType) and arg.type.dtype.is_floating
+    return isinstance(arg, ir.Value) and isinstance(arg.type, ir.TensorType) and arg.type.dtype.is_floating
 
 
-def _check(op: Launch, param: KernelParam, value: object) -> AssertFinite:
-    assert isinstance(value, Value)
-    return AssertFinite(tensor=value, message=f"{param.name} of @{op.kernel}", prov=op.prov)
+def _check(op: ir.Launch, param: ir.KernelParam, value: object) -> ir.AssertFinite:
+    assert isinstance(value, ir.Value)
+    return ir.AssertFinite(tensor=value, message=f"{param.name} of @{op.kernel}", prov=op.prov)

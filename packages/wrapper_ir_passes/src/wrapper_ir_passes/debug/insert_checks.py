@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.program import Program
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir.verifier.insert_checks import insert_checks
 
@@ -21,6 +21,6 @@ class InsertChecks(Pass):
 
     name: ClassVar[str] = "insert-checks"
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with checks."""
         return insert_checks(analyses.program, analyses=analyses)

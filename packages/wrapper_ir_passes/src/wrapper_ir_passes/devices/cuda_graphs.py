@@ -7,15 +7,11 @@ import logging
 from collections.abc import Iterator, Sequence, Set
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.regions import Region, RegionOptions, Regions, find_regions, region_symbols
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.ops import CallSubgraph, Define, Op, Return, View, ViewMode
-from wrapper_ir.ir.program import Function, Ownership, Param, Program
-from wrapper_ir.ir.structure import definitions, operands, results
-from wrapper_ir.ir.types import DType, StorageType, TensorType
-from wrapper_ir.ir.values import Value, is_storage, is_tensor
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 
@@ -43,7 +39,7 @@ class CudaGraphs(Pass):
     own_memory: bool = False
     donated: bool = False
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with a recordable function for each region of main; log level INFO says why there are not fewer."""
         stripped = analyses.after(strip_frees(analyses.program))
         options = RegionOptions(
@@ -59,7 +55,7 @@ class CudaGraphs(Pass):
         program = _Outliner(stripped, donated=self.donated).outlined(found.regions)
         return derive_frees(program)
 
-    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+    def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
         """Regions where they were."""
         known = {f.name for f in before.functions}
         return before, inline_regions(after, {f.name for f in after.functions} - known)
@@ -71,14 +67,14 @@ def _report(found: Regions) -> None:
         _LOG.info("not recorded, %d ops: %s", count, why)
 
 
-def inline_regions(program: Program, names: Set[str]) -> Program:
+def inline_regions(program: ir.Program, names: Set[str]) -> ir.Program:
     """The program with what `CudaGraphs` put into the functions of these names back in main. Values have the same names in
     both."""
     bodies = {f.name: f.body[:-1] for f in program.functions if f.name in names}
 
-    def body() -> Iterator[Op]:
+    def body() -> Iterator[ir.Op]:
         for op in program.main.body:
-            if isinstance(op, CallSubgraph) and op.function in bodies:
+            if isinstance(op, ir.CallSubgraph) and op.function in bodies:
                 yield from bodies[op.function]
             else:
                 yield op
@@ -93,15 +89,15 @@ class _Outliner:
         self.analyses = analyses
         self.main = analyses.program.main
         self.aliasing = analyses.aliasing(self.main)
-        owned = {p.value for p in self.main.params if p.ownership is Ownership.OWNED}
+        owned = {p.value for p in self.main.params if p.ownership is ir.Ownership.OWNED}
         self.donated = owned if donated else set()
-        self.body: list[Op] = list(self.main.body)
-        self.names = {v.name for v in definitions(self.main)} | {v.name for v in analyses.constant_values}
+        self.body: list[ir.Op] = list(self.main.body)
+        self.names = {v.name for v in ir.definitions(self.main)} | {v.name for v in analyses.constant_values}
         self.functions = {f.name for f in analyses.program.functions}
         self.static = {p.value for p in self.main.params if p.static}
         """Roots that most calls find at one address."""
 
-    def outlined(self, regions: Sequence[Region]) -> Program:
+    def outlined(self, regions: Sequence[Region]) -> ir.Program:
         """The program with a function for each of these regions."""
         names = [self._name() for _ in regions]
         # the last one first: positions before it stay what they are
@@ -113,97 +109,105 @@ class _Outliner:
             dataclasses.replace(program, functions=(main, *program.functions[1:], *made))
         )
 
-    def _outline(self, region: Region, name: str) -> Function:
+    def _outline(self, region: Region, name: str) -> ir.Function:
         ops = self.body[region.start : region.stop]
         after = self.body[region.stop :]
-        used_after = {v for op in after for v in operands(op)}
+        used_after = {v for op in after for v in ir.operands(op)}
         before, inside = self._split(ops, used_after)
-        defined = {v for op in inside for v in results(op)}
+        defined = {v for op in inside for v in ir.results(op)}
         bases, after = self._bases(inside, after)
         inside += bases
-        used_after = {v for op in after for v in operands(op)}
-        returned = [v for op in inside for v in results(op) if is_tensor(v) and v in used_after]
+        used_after = {v for op in after for v in ir.operands(op)}
+        returned = [v for op in inside for v in ir.results(op) if ir.is_tensor(v) and v in used_after]
         args = self._arguments(inside, defined)
         captures = sorted({s for op in inside for s in region_symbols(op, self.analyses)})
         static, given = self._static(args, inside), self._given(args, after)
-        ownership = dict.fromkeys(given, Ownership.OWNED)
-        function = Function(
+        ownership = dict.fromkeys(given, ir.Ownership.OWNED)
+        function = ir.Function(
             name=name,
             params=tuple(
-                Param(
+                ir.Param(
                     value=v,
                     static=v in static,
-                    ownership=ownership.get(v, Ownership.BORROWED),
+                    ownership=ownership.get(v, ir.Ownership.BORROWED),
                 )
                 for v in args
             ),
             captures=tuple(captures),
-            body=(*inside, Return(values=tuple(returned))),
+            body=(*inside, ir.Return(values=tuple(returned))),
             recordable=True,
         )
-        call = CallSubgraph(
+        call = ir.CallSubgraph(
             function=function.name, args=tuple(args), results=tuple(returned), prov=inside[0].prov
         )
         self.body[region.start :] = [*before, call, *after]
         return function
 
-    def _split(self, ops: Sequence[Op], used_after: Set[Value]) -> tuple[list[Op], list[Op]]:
+    def _split(self, ops: Sequence[ir.Op], used_after: Set[ir.Value]) -> tuple[list[ir.Op], list[ir.Op]]:
         """The ops to do before a region (definitions of symbols, views of earlier memory that are used after it, or that begin
         at a storage), and the rest."""
-        made = {v for op in ops for v in results(op)}
+        made = {v for op in ops for v in ir.results(op)}
         outer = {
             op.result
             for op in ops
-            if isinstance(op, View) and not made.intersection(self.aliasing.roots.get(op.result, NO_ROOTS))
+            if isinstance(op, ir.View) and not made.intersection(self.aliasing.roots.get(op.result, NO_ROOTS))
         }
-        early: set[Value] = set()
+        early: set[ir.Value] = set()
         for op in reversed(ops):
-            if not isinstance(op, View) or op.result not in outer:
+            if not isinstance(op, ir.View) or op.result not in outer:
                 continue
-            if op.result in used_after or op.result in early or is_storage(op.source):
+            if op.result in used_after or op.result in early or ir.is_storage(op.source):
                 early.update((op.result, op.source))
-        before: list[Op] = []
-        inside: list[Op] = []
+        before: list[ir.Op] = []
+        inside: list[ir.Op] = []
         for op in ops:
-            if isinstance(op, View) and op.result in outer and op.mode is ViewMode.REUSE:
-                op = dataclasses.replace(op, mode=ViewMode.ALIAS)  # the storage stays the caller's
-            is_early = isinstance(op, Define) or (isinstance(op, View) and op.result in early)
+            if isinstance(op, ir.View) and op.result in outer and op.mode is ir.ViewMode.REUSE:
+                op = dataclasses.replace(op, mode=ir.ViewMode.ALIAS)  # the storage stays the caller's
+            is_early = isinstance(op, ir.Define) or (isinstance(op, ir.View) and op.result in early)
             (before if is_early else inside).append(op)
         return before, inside
 
-    def _bases(self, inside: Sequence[Op], after: Sequence[Op]) -> tuple[list[Op], list[Op]]:
+    def _bases(self, inside: Sequence[ir.Op], after: Sequence[ir.Op]) -> tuple[list[ir.Op], list[ir.Op]]:
         """Views of all bytes of the region's storages of which later ops make tensors, and these ops with such a view in place
         of the storage."""
-        storages = {v for op in inside for v in results(op) if is_storage(v)}
-        bases: dict[Value, Value[TensorType]] = {}
-        changed: list[Op] = []
+        storages = {v for op in inside for v in ir.results(op) if ir.is_storage(v)}
+        bases: dict[ir.Value, ir.Value[ir.TensorType]] = {}
+        changed: list[ir.Op] = []
         for op in after:
-            if isinstance(op, View) and op.source in storages and isinstance(op.source.type, StorageType):
+            if (
+                isinstance(op, ir.View)
+                and op.source in storages
+                and isinstance(op.source.type, ir.StorageType)
+            ):
                 if op.source not in bases:
-                    type = TensorType(DType.U8, (op.source.type.nbytes,), (Int(1),), op.source.type.device)
-                    bases[op.source] = Value(self._fresh(f"{op.source.name}.bytes"), type)
+                    type = ir.TensorType(
+                        ir.DType.U8, (op.source.type.nbytes,), (Int(1),), op.source.type.device
+                    )
+                    bases[op.source] = ir.Value(self._fresh(f"{op.source.name}.bytes"), type)
                 op = dataclasses.replace(op, source=bases[op.source])
             changed.append(op)
-        return [View(source=_storage(s), result=base) for s, base in bases.items()], changed
+        return [ir.View(source=_storage(s), result=base) for s, base in bases.items()], changed
 
-    def _arguments(self, inside: Sequence[Op], defined: Set[Value]) -> list[Value]:
+    def _arguments(self, inside: Sequence[ir.Op], defined: Set[ir.Value]) -> list[ir.Value]:
         constants = self.analyses.constant_values
-        used = dict.fromkeys(v for op in inside for v in operands(op))
+        used = dict.fromkeys(v for op in inside for v in ir.operands(op))
         return [v for v in used if v not in defined and v not in constants]
 
-    def _given(self, args: Sequence[Value], after: Sequence[Op]) -> Set[Value]:
+    def _given(self, args: Sequence[ir.Value], after: Sequence[ir.Op]) -> Set[ir.Value]:
         """The arguments that are the region's to end: donated to main, and used after it, or under another name in it, by nothing."""
         roots = [self.aliasing.roots.get(v, NO_ROOTS) for v in args]
-        used = {root for op in after for v in operands(op) for root in self.aliasing.roots.get(v, NO_ROOTS)}
+        used = {
+            root for op in after for v in ir.operands(op) for root in self.aliasing.roots.get(v, NO_ROOTS)
+        }
         return {
             v
             for v, of in zip(args, roots)
             if v in self.donated and v not in used and sum(v in other for other in roots) == 1 and of == (v,)
         }
 
-    def _static(self, args: Sequence[Value], inside: Sequence[Op]) -> Set[Value]:
+    def _static(self, args: Sequence[ir.Value], inside: Sequence[ir.Op]) -> Set[ir.Value]:
         """The arguments that are bound by address: of static memory, and those that share memory which the region writes."""
-        counts: dict[Value, int] = {}
+        counts: dict[ir.Value, int] = {}
         for value in args:
             for root in self.aliasing.roots.get(value, NO_ROOTS):
                 counts[root] = counts.get(root, 0) + 1
@@ -221,22 +225,22 @@ class _Outliner:
                 found.add(value)
         return found
 
-    def _with_static_results(self, program: Program) -> Program:
+    def _with_static_results(self, program: ir.Program) -> ir.Program:
         """Parameters over results of recordable functions are static, too: a replay returns what lies where it lay."""
         analyses = Analyses(program)
         recordable = {f.name for f in program.functions if f.recordable}
-        made: set[Value] = set()
+        made: set[ir.Value] = set()
         static: dict[str, set[int]] = {}
         aliasing = analyses.aliasing(program.main)
         for op in program.main.body:
-            if isinstance(op, CallSubgraph) and op.function in recordable:
+            if isinstance(op, ir.CallSubgraph) and op.function in recordable:
                 roots = [
-                    aliasing.roots.get(a, NO_ROOTS) if isinstance(a, Value) else NO_ROOTS for a in op.args
+                    aliasing.roots.get(a, NO_ROOTS) if isinstance(a, ir.Value) else NO_ROOTS for a in op.args
                 ]
                 static[op.function] = {i for i, of in enumerate(roots) if of and made.issuperset(of)}
                 made.update(op.results)
 
-        def changed(function: Function) -> Function:
+        def changed(function: ir.Function) -> ir.Function:
             which = static.get(function.name, set())
             params = [
                 dataclasses.replace(p, static=p.static or i in which) for i, p in enumerate(function.params)
@@ -259,6 +263,6 @@ class _Outliner:
         return wish
 
 
-def _storage(value: Value) -> Value[StorageType]:
-    assert is_storage(value)
+def _storage(value: ir.Value) -> ir.Value[ir.StorageType]:
+    assert ir.is_storage(value)
     return value

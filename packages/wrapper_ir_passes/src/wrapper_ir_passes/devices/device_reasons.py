@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.kernels import (
-    CppKernel,
-    ForeignKernel,
-    KernelDef,
-    MultiKernel,
-    OperatorKernel,
-    TritonKernel,
-)
-from wrapper_ir.ir.schemas import ExternTag, parse_schema
-from wrapper_ir.ir.types import Device, MemoryKind
 from wrapper_ir.operators.devices import LAYOUT_BY_DEVICE, PORTABLE, only_device
 
 
@@ -25,8 +15,8 @@ class Move:
     """`source` becomes `target`, whose architecture is `arch`. `lone`: the program has no other device of the type of
     `source`, so a device without an index is that one. `libraries`: operators of other libraries are taken to run there."""
 
-    source: Device
-    target: Device
+    source: ir.Device
+    target: ir.Device
     lone: bool
     arch: str
     libraries: bool
@@ -36,9 +26,9 @@ class Move:
         """Whether only the index changes."""
         return self.source.type == self.target.type
 
-    def of(self, device: Device) -> Device:
+    def of(self, device: ir.Device) -> ir.Device:
         """Where what was on a device is."""
-        unnamed = self.lone and device == Device(self.source.type)
+        unnamed = self.lone and device == ir.Device(self.source.type)
         return self.target if device == self.source or unnamed else device
 
 
@@ -54,33 +44,35 @@ class Reason:
 _CAPTURE = "capture the model for that device"
 
 
-def reasons_against(op: ops.Op, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
+def reasons_against(op: ir.Op, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
     """Why an op on the old device cannot be on the new one, each with the way out."""
-    if isinstance(op, ops.Launch):
+    if isinstance(op, ir.Launch):
         yield from _kernel(analyses.kernels.get(op.kernel), analyses, move)
     if move.same_type:
         return
-    if isinstance(op, ops.CallExtern | ops.CollectiveStart):
+    if isinstance(op, ir.CallExtern | ir.CollectiveStart):
         yield from _call(op, analyses, move)
-    if isinstance(op, ops.AllocStorage) and op.result.type.space.kind is not MemoryKind.DEFAULT:
+    if isinstance(op, ir.AllocStorage) and op.result.type.space.kind is not ir.MemoryKind.DEFAULT:
         kind = op.result.type.space.kind.value
         yield f"{kind} memory belongs to its type of device", _CAPTURE
-    if isinstance(op, ops.EnterMemoryPool):
+    if isinstance(op, ir.EnterMemoryPool):
         yield f"memory pool {op.name} belongs to its type of device", "remove the scope"
-    if move.target.type == "cpu" and (isinstance(op, ops.RecordEvent | ops.WaitEvent) or _streams(op)):
+    if move.target.type == "cpu" and (isinstance(op, ir.RecordEvent | ir.WaitEvent) or _streams(op)):
         yield "a CPU has no streams", "capture the model without torch.cuda.stream"
 
 
-def _streams(op: ops.Op) -> bool:
+def _streams(op: ir.Op) -> bool:
     """Whether an op is on another stream than the current one."""
-    return any(f.get(op) for f in ops.op_spec(type(op)).of_role(ops.Role.STREAM))
+    return any(f.get(op) for f in ir.op_spec(type(op)).of_role(ir.Role.STREAM))
 
 
 def _call(
-    op: ops.CallExtern | ops.CollectiveStart, analyses: Analyses, move: Move
+    op: ir.CallExtern | ir.CollectiveStart, analyses: Analyses, move: Move
 ) -> Iterator[tuple[str, str]]:
     info = analyses.extern_info.get(op.target)
-    if isinstance(op, ops.CollectiveStart) or (info is not None and ExternTag.COLLECTIVE in info.extern.tags):
+    if isinstance(op, ir.CollectiveStart) or (
+        info is not None and ir.ExternTag.COLLECTIVE in info.extern.tags
+    ):
         yield f"{op.target} runs in a process group of one type of device", _CAPTURE
         return
     yield from _operator(op.target, move)
@@ -99,31 +91,31 @@ def _operator(name: str, move: Move) -> Iterator[tuple[str, str]]:
         )
 
 
-def _kernel(kernel: KernelDef | None, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
+def _kernel(kernel: ir.KernelDef | None, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
     """Reasons that a kernel's definition gives; its source is compiled again."""
     match kernel:
-        case TritonKernel():
+        case ir.TritonKernel():
             yield from _triton(kernel, analyses, move)
-        case MultiKernel():
+        case ir.MultiKernel():
             for variant in kernel.variants:
                 yield from _kernel(analyses.kernels.get(variant.kernel), analyses, move)
         case None:  # the verifier reports it
             return
         case _ if move.same_type:
             return
-        case CppKernel():
+        case ir.CppKernel():
             if move.target.type != "cpu":
                 yield f"kernel @{kernel.name} is C++ for a CPU", f"{_CAPTURE}, or with Triton kernels"
-        case OperatorKernel():
-            yield from _operator(parse_schema(kernel.schema).name, move)
-        case ForeignKernel():
+        case ir.OperatorKernel():
+            yield from _operator(ir.parse_schema(kernel.schema).name, move)
+        case ir.ForeignKernel():
             yield f"kernel @{kernel.name} is for the runtime {kernel.runtime!r} alone", _CAPTURE
 
 
 _ONE_TARGET = ("tl.extra.cuda", "tl.inline_asm_elementwise", "language.extra.cuda")
 
 
-def _triton(kernel: TritonKernel, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
+def _triton(kernel: ir.TritonKernel, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
     """Triton compiles for any target, but for sources that name one."""
     changed = not move.same_type or move.arch != analyses.program.target.arch
     if changed and kernel.multiprocessors is not None:

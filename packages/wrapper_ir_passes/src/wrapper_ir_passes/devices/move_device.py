@@ -7,22 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import PassError
-from wrapper_ir.ir.ops import Op, op_spec
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import definitions, map_function, operands, results
-from wrapper_ir.ir.types import (
-    CPU,
-    Device,
-    OpaqueKind,
-    OpaqueType,
-    StorageType,
-    TensorType,
-    allocator_alignment,
-)
-from wrapper_ir.ir.values import Value, device_of
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.devices.device_reasons import Move, Reason, reasons_against
 
@@ -46,7 +34,7 @@ class MoveDevice(Pass):
     arch: str = ""
     libraries: bool = False
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program on the new device; raises PassError WIR806 where the options do not say which devices, WIR807 where
         something cannot be moved."""
         program = analyses.program
@@ -62,12 +50,12 @@ class MoveDevice(Pass):
             )
         return _moved(program, move)
 
-    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+    def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
         """Both on the new device."""
         move = self.move(before)
         return _moved(before, move), _moved(after, move)
 
-    def around(self, artifact: Artifact, program: Program) -> Artifact:
+    def around(self, artifact: Artifact, program: ir.Program) -> Artifact:
         """Random numbers come from the new device; kernels that were compiled for the old architecture go."""
         move = self.move(artifact.program)
         signature = artifact.signature
@@ -82,7 +70,7 @@ class MoveDevice(Pass):
             binaries=artifact.binaries if same else tuple(b for b in artifact.binaries if b.target == kept),
         )
 
-    def move(self, program: Program) -> Move:
+    def move(self, program: ir.Program) -> Move:
         """Which device becomes which; raises PassError WIR806."""
         target = _device("to", self.to)
         known = devices_of(program)
@@ -97,29 +85,29 @@ class MoveDevice(Pass):
         return Move(source=source, target=target, lone=lone, arch=arch, libraries=self.libraries)
 
 
-def devices_of(program: Program) -> tuple[Device, ...]:
+def devices_of(program: ir.Program) -> tuple[ir.Device, ...]:
     """All devices of a program's values and of its target, in order of their first use."""
     values = [c.value for c in program.constants]
-    values += [v for function in program.functions for v in definitions(function)]
-    return tuple(dict.fromkeys((program.target.device, *filter(None, map(device_of, values)))))
+    values += [v for function in program.functions for v in ir.definitions(function)]
+    return tuple(dict.fromkeys((program.target.device, *filter(None, map(ir.device_of, values)))))
 
 
-def _device(option: str, text: str) -> Device:
+def _device(option: str, text: str) -> ir.Device:
     match = _DEVICE.fullmatch(text)
-    if match is None or (match[1] == CPU.type) != (match[2] is None):
+    if match is None or (match[1] == ir.CPU.type) != (match[2] is None):
         raise PassError(
             "WIR806", f"{option}={text} is not a device", hint=f"write {option}=cpu or {option}=cuda:1"
         )
-    return Device(match[1], None if match[2] is None else int(match[2]))
+    return ir.Device(match[1], None if match[2] is None else int(match[2]))
 
 
-def _only(known: tuple[Device, ...]) -> Device:
+def _only(known: tuple[ir.Device, ...]) -> ir.Device:
     """The device to move by default: the only one, or the only one that is not the CPU."""
-    others = [d for d in known if d != CPU]
+    others = [d for d in known if d != ir.CPU]
     if len(others) > 1:
         shown = ", ".join(map(str, others))
         raise PassError("WIR806", f"the program is on several devices: {shown}", hint=f"say from={others[0]}")
-    return others[0] if others else CPU
+    return others[0] if others else ir.CPU
 
 
 # --- refusals
@@ -133,7 +121,7 @@ def _reasons(analyses: Analyses, move: Move) -> Iterator[Reason]:
     program = analyses.program
     for constant in program.constants:
         type = constant.value.type
-        if isinstance(type, OpaqueType) and type.kind is OpaqueKind.PACKED and not move.same_type:
+        if isinstance(type, ir.OpaqueType) and type.kind is ir.OpaqueKind.PACKED and not move.same_type:
             what = f"constant %{constant.value.name}, {type.detail}, is packed for one machine's library"
             yield Reason(what, "among the constants", "capture the model without packed weights")
     for function in program.functions:
@@ -143,19 +131,21 @@ def _reasons(analyses: Analyses, move: Move) -> Iterator[Reason]:
                     yield Reason(what, op_place(function, position), hint)
 
 
-def _touches(op: Op, move: Move) -> bool:
+def _touches(op: ir.Op, move: Move) -> bool:
     """Whether an op has to do with the device that is moved: by its values, or by name."""
-    return _named(op, move) is not op or any(_value(v, move) is not v for v in (*operands(op), *results(op)))
+    return _named(op, move) is not op or any(
+        _value(v, move) is not v for v in (*ir.operands(op), *ir.results(op))
+    )
 
 
 # --- moving
 
 
-def _moved(program: Program, move: Move) -> Program:
+def _moved(program: ir.Program, move: Move) -> ir.Program:
     """The program with one device in place of the other, whatever it does there."""
-    known: dict[Value, Value] = {}
+    known: dict[ir.Value, ir.Value] = {}
 
-    def value(old: Value) -> Value:
+    def value(old: ir.Value) -> ir.Value:
         found = known.get(old)
         if found is None:
             found = known[old] = _value(old, move)
@@ -172,26 +162,26 @@ def _moved(program: Program, move: Move) -> Program:
     )
 
 
-def _value(old: Value, move: Move) -> Value:
+def _value(old: ir.Value, move: Move) -> ir.Value:
     type = old.type
-    if not isinstance(type, TensorType | StorageType) or type.device != move.source:
+    if not isinstance(type, ir.TensorType | ir.StorageType) or type.device != move.source:
         return old
-    if isinstance(type, StorageType):
-        type = dataclasses.replace(type, alignment=min(type.alignment, allocator_alignment(move.target)))
-    return Value(old.name, dataclasses.replace(type, device=move.target))
+    if isinstance(type, ir.StorageType):
+        type = dataclasses.replace(type, alignment=min(type.alignment, ir.allocator_alignment(move.target)))
+    return ir.Value(old.name, dataclasses.replace(type, device=move.target))
 
 
-def _function(function: Function, value: Callable[[Value], Value], move: Move) -> Function:
+def _function(function: ir.Function, value: Callable[[ir.Value], ir.Value], move: Move) -> ir.Function:
     named = function.with_body(_named(op, move) for op in function.body)
-    recordable = function.recordable and move.target != CPU
-    return dataclasses.replace(map_function(named, value), recordable=recordable)
+    recordable = function.recordable and move.target != ir.CPU
+    return dataclasses.replace(ir.map_function(named, value), recordable=recordable)
 
 
-def _named(op: Op, move: Move) -> Op:
+def _named(op: ir.Op, move: Move) -> ir.Op:
     """The op with the devices that it names: those of events, and those that operators are given."""
     # Any: each field keeps its own type, which `_devices` preserves
     changes: dict[str, Any] = {}
-    for field in op_spec(type(op)).fields:
+    for field in ir.op_spec(type(op)).fields:
         held = field.get(op)
         moved = _devices(held, move)
         if moved is not held:
@@ -200,7 +190,7 @@ def _named(op: Op, move: Move) -> Op:
 
 
 def _devices(x: object, move: Move) -> object:
-    if isinstance(x, Device):
+    if isinstance(x, ir.Device):
         return move.of(x)
     if isinstance(x, tuple):
         moved = tuple(_devices(item, move) for item in x)

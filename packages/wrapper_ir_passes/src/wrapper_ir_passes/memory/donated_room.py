@@ -7,30 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import freed_at, held_outside
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import (
-    AllocStorage,
-    AssertFinite,
-    AssertLayout,
-    CallExtern,
-    Copy,
-    Drop,
-    Free,
-    Launch,
-    Op,
-    View,
-    ViewMode,
-)
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import operands
-from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, MemorySpace
-from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.memory.reusable import (
     OperatorResult,
     operator_results,
@@ -39,11 +22,21 @@ from wrapper_ir_passes.memory.reusable import (
 )
 from wrapper_ir_passes.planner.buffers import aligned
 
-_BY_BYTES = AllocStorage | AssertFinite | AssertLayout | CallExtern | Copy | Drop | Free | Launch | View
+_BY_BYTES = (
+    ir.AllocStorage
+    | ir.AssertFinite
+    | ir.AssertLayout
+    | ir.CallExtern
+    | ir.Copy
+    | ir.Drop
+    | ir.Free
+    | ir.Launch
+    | ir.View
+)
 """What tells tensors of one storage apart by their bytes; others take all of it."""
 
 
-def place_in_arguments(function: Function, analyses: Analyses, sizes: Sizes) -> Function:
+def place_in_arguments(function: ir.Function, analyses: Analyses, sizes: Sizes) -> ir.Function:
     """The function with storages of fixed sizes in arguments that the caller has given up, after their last use, the largest first;
     as many as lie in an argument without more being held at the worst moment for keeping it.
 
@@ -58,12 +51,12 @@ def place_in_arguments(function: Function, analyses: Analyses, sizes: Sizes) -> 
         and v in live.storages
         and v in freed
         and v not in reused
-        and isinstance(extent_bytes(made.value.type), Int)
+        and isinstance(ir.extent_bytes(made.value.type), Int)
     ]
     if not rooms:
         return function
     held = held_outside(function, analyses, sizes, frozenset())
-    found: dict[Value, tuple[OperatorResult, int]] = {}
+    found: dict[ir.Value, tuple[OperatorResult, int]] = {}
     tenants = _tenants(function, analyses, sizes, freed)
     limit, steps = max(held, default=0), _STEPS
     for room in sorted(rooms, key=lambda room: -room.size):
@@ -85,7 +78,7 @@ _STEPS = 4_000_000
 class _Tenant:
     """A storage of `size` bytes, the ops that allocate and free it, and what kernels take its address to be a multiple of."""
 
-    op: AllocStorage
+    op: ir.AllocStorage
     size: int
     begin: int
     end: int
@@ -129,7 +122,11 @@ class _Room:
     def _place(self, tenant: _Tenant, chosen: _Chosen) -> int | None:
         """The lowest place for it beside what is there at its time."""
         type, given = tenant.op.result.type, self.made.value.type
-        alike = (type.device, type.space, tenant.op.stream) == (given.device, MemorySpace(), self.made.stream)
+        alike = (type.device, type.space, tenant.op.stream) == (
+            given.device,
+            ir.MemorySpace(),
+            self.made.stream,
+        )
         if not alike or tenant.begin <= self.last_use or self.made.alignment % tenant.relied:
             return None
         low = 0
@@ -137,7 +134,7 @@ class _Room:
         for first, last in sorted(beside):
             if low + tenant.size <= first:
                 break
-            low = max(low, aligned(last, DEFAULT_ALIGNMENT))
+            low = max(low, aligned(last, ir.DEFAULT_ALIGNMENT))
         return low if low + tenant.size <= self.size else None
 
     def _held(self, chosen: _Chosen, held: Sequence[int]) -> tuple[int, list[int]]:
@@ -154,7 +151,7 @@ class _Room:
 
 
 def _tenants(
-    function: Function, analyses: Analyses, sizes: Sizes, freed: Mapping[Value, int]
+    function: ir.Function, analyses: Analyses, sizes: Sizes, freed: Mapping[ir.Value, int]
 ) -> list[_Tenant]:
     """Storages of fixed sizes that the function frees, and that are used by their bytes alone, the largest first."""
     relied, storages = relied_alignment(function, analyses), reusable_storages(function, analyses)
@@ -163,13 +160,13 @@ def _tenants(
         storages.pop(root, None)
     for op in function.body:
         if not isinstance(op, _BY_BYTES):
-            for value in operands(op):
+            for value in ir.operands(op):
                 for root in roots.get(value, NO_ROOTS):
                     storages.pop(root, None)
     found = [
         _Tenant(op, sizes.bytes_of(op.result), at, freed[op.result], relied.get(op.result, 1))
         for at, op in enumerate(function.body)
-        if isinstance(op, AllocStorage)
+        if isinstance(op, ir.AllocStorage)
         and op.result in storages
         and op.result in freed
         and isinstance(op.result.type.nbytes, Int)
@@ -177,22 +174,24 @@ def _tenants(
     return sorted(found, key=lambda tenant: -tenant.size)
 
 
-def _reused(function: Function, analyses: Analyses) -> set[Value]:
+def _reused(function: ir.Function, analyses: Analyses) -> set[ir.Value]:
     """What is reused, which ends all names of it."""
     roots = analyses.aliasing(function).roots
-    views = [op for op in function.body if isinstance(op, View) and op.mode is ViewMode.REUSE]
+    views = [op for op in function.body if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE]
     return {root for op in views for root in roots.get(op.source, NO_ROOTS)}
 
 
-def _rewritten(function: Function, found: Mapping[Value, tuple[OperatorResult, int]]) -> Iterator[Op]:
+def _rewritten(
+    function: ir.Function, found: Mapping[ir.Value, tuple[OperatorResult, int]]
+) -> Iterator[ir.Op]:
     """The ops, with views of the arguments."""
     for op in function.body:
-        if isinstance(op, View) and op.source in found:
+        if isinstance(op, ir.View) and op.source in found:
             made, place = found[op.source]
             yield dataclasses.replace(op, source=made.value, offset=op.offset + place)
-        elif not (isinstance(op, AllocStorage | Free) and _storage(op) in found):
+        elif not (isinstance(op, ir.AllocStorage | ir.Free) and _storage(op) in found):
             yield op
 
 
-def _storage(op: AllocStorage | Free) -> Value:
-    return op.result if isinstance(op, AllocStorage) else op.storage
+def _storage(op: ir.AllocStorage | ir.Free) -> ir.Value:
+    return op.result if isinstance(op, ir.AllocStorage) else op.storage

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import held_outside
@@ -19,11 +20,6 @@ from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MOD, MUL
 from wrapper_ir.expr.ranges import prove_nonneg
-from wrapper_ir.ir.ops import AllocStorage, CallSubgraph, Define, EnterMemoryPool, Op, Slot, Switch, WhileLoop
-from wrapper_ir.ir.program import Function, Param, Program
-from wrapper_ir.ir.structure import callees, definitions
-from wrapper_ir.ir.types import Device, MemorySpace, StorageType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.memory.plannable import (
     PlannableStorage,
     fresh_pool_name,
@@ -33,8 +29,8 @@ from wrapper_ir_passes.memory.plannable import (
 from wrapper_ir_passes.planner import Buffer, Packer, held_bytes, plan_pools
 from wrapper_ir_passes.planner.buffers import height
 
-_Calling = CallSubgraph | Switch | WhileLoop
-_Kind = tuple[Device, MemorySpace, Expr]
+_Calling = ir.CallSubgraph | ir.Switch | ir.WhileLoop
+_Kind = tuple[ir.Device, ir.MemorySpace, Expr]
 """Storages of one kind lie in one parameter: device, memory space, and the factor of their bytes."""
 
 
@@ -49,11 +45,11 @@ class _Room:
     units: int
     alignment: int
 
-    def value(self, used: set[str]) -> Value[StorageType]:
+    def value(self, used: set[str]) -> ir.Value[ir.StorageType]:
         """A storage of it, with a name of its own."""
         device, space, factor = self.kind
         nbytes = mul(self.units, factor)
-        return Value(fresh_pool_name(used), StorageType(nbytes, device, space, self.alignment))
+        return ir.Value(fresh_pool_name(used), ir.StorageType(nbytes, device, space, self.alignment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +71,14 @@ class Hoister:
         self.constants = {v.name for v in analyses.constant_values}
         self.ranges = symbol_ranges(self.program)
 
-    def hoisted(self, slack: float | None = None) -> Program:
+    def hoisted(self, slack: float | None = None) -> ir.Program:
         """The program with storages of callees lent by their callers, without frees of these. What is lent is held throughout
         the call: with a `slack`, a function lends what it can while it holds at most that share more than it needs at its worst
         moment; without, all.
 
         Raises ExpressionError where a size has no value under the hints.
         """
-        done: dict[str, Function] = {}
+        done: dict[str, ir.Function] = {}
         rooms: dict[str, tuple[_Room, ...]] = {}
         fixed = {self.program.main.name, *self.analyses.get(recorded_functions)}
         for group, is_open in _groups(self.program, self.calls):
@@ -97,26 +93,26 @@ class Hoister:
 
     # --- callers
 
-    def _lending(self, function: Function, rooms: Mapping[str, tuple[_Room, ...]]) -> Function:
+    def _lending(self, function: ir.Function, rooms: Mapping[str, tuple[_Room, ...]]) -> ir.Function:
         """The function with a storage for each parameter of what it calls, just before the call."""
-        if not any(rooms.get(name) for op in function.body for name in callees(op)):
+        if not any(rooms.get(name) for op in function.body for name in ir.callees(op)):
             return function
         used = self._names(function)
-        body: list[Op] = []
+        body: list[ir.Op] = []
         for op in function.body:
-            given = rooms.get(callees(op)[0], ()) if isinstance(op, _Calling) else ()
+            given = rooms.get(ir.callees(op)[0], ()) if isinstance(op, _Calling) else ()
             values = tuple([room.value(used) for room in given])
-            body += [AllocStorage(result=v, prov=op.prov) for v in values]
+            body += [ir.AllocStorage(result=v, prov=op.prov) for v in values]
             body.append(_with_args(op, values) if values and isinstance(op, _Calling) else op)
         return function.with_body(body)
 
-    def _names(self, function: Function) -> set[str]:
-        return {v.name for v in definitions(function)} | self.constants
+    def _names(self, function: ir.Function) -> set[str]:
+        return {v.name for v in ir.definitions(function)} | self.constants
 
     # --- callees
 
     def _layouts(
-        self, members: Mapping[str, Function], slack: float | None
+        self, members: Mapping[str, ir.Function], slack: float | None
     ) -> dict[str, tuple[_Layout, ...]]:
         """By member of a group, what of it is hoisted."""
         found = {name: self._storages(function) for name, function in members.items()}
@@ -127,10 +123,10 @@ class Hoister:
                 storages.pop(kind, None)
         return {n: tuple([self._layout(members[n], k, s) for k, s in of.items()]) for n, of in found.items()}
 
-    def _storages(self, function: Function) -> _Storages:
+    def _storages(self, function: ir.Function) -> _Storages:
         """Storages whose sizes are known where the function is called, and never negative there."""
         found: _Storages = {}
-        if any(isinstance(op, EnterMemoryPool) for op in function.body):
+        if any(isinstance(op, ir.EnterMemoryPool) for op in function.body):
             return found
         for storage in plannable_storages(function, self.analyses):
             factor = storage.factor
@@ -145,37 +141,39 @@ class Hoister:
         return found
 
     def _partial(
-        self, members: Mapping[str, Function], found: Mapping[str, Mapping[_Kind, object]]
+        self, members: Mapping[str, ir.Function], found: Mapping[str, Mapping[_Kind, object]]
     ) -> Iterator[_Kind]:
         """Kinds of symbolic sizes that a call would lend without need: those that a branch does without, or that are not defined
         at each call. Of those that all branches have, one needs at most a fixed multiple of another."""
-        calls = [op for op in self.calls if callees(op)[0] in members]
+        calls = [op for op in self.calls if ir.callees(op)[0] in members]
         for kind in dict.fromkeys(kind for storages in found.values() for kind in storages):
             symbols = kind[2].free_symbols
             defined = any(
-                isinstance(op, Define) and op.symbol in symbols for f in members.values() for op in f.body
+                isinstance(op, ir.Define) and op.symbol in symbols for f in members.values() for op in f.body
             )
             needed = [
-                n for op in calls for n in ((op.body_fn,) if isinstance(op, WhileLoop) else callees(op))
+                n for op in calls for n in ((op.body_fn,) if isinstance(op, ir.WhileLoop) else ir.callees(op))
             ]
             if symbols and (defined or any(kind not in found[name] for name in needed)):
                 yield kind
 
-    def _layout(self, function: Function, kind: _Kind, storages: Sequence[PlannableStorage]) -> _Layout:
+    def _layout(self, function: ir.Function, kind: _Kind, storages: Sequence[PlannableStorage]) -> _Layout:
         unit, buffers = self._unit(kind), self._buffers(function, kind, storages)
         offsets = self.packer(buffers)
         alignment = max(s.op.result.type.alignment for s in storages)
         room = _Room(kind, height(buffers, offsets) // unit, alignment)
         return _Layout(room, tuple(storages), {name: at // unit for name, at in offsets.items()})
 
-    def _buffers(self, function: Function, kind: _Kind, storages: Iterable[PlannableStorage]) -> list[Buffer]:
+    def _buffers(
+        self, function: ir.Function, kind: _Kind, storages: Iterable[PlannableStorage]
+    ) -> list[Buffer]:
         last_use = self.analyses.get_for(function, analyse_liveness).storages
         return [s.buffer(last_use[s.op.result], self._unit(kind)) for s in storages]
 
     def _unit(self, kind: _Kind) -> int:
         return max(1, self.sizes.number(kind[2]))
 
-    def _within(self, function: Function, storages: _Storages, slack: float) -> _Storages:
+    def _within(self, function: ir.Function, storages: _Storages, slack: float) -> _Storages:
         """Those of the storages that the function may hold throughout: as many as there is room for, in the pools that it would
         have of its own, the largest first."""
         named = {s.op.result.name: s for of_kind in storages.values() for s in of_kind}
@@ -198,11 +196,13 @@ class Hoister:
                 left, chosen = others, trial
         return chosen
 
-    def _lent(self, function: Function, layouts: Iterable[_Layout], rooms: tuple[_Room, ...]) -> Function:
+    def _lent(
+        self, function: ir.Function, layouts: Iterable[_Layout], rooms: tuple[_Room, ...]
+    ) -> ir.Function:
         """The function with parameters for these rooms, and slots of them."""
         used = self._names(function)
         given = {room.kind: room.value(used) for room in rooms}
-        slots: dict[Value, Slot] = {}
+        slots: dict[ir.Value, ir.Slot] = {}
         for layout in layouts:
             pool = given[layout.room.kind]
             for s in layout.storages:
@@ -210,10 +210,10 @@ class Hoister:
         symbols = {s for room in rooms for s in room.kind[2].free_symbols} - {*function.captures}
         return dataclasses.replace(
             function,
-            params=(*function.params, *(Param(value=v) for v in given.values())),
+            params=(*function.params, *(ir.Param(value=v) for v in given.values())),
             captures=(*function.captures, *sorted(symbols)),
             body=tuple(
-                [slots.get(op.result, op) if isinstance(op, AllocStorage) else op for op in function.body]
+                [slots.get(op.result, op) if isinstance(op, ir.AllocStorage) else op for op in function.body]
             ),
         )
 
@@ -223,8 +223,8 @@ def _kind(storage: PlannableStorage) -> _Kind:
     return type.device, type.space, storage.factor
 
 
-def _with_args(op: _Calling, values: tuple[Value, ...]) -> Op:
-    if isinstance(op, WhileLoop):
+def _with_args(op: _Calling, values: tuple[ir.Value, ...]) -> ir.Op:
+    if isinstance(op, ir.WhileLoop):
         return dataclasses.replace(op, captured=(*op.captured, *values))
     return dataclasses.replace(op, args=(*op.args, *values))
 
@@ -248,17 +248,17 @@ def _never_fails(e: Expr) -> bool:
     return not e.op or (e.op in (ADD, MUL, MIN, MAX) and all(map(_never_fails, e.args)))
 
 
-def _groups(program: Program, calls: Collection[_Calling]) -> Iterator[tuple[tuple[str, ...], bool]]:
+def _groups(program: ir.Program, calls: Collection[_Calling]) -> Iterator[tuple[tuple[str, ...], bool]]:
     """Functions that one op calls, since they are given the same arguments, callees first; and whether no function of the group
     leads to a call of the group."""
     members = {f.name: [f.name] for f in program.functions}
     for op in calls:
-        for name in callees(op)[1:]:
-            first, other = members[callees(op)[0]], members[name]
+        for name in ir.callees(op)[1:]:
+            first, other = members[ir.callees(op)[0]], members[name]
             if first is not other:
                 first += other
                 members.update(dict.fromkeys(other, first))
-    called = {f.name: [name for op in f.body for name in callees(op)] for f in program.functions}
+    called = {f.name: [name for op in f.body for name in ir.callees(op)] for f in program.functions}
     state: dict[int, bool] = {}
     found: list[list[str]] = []
 

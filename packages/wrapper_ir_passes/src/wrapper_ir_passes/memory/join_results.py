@@ -5,39 +5,35 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import held_outside
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.ops import AllocStorage, Op, Return, View, ViewMode
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import definitions, operands
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.memory.plannable import fresh_pool_name
 from wrapper_ir_passes.memory.reusable import reusable_storages
 from wrapper_ir_passes.planner.buffers import aligned
 
 
-def join_results(function: Function, analyses: Analyses, sizes: Sizes) -> Function:
+def join_results(function: ir.Function, analyses: Analyses, sizes: Sizes) -> ir.Function:
     """The function with one storage for those of fixed sizes that it returns, of one device and stream, begun with the first of
     them; each where no more is held at the worst moment for being there so early.
 
     Raises ExpressionError where another size has no value under the hints.
     """
-    groups: dict[Hashable, list[AllocStorage]] = {}
-    made = {op.result: at for at, op in enumerate(function.body) if isinstance(op, AllocStorage)}
+    groups: dict[Hashable, list[ir.AllocStorage]] = {}
+    made = {op.result: at for at, op in enumerate(function.body) if isinstance(op, ir.AllocStorage)}
     for op in _returned(function, analyses):
         type = op.result.type
         if isinstance(type.nbytes, Int):
             groups.setdefault((type.device, type.space, op.stream), []).append(op)
     held = held_outside(function, analyses, sizes, frozenset()) if groups else []
     limit = max(held, default=0)
-    used = {v.name for v in (*definitions(function), *analyses.constant_values)}
-    places: dict[Value, tuple[Value[StorageType], int]] = {}
-    begins: dict[Value, AllocStorage] = {}
+    used = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
+    places: dict[ir.Value, tuple[ir.Value[ir.StorageType], int]] = {}
+    begins: dict[ir.Value, ir.AllocStorage] = {}
     for group in groups.values():
         first, *rest = sorted(group, key=lambda op: made[op.result])
         members, total = [(first, 0)], sizes.bytes_of(first.result)
@@ -52,33 +48,35 @@ def join_results(function: Function, analyses: Analyses, sizes: Sizes) -> Functi
         if len(members) > 1:
             alignment = max(op.result.type.alignment for op, _ in members)
             type = replace(first.result.type, nbytes=Int(total), alignment=alignment)
-            joined = Value(fresh_pool_name(used), type)
+            joined = ir.Value(fresh_pool_name(used), type)
             begins[first.result] = replace(first, result=joined)
             places |= {op.result: (joined, place) for op, place in members}
     return function.with_body(_rewritten(function, begins, places)) if places else function
 
 
-def _returned(function: Function, analyses: Analyses) -> list[AllocStorage]:
+def _returned(function: ir.Function, analyses: Analyses) -> list[ir.AllocStorage]:
     """The allocations of results, each once; not of those that are reused, which ends all tensors of a storage."""
     live, storages = analyses.get_for(function, analyse_liveness), reusable_storages(function, analyses)
     for op in function.body:
-        if isinstance(op, View) and op.mode is ViewMode.REUSE:
+        if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE:
             for root in live.aliasing.roots.get(op.source, NO_ROOTS):
                 storages.pop(root, None)
     last = function.body[-1]
-    values = operands(last) if isinstance(last, Return) else ()
+    values = ir.operands(last) if isinstance(last, ir.Return) else ()
     roots = dict.fromkeys(r for v in values for r in live.aliasing.roots.get(v, NO_ROOTS))
     return [storages[r] for r in roots if r in storages and r not in live.storages]
 
 
 def _rewritten(
-    function: Function, begins: dict[Value, AllocStorage], places: dict[Value, tuple[Value[StorageType], int]]
-) -> Iterator[Op]:
+    function: ir.Function,
+    begins: dict[ir.Value, ir.AllocStorage],
+    places: dict[ir.Value, tuple[ir.Value[ir.StorageType], int]],
+) -> Iterator[ir.Op]:
     for op in function.body:
-        if isinstance(op, AllocStorage) and op.result in places:
+        if isinstance(op, ir.AllocStorage) and op.result in places:
             if op.result in begins:
                 yield begins[op.result]
-        elif isinstance(op, View) and op.source in places:
+        elif isinstance(op, ir.View) and op.source in places:
             storage, place = places[op.source]
             yield replace(op, source=storage, offset=op.offset + place)
         else:

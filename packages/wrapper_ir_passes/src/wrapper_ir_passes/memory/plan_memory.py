@@ -8,17 +8,13 @@ from contextlib import suppress
 from functools import partial
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import held_outside, memory_use
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, mul
-from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op, Slot, ZeroMode
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import definitions, map_values, operands, results
-from wrapper_ir.ir.types import TupleType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir_passes.memory.donated_room import place_in_arguments
@@ -80,7 +76,7 @@ class PlanMemory(Pass):
         """The share that may be held beyond what is needed."""
         return (1 if self.slack is None else self.slack) / 100
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with pools."""
         if self.persistent:
             analyses = analyses.after(_without_pools(analyses.program))
@@ -95,7 +91,7 @@ class PlanMemory(Pass):
                 planned = min(planned, self._best(within, sizes), key=_allocations)
         return derive_frees(planned) if planned is not derived.program else planned
 
-    def _best(self, derived: Analyses, sizes: Sizes) -> Program:
+    def _best(self, derived: Analyses, sizes: Sizes) -> ir.Program:
         """The plan with the most storages of callees lent to them, of those that hold no more than the slack allows."""
         packer = partial(pack, algorithm=self.algorithm, budget=SearchBudget())
         alone = self._planned(derived, sizes, packer)
@@ -111,7 +107,7 @@ class PlanMemory(Pass):
             return alone  # what is lent, or held, has no size under the hints
         return next(plan for plan, bytes in zip((*plans, alone), held, strict=True) if bytes <= limit)
 
-    def _planned(self, derived: Analyses, sizes: Sizes, packer: Packer) -> Program:
+    def _planned(self, derived: Analyses, sizes: Sizes, packer: Packer) -> ir.Program:
         """The program with pools, each function planned on its own."""
         program = derived.program
         return program.with_functions(
@@ -119,7 +115,7 @@ class PlanMemory(Pass):
         )
 
 
-def _with_joined_results(analyses: Analyses, sizes: Sizes) -> Program:
+def _with_joined_results(analyses: Analyses, sizes: Sizes) -> ir.Program:
     program = analyses.program
     with suppress(ExpressionError):  # a size has no value under the hints: what is held then cannot be told
         main = join_results(program.main, analyses, sizes)
@@ -127,7 +123,7 @@ def _with_joined_results(analyses: Analyses, sizes: Sizes) -> Program:
     return program
 
 
-def _with_room_in_arguments(analyses: Analyses, sizes: Sizes) -> Program:
+def _with_room_in_arguments(analyses: Analyses, sizes: Sizes) -> ir.Program:
     program = analyses.program
     with suppress(ExpressionError):  # a size has no value under the hints: what is held then cannot be told
         main = place_in_arguments(program.main, analyses, sizes)
@@ -138,11 +134,11 @@ def _with_room_in_arguments(analyses: Analyses, sizes: Sizes) -> Program:
     return program
 
 
-def _allocations(program: Program) -> int:
-    return sum(isinstance(op, AllocStorage) for op in program.ops)
+def _allocations(program: ir.Program) -> int:
+    return sum(isinstance(op, ir.AllocStorage) for op in program.ops)
 
 
-def _held(program: Program, sizes: Sizes) -> int:
+def _held(program: ir.Program, sizes: Sizes) -> int:
     """Bytes at the worst moment."""
     derived = derive_frees(program)
     return memory_use(derived.main, Analyses(derived), sizes).peak
@@ -150,21 +146,21 @@ def _held(program: Program, sizes: Sizes) -> int:
 
 class _Planner:
     def __init__(
-        self, function: Function, analyses: Analyses, sizes: Sizes, options: PlanMemory, packer: Packer
+        self, function: ir.Function, analyses: Analyses, sizes: Sizes, options: PlanMemory, packer: Packer
     ) -> None:
         self.function, self.analyses, self.sizes, self.options = function, analyses, sizes, options
         self.packer = packer
         self.ranges = symbol_ranges(analyses.program)
         self.live: Liveness = analyses.get_for(function, analyse_liveness)
 
-    def planned(self) -> Function:
+    def planned(self) -> ir.Function:
         """The function with its storages in pools; itself where none can share one."""
-        if any(isinstance(op, EnterMemoryPool) for op in self.function.body):
+        if any(isinstance(op, ir.EnterMemoryPool) for op in self.function.body):
             return self.function
         storages = {
             s.op.result.name: s
             for s in plannable_storages(self.function, self.analyses)
-            if s.op.zero is not ZeroMode.ONCE
+            if s.op.zero is not ir.ZeroMode.ONCE
             or not self.options.persistent  # its zeros are there from call to call
         }
         try:
@@ -200,7 +196,9 @@ class _Planner:
         """Pools of the buffers, which hold little where operators have several results: they may make some that nothing takes,
         whose sizes the program does not have. These count as a byte, so that of two plans that hold the same the one that
         holds less there is taken, unless that is above the limit without these bytes."""
-        makes_more = [any(isinstance(v.type, TupleType) for v in results(op)) for op in self.function.body]
+        makes_more = [
+            any(isinstance(v.type, ir.TupleType) for v in ir.results(op)) for op in self.function.body
+        ]
         more = [bytes + extra for bytes, extra in zip(outside, makes_more, strict=True)]
         pools = plan_pools(buffers, more, kinds, slack, self.packer)
         limit = int(max(held_bytes(buffers, outside), default=0) * (1 + slack))
@@ -211,7 +209,7 @@ class _Planner:
             else plan_pools(buffers, outside, kinds, slack, self.packer)
         )
 
-    def _outside(self, planned: Set[Value]) -> list[int]:
+    def _outside(self, planned: Set[ir.Value]) -> list[int]:
         """Bytes held beside what is planned, while each op runs."""
         return held_outside(self.function, self.analyses, self.sizes, planned)
 
@@ -223,10 +221,10 @@ class _Planner:
     def _bytes(self, factor: Expr) -> int:
         return max(1, self.sizes.number(factor))
 
-    def _rewritten(self, groups: list[list[Pool]], storages: Mapping[str, PlannableStorage]) -> Function:
-        used = {v.name for v in (*definitions(self.function), *self.analyses.constant_values)}
-        slots: dict[str, Slot] = {}
-        first: dict[str, AllocStorage] = {}
+    def _rewritten(self, groups: list[list[Pool]], storages: Mapping[str, PlannableStorage]) -> ir.Function:
+        used = {v.name for v in (*ir.definitions(self.function), *self.analyses.constant_values)}
+        slots: dict[str, ir.Slot] = {}
+        first: dict[str, ir.AllocStorage] = {}
         for pools in groups:
             begins = min(pools[0].buffers, key=lambda b: b.begin).name
             factor, like = storages[begins].factor, storages[begins].op
@@ -234,54 +232,58 @@ class _Planner:
             nbytes = mul(pools[0].size // self._bytes(factor), factor)
             alignment = max(t.alignment for t in types)
             type = dataclasses.replace(like.result.type, nbytes=nbytes, alignment=alignment)
-            made = Value(fresh_pool_name(used), type)
-            first[begins] = AllocStorage(result=made, purpose=AllocPurpose.POOL, stream=like.stream)
+            made = ir.Value(fresh_pool_name(used), type)
+            first[begins] = ir.AllocStorage(result=made, purpose=ir.AllocPurpose.POOL, stream=like.stream)
             for pool, b in [(p, b) for p in pools for b in p.buffers]:
                 storage = storages[b.name]
                 slots[b.name] = storage.slot(made, pool.offsets[b.name] // self._bytes(storage.factor))
         return self.function.with_body(_with_slots(self.function, slots, first))
 
 
-def _without_pools(program: Program) -> Program:
+def _without_pools(program: ir.Program) -> ir.Program:
     """The program with each slot of `main`'s pools of fixed sizes as a storage of its own, where those have nothing else."""
     body = program.main.body
-    pools: dict[Value, int] = {
+    pools: dict[ir.Value, int] = {
         op.result: op.stream
         for op in body
-        if isinstance(op, AllocStorage)
-        and op.purpose is AllocPurpose.POOL
+        if isinstance(op, ir.AllocStorage)
+        and op.purpose is ir.AllocPurpose.POOL
         and isinstance(op.result.type.nbytes, Int)
         and not op.result.type.is_group_memory  # whose slots have no ids of their own
     }
-    slots: dict[Value, Value] = {op.result: op.pool for op in body if isinstance(op, Slot)}
+    slots: dict[ir.Value, ir.Value] = {op.result: op.pool for op in body if isinstance(op, ir.Slot)}
     for op in body if pools else ():
-        for value in operands(op):
-            if not isinstance(op, Slot | Free):
+        for value in ir.operands(op):
+            if not isinstance(op, ir.Slot | ir.Free):
                 pools.pop(value, None)
-            elif isinstance(op, Slot) and value in slots:  # a slot that has slots
+            elif isinstance(op, ir.Slot) and value in slots:  # a slot that has slots
                 pools.pop(slots[value], None)
     return program.with_functions(
         [f.with_body(_single(f, pools)) if f is program.main and pools else f for f in program.functions]
     )
 
 
-def _single(function: Function, pools: Mapping[Value, int]) -> Iterator[Op]:
+def _single(function: ir.Function, pools: Mapping[ir.Value, int]) -> Iterator[ir.Op]:
     for op in function.body:
-        if isinstance(op, Slot) and op.pool in pools:
-            yield AllocStorage(result=op.result, zero=op.zero, stream=pools[op.pool], prov=op.prov)
-        elif not (isinstance(op, AllocStorage | Free) and (*results(op), *operands(op))[0] in pools):
+        if isinstance(op, ir.Slot) and op.pool in pools:
+            yield ir.AllocStorage(result=op.result, zero=op.zero, stream=pools[op.pool], prov=op.prov)
+        elif not (
+            isinstance(op, ir.AllocStorage | ir.Free) and (*ir.results(op), *ir.operands(op))[0] in pools
+        ):
             yield op
 
 
 def _with_slots(
-    function: Function, slots: Mapping[str, Slot], pools: Mapping[str, AllocStorage]
-) -> Iterator[Op]:
-    storages = {op.result.name: op.result for op in function.body if isinstance(op, AllocStorage)}
-    moved: dict[Value, Value] = {storages[n]: s.result for n, s in slots.items() if s.result != storages[n]}
+    function: ir.Function, slots: Mapping[str, ir.Slot], pools: Mapping[str, ir.AllocStorage]
+) -> Iterator[ir.Op]:
+    storages = {op.result.name: op.result for op in function.body if isinstance(op, ir.AllocStorage)}
+    moved: dict[ir.Value, ir.Value] = {
+        storages[n]: s.result for n, s in slots.items() if s.result != storages[n]
+    }
     for op in function.body:
-        if isinstance(op, AllocStorage) and op.result.name in slots:
+        if isinstance(op, ir.AllocStorage) and op.result.name in slots:
             if op.result.name in pools:
                 yield pools[op.result.name]
             yield slots[op.result.name]
         else:
-            yield map_values(op, lambda v: moved.get(v, v)) if moved else op
+            yield ir.map_values(op, lambda v: moved.get(v, v)) if moved else op

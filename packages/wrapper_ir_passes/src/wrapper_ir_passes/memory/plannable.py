@@ -6,16 +6,12 @@ import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Expr, Int, Interval, expand, mul
 from wrapper_ir.expr.build import sum_of
-from wrapper_ir.ir.layout import numel
-from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, Slot, View, ZeroMode
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.memory.group_storages import shareable_group_memory
 from wrapper_ir_passes.planner import Buffer
 
@@ -25,23 +21,23 @@ class PlannableStorage:
     """A storage that may be a slot, and where it is allocated: `count` times `factor` bytes."""
 
     position: int
-    op: AllocStorage
+    op: ir.AllocStorage
     count: int
     factor: Expr
 
     @property
-    def zero(self) -> ZeroMode:
+    def zero(self) -> ir.ZeroMode:
         """With what a slot begins: others write what a storage keeps from call to call."""
-        return ZeroMode.NONE if self.op.zero is ZeroMode.NONE else ZeroMode.CALL
+        return ir.ZeroMode.NONE if self.op.zero is ir.ZeroMode.NONE else ir.ZeroMode.CALL
 
-    def slot(self, pool: Value[StorageType], place: int) -> Slot:
+    def slot(self, pool: ir.Value[ir.StorageType], place: int) -> ir.Slot:
         """The storage as a slot that begins at `place` times the factor; one of a group's memory has the pool's id."""
-        op, stream = self.op, 0 if self.zero is ZeroMode.NONE else self.op.stream
+        op, stream = self.op, 0 if self.zero is ir.ZeroMode.NONE else self.op.stream
         offset = mul(place, self.factor)
         result = op.result
         if result.type.space != pool.type.space:
-            result = Value(result.name, replace(result.type, space=pool.type.space))
-        return Slot(pool=pool, result=result, offset=offset, zero=self.zero, stream=stream, prov=op.prov)
+            result = ir.Value(result.name, replace(result.type, space=pool.type.space))
+        return ir.Slot(pool=pool, result=result, offset=offset, zero=self.zero, stream=stream, prov=op.prov)
 
     @property
     def kind(self) -> Hashable:
@@ -58,15 +54,15 @@ class PlannableStorage:
         )
 
 
-def plannable_storages(function: Function, analyses: Analyses) -> Iterator[PlannableStorage]:
+def plannable_storages(function: ir.Function, analyses: Analyses) -> Iterator[PlannableStorage]:
     """The storages that a function allocates and frees, and that one stream uses."""
     live: Liveness = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
     shareable = shareable_group_memory(function, analyses)
     for position, op in enumerate(function.body):
         if (
-            not isinstance(op, AllocStorage)
-            or op.purpose is AllocPurpose.POOL
+            not isinstance(op, ir.AllocStorage)
+            or op.purpose is ir.AllocPurpose.POOL
             or (op.result.type.is_group_memory and op.result not in shareable)
             or op.result not in live.storages
             or op.result in crossing
@@ -81,13 +77,13 @@ def plannable_storages(function: Function, analyses: Analyses) -> Iterator[Plann
             yield PlannableStorage(position, op, count, factor)
 
 
-def _is_dense(function: Function, position: int, storage: Value[StorageType]) -> bool:
+def _is_dense(function: ir.Function, position: int, storage: ir.Value[ir.StorageType]) -> bool:
     """Whether the bytes are those of the elements of a tensor, of which there are never fewer than 0."""
     view = function.body[position + 1]
-    if not isinstance(view, View) or view.source is not storage:
+    if not isinstance(view, ir.View) or view.source is not storage:
         return False
     type = view.result.type
-    return expand(mul(numel(type.sizes), Int(type.dtype.itemsize))) == expand(storage.type.nbytes)
+    return expand(mul(ir.numel(type.sizes), Int(type.dtype.itemsize))) == expand(storage.type.nbytes)
 
 
 def fresh_pool_name(used: set[str]) -> str:
@@ -99,7 +95,7 @@ def fresh_pool_name(used: set[str]) -> str:
     return f"pool{number}"
 
 
-def symbol_ranges(program: Program) -> dict[str, Interval]:
+def symbol_ranges(program: ir.Program) -> dict[str, Interval]:
     """What is known of the program's symbols, but for ranges that no value is in."""
     return {
         s.name: Interval(s.lower, s.upper)

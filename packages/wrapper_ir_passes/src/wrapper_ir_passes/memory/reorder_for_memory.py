@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.contents import in_place_pairs
 from wrapper_ir.analysis.dependencies import Dependencies, Step, dependencies_of
@@ -16,22 +17,6 @@ from wrapper_ir.analysis.operator_temporaries import temporary_bytes
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.ir.ops import (
-    CallExtern,
-    CallSubgraph,
-    DebugValue,
-    EnterMemoryPool,
-    Launch,
-    Op,
-    ResizeStorage,
-    SetStorage,
-    Slot,
-    Switch,
-    WhileLoop,
-)
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.planner import OrderProblem, SharedBuffer, Task, lower_peak
@@ -52,7 +37,7 @@ class ReorderForMemory(Pass):
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
     steps: int = 200
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with another order of ops."""
         derived = analyses.after(derive_frees(analyses.program, analyses))
         stripped = derived.after(strip_frees(derived.program))
@@ -67,7 +52,7 @@ class ReorderForMemory(Pass):
         return derived.program
 
 
-_FIXED = (DebugValue, EnterMemoryPool, ResizeStorage, SetStorage, Slot)
+_FIXED = (ir.DebugValue, ir.EnterMemoryPool, ir.ResizeStorage, ir.SetStorage, ir.Slot)
 
 
 def _hints(analyses: Analyses) -> Sizes:
@@ -83,7 +68,7 @@ def _is_lower(new: MemoryUse, old: MemoryUse) -> bool:
     return new.bound <= old.bound and new.live <= old.live and (new.bound, new.live) != (old.bound, old.live)
 
 
-def _reordered(function: Function, analyses: Analyses, steps: int) -> Function | None:
+def _reordered(function: ir.Function, analyses: Analyses, steps: int) -> ir.Function | None:
     """The function in another order; None where it keeps its own."""
     if any(isinstance(op, _FIXED) for op in function.body):
         return None
@@ -98,15 +83,15 @@ def _reordered(function: Function, analyses: Analyses, steps: int) -> Function |
     return function.with_body(_body(function, found, order))
 
 
-def _problem(function: Function, analyses: Analyses, steps: Sequence[Step]) -> OrderProblem:
+def _problem(function: ir.Function, analyses: Analyses, steps: Sequence[Step]) -> OrderProblem:
     """The steps as tasks, the storages that the function owns as buffers."""
     live = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
     sizes = analyses.get(_hints)
-    users: dict[Value, dict[int, None]] = {root: {} for root in live.aliasing.owned}
+    users: dict[ir.Value, dict[int, None]] = {root: {} for root in live.aliasing.owned}
     for at, step in enumerate(steps):
         for op in (function.body[position] for position in step.ops):
-            for value in (*operands(op), *results(op)):
+            for value in (*ir.operands(op), *ir.results(op)):
                 for root in live.aliasing.roots.get(value, NO_ROOTS):
                     if root in users:
                         users[root][at] = None
@@ -115,9 +100,9 @@ def _problem(function: Function, analyses: Analyses, steps: Sequence[Step]) -> O
     for step in steps:
         inside, over = 0, []
         for op in (function.body[position] for position in step.ops):
-            if isinstance(op, CallSubgraph | Switch | WhileLoop):
+            if isinstance(op, ir.CallSubgraph | ir.Switch | ir.WhileLoop):
                 inside += callee_use(op, analyses, sizes).live
-            elif isinstance(op, CallExtern | Launch):
+            elif isinstance(op, ir.CallExtern | ir.Launch):
                 over += [
                     (number[new], number[old])
                     for one, two in in_place_pairs(op, analyses)
@@ -136,18 +121,18 @@ def _problem(function: Function, analyses: Analyses, steps: Sequence[Step]) -> O
     return OrderProblem(tuple(tasks), tuple(buffers))
 
 
-def _body(function: Function, found: Dependencies, order: Sequence[int]) -> Iterator[Op]:
+def _body(function: ir.Function, found: Dependencies, order: Sequence[int]) -> Iterator[ir.Op]:
     """The ops in the new order, allocations and views right before their first use."""
-    named: set[Value] = set()
+    named: set[ir.Value] = set()
     for step in order:
         for position in found.steps[step].ops:
             op = function.body[position]
             wanted: set[int] = set()
-            pending = list(operands(op))
+            pending = list(ir.operands(op))
             for value in pending:
                 if value in found.names and value not in named:
                     named.add(value)
                     wanted.add(found.names[value])
-                    pending += operands(function.body[found.names[value]])
+                    pending += ir.operands(function.body[found.names[value]])
             yield from (function.body[at] for at in sorted(wanted))
             yield op

@@ -5,73 +5,48 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.alignment import relied_pointers
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Int, expand, mul
-from wrapper_ir.ir.atoms import values_in
-from wrapper_ir.ir.layout import extent_bytes, numel
-from wrapper_ir.ir.ops import (
-    AllocPurpose,
-    AllocStorage,
-    AssertFinite,
-    AssertLayout,
-    CallExtern,
-    Copy,
-    Drop,
-    EnterMemoryPool,
-    Free,
-    Launch,
-    ResizeStorage,
-    Return,
-    SetStorage,
-    Slot,
-    Unpack,
-    View,
-    ViewMode,
-    ZeroMode,
-)
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import operands
-from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, MemorySpace, TensorType
-from wrapper_ir.ir.values import Value, is_storage, is_tensor
 
 
-def reusable_storages(function: Function, analyses: Analyses) -> dict[Value, AllocStorage]:
+def reusable_storages(function: ir.Function, analyses: Analyses) -> dict[ir.Value, ir.AllocStorage]:
     """The storages that hold nothing at first, are used as tensors alone, and on one stream, with the ops that make them; none
     where memory is moved under tensors, or is of torch's pools."""
-    if any(isinstance(op, EnterMemoryPool | ResizeStorage | SetStorage) for op in function.body):
+    if any(isinstance(op, ir.EnterMemoryPool | ir.ResizeStorage | ir.SetStorage) for op in function.body):
         return {}
     crossing = analyses.get_for(function, crossing_streams)
-    found: dict[Value, AllocStorage] = {
+    found: dict[ir.Value, ir.AllocStorage] = {
         op.result: op
         for op in function.body
-        if isinstance(op, AllocStorage)
-        and op.purpose is AllocPurpose.PLAIN
-        and op.zero is ZeroMode.NONE
+        if isinstance(op, ir.AllocStorage)
+        and op.purpose is ir.AllocPurpose.PLAIN
+        and op.zero is ir.ZeroMode.NONE
         and not op.result.type.is_group_memory
         and op.result not in crossing
     }
     for op in function.body:
-        if not isinstance(op, Free) and not (isinstance(op, View) and op.mode is ViewMode.ALIAS):
-            for value in filter(is_storage, operands(op)):
+        if not isinstance(op, ir.Free) and not (isinstance(op, ir.View) and op.mode is ir.ViewMode.ALIAS):
+            for value in filter(ir.is_storage, ir.operands(op)):
                 found.pop(value, None)
     return found
 
 
-def first_uses(function: Function, aliasing: Aliasing) -> Mapping[Value, int]:
+def first_uses(function: ir.Function, aliasing: Aliasing) -> Mapping[ir.Value, int]:
     """Where each root is first given to an op that does more than name it."""
-    found: dict[Value, int] = {}
+    found: dict[ir.Value, int] = {}
     for position, op in enumerate(function.body):
-        if not isinstance(op, AllocStorage | Slot | View | Free | Drop):
-            for value in operands(op):
+        if not isinstance(op, ir.AllocStorage | ir.Slot | ir.View | ir.Free | ir.Drop):
+            for value in ir.operands(op):
                 for root in aliasing.roots.get(value, NO_ROOTS):
                     found.setdefault(root, position)
     return found
 
 
-def may_take_over(new: AllocStorage, old: AllocStorage) -> bool:
+def may_take_over(new: ir.AllocStorage, old: ir.AllocStorage) -> bool:
     """Whether the first storage's tensors may lie in the second one instead: as many bytes, for all sizes, of the same memory
     and stream, aligned as far."""
     a, b = new.result.type, old.result.type
@@ -87,72 +62,74 @@ class OperatorResult:
     """A tensor with storage of its own that an operator made, or that the caller donates, on which stream, and what a check says of
     its address."""
 
-    value: Value[TensorType]
+    value: ir.Value[ir.TensorType]
     stream: int
     alignment: int
 
 
 def operator_results(
-    function: Function, analyses: Analyses, *, donated: bool = False
-) -> dict[Value, OperatorResult]:
+    function: ir.Function, analyses: Analyses, *, donated: bool = False
+) -> dict[ir.Value, OperatorResult]:
     """Results of operators that the function owns for certain and uses on one stream alone, and if asked for such parameters, that
     have all bytes up to their last one; none where `reusable_storages` has none."""
-    if any(isinstance(op, EnterMemoryPool | ResizeStorage | SetStorage) for op in function.body):
+    if any(isinstance(op, ir.EnterMemoryPool | ir.ResizeStorage | ir.SetStorage) for op in function.body):
         return {}
     crossing = analyses.get_for(function, crossing_streams)
     aliasing = analyses.aliasing(function)
-    streams: dict[Value, int] = {}
+    streams: dict[ir.Value, int] = {}
     params = function.params if donated else ()
-    given = [p.value for p in params if is_tensor(p.value) and _is_dense(p.value.type)]
+    given = [p.value for p in params if ir.is_tensor(p.value) and _is_dense(p.value.type)]
     found = {v: OperatorResult(v, 0, 1) for v in given if v in aliasing.owned and v not in crossing}
     for op in function.body:
-        if isinstance(op, CallExtern | Unpack) and op.result is not None:
-            streams[op.result] = op.stream if isinstance(op, CallExtern) else streams.get(op.source, 0)
+        if isinstance(op, ir.CallExtern | ir.Unpack) and op.result is not None:
+            streams[op.result] = op.stream if isinstance(op, ir.CallExtern) else streams.get(op.source, 0)
             made = op.result
-            if is_tensor(made) and made in aliasing.owned and made not in crossing:
+            if ir.is_tensor(made) and made in aliasing.owned and made not in crossing:
                 found[made] = OperatorResult(made, streams[made], 1)
-        elif isinstance(op, AssertLayout):
+        elif isinstance(op, ir.AssertLayout):
             for value in op.tensors:
                 if value in found and op.alignment > found[value].alignment:
                     found[value] = OperatorResult(value, found[value].stream, op.alignment)
     return {root: result for root, result in found.items() if aliasing.roots.get(root) == (root,)}
 
 
-def _is_dense(type: TensorType) -> bool:
+def _is_dense(type: ir.TensorType) -> bool:
     """Whether a tensor has all bytes up to its last one: what is between them may be another argument's."""
-    return expand(extent_bytes(type)) == expand(mul(numel(type.sizes), Int(type.dtype.itemsize)))
+    return expand(ir.extent_bytes(type)) == expand(mul(ir.numel(type.sizes), Int(type.dtype.itemsize)))
 
 
-def relied_alignment(function: Function, analyses: Analyses) -> Mapping[Value, int]:
+def relied_alignment(function: ir.Function, analyses: Analyses) -> Mapping[ir.Value, int]:
     """What the function relies on of the addresses under each root: launches what their kernels take them to be multiples of, other
     functions that they are where storages begin."""
     relied = analyses.get(relied_pointers)
     roots = analyses.aliasing(function).roots
-    found: dict[Value, int] = {}
+    found: dict[ir.Value, int] = {}
     for op in function.body:
-        needs: dict[Value, int] = {}
-        if isinstance(op, Launch):
+        needs: dict[ir.Value, int] = {}
+        if isinstance(op, ir.Launch):
             for position, param in relied.get(op.kernel, ()):
-                needs.update(dict.fromkeys(values_in(op.args[position : position + 1], []), param.divisible))
-        elif isinstance(op, AssertLayout):
+                needs.update(
+                    dict.fromkeys(ir.values_in(op.args[position : position + 1], []), param.divisible)
+                )
+        elif isinstance(op, ir.AssertLayout):
             needs = dict.fromkeys(op.tensors, op.alignment)
         elif relied and not isinstance(op, _ANY_ADDRESS):
-            needs = dict.fromkeys(operands(op), DEFAULT_ALIGNMENT)
+            needs = dict.fromkeys(ir.operands(op), ir.DEFAULT_ALIGNMENT)
         for value, bytes in needs.items():
             for root in roots.get(value, NO_ROOTS):
                 found[root] = max(found.get(root, 1), bytes)
     return found
 
 
-def may_take_over_result(new: AllocStorage, old: OperatorResult, relied: Mapping[Value, int]) -> bool:
+def may_take_over_result(new: ir.AllocStorage, old: OperatorResult, relied: Mapping[ir.Value, int]) -> bool:
     """As `may_take_over`, for what an operator made; `relied` is what `relied_alignment` gives."""
     type = new.result.type
     return (type.nbytes, type.device, type.space, new.stream) == (
-        extent_bytes(old.value.type),
+        ir.extent_bytes(old.value.type),
         old.value.type.device,
-        MemorySpace(),
+        ir.MemorySpace(),
         old.stream,
     ) and old.alignment % relied.get(new.result, 1) == 0
 
 
-_ANY_ADDRESS = AssertFinite | CallExtern | Copy | Drop | Free | Return | Unpack | View
+_ANY_ADDRESS = ir.AssertFinite | ir.CallExtern | ir.Copy | ir.Drop | ir.Free | ir.Return | ir.Unpack | ir.View

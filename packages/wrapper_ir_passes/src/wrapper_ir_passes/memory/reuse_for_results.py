@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Mapping
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
@@ -15,12 +16,6 @@ from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import AllocStorage, Free, Op, Return, View, ViewMode
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import operands
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir_passes.memory.reusable import (
@@ -47,7 +42,7 @@ class ReuseForResults(Pass):
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
     donated: bool = False
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with fewer storages."""
         derived = analyses.after(derive_frees(analyses.program, analyses))
         program, sizes = derived.program, Sizes(derived.program)
@@ -62,33 +57,33 @@ _MOST_TRIED = 8
 
 
 class _Reuse:
-    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes, donated: bool) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, sizes: Sizes, donated: bool) -> None:
         self.function, self.analyses, self.sizes = function, analyses, sizes
         self.live = analyses.get_for(function, analyse_liveness)
         self.storages = reusable_storages(function, analyses)
         self.operators = operator_results(function, analyses, donated=donated)
         self.relied = relied_alignment(function, analyses)
-        self.made: dict[Value, int] = {}
-        self.freed: dict[Value, int] = {}
-        self.direct: dict[Value, list[View]] = {}
+        self.made: dict[ir.Value, int] = {}
+        self.freed: dict[ir.Value, int] = {}
+        self.direct: dict[ir.Value, list[ir.View]] = {}
         """The views of each storage itself."""
-        self.views: dict[Value, list[View]] = {}
+        self.views: dict[ir.Value, list[ir.View]] = {}
         """Those of each root, in order."""
-        self.named: dict[Value, int] = {}
+        self.named: dict[ir.Value, int] = {}
         """Where each tensor is first used, by views too."""
         for at, op in enumerate(function.body):
-            for value in operands(op):
+            for value in ir.operands(op):
                 self.named.setdefault(value, at)
-            if isinstance(op, AllocStorage):
+            if isinstance(op, ir.AllocStorage):
                 self.made[op.result] = at
-            elif isinstance(op, Free):
+            elif isinstance(op, ir.Free):
                 self.freed[op.storage] = at
-            elif isinstance(op, View):
+            elif isinstance(op, ir.View):
                 self.direct.setdefault(op.source, []).append(op)
                 for root in self.live.aliasing.roots.get(op.result, NO_ROOTS):
                     self.views.setdefault(root, []).append(op)
 
-    def reused(self) -> Function:
+    def reused(self) -> ir.Function:
         """The function, itself where no result can lie in another storage."""
         results = {r: view for r in self._returned() if (view := self._view(r)) is not None}
         if not results:
@@ -100,28 +95,30 @@ class _Reuse:
             return self.function  # a size has no value under the hints: what is held then cannot be told
         return self.function.with_body(self._rewritten(results, taken)) if taken else self.function
 
-    def _returned(self) -> list[Value]:
+    def _returned(self) -> list[ir.Value]:
         """The storages of results, each once."""
         last = self.function.body[-1]
-        values = operands(last) if isinstance(last, Return) else ()
+        values = ir.operands(last) if isinstance(last, ir.Return) else ()
         roots = dict.fromkeys(r for v in values for r in self.live.aliasing.roots.get(v, NO_ROOTS))
         return [r for r in roots if r in self.storages and r not in self.live.storages]
 
-    def _view(self, storage: Value) -> View | None:
+    def _view(self, storage: ir.Value) -> ir.View | None:
         """The one tensor that is made of a storage, if that begins with it."""
         direct = self.direct.get(storage, ())
         return direct[0] if len(direct) == 1 and direct[0].offset == Int(0) else None
 
-    def _choose(self, results: Mapping[Value, View], held: list[int]) -> dict[Value, Value[TensorType]]:
+    def _choose(
+        self, results: Mapping[ir.Value, ir.View], held: list[int]
+    ) -> dict[ir.Value, ir.Value[ir.TensorType]]:
         """The tensor whose storage each result takes over."""
         ends = self.live.storages
-        spare: dict[Hashable, list[Value]] = {}
+        spare: dict[Hashable, list[ir.Value]] = {}
         for storage in sorted(ends, key=ends.__getitem__):
             is_known = storage in self.storages or storage in self.operators
             if is_known and self._last_tensor(storage) is not None:
                 spare.setdefault(self._kind(storage), []).append(storage)
         limit = max(held)
-        taken: dict[Value, Value[TensorType]] = {}
+        taken: dict[ir.Value, ir.Value[ir.TensorType]] = {}
         for result, view in sorted(results.items(), key=lambda item: self.named[item[1].result]):
             storages = spare.get(self._kind(result), [])
             ended = bisect_left(storages, self.named[view.result], key=ends.__getitem__)
@@ -138,41 +135,47 @@ class _Reuse:
                     break
         return taken
 
-    def _fits(self, result: Value, old: Value) -> bool:
+    def _fits(self, result: ir.Value, old: ir.Value) -> bool:
         """Whether the result may lie there instead."""
         if old in self.operators:
             return may_take_over_result(self.storages[result], self.operators[old], self.relied)
         return may_take_over(self.storages[result], self.storages[old])
 
-    def _kind(self, storage: Value) -> Hashable:
+    def _kind(self, storage: ir.Value) -> Hashable:
         made = self.operators.get(storage)
         if made is not None:
-            return extent_bytes(made.value.type), made.value.type.device, made.stream
+            return ir.extent_bytes(made.value.type), made.value.type.device, made.stream
         op = self.storages[storage]
         return op.result.type.nbytes, op.result.type.device, op.stream
 
-    def _last_tensor(self, storage: Value) -> Value[TensorType] | None:
+    def _last_tensor(self, storage: ir.Value) -> ir.Value[ir.TensorType] | None:
         """A tensor that begins where its storage does, and whose name lasts as long."""
         places = self.analyses.get_for(self.function, tensor_places)
-        names = [storage] if is_tensor(storage) else []
+        names = [storage] if ir.is_tensor(storage) else []
         for view in self.views.get(storage, ()):
-            if view.mode is ViewMode.REUSE:
+            if view.mode is ir.ViewMode.REUSE:
                 names.clear()
-            if places.get(view.result) == (storage, Int(0)) and is_tensor(view.result):
+            if places.get(view.result) == (storage, Int(0)) and ir.is_tensor(view.result):
                 names.append(view.result)
         certain = [n for n in names if self.live.aliasing.roots.get(n) == (storage,)]
         return certain[-1] if certain else None
 
     def _rewritten(
-        self, results: Mapping[Value, View], taken: Mapping[Value, Value[TensorType]]
-    ) -> Iterator[Op]:
+        self, results: Mapping[ir.Value, ir.View], taken: Mapping[ir.Value, ir.Value[ir.TensorType]]
+    ) -> Iterator[ir.Op]:
         """Each result's tensor is made right before its first use, when the other storage's names have ended."""
-        begins: dict[int, list[View]] = {}
+        begins: dict[int, list[ir.View]] = {}
         for result, tensor in taken.items():
-            new = dataclasses.replace(results[result], source=tensor, mode=ViewMode.REUSE)
+            new = dataclasses.replace(results[result], source=tensor, mode=ir.ViewMode.REUSE)
             begins.setdefault(self.named[new.result], []).append(new)
         for position, op in enumerate(self.function.body):
             yield from begins.get(position, ())
-            gone = op.result if isinstance(op, AllocStorage) else op.source if isinstance(op, View) else None
+            gone = (
+                op.result
+                if isinstance(op, ir.AllocStorage)
+                else op.source
+                if isinstance(op, ir.View)
+                else None
+            )
             if gone not in taken:
                 yield op

@@ -7,18 +7,13 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.accumulation import accumulated
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.kernels import Access, KernelParam
-from wrapper_ir.ir.ops import AllocStorage, CallExtern, Launch, Op, View
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import operands
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value, is_storage, is_tensor
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir_passes.memory.reusable import (
@@ -47,7 +42,7 @@ class ReuseInPlace(Pass):
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
     donated: bool = False
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with fewer storages."""
         derived = analyses.after(derive_frees(analyses.program, analyses))
         program = derived.program
@@ -58,7 +53,7 @@ class ReuseInPlace(Pass):
 
 
 class _Reuse:
-    def __init__(self, function: Function, analyses: Analyses, donated: bool) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, donated: bool) -> None:
         self.function, self.analyses = function, analyses
         self.live = analyses.get_for(function, analyse_liveness)
         self.roots = self.live.aliasing.roots
@@ -67,25 +62,25 @@ class _Reuse:
         self.made = operator_results(function, analyses, donated=donated)
         self.relied = relied_alignment(function, analyses)
         self.first = first_uses(function, self.live.aliasing)
-        self.over: dict[Value, Value[TensorType]] = {}
+        self.over: dict[ir.Value, ir.Value[ir.TensorType]] = {}
         """The argument that each storage is replaced by, for the storages that go."""
 
-    def function_in_place(self) -> Function:
+    def function_in_place(self) -> ir.Function:
         """The function, itself where no launch can do so."""
         for position, op in enumerate(self.function.body):
-            if isinstance(op, Launch):
+            if isinstance(op, ir.Launch):
                 self._choose(position, op)
-            elif isinstance(op, CallExtern) and (pair := accumulated(op)) is not None:
+            elif isinstance(op, ir.CallExtern) and (pair := accumulated(op)) is not None:
                 self._accumulate(position, op, *pair)
         return self.function.with_body(self._rewritten()) if self.over else self.function
 
-    def _choose(self, position: int, op: Launch) -> None:
+    def _choose(self, position: int, op: ir.Launch) -> None:
         """Results that take over arguments; each storage once."""
         kernel = self.analyses.kernels.get(op.kernel)
         if kernel is None or len(kernel.params) != len(op.args):
             return
-        given = [(p, a) for p, a in zip(kernel.params, op.args, strict=True) if is_tensor(a)]
-        sole: dict[Value, int] = {}
+        given = [(p, a) for p, a in zip(kernel.params, op.args, strict=True) if ir.is_tensor(a)]
+        sole: dict[ir.Value, int] = {}
         for _, value in given:
             for root in self.roots.get(value, NO_ROOTS):
                 sole[root] = sole.get(root, 0) + 1
@@ -93,7 +88,7 @@ class _Reuse:
             new = self._root(result)
             if (
                 new not in self.storages
-                or param.access is not Access.WRITE
+                or param.access is not ir.Access.WRITE
                 or sole[new] != 1
                 or self.first[new] != position
             ):
@@ -107,27 +102,27 @@ class _Reuse:
                     sole[old] += 1  # so that no other result is put there
                     break
 
-    def _accumulate(self, position: int, op: CallExtern, result: Value, argument: Value) -> None:
+    def _accumulate(self, position: int, op: ir.CallExtern, result: ir.Value, argument: ir.Value) -> None:
         """A product's result that takes over what it is added to."""
         new, old = self._root(result), self._root(argument)
-        used = [root for value in operands(op) for root in self.roots.get(value, NO_ROOTS)]
+        used = [root for value in ir.operands(op) for root in self.roots.get(value, NO_ROOTS)]
         if (
             new in self.storages
             and old is not None
             and used.count(new) == used.count(old) == 1
             and self.first[new] == position
             and self.live.storages.get(old) == position
-            and is_tensor(argument)
+            and ir.is_tensor(argument)
             and self._fits(result, argument)
         ):
             self.over[new] = argument
 
-    def _root(self, value: Value) -> Value | None:
+    def _root(self, value: ir.Value) -> ir.Value | None:
         """What a tensor lies in for certain, where it may go or be written over."""
         roots = self.roots.get(value, NO_ROOTS)
         return roots[0] if len(roots) == 1 and (roots[0] in self.storages or roots[0] in self.made) else None
 
-    def _fits(self, result: Value, argument: Value) -> bool:
+    def _fits(self, result: ir.Value, argument: ir.Value) -> bool:
         """Whether both begin at the same byte of storages that are alike."""
         (new, start), (old, other) = (
             self.places.get(result, (result, None)),
@@ -140,25 +135,25 @@ class _Reuse:
             return may_take_over_result(self.storages[new], self.made[first], self.relied)
         return may_take_over(self.storages[new], self.storages[old])
 
-    def _first(self, root: Value) -> Value:
+    def _first(self, root: ir.Value) -> ir.Value:
         """What a storage lies in after the pass."""
         while root in self.over:
             root = self.places[self.over[root]][0]
         return root
 
-    def _rewritten(self) -> Iterator[Op]:
+    def _rewritten(self) -> Iterator[ir.Op]:
         """The ops, with views of what is there already right before their first use. A view of the argument costs nothing where it is
         the argument."""
-        defined: set[Value] = set()
-        waiting: dict[Value, tuple[int, View]] = {}
+        defined: set[ir.Value] = set()
+        waiting: dict[ir.Value, tuple[int, ir.View]] = {}
         for position, op in enumerate(self.function.body):
-            if isinstance(op, AllocStorage) and op.result in self.over:
+            if isinstance(op, ir.AllocStorage) and op.result in self.over:
                 continue
-            if isinstance(op, View) and (op.source in self.over or op.source in waiting):
+            if isinstance(op, ir.View) and (op.source in self.over or op.source in waiting):
                 waiting[op.result] = position, op
                 continue
-            wanted: list[tuple[int, View]] = []
-            pending = list(operands(op))
+            wanted: list[tuple[int, ir.View]] = []
+            pending = list(ir.operands(op))
             for value in pending:
                 if value in waiting:
                     wanted.append(waiting.pop(value))
@@ -166,19 +161,21 @@ class _Reuse:
             for _, view in sorted(wanted, key=itemgetter(0)):
                 yield self._view(view, defined) if view.source in self.over else view
                 defined.add(view.result)
-            if isinstance(op, View):
+            if isinstance(op, ir.View):
                 defined.add(op.result)
             yield op
 
-    def _view(self, op: View, defined: set[Value]) -> View:
+    def _view(self, op: ir.View, defined: set[ir.Value]) -> ir.View:
         argument = self.over[op.source]
         root, start = self.places[argument]
         if argument in defined and start == op.offset:
             return dataclasses.replace(op, source=argument, offset=Int(0))
         root = self._first(root)
-        assert is_storage(root) or is_tensor(root)  # as `storages` and `made` have it
+        assert ir.is_storage(root) or ir.is_tensor(root)  # as `storages` and `made` have it
         return dataclasses.replace(op, source=root)
 
 
-def _may_share(written: KernelParam, read: KernelParam) -> bool:
-    return read.access is Access.READ and (written.name in read.may_alias or read.name in written.may_alias)
+def _may_share(written: ir.KernelParam, read: ir.KernelParam) -> bool:
+    return read.access is ir.Access.READ and (
+        written.name in read.may_alias or read.name in written.may_alias
+    )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import ClassVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.contents import contents_of
 from wrapper_ir.analysis.memo import Analyses
@@ -15,12 +16,6 @@ from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, mul
-from wrapper_ir.ir.layout import extent_bytes, numel, type_symbols
-from wrapper_ir.ir.ops import AllocStorage, Comment, Drop, Free, Op, View
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import definitions, map_values, operands
-from wrapper_ir.ir.types import StorageType, TensorType
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.memory.reusable import reusable_storages
@@ -39,7 +34,7 @@ class SplitStorages(Pass):
     name: ClassVar[str] = "split-storages"
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
 
-    def transform(self, analyses: Analyses) -> Program:
+    def transform(self, analyses: Analyses) -> ir.Program:
         """The program with more storages, each needed for a shorter time."""
         stripped = analyses.after(strip_frees(analyses.program))
         program, sizes = stripped.program, Sizes(stripped.program)
@@ -47,24 +42,24 @@ class SplitStorages(Pass):
         return derive_frees(split if split is not program else analyses.program)
 
 
-_Names = AllocStorage | Comment | Drop | Free | View
+_Names = ir.AllocStorage | ir.Comment | ir.Drop | ir.Free | ir.View
 
 
 class _Split:
-    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, sizes: Sizes) -> None:
         self.function, self.analyses, self.sizes = function, analyses, sizes
         self.places = analyses.get_for(function, tensor_places)
         self.storages = reusable_storages(function, analyses)
-        self.taken = {v.name for v in (*definitions(function), *analyses.constant_values)}
-        self.begins: dict[Value, list[int]] = {}
+        self.taken = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
+        self.begins: dict[ir.Value, list[int]] = {}
         """Where each part of a split storage begins, by storage."""
-        self.parts: dict[tuple[Value, int], Value[StorageType]] = {}
-        self.tensors: dict[tuple[Value, int], Value[TensorType]] = {}
+        self.parts: dict[tuple[ir.Value, int], ir.Value[ir.StorageType]] = {}
+        self.tensors: dict[tuple[ir.Value, int], ir.Value[ir.TensorType]] = {}
         """The storage of each part, and the tensor over it in place of one over the whole."""
-        self.first: dict[Value, int] = {}
+        self.first: dict[ir.Value, int] = {}
         """The part in which each tensor is used first: there it keeps its name."""
 
-    def split(self) -> Function:
+    def split(self) -> ir.Function:
         """The function, itself where nothing can be split."""
         try:
             views = self._views()
@@ -83,64 +78,64 @@ class _Split:
                     self.begins[root] = [times[0][0], *begins]
         return self.function.with_body(self._rewritten()) if self.begins else self.function
 
-    def _views(self) -> dict[Value, set[tuple[Expr, Expr]]]:
+    def _views(self) -> dict[ir.Value, set[tuple[Expr, Expr]]]:
         """Storages whose tensors are all views at places that hold for all sizes, with these: (first byte, bytes)."""
-        found: dict[Value, set[tuple[Expr, Expr]]] = {root: set() for root in self.storages}
-        symbolic = set[Value]()
-        viewed = {op.result for op in self.function.body if isinstance(op, View)}
+        found: dict[ir.Value, set[tuple[Expr, Expr]]] = {root: set() for root in self.storages}
+        symbolic = set[ir.Value]()
+        viewed = {op.result for op in self.function.body if isinstance(op, ir.View)}
         for value, roots in self.analyses.aliasing(self.function).roots.items():
-            for root in roots if is_tensor(value) else NO_ROOTS:
+            for root in roots if ir.is_tensor(value) else NO_ROOTS:
                 place = self.places.get(value)
                 if root not in found:
                     continue
                 if place is None or roots != (root,) or place[0] is not root or value not in viewed:
                     del found[root]
                     continue
-                assert isinstance(value.type, TensorType)  # as `is_tensor` says
-                found[root].add((place[1], extent_bytes(value.type)))
-                if type_symbols(value.type) or place[1].free_symbols:
+                assert isinstance(value.type, ir.TensorType)  # as `is_tensor` says
+                found[root].add((place[1], ir.extent_bytes(value.type)))
+                if ir.type_symbols(value.type) or place[1].free_symbols:
                     symbolic.add(root)
                     if not self._has_all_bytes(value.type):
                         found.pop(root)
         return {root: windows for root, windows in found.items() if root not in symbolic or len(windows) == 1}
 
-    def _has_all_bytes(self, type: TensorType) -> bool:
+    def _has_all_bytes(self, type: ir.TensorType) -> bool:
         """Whether the tensor has an element at every byte that it spans, for all sizes, and some under the hints."""
-        extent = extent_bytes(type)
-        return extent == mul(numel(type.sizes), Int(type.dtype.itemsize)) and self.sizes.number(extent) > 0
+        extent = ir.extent_bytes(type)
+        return extent == mul(ir.numel(type.sizes), Int(type.dtype.itemsize)) and self.sizes.number(extent) > 0
 
-    def _rewritten(self) -> Iterator[Op]:
+    def _rewritten(self) -> Iterator[ir.Op]:
         """The ops, each storage and view of a part right before the first op that uses it."""
         for position, op in enumerate(self.function.body):
-            if isinstance(op, AllocStorage) and op.result in self.begins:
+            if isinstance(op, ir.AllocStorage) and op.result in self.begins:
                 continue
-            if isinstance(op, View) and self._root(op.result) is not None:
+            if isinstance(op, ir.View) and self._root(op.result) is not None:
                 continue
-            new: dict[Value, Value] = {}
-            for value in filter(is_tensor, operands(op)):
+            new: dict[ir.Value, ir.Value] = {}
+            for value in filter(ir.is_tensor, ir.operands(op)):
                 root = self._root(value)
                 if root is not None and value not in new:
                     part = bisect_right(self.begins[root], position) - 1
                     yield from self._named(value, root, part)
                     new[value] = self.tensors[value, part]
-            yield map_values(op, lambda v: new.get(v, v)) if new else op  # noqa: B023
+            yield ir.map_values(op, lambda v: new.get(v, v)) if new else op  # noqa: B023
 
-    def _root(self, value: Value) -> Value | None:
+    def _root(self, value: ir.Value) -> ir.Value | None:
         """The split storage that a tensor lies in."""
         place = self.places.get(value)
         return place[0] if place is not None and place[0] in self.begins and place[0] is not value else None
 
-    def _named(self, value: Value[TensorType], root: Value, part: int) -> Iterator[Op]:
+    def _named(self, value: ir.Value[ir.TensorType], root: ir.Value, part: int) -> Iterator[ir.Op]:
         """The ops that make a part of a storage, and a tensor over it, where they are not there yet."""
         alloc = self.storages[root]
         if (root, part) not in self.parts:
             its = alloc.result
-            self.parts[root, part] = Value(self._name(its.name, part), its.type) if part else its
+            self.parts[root, part] = ir.Value(self._name(its.name, part), its.type) if part else its
             yield dataclasses.replace(alloc, result=self.parts[root, part])
         if (value, part) not in self.tensors:
             keeps = self.first.setdefault(value, part) == part
-            self.tensors[value, part] = value if keeps else Value(self._name(value.name, part), value.type)
-            yield View(
+            self.tensors[value, part] = value if keeps else ir.Value(self._name(value.name, part), value.type)
+            yield ir.View(
                 source=self.parts[root, part],
                 result=self.tensors[value, part],
                 offset=self.places[value][1],

@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from wrapper_ir.ir.kernels import KernelDef, MultiKernel, TritonConfig, TritonKernel
-from wrapper_ir.ir.ops import Launch, Op
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir
 from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
 
 
 def with_choices(
-    program: Program, configs: Mapping[str, TritonConfig], variants: Mapping[str, int]
-) -> Program:
+    program: ir.Program, configs: Mapping[str, ir.TritonConfig], variants: Mapping[str, int]
+) -> ir.Program:
     """The program in which nothing named here is left to choose.
 
     `configs`: Triton kernels by name get this config alone, and no rule for more. `variants`: launches of
@@ -27,17 +25,17 @@ def with_choices(
     return EliminateDeadOps().run(result) if variants else result
 
 
-def _fixed(kernel: KernelDef, configs: Mapping[str, TritonConfig]) -> KernelDef:
-    if not isinstance(kernel, TritonKernel) or kernel.name not in configs:
+def _fixed(kernel: ir.KernelDef, configs: Mapping[str, ir.TritonConfig]) -> ir.KernelDef:
+    if not isinstance(kernel, ir.TritonKernel) or kernel.name not in configs:
         return kernel
     return dataclasses.replace(kernel, configs=(configs[kernel.name],), derive=())
 
 
-def _chosen(op: Op, kernels: Mapping[str, KernelDef], variants: Mapping[str, int]) -> Op:
-    if not isinstance(op, Launch) or op.kernel not in variants:
+def _chosen(op: ir.Op, kernels: Mapping[str, ir.KernelDef], variants: Mapping[str, int]) -> ir.Op:
+    if not isinstance(op, ir.Launch) or op.kernel not in variants:
         return op
     multi = kernels[op.kernel]
-    assert isinstance(multi, MultiKernel)
+    assert isinstance(multi, ir.MultiKernel)
     variant = multi.variants[variants[op.kernel]]
     tensors = [i for i, p in enumerate(multi.params) if p.kind.takes_tensor]
     extents = dict(zip(tensors, op.extents))

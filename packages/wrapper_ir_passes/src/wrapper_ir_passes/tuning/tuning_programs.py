@@ -7,21 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.sizes import Sizes, declared_size
 from wrapper_ir.expr import Bool, Expr, Float, Int, SymKind
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.ir.atoms import Item, OffsetOf
-from wrapper_ir.ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, needed
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import UNKNOWN, AllocStorage, Arg, Define, Launch, Op, Return, Slot, View, ZeroMode
-from wrapper_ir.ir.program import Constant, Function, Param, Program
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import DType, ScalarType, StorageType, TensorType, Type
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
-TypeT = TypeVar("TypeT", bound=Type)
-Held = Value[StorageType] | Value[TensorType]
+TypeT = TypeVar("TypeT", bound=ir.Type)
+Held = ir.Value[ir.StorageType] | ir.Value[ir.TensorType]
 
 _FALLBACK = 8192
 _START = Int(0)
@@ -43,14 +36,14 @@ class TuningProgram:
     `assumed` are the symbols of which nothing is known and on which the launch's numbers rest.
     """
 
-    program: Program
+    program: ir.Program
     count: int
     assumed: frozenset[str] = frozenset()
 
     @property
-    def launch(self) -> Launch:
+    def launch(self) -> ir.Launch:
         """The launch."""
-        [op] = (op for op in self.program.main.body if isinstance(op, Launch))
+        [op] = (op for op in self.program.main.body if isinstance(op, ir.Launch))
         return op
 
     def numbers(self, kernel: str) -> tuple[int | float, ...]:
@@ -60,14 +53,14 @@ class TuningProgram:
         args, grid = launch.args, launch.grid
         if kernel != launch.kernel:
             multi = self.program.kernel(launch.kernel)
-            assert isinstance(multi, MultiKernel)
+            assert isinstance(multi, ir.MultiKernel)
             variant = next(v for v in multi.variants if v.kernel == kernel)
             args, grid = tuple(args[i] for i in variant.args), tuple(grid[i] for i in variant.grid)
         return tuple(a.value for a in (*args, *grid) if isinstance(a, Int | Float | Bool))
 
 
 def tuning_programs(
-    program: Program, given: Mapping[str, int] | None = None, *, fallback: int = _FALLBACK
+    program: ir.Program, given: Mapping[str, int] | None = None, *, fallback: int = _FALLBACK
 ) -> tuple[TuningProgram, ...]:
     """The launches of all functions that leave a choice: of a config, or of a kernel; equal ones once.
 
@@ -78,11 +71,11 @@ def tuning_programs(
     sizes, assumed = _sizes(program, given, fallback)
     roots = _roots(program, {*given, *(s.name for s in program.symbols if s.hint is not None)}, assumed)
     kernels = {k.name: k for k in program.kernels}
-    found: dict[Program, tuple[int, frozenset[str]]] = {}
+    found: dict[ir.Program, tuple[int, frozenset[str]]] = {}
     for function in program.functions:
-        origins = {value: op for op in function.body for value in results(op)}
+        origins = {value: op for op in function.body for value in ir.results(op)}
         for op in function.body:
-            if isinstance(op, Launch) and _leaves_a_choice(kernels[op.kernel], kernels):
+            if isinstance(op, ir.Launch) and _leaves_a_choice(kernels[op.kernel], kernels):
                 reduction = _Reduction(program, origins, sizes)
                 one = reduction.reduced(op)
                 rests_on = frozenset[str]().union(*(roots.get(name, ()) for name in reduction.symbols))
@@ -91,11 +84,11 @@ def tuning_programs(
     return tuple(TuningProgram(program=p, count=n, assumed=rest) for p, (n, rest) in found.items())
 
 
-def _sizes(program: Program, given: Mapping[str, int], fallback: int) -> tuple[Sizes, frozenset[str]]:
+def _sizes(program: ir.Program, given: Mapping[str, int], fallback: int) -> tuple[Sizes, frozenset[str]]:
     """Numbers for all symbols, and those that are assumed: what is not known, one by one, in the order of definitions,
     because later ones may follow from it."""
     declared = {s.name: s for s in program.symbols}
-    defined = [op.symbol for op in program.ops if isinstance(op, Define)]
+    defined = [op.symbol for op in program.ops if isinstance(op, ir.Define)]
     known = dict(given)
     while assumed := (sizes := Sizes(program, known)).assumed:
         name = next(n for n in (*defined, *declared) if n in assumed)
@@ -105,22 +98,22 @@ def _sizes(program: Program, given: Mapping[str, int], fallback: int) -> tuple[S
     return sizes, frozenset(known.keys() - given.keys())
 
 
-def _roots(program: Program, known: set[str], assumed: frozenset[str]) -> dict[str, frozenset[str]]:
+def _roots(program: ir.Program, known: set[str], assumed: frozenset[str]) -> dict[str, frozenset[str]]:
     """For each symbol, the assumed symbols that it follows from; known symbols follow from none."""
     found = {name: frozenset({name}) for name in assumed}
     for op in program.ops:
-        if isinstance(op, Define) and op.symbol not in known and op.symbol not in found:
+        if isinstance(op, ir.Define) and op.symbol not in known and op.symbol not in found:
             sources = map_atoms(op.expr, declared_size).free_symbols
             found[op.symbol] = frozenset[str]().union(*(found.get(name, ()) for name in sources))
     return found
 
 
-def _leaves_a_choice(kernel: KernelDef, kernels: Mapping[str, KernelDef]) -> bool:
+def _leaves_a_choice(kernel: ir.KernelDef, kernels: Mapping[str, ir.KernelDef]) -> bool:
     match kernel:
-        case TritonKernel():
+        case ir.TritonKernel():
             return len(kernel.configs) > 1 or bool(kernel.derive)
-        case MultiKernel():
-            several = kernel.choice is Choice.MEASURE and len(kernel.variants) > 1
+        case ir.MultiKernel():
+            several = kernel.choice is ir.Choice.MEASURE and len(kernel.variants) > 1
             return several or any(_leaves_a_choice(kernels[v.kernel], kernels) for v in kernel.variants)
         case _:
             return False
@@ -130,14 +123,14 @@ def _leaves_a_choice(kernel: KernelDef, kernels: Mapping[str, KernelDef]) -> boo
 class _Reduction:
     """What one launch needs to run by itself."""
 
-    whole: Program
-    origins: Mapping[Value, Op]
+    whole: ir.Program
+    origins: Mapping[ir.Value, ir.Op]
     sizes: Sizes
-    constants: dict[Value, Constant] = field(init=False)
-    used: set[Value] = field(default_factory=set, init=False)
-    params: list[Param] = field(default_factory=list, init=False)
-    body: list[Op] = field(default_factory=list, init=False)
-    known: dict[Value, Held] = field(default_factory=dict, init=False)
+    constants: dict[ir.Value, ir.Constant] = field(init=False)
+    used: set[ir.Value] = field(default_factory=set, init=False)
+    params: list[ir.Param] = field(default_factory=list, init=False)
+    body: list[ir.Op] = field(default_factory=list, init=False)
+    known: dict[ir.Value, Held] = field(default_factory=dict, init=False)
     """Values of the whole program, and what they are here."""
     symbols: set[str] = field(default_factory=set, init=False)
     """The symbols that the launch's numbers come from."""
@@ -147,41 +140,41 @@ class _Reduction:
         self.constants = {c.value: c for c in self.whole.constants}
         self.taken = {value.name for value in self.constants}
 
-    def reduced(self, launch: Launch) -> Program:
+    def reduced(self, launch: ir.Launch) -> ir.Program:
         kernel = self.whole.kernel(launch.kernel)
         extents = iter([self._size(e) for e in launch.extents])
-        args: list[Arg] = []
+        args: list[ir.Arg] = []
         for param, arg in zip(kernel.params, launch.args, strict=True):
             touched = next(extents, 0) if param.kind.takes_tensor else 0
             args.append(self._arg(param.name, arg, touched))
         self.body.append(
             dataclasses.replace(
                 launch,
-                prov=UNKNOWN,
+                prov=ir.UNKNOWN,
                 args=tuple(args),
                 extents=tuple(Int(self._size(e)) for e in launch.extents),
                 grid=tuple(self._number(e) for e in launch.grid),
                 stream=0,
             )
         )
-        body = (*self.body, Return(values=()))
-        main = Function(name=self.whole.main.name, params=tuple(self.params), body=body)
+        body = (*self.body, ir.Return(values=()))
+        main = ir.Function(name=self.whole.main.name, params=tuple(self.params), body=body)
         return derive_frees(
-            Program(
+            ir.Program(
                 functions=(main,),
                 target=self.whole.target,
                 constants=tuple(c for c in self.whole.constants if c.value in self.used),
-                kernels=needed(self.whole.kernels, {launch.kernel}),
+                kernels=ir.needed(self.whole.kernels, {launch.kernel}),
             )
         )
 
-    def _arg(self, name: str, arg: Arg, touched: int) -> Arg:
+    def _arg(self, name: str, arg: ir.Arg, touched: int) -> ir.Arg:
         match arg:
-            case Value(type=ScalarType(kind=kind)):
+            case ir.Value(type=ir.ScalarType(kind=kind)):
                 return _STAND_INS[kind]
-            case Value():
+            case ir.Value():
                 if arg not in self.known:
-                    assert is_tensor(arg)  # a kernel takes nothing else
+                    assert ir.is_tensor(arg)  # a kernel takes nothing else
                     self.known[arg] = self._kept(arg) or self._made(name, self._static(arg.type), touched)
                 return self.known[arg]
             case Expr():
@@ -205,36 +198,36 @@ class _Reduction:
         """These symbols count."""
         self.symbols |= map_atoms(e, declared_size).free_symbols
 
-    def _static(self, type: TensorType) -> TensorType:
+    def _static(self, type: ir.TensorType) -> ir.TensorType:
         sizes, strides = ([Int(self._size(e)) for e in dims] for dims in (type.sizes, type.strides))
         return dataclasses.replace(type, sizes=tuple(sizes), strides=tuple(strides))
 
-    def _kept(self, value: Value) -> Held | None:
+    def _kept(self, value: ir.Value) -> Held | None:
         """A constant that may hold indices, scratch memory that begins as zeros, or a view of such."""
         if value in self.constants:
-            if not is_tensor(value) or not _may_be_indices(value.type.dtype):
+            if not ir.is_tensor(value) or not _may_be_indices(value.type.dtype):
                 return None
             self.used.add(value)
             return value
         if value not in self.known:
             match self.origins.get(value):
-                case AllocStorage(zero=ZeroMode.CALL | ZeroMode.ONCE) as op:
+                case ir.AllocStorage(zero=ir.ZeroMode.CALL | ir.ZeroMode.ONCE) as op:
                     self.known[value] = self._storage(op, 0)
-                case Slot(zero=ZeroMode.CALL) as op:
-                    self.known[value] = self._storage(AllocStorage(result=op.result, zero=op.zero), 0)
-                case View() as op if (source := self._kept(op.source)) is not None:
+                case ir.Slot(zero=ir.ZeroMode.CALL) as op:
+                    self.known[value] = self._storage(ir.AllocStorage(result=op.result, zero=op.zero), 0)
+                case ir.View() as op if (source := self._kept(op.source)) is not None:
                     type = self._static(op.result.type)
                     self.known[value] = self._view(source, value.name, type, op.offset)
                 case _:
                     return None
         return self.known[value]
 
-    def _made(self, name: str, type: TensorType, touched: int) -> Value[TensorType]:
+    def _made(self, name: str, type: ir.TensorType, touched: int) -> ir.Value[ir.TensorType]:
         """A tensor with generated contents, over as many bytes as the launch may touch."""
-        own = self._size(extent_bytes(type))
+        own = self._size(ir.extent_bytes(type))
         if _may_be_indices(type.dtype):
-            storage = Value(f"{name}.s", StorageType(nbytes=Int(own), device=type.device))
-            made = AllocStorage(result=storage, zero=ZeroMode.CALL)
+            storage = ir.Value(f"{name}.s", ir.StorageType(nbytes=Int(own), device=type.device))
+            made = ir.AllocStorage(result=storage, zero=ir.ZeroMode.CALL)
             return self._view(self._storage(made, touched), name, type)
         if touched <= own:
             return self._param(name, type)
@@ -242,12 +235,12 @@ class _Reduction:
         whole = dataclasses.replace(type, sizes=(count,), strides=(Int(1),))
         return self._view(self._param(f"{name}.whole", whole), name, type)
 
-    def _param(self, name: str, type: TensorType) -> Value[TensorType]:
+    def _param(self, name: str, type: ir.TensorType) -> ir.Value[ir.TensorType]:
         value = self._value(name, type)
-        self.params.append(Param(value=value))
+        self.params.append(ir.Param(value=value))
         return value
 
-    def _storage(self, like: AllocStorage, nbytes: int) -> Value[StorageType]:
+    def _storage(self, like: ir.AllocStorage, nbytes: int) -> ir.Value[ir.StorageType]:
         """Storage of at least `nbytes` bytes that begins as zeros."""
         type = like.result.type
         size = Int(max(self._size(type.nbytes), nbytes))
@@ -256,26 +249,30 @@ class _Reduction:
         return result
 
     def _view(
-        self, source: Value[StorageType | TensorType], name: str, type: TensorType, offset: Expr = _START
-    ) -> Value[TensorType]:
+        self,
+        source: ir.Value[ir.StorageType | ir.TensorType],
+        name: str,
+        type: ir.TensorType,
+        offset: Expr = _START,
+    ) -> ir.Value[ir.TensorType]:
         result = self._value(name, type)
-        self.body.append(View(source=source, result=result, offset=Int(self._size(offset))))
+        self.body.append(ir.View(source=source, result=result, offset=Int(self._size(offset))))
         return result
 
-    def _value(self, name: str, type: TypeT) -> Value[TypeT]:
+    def _value(self, name: str, type: TypeT) -> ir.Value[TypeT]:
         """A value of this name, or of one like it."""
         while name in self.taken:
             name += "_"
         self.taken.add(name)
-        return Value(name, type)
+        return ir.Value(name, type)
 
 
 def _stand_in(atom: Expr) -> Expr:
     """For what a run reads from memory or from a caller's tensor."""
-    if isinstance(atom, Item):
+    if isinstance(atom, ir.Item):
         return _STAND_INS[atom.kind]
-    return Int(0) if isinstance(atom, OffsetOf) else atom
+    return Int(0) if isinstance(atom, ir.OffsetOf) else atom
 
 
-def _may_be_indices(dtype: DType) -> bool:
-    return not (dtype.is_floating or dtype.is_complex or dtype is DType.BOOL)
+def _may_be_indices(dtype: ir.DType) -> bool:
+    return not (dtype.is_floating or dtype.is_complex or dtype is ir.DType.BOOL)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.ops import DebugValue
-from wrapper_ir.ir.types import ScalarType
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir_lowering.rules.debug import debug_steps
 from wrapper_ir_lowering.steps import SaveValue, ShowLine, ShowValue
 from wrapper_ir_runtime.debug import save_view, show_line, show_number, show_view
@@ -16,7 +14,7 @@ from wrapper_ir_runtime.tensor_text import TensorView
 
 
 # Any: the machine's tensors
-def show_values(op: DebugValue, frame: Frame[Any]) -> None:
+def show_values(op: ir.DebugValue, frame: Frame[Any]) -> None:
     """Does what the op says, as emitted programs do it."""
     for step in debug_steps(op):
         match step:
@@ -24,7 +22,7 @@ def show_values(op: DebugValue, frame: Frame[Any]) -> None:
                 show_line(text)
             case ShowValue(title=title, value=Expr() as e):
                 show_number(title, frame.number(e), e.kind.value)
-            case ShowValue(title=title, value=Value(type=ScalarType(kind)) as value):
+            case ShowValue(title=title, value=ir.Value(type=ir.ScalarType(kind)) as value):
                 show_number(title, frame.value(value), kind.value)
             case ShowValue(title=title, value=value):
                 show_view(title, _view(value, frame))
@@ -32,8 +30,8 @@ def show_values(op: DebugValue, frame: Frame[Any]) -> None:
                 save_view(_view(step.value, frame), step.directory, step.name, step.metadata)
 
 
-def _view(value: Value | Expr, frame: Frame[Any]) -> TensorView:
-    assert is_tensor(value)
+def _view(value: ir.Value | Expr, frame: Frame[Any]) -> TensorView:
+    assert ir.is_tensor(value)
     machine, tensor = frame.machine, frame.value(value)
     return TensorView(
         dtype=value.type.dtype,

@@ -6,12 +6,9 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
 from wrapper_ir.expr import Number
-from wrapper_ir.ir.ops import Arg, CallSubgraph, Op, Return, Switch, WhileLoop
-from wrapper_ir.ir.program import Function, Ownership
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_runtime.failures import select_branch
 from wrapper_ir_runtime.interp.frame import Frame, Session
 from wrapper_ir_runtime.interp.handlers import check_layout, run_op
@@ -25,10 +22,10 @@ MAX_DEPTH = 100
 class Step(Generic[T]):
     """The op about to be executed. `values` and `symbols` are live views of the frame."""
 
-    function: Function
+    function: ir.Function
     position: int
-    op: Op
-    values: Mapping[Value, Any]  # Any: tensors, byte tensors of storages, numbers, nested results, handles
+    op: ir.Op
+    values: Mapping[ir.Value, Any]  # Any: tensors, byte tensors of storages, numbers, nested results, handles
     symbols: Mapping[str, Number]
     depth: int
     frame: Frame[T]
@@ -59,17 +56,17 @@ def execute(frame: Frame[T], start: int = 0) -> Run[T]:
         yield Step(function, position, op, frame.values, frame.symbols, depth, frame)
         try:
             _count(session)
-            if isinstance(op, Return):
+            if isinstance(op, ir.Return):
                 return _leave(op, frame)
             own = session.options.handlers.get(type(op))
             match op:
                 case _ if own is not None:
                     own(op, frame)
-                case CallSubgraph():
+                case ir.CallSubgraph():
                     yield from _call_subgraph(op, frame)
-                case Switch():
+                case ir.Switch():
                     yield from _switch(op, frame)
-                case WhileLoop():
+                case ir.WhileLoop():
                     yield from _while_loop(op, frame)
                 case _:
                     run_op(op, frame)
@@ -84,10 +81,10 @@ def execute(frame: Frame[T], start: int = 0) -> Run[T]:
     raise ExecutionError("WIR928", f"@{function.name} does not end in a return")
 
 
-def _check_layouts(params: Sequence[Value], frame: Frame[T]) -> None:
+def _check_layouts(params: Sequence[ir.Value], frame: Frame[T]) -> None:
     """Parameters whose sizes and strides are known only now."""
     for value in params:
-        assert isinstance(value.type, TensorType)
+        assert isinstance(value.type, ir.TensorType)
         check_layout(value, value.type.sizes, value.type.strides, f"argument {value.name}", frame)
 
 
@@ -110,7 +107,7 @@ def _enter(
     frame = Frame(session, info, depth)
     for param, arg in zip(params, args, strict=True):
         value = param.value
-        if isinstance(value.type, TensorType) and not session.machine.is_tensor(arg):
+        if isinstance(value.type, ir.TensorType) and not session.machine.is_tensor(arg):
             raise ExecutionError("WIR926", f"%{value.name} of @{name} is a tensor, got {type(arg).__name__}")
         frame.bind(value, arg)
     args.clear()  # from here on the frame alone holds them, so that `free` ends them
@@ -119,7 +116,7 @@ def _enter(
     return frame
 
 
-def _leave(op: Return, frame: Frame[T]) -> Results:
+def _leave(op: ir.Return, frame: Frame[T]) -> Results:
     results = tuple(frame.argument(value) for value in op.values)
     kept = {frame.machine.storage_key(r) for r in results if frame.machine.is_tensor(r)}
     for root, key in frame.roots.items():
@@ -131,11 +128,11 @@ def _leave(op: Return, frame: Frame[T]) -> Results:
 # --- calls
 
 
-def _call(name: str, args: tuple[Arg, ...], frame: Frame[T]) -> Run[T]:
+def _call(name: str, args: tuple[ir.Arg, ...], frame: Frame[T]) -> Run[T]:
     """Calls a function with arguments of this frame; owned ones are moved."""
     held = [frame.argument(arg) for arg in args]
     for param, arg in zip(frame.session.info(name).function.params, args):
-        if param.ownership is Ownership.OWNED and isinstance(arg, Value):
+        if param.ownership is ir.Ownership.OWNED and isinstance(arg, ir.Value):
             frame.move(arg)
     return (yield from _call_with(name, held, frame))
 
@@ -149,32 +146,34 @@ def _call_with(name: str, held: list[Any], frame: Frame[T]) -> Run[T]:
     return (yield from activate(frame.session, name, held, captured, frame.depth + 1))
 
 
-def _bind_results(values: tuple[Value, ...], results: Results, frame: Frame[T]) -> None:
+def _bind_results(values: tuple[ir.Value, ...], results: Results, frame: Frame[T]) -> None:
     if len(values) != len(results):
         raise ExecutionError("WIR926", f"{len(results)} results for {len(values)} values")
     for value, result in zip(values, results, strict=True):
         frame.bind(value, result)
 
 
-def _call_subgraph(op: CallSubgraph, frame: Frame[T]) -> Generator[Step[T], None, None]:
+def _call_subgraph(op: ir.CallSubgraph, frame: Frame[T]) -> Generator[Step[T], None, None]:
     results = yield from _call(op.function, op.args, frame)
     _bind_results(op.results, results, frame)
 
 
-def _switch(op: Switch, frame: Frame[T]) -> Generator[Step[T], None, None]:
+def _switch(op: ir.Switch, frame: Frame[T]) -> Generator[Step[T], None, None]:
     index = frame.item(frame.argument(op.index))
     results = yield from _call(select_branch(index, op.branches), op.args, frame)
     _bind_results(op.results, results, frame)
 
 
-def _while_loop(op: WhileLoop, frame: Frame[T]) -> Generator[Step[T], None, None]:
+def _while_loop(op: ir.WhileLoop, frame: Frame[T]) -> Generator[Step[T], None, None]:
     machine, session = frame.machine, frame.session
     initial = [frame.argument(arg) for arg in op.carried]
     captured = [frame.argument(arg) for arg in op.captured]
     # Storages that are not the loop's: results that live there are cloned.
     foreign = {machine.storage_key(x) for x in (*initial, *captured) if machine.is_tensor(x)}
     foreign |= {
-        machine.storage_key(x) for value, x in session.constants.items() if isinstance(value.type, TensorType)
+        machine.storage_key(x)
+        for value, x in session.constants.items()
+        if isinstance(value.type, ir.TensorType)
     }
     carried = initial
     trips: list[list[Any]] = []
@@ -191,7 +190,7 @@ def _while_loop(op: WhileLoop, frame: Frame[T]) -> Generator[Step[T], None, None
 
 
 def _goes_on(
-    op: WhileLoop, held: list[Any], foreign: set[int], frame: Frame[T]
+    op: ir.WhileLoop, held: list[Any], foreign: set[int], frame: Frame[T]
 ) -> Generator[Step[T], None, bool]:
     (go,) = yield from _call_with(op.cond_fn, held, frame)
     if frame.machine.is_tensor(go) and frame.machine.storage_key(go) not in foreign:

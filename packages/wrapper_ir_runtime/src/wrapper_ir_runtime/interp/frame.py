@@ -7,18 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import Aliasing
 from wrapper_ir.analysis.input_facts import TensorFacts, extent
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Expr, Number, evaluate
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf
-from wrapper_ir.ir.layout import type_symbols
-from wrapper_ir.ir.ops import Arg, Complex, EnterMemoryPool, EnterProfile
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.protocols import LoadedKernel, Machine
 from wrapper_ir_runtime.interp.memory import MemoryMeter
 from wrapper_ir_runtime.interp.options import InterpOptions
@@ -30,13 +25,13 @@ T = TypeVar("T")
 class FunctionInfo:
     """The aliasing of one function, indexed for execution."""
 
-    function: Function
+    function: ir.Function
     aliasing: Aliasing
 
     @cached_property
-    def born(self) -> dict[int, tuple[Value, ...]]:
+    def born(self) -> dict[int, tuple[ir.Value, ...]]:
         """For each position, the roots that the op there makes (-1: owned parameters)."""
-        found: dict[int, list[Value]] = {}
+        found: dict[int, list[ir.Value]] = {}
         for root, position in self.aliasing.owned.items():
             found.setdefault(position, []).append(root)
         return {position: tuple(roots) for position, roots in found.items()}
@@ -50,11 +45,11 @@ class Session(Generic[T]):
     machine: Machine[T]
     options: InterpOptions
     analyses: Analyses
-    constants: Mapping[Value, T]
+    constants: Mapping[ir.Value, T]
     kernels: Mapping[str, LoadedKernel]
     infos: dict[str, FunctionInfo] = field(default_factory=dict)
     meter: MemoryMeter = field(default_factory=MemoryMeter)
-    layouts: Mapping[int, Sequence[Value]] = field(default_factory=dict)
+    layouts: Mapping[int, Sequence[ir.Value]] = field(default_factory=dict)
     """Parameters of `main` whose layouts are checked after the op at a position."""
     ops: int = 0
 
@@ -76,20 +71,20 @@ class Frame(Generic[T]):
         self.machine: Machine[T] = session.machine
         self.info = info
         self.depth = depth
-        self.values: dict[Value, Any] = {}  # Any: see above
+        self.values: dict[ir.Value, Any] = {}  # Any: see above
         self.symbols: dict[str, Number] = {}
-        self.roots: dict[Value, int] = {}
+        self.roots: dict[ir.Value, int] = {}
         """Storage keys of the live roots."""
-        self.slots: dict[Value, T] = {}
+        self.slots: dict[ir.Value, T] = {}
         """The bytes of the slots that have not ended."""
-        self.scopes: list[EnterProfile | EnterMemoryPool] = []
+        self.scopes: list[ir.EnterProfile | ir.EnterMemoryPool] = []
         """What began the scopes around this point."""
-        self.tenants: dict[Value, dict[Value, None]] = {}
+        self.tenants: dict[ir.Value, dict[ir.Value, None]] = {}
         """For each root, the defined values that may live in it."""
 
     # --- looking things up
 
-    def value(self, value: Value) -> Any:  # Any: see `values`
+    def value(self, value: ir.Value) -> Any:  # Any: see `values`
         """What a value holds now; raises ExecutionError WIR923 for one that is not, or no longer, defined."""
         found = self.values.get(value, self)
         if found is self:
@@ -111,13 +106,13 @@ class Frame(Generic[T]):
 
     def _atom(self, atom: Expr) -> Number:
         match atom:
-            case SizeOf(value, dim):
+            case ir.SizeOf(value, dim):
                 return self.machine.sizes(self.value(value))[dim]
-            case StrideOf(value, dim):
+            case ir.StrideOf(value, dim):
                 return self.machine.strides(self.value(value))[dim]
-            case OffsetOf(value):
+            case ir.OffsetOf(value):
                 return self.machine.offset(self.value(value))
-            case Item(value):
+            case ir.Item(value):
                 return self.item(self.value(value))
             case _:
                 raise ExecutionError("WIR923", f"{atom} has no value here")
@@ -127,9 +122,9 @@ class Frame(Generic[T]):
         number: Number = self.machine.item(held) if self.machine.is_tensor(held) else held
         return number
 
-    def argument(self, arg: Arg) -> Any:  # Any: nested structures of native things
+    def argument(self, arg: ir.Arg) -> Any:  # Any: nested structures of native things
         """An argument of a call, native to the machine."""
-        if isinstance(arg, Value):
+        if isinstance(arg, ir.Value):
             return self.value(arg)
         if isinstance(arg, Expr):
             return self.number(arg)
@@ -137,39 +132,39 @@ class Frame(Generic[T]):
             return [self.argument(item) for item in arg]
         if arg is None or isinstance(arg, str):
             return arg
-        if isinstance(arg, Complex):
+        if isinstance(arg, ir.Complex):
             return arg.value
         return self.machine.native(arg)
 
     # --- defining and ending
 
-    def bind(self, value: Value, held: object) -> None:
+    def bind(self, value: ir.Value, held: object) -> None:
         """Gives a value its content."""
         self.values[value] = held
         for root in self.roots_of(value):
             self.tenants.setdefault(root, {})[value] = None
 
-    def unbind(self, value: Value) -> None:
+    def unbind(self, value: ir.Value) -> None:
         """Takes a value's content away, where it has any."""
         if self.values.pop(value, self) is not self:
             for root in self.roots_of(value):
                 self.tenants[root].pop(value, None)
 
-    def roots_of(self, value: Value) -> tuple[Value, ...]:
+    def roots_of(self, value: ir.Value) -> tuple[ir.Value, ...]:
         """The storages that a value may live in."""
         return self.info.aliasing.roots.get(value, (value,))
 
-    def bind_checked(self, value: Value, held: object, *, may_move: bool = True) -> None:
+    def bind_checked(self, value: ir.Value, held: object, *, may_move: bool = True) -> None:
         """Binds the result of a library call after comparing it with its declared type; unless it `may_move`, it is where the
         operands are.
 
         Layouts that mention symbols without a value (unbacked ones, defined from this very result) are not checked.
         """
-        if isinstance(value.type, TensorType):
+        if isinstance(value.type, ir.TensorType):
             self._check_result(value, value.type, held, may_move)
         self.bind(value, held)
 
-    def _check_result(self, value: Value, type: TensorType, held: Any, may_move: bool) -> None:
+    def _check_result(self, value: ir.Value, type: ir.TensorType, held: Any, may_move: bool) -> None:
         if not self.machine.is_tensor(held):
             raise ExecutionError("WIR927", f"%{value.name} is declared as a tensor but is {held!r}")
         facts = self.machine.caller.facts(held)
@@ -182,7 +177,7 @@ class Frame(Generic[T]):
                 hint="correct the op's arguments (such as `dtype`), or the type of its result",
             )
         self._check_memory(value, type, facts, may_move)
-        if not type_symbols(type) <= self.symbols.keys():
+        if not ir.type_symbols(type) <= self.symbols.keys():
             return
         sizes, strides = self.ints(type.sizes), self.ints(type.strides)
         if not self.machine.layout_matches(held, type, sizes, strides):
@@ -192,7 +187,7 @@ class Frame(Generic[T]):
                 f"{list(self.machine.sizes(held))} and {list(self.machine.strides(held))}",
             )
 
-    def _check_memory(self, value: Value, type: TensorType, facts: TensorFacts, may_move: bool) -> None:
+    def _check_memory(self, value: ir.Value, type: ir.TensorType, facts: TensorFacts, may_move: bool) -> None:
         """What a result lies in: a number may be on the CPU, where operators leave seeds and offsets."""
         device = str(type.device)
         on_device = facts.device == device or (":" not in device and facts.device.partition(":")[0] == device)
@@ -222,7 +217,7 @@ class Frame(Generic[T]):
             if position >= 0 and root not in self.info.aliasing.hosts:
                 self.session.meter.born(key, self.machine.sizes(self.machine.storage_of(held))[0])
 
-    def free(self, value: Value) -> None:
+    def free(self, value: ir.Value) -> None:
         """Ends a storage: its bytes are poisoned if asked for, and no value of it can be used again.
 
         Not those of arguments: autograd donates tensors that lie beside others in one storage (parts of a `chunk`).
@@ -246,13 +241,13 @@ class Frame(Generic[T]):
         if self.session.options.poison is not None:
             self.machine.fill_bytes(storage, self.session.options.poison)
 
-    def move(self, value: Value) -> None:
+    def move(self, value: ir.Value) -> None:
         """Hands a storage on: no value of it can be used here again."""
         for root in self.roots_of(value):
             self.roots.pop(root, None)
             self.forget(root)
 
-    def forget(self, root: Value) -> None:
+    def forget(self, root: ir.Value) -> None:
         """Makes all values of a storage unusable."""
         for tenant in tuple(self.tenants.get(root, ())):
             self.unbind(tenant)

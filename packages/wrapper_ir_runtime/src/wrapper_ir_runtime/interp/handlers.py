@@ -5,65 +5,60 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias, assert_never
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError, TensorCheckError
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.layout import extent_bytes, is_layout_extent
-from wrapper_ir.ir.ops.check import asserted_layouts
-from wrapper_ir.ir.types import DType, TensorType, TupleType
-from wrapper_ir.ir.values import Value, is_storage
 from wrapper_ir_runtime.failures import fail_finite
 from wrapper_ir_runtime.interp.debug import show_values
 from wrapper_ir_runtime.interp.frame import Frame
 
 PlainOp: TypeAlias = (
-    ops.AllocStorage
-    | ops.Slot
-    | ops.Free
-    | ops.Drop
-    | ops.Copy
-    | ops.EnsureAligned
-    | ops.ResizeStorage
-    | ops.SetStorage
-    | ops.View
-    | ops.Launch
-    | ops.CallExtern
-    | ops.Unpack
-    | ops.Define
-    | ops.AssertLayout
-    | ops.AssertExpr
-    | ops.AssertFinite
-    | ops.RecordEvent
-    | ops.WaitEvent
-    | ops.SyncEvent
-    | ops.Barrier
-    | ops.EnterProfile
-    | ops.EnterMemoryPool
-    | ops.ExitScope
-    | ops.CollectiveStart
-    | ops.Wait
-    | ops.Comment
-    | ops.DebugValue
+    ir.AllocStorage
+    | ir.Slot
+    | ir.Free
+    | ir.Drop
+    | ir.Copy
+    | ir.EnsureAligned
+    | ir.ResizeStorage
+    | ir.SetStorage
+    | ir.View
+    | ir.Launch
+    | ir.CallExtern
+    | ir.Unpack
+    | ir.Define
+    | ir.AssertLayout
+    | ir.AssertExpr
+    | ir.AssertFinite
+    | ir.RecordEvent
+    | ir.WaitEvent
+    | ir.SyncEvent
+    | ir.Barrier
+    | ir.EnterProfile
+    | ir.EnterMemoryPool
+    | ir.ExitScope
+    | ir.CollectiveStart
+    | ir.Wait
+    | ir.Comment
+    | ir.DebugValue
 )
 """The ops without control flow."""
 AnyFrame = Frame[Any]  # Any: handlers work on every machine
 
 
-def _alloc(op: ops.AllocStorage, frame: AnyFrame) -> None:
+def _alloc(op: ir.AllocStorage, frame: AnyFrame) -> None:
     type = op.result.type
     nbytes = int(frame.number(type.nbytes))
     if nbytes < 0 and not type.nbytes.free_symbols:
         raise ExecutionError("WIR924", f"%{op.result.name} would have {nbytes} bytes")
     nbytes = max(nbytes, 0)  # the extent of padded rows, of which there are none
-    zero = op.zero is not ops.ZeroMode.NONE
+    zero = op.zero is not ir.ZeroMode.NONE
     storage = frame.machine.empty_storage(type, nbytes, zero)
     if not zero:
         frame.poison(storage)
     frame.bind(op.result, storage)
 
 
-def _slot(op: ops.Slot, frame: AnyFrame) -> None:
+def _slot(op: ir.Slot, frame: AnyFrame) -> None:
     nbytes, offset = int(frame.number(op.result.type.nbytes)), int(frame.number(op.offset))
     pool = frame.value(op.pool)
     have = frame.machine.sizes(pool)[0]
@@ -71,9 +66,9 @@ def _slot(op: ops.Slot, frame: AnyFrame) -> None:
         raise ExecutionError(
             "WIR924", f"%{op.result.name} would be bytes {offset} to {offset + nbytes} of {have}"
         )
-    bytes_of = TensorType(DType.U8, (op.result.type.nbytes,), (Int(1),), op.result.type.device)
+    bytes_of = ir.TensorType(ir.DType.U8, (op.result.type.nbytes,), (Int(1),), op.result.type.device)
     slot = frame.machine.view(pool, bytes_of, [nbytes], [1], offset)
-    if op.zero is ops.ZeroMode.NONE:
+    if op.zero is ir.ZeroMode.NONE:
         frame.poison(slot)
     else:
         frame.machine.fill_bytes(slot, 0)
@@ -81,51 +76,51 @@ def _slot(op: ops.Slot, frame: AnyFrame) -> None:
     frame.bind(op.result, slot)
 
 
-def _free(op: ops.Free, frame: AnyFrame) -> None:
+def _free(op: ir.Free, frame: AnyFrame) -> None:
     frame.free(op.storage)
 
 
-def _drop(op: ops.Drop, frame: AnyFrame) -> None:
+def _drop(op: ir.Drop, frame: AnyFrame) -> None:
     frame.value(op.value)
     frame.unbind(op.value)
 
 
-def _copy(op: ops.Copy, frame: AnyFrame) -> None:
+def _copy(op: ir.Copy, frame: AnyFrame) -> None:
     frame.machine.copy(frame.value(op.dst), frame.value(op.src), op.non_blocking)
 
 
-def _ensure_aligned(op: ops.EnsureAligned, frame: AnyFrame) -> None:
+def _ensure_aligned(op: ir.EnsureAligned, frame: AnyFrame) -> None:
     frame.bind(op.result, frame.machine.align(frame.value(op.source), op.alignment))
 
 
-def _resize(op: ops.ResizeStorage, frame: AnyFrame) -> None:
+def _resize(op: ir.ResizeStorage, frame: AnyFrame) -> None:
     frame.machine.resize_storage(frame.value(op.target), int(frame.number(op.nbytes)))
 
 
-def _set_storage(op: ops.SetStorage, frame: AnyFrame) -> None:
+def _set_storage(op: ir.SetStorage, frame: AnyFrame) -> None:
     frame.machine.set_storage(frame.value(op.target), frame.value(op.source))
 
 
-def _view(op: ops.View, frame: AnyFrame) -> None:
+def _view(op: ir.View, frame: AnyFrame) -> None:
     type = op.result.type
     offset = int(frame.number(op.offset))
     result = frame.machine.view(
         frame.value(op.source), type, frame.ints(type.sizes), frame.ints(type.strides), offset
     )
-    if op.mode is ops.ViewMode.REUSE:
+    if op.mode is ir.ViewMode.REUSE:
         _end_tensors(op.source, frame)
     frame.bind(op.result, result)
 
 
-def _end_tensors(source: Value, frame: AnyFrame) -> None:
+def _end_tensors(source: ir.Value, frame: AnyFrame) -> None:
     """Reuse ends the source and every tensor over its storage, but not the storage."""
     for root in frame.roots_of(source):
         for tenant in tuple(frame.tenants.get(root, ())):
-            if tenant == source or not is_storage(tenant):
+            if tenant == source or not ir.is_storage(tenant):
                 frame.unbind(tenant)
 
 
-def _launch(op: ops.Launch, frame: AnyFrame) -> None:
+def _launch(op: ir.Launch, frame: AnyFrame) -> None:
     kernel = frame.session.analyses.kernels.get(op.kernel)
     if kernel is None or len(op.args) != len(kernel.params):
         raise ExecutionError("WIR924", f"@{op.kernel} is unknown or takes another number of arguments")
@@ -139,16 +134,16 @@ def _launch(op: ops.Launch, frame: AnyFrame) -> None:
         hook(op.kernel, lambda: frame.machine.launch(loaded, args, grid))
 
 
-def _check_extents(op: ops.Launch, kernel: KernelDef, args: list[Any], frame: AnyFrame) -> None:
+def _check_extents(op: ir.Launch, kernel: ir.KernelDef, args: list[Any], frame: AnyFrame) -> None:
     """Checks that the bytes which a kernel may touch exist; the kernel itself checks nothing."""
     pointers = [i for i, p in enumerate(kernel.params) if p.kind.takes_tensor]
     extents: list[Expr | None] = [*op.extents] or [None] * len(pointers)
     for position, extent in zip(pointers, extents):
         value, held = op.args[position], args[position]
-        if not isinstance(value, Value) or not isinstance(value.type, TensorType):
+        if not isinstance(value, ir.Value) or not isinstance(value.type, ir.TensorType):
             continue
-        need = int(frame.number(extent_bytes(value.type) if extent is None else extent))
-        if extent is None or is_layout_extent(extent, value.type):
+        need = int(frame.number(ir.extent_bytes(value.type) if extent is None else extent))
+        if extent is None or ir.is_layout_extent(extent, value.type):
             need = 0 if 0 in frame.machine.sizes(held) else need
         first = frame.machine.offset(held) * value.type.dtype.itemsize
         have = max(
@@ -161,7 +156,7 @@ def _check_extents(op: ops.Launch, kernel: KernelDef, args: list[Any], frame: An
 
 
 def _call_library(
-    op: ops.CallExtern | ops.CollectiveStart, frame: AnyFrame
+    op: ir.CallExtern | ir.CollectiveStart, frame: AnyFrame
 ) -> Any:  # Any: whatever the library returns
     extern = frame.session.analyses.externs.get(op.target)
     if extern is None:
@@ -174,17 +169,17 @@ def _call_library(
     return hook(extern, args, kwargs, lambda: frame.machine.call_extern(extern, args, kwargs))
 
 
-def _call_extern(op: ops.CallExtern, frame: AnyFrame) -> None:
+def _call_extern(op: ir.CallExtern, frame: AnyFrame) -> None:
     result = _call_library(op, frame)
     if op.result is None:
         return
-    if isinstance(op.result.type, TupleType):
+    if isinstance(op.result.type, ir.TupleType):
         frame.bind(op.result, result)
     else:
         frame.bind_checked(op.result, result)
 
 
-def _unpack(op: ops.Unpack, frame: AnyFrame) -> None:
+def _unpack(op: ir.Unpack, frame: AnyFrame) -> None:
     held = frame.value(op.source)
     for step in op.path:
         try:
@@ -194,12 +189,12 @@ def _unpack(op: ops.Unpack, frame: AnyFrame) -> None:
     frame.bind_checked(op.result, held)
 
 
-def _define(op: ops.Define, frame: AnyFrame) -> None:
+def _define(op: ir.Define, frame: AnyFrame) -> None:
     frame.symbols[op.symbol] = frame.number(op.expr)
 
 
-def _assert_layout(op: ops.AssertLayout, frame: AnyFrame) -> None:
-    for tensor, sizes, strides in asserted_layouts(op):
+def _assert_layout(op: ir.AssertLayout, frame: AnyFrame) -> None:
+    for tensor, sizes, strides in ir.asserted_layouts(op):
         check_layout(tensor, sizes, strides, op.message, frame)
     for tensor in op.tensors:
         if op.alignment and frame.machine.address(frame.value(tensor)) % op.alignment:
@@ -212,11 +207,11 @@ def _note(message: str) -> str:
 
 
 def check_layout(
-    value: Value, sizes: Sequence[Expr], strides: Sequence[Expr], message: str, frame: AnyFrame
+    value: ir.Value, sizes: Sequence[Expr], strides: Sequence[Expr], message: str, frame: AnyFrame
 ) -> None:
     """Raises TensorCheckError WIR921 unless a tensor has these sizes, and strides where they matter."""
     machine, tensor = frame.machine, frame.value(value)
-    assert isinstance(value.type, TensorType)
+    assert isinstance(value.type, ir.TensorType)
     want = frame.ints(sizes), frame.ints(strides)
     if not machine.layout_matches(tensor, value.type, *want):
         raise TensorCheckError(
@@ -226,56 +221,56 @@ def check_layout(
         )
 
 
-def _assert_expr(op: ops.AssertExpr, frame: AnyFrame) -> None:
+def _assert_expr(op: ir.AssertExpr, frame: AnyFrame) -> None:
     if not frame.number(op.condition):
         values = {name: frame.symbols.get(name) for name in sorted(op.condition.free_symbols)}
         shown = ", ".join(f"{name} = {value}" for name, value in values.items())
         raise ExecutionError("WIR920", f"{op.message or 'assertion failed'}: {op.condition} with {shown}")
 
 
-def _assert_finite(op: ops.AssertFinite, frame: AnyFrame) -> None:
+def _assert_finite(op: ir.AssertFinite, frame: AnyFrame) -> None:
     if not frame.machine.is_finite(frame.value(op.tensor)):
         fail_finite(f"%{op.tensor.name}", op.message)
 
 
-def _record_event(op: ops.RecordEvent, frame: AnyFrame) -> None:
+def _record_event(op: ir.RecordEvent, frame: AnyFrame) -> None:
     """Ops run one after the other, whatever their stream: an event has happened once it is there."""
     frame.bind(op.result, op)
 
 
-def _wait_event(op: ops.WaitEvent | ops.SyncEvent, frame: AnyFrame) -> None:
+def _wait_event(op: ir.WaitEvent | ir.SyncEvent, frame: AnyFrame) -> None:
     frame.value(op.event)
 
 
-def _barrier(op: ops.Barrier, frame: AnyFrame) -> None:
+def _barrier(op: ir.Barrier, frame: AnyFrame) -> None:
     """Ops run in the order of the program."""
 
 
-def _enter_profile(op: ops.EnterProfile, frame: AnyFrame) -> None:
+def _enter_profile(op: ir.EnterProfile, frame: AnyFrame) -> None:
     frame.scopes.append(op)
     hook = frame.session.options.profile
     if hook is not None:
         hook(op, True)
 
 
-def _enter_memory_pool(op: ops.EnterMemoryPool, frame: AnyFrame) -> None:
+def _enter_memory_pool(op: ir.EnterMemoryPool, frame: AnyFrame) -> None:
     """Machines have one allocator; where memory comes from changes no result."""
     frame.scopes.append(op)
 
 
-def _exit_scope(op: ops.ExitScope, frame: AnyFrame) -> None:
+def _exit_scope(op: ir.ExitScope, frame: AnyFrame) -> None:
     if not frame.scopes:
         raise ExecutionError("WIR924", "a scope ends where none is open")
     ended, hook = frame.scopes.pop(), frame.session.options.profile
-    if isinstance(ended, ops.EnterProfile) and hook is not None:
+    if isinstance(ended, ir.EnterProfile) and hook is not None:
         hook(ended, False)
 
 
-def _comment(op: ops.Comment, frame: AnyFrame) -> None:
+def _comment(op: ir.Comment, frame: AnyFrame) -> None:
     """Nothing to do."""
 
 
-def _collective(op: ops.CollectiveStart, frame: AnyFrame) -> None:
+def _collective(op: ir.CollectiveStart, frame: AnyFrame) -> None:
     held = _call_library(op, frame)
     found = held if isinstance(held, list | tuple) else (held,)
     if len(found) != len(op.results):
@@ -286,11 +281,11 @@ def _collective(op: ops.CollectiveStart, frame: AnyFrame) -> None:
         frame.bind_checked(result, tensor, may_move=False)
 
 
-def _wait(op: ops.Wait, frame: AnyFrame) -> None:
+def _wait(op: ir.Wait, frame: AnyFrame) -> None:
     frame.bind(op.result, frame.machine.wait(frame.value(op.source)))
 
 
-def _debug(op: ops.DebugValue, frame: AnyFrame) -> None:
+def _debug(op: ir.DebugValue, frame: AnyFrame) -> None:
     held = {value.name: frame.value(value) for value in op.values}
     hook = frame.session.options.debug
     if hook is not None:
@@ -305,59 +300,59 @@ def _debug(op: ops.DebugValue, frame: AnyFrame) -> None:
 def run_op(op: PlainOp, frame: AnyFrame) -> None:
     """Executes an op without control flow. mypy names an op class that has no meaning here."""
     match op:
-        case ops.AllocStorage():
+        case ir.AllocStorage():
             _alloc(op, frame)
-        case ops.Slot():
+        case ir.Slot():
             _slot(op, frame)
-        case ops.Free():
+        case ir.Free():
             _free(op, frame)
-        case ops.Drop():
+        case ir.Drop():
             _drop(op, frame)
-        case ops.Copy():
+        case ir.Copy():
             _copy(op, frame)
-        case ops.EnsureAligned():
+        case ir.EnsureAligned():
             _ensure_aligned(op, frame)
-        case ops.ResizeStorage():
+        case ir.ResizeStorage():
             _resize(op, frame)
-        case ops.SetStorage():
+        case ir.SetStorage():
             _set_storage(op, frame)
-        case ops.View():
+        case ir.View():
             _view(op, frame)
-        case ops.Launch():
+        case ir.Launch():
             _launch(op, frame)
-        case ops.CallExtern():
+        case ir.CallExtern():
             _call_extern(op, frame)
-        case ops.Unpack():
+        case ir.Unpack():
             _unpack(op, frame)
-        case ops.Define():
+        case ir.Define():
             _define(op, frame)
-        case ops.AssertLayout():
+        case ir.AssertLayout():
             _assert_layout(op, frame)
-        case ops.AssertExpr():
+        case ir.AssertExpr():
             _assert_expr(op, frame)
-        case ops.AssertFinite():
+        case ir.AssertFinite():
             _assert_finite(op, frame)
-        case ops.RecordEvent():
+        case ir.RecordEvent():
             _record_event(op, frame)
-        case ops.WaitEvent():
+        case ir.WaitEvent():
             _wait_event(op, frame)
-        case ops.SyncEvent():
+        case ir.SyncEvent():
             _wait_event(op, frame)
-        case ops.Barrier():
+        case ir.Barrier():
             _barrier(op, frame)
-        case ops.EnterProfile():
+        case ir.EnterProfile():
             _enter_profile(op, frame)
-        case ops.EnterMemoryPool():
+        case ir.EnterMemoryPool():
             _enter_memory_pool(op, frame)
-        case ops.ExitScope():
+        case ir.ExitScope():
             _exit_scope(op, frame)
-        case ops.CollectiveStart():
+        case ir.CollectiveStart():
             _collective(op, frame)
-        case ops.Wait():
+        case ir.Wait():
             _wait(op, frame)
-        case ops.Comment():
+        case ir.Comment():
             _comment(op, frame)
-        case ops.DebugValue():
+        case ir.DebugValue():
             _debug(op, frame)
         case _:
             assert_never(op)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Expr, Number, SymKind
 from wrapper_ir.expr.evaluate import evaluate
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import ScalarType, TensorType, Type
 from wrapper_ir.plugins.protocols import Machine
 
 
-def symbol_values(program: Program, given: Mapping[str, Number]) -> dict[str, Number]:
+def symbol_values(program: ir.Program, given: Mapping[str, Number]) -> dict[str, Number]:
     """A value for every symbol: the given one, its hint, its lower bound, or 2; raises ExecutionError WIR925 for a
     given symbol that the program does not declare."""
     if unknown := sorted(set(given) - {s.name for s in program.symbols}):
@@ -30,7 +28,7 @@ def symbol_values(program: Program, given: Mapping[str, Number]) -> dict[str, Nu
 
 
 def example_inputs(
-    program: Program, machine: Machine[Any], seed: int, given: Mapping[str, Number]
+    program: ir.Program, machine: Machine[Any], seed: int, given: Mapping[str, Number]
 ) -> list[Any]:  # Any: the machine's tensors
     """One input for each parameter of `main`; raises ExecutionError WIR925 for a parameter of another type than a tensor or a
     number, ExpressionError WIR408 for one of more bytes than an int64 holds."""
@@ -39,14 +37,14 @@ def example_inputs(
     def sizes(dims: tuple[Expr, ...]) -> list[int]:
         return [int(evaluate(d, values)) for d in dims]
 
-    def make(number: int, name: str, type: Type) -> Any:
+    def make(number: int, name: str, type: ir.Type) -> Any:
         match type:
-            case TensorType():
+            case ir.TensorType():
                 evaluate(
-                    extent_bytes(type), values
+                    ir.extent_bytes(type), values
                 )  # what no library can allocate is refused by its expression
                 return machine.example(type, sizes(type.sizes), sizes(type.strides), seed + number)
-            case ScalarType(kind=kind):
+            case ir.ScalarType(kind=kind):
                 return {SymKind.INT: 2, SymKind.FLOAT: 0.5, SymKind.BOOL: True}[kind]
             case _:
                 raise ExecutionError("WIR925", f"cannot make up an input for parameter %{name}: {type}")

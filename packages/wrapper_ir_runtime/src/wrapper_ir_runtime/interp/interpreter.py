@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import constant_alignment
 from wrapper_ir.analysis.groups import groups_of, sharing_groups
 from wrapper_ir.analysis.inputs import input_checks
@@ -18,11 +19,6 @@ from wrapper_ir.artifact.group_ranks import group_ranks
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import evaluate
-from wrapper_ir.ir.kernels import needed
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.program import Constant, Program
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.protocols import CompiledProgram, Machine
 from wrapper_ir.support.files import check_files
 from wrapper_ir.verifier import require_signature
@@ -50,12 +46,12 @@ class Interpreter(Generic[T]):
     """
 
     def __init__(
-        self, program: Artifact | Program, machine: Machine[T], options: InterpOptions | None = None
+        self, program: Artifact | ir.Program, machine: Machine[T], options: InterpOptions | None = None
     ) -> None:
         self.machine: Machine[T] = machine
         self.options = options or InterpOptions()
-        analyses = Analyses(program if isinstance(program, Program) else program.program)
-        given = bare_artifact(program, analyses=analyses) if isinstance(program, Program) else program
+        analyses = Analyses(program if isinstance(program, ir.Program) else program.program)
+        given = bare_artifact(program, analyses=analyses) if isinstance(program, ir.Program) else program
         checked = insert_checks(given.program, self.options.guarded, analyses)
         self.artifact = replace(given, program=checked)
         check_operators(self.artifact.program, self.options.operators)
@@ -66,7 +62,7 @@ class Interpreter(Generic[T]):
         """Bytes that constants share, by name."""
         self._constants = {c.value: self._constant(c) for c in self.artifact.program.constants}
         self._kernels = load_kernels(
-            needed(checked.kernels, self._analyses.get(launched_kernels)),
+            ir.needed(checked.kernels, self._analyses.get(launched_kernels)),
             self.artifact.program.target,
             self.options.find_runtime,
             self.artifact.binaries,
@@ -82,7 +78,7 @@ class Interpreter(Generic[T]):
         )
         self._meter = MemoryMeter()
 
-    def _constant(self, constant: Constant) -> T:
+    def _constant(self, constant: ir.Constant) -> T:
         if constant.value.name in self.artifact.handles:
             handle: T = self.artifact.handles[constant.value.name]
             return handle
@@ -94,12 +90,12 @@ class Interpreter(Generic[T]):
                 hint="run the artifact, not its text",
             )
         type = constant.value.type
-        assert isinstance(type, TensorType)
+        assert isinstance(type, ir.TensorType)
         if not constant.storage:
             return self.machine.constant(data, type, constant.mutable, self._alignment)
         whole = self._storages.get(constant.storage)
         if whole is None:
-            flat = tensor_type(DType.U8, [data.nbytes], device=type.device)
+            flat = tensor_type(ir.DType.U8, [data.nbytes], device=type.device)
             whole = self.machine.constant(data, flat, constant.mutable, self._alignment)
             self._storages[constant.storage] = whole
         _check_window(constant, data)
@@ -107,7 +103,7 @@ class Interpreter(Generic[T]):
         return self.machine.view(whole, type, sizes, strides, constant.offset)
 
     @property
-    def constants(self) -> Mapping[Value, T]:
+    def constants(self) -> Mapping[ir.Value, T]:
         """The constants' tensors; mutable ones hold the program's state."""
         return self._constants
 
@@ -189,10 +185,10 @@ class Interpreter(Generic[T]):
         return signature_call(self.artifact.signature, self.boxed, self.machine.caller)
 
 
-def _check_window(constant: Constant, data: TensorData) -> None:
+def _check_window(constant: ir.Constant, data: TensorData) -> None:
     """Raises ExecutionError WIR929 where a shared storage ends before the constant."""
     type = constant.value.type
-    need = int(evaluate(extent_bytes(type), {})) if isinstance(type, TensorType) else 0
+    need = int(evaluate(ir.extent_bytes(type), {})) if isinstance(type, ir.TensorType) else 0
     if need and constant.offset + need > data.nbytes:
         raise ExecutionError(
             "WIR929",
@@ -201,7 +197,7 @@ def _check_window(constant: Constant, data: TensorData) -> None:
 
 
 def run(
-    program: Artifact | Program, args: list[Any], machine: Machine[T], options: InterpOptions | None = None
+    program: Artifact | ir.Program, args: list[Any], machine: Machine[T], options: InterpOptions | None = None
 ) -> Results:
     """Runs `main` once on flat arguments (a list, which is emptied); mutable constants start from their stored data.
 
@@ -211,7 +207,7 @@ def run(
 
 
 def steps(
-    program: Artifact | Program, args: list[Any], machine: Machine[T], options: InterpOptions | None = None
+    program: Artifact | ir.Program, args: list[Any], machine: Machine[T], options: InterpOptions | None = None
 ) -> Generator[Step[T], None, Results]:
     """`run`, op by op: yields a `Step` before every op."""
     return Interpreter(program, machine, options).steps(args)

@@ -6,18 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ir.ops import DebugValue, EnterProfile, OpBase
-from wrapper_ir.ir.schemas import ExternDef
+from wrapper_ir import ir
 from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime.kernels import FindRuntime
 
 # Any: the machine's tensors and numbers, by value name
-DebugHook = Callable[[DebugValue, dict[str, Any]], None]
-ProfileHook = Callable[[EnterProfile, bool], None]
+DebugHook = Callable[[ir.DebugValue, dict[str, Any]], None]
+ProfileHook = Callable[[ir.EnterProfile, bool], None]
 """Called where a profile scope begins, with True, and where it ends, with False; not where a failure ends it."""
-CallHook = Callable[[ExternDef, Sequence[Any], Mapping[str, Any], Callable[[], Any]], Any]
+CallHook = Callable[[ir.ExternDef, Sequence[Any], Mapping[str, Any], Callable[[], Any]], Any]
 """Called in place of a library operator, with its positional and keyword arguments and a function that calls it; returns its
 result."""
 LaunchHook = Callable[[str, Callable[[], None]], None]
@@ -44,9 +42,9 @@ class InterpOptions:
     profile: ProfileHook | None = None
     call: CallHook | None = None
     launch: LaunchHook | None = None
-    guarded: Guarded = NOT_GUARDED
+    guarded: ir.Guarded = ir.NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS
-    handlers: Mapping[type[OpBase], Handler] = field(default_factory=dict)
+    handlers: Mapping[type[ir.OpBase], Handler] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.program import Function
 from wrapper_ir.text.op_place import op_place
 from wrapper_ir_runtime.failures import add_place
 
 
-def add_context(error: Exception, function: Function, position: int) -> None:
+def add_context(error: Exception, function: ir.Function, position: int) -> None:
     """Adds the op to an error that does not name one yet: to the message of ours, as a note to others, whose class callers
     know from eager mode."""
     place = f"\n{op_place(function, position)}"

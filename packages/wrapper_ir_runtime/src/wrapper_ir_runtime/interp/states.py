@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Int, Number
-from wrapper_ir.ir.ops import EnterMemoryPool, EnterProfile
-from wrapper_ir.ir.types import CPU, DType, TensorType, TupleType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir_runtime.interp.frame import Frame, Session
 
@@ -23,14 +21,14 @@ class KeptState(Generic[T]):
     gets copies of its own."""
 
     position: int
-    values: Mapping[Value, Any]  # Any: tensors, byte tensors of storages, numbers, handles
+    values: Mapping[ir.Value, Any]  # Any: tensors, byte tensors of storages, numbers, handles
     symbols: Mapping[str, Number]
-    constants: Mapping[Value, T]
+    constants: Mapping[ir.Value, T]
     """The content of mutable constants."""
-    roots: tuple[Value, ...]
+    roots: tuple[ir.Value, ...]
     """The live roots, each of which has a value in `values`."""
-    slots: Mapping[Value, T]
-    scopes: tuple[EnterProfile | EnterMemoryPool, ...]
+    slots: Mapping[ir.Value, T]
+    scopes: tuple[ir.EnterProfile | ir.EnterMemoryPool, ...]
     nbytes: int
     """The bytes of all copies."""
 
@@ -44,7 +42,7 @@ class StorageCopies(Generic[T]):
         self._copies: dict[int, T] = {}
         self.nbytes = 0
 
-    def tensor(self, tensor: T, dtype: DType) -> T:
+    def tensor(self, tensor: T, dtype: ir.DType) -> T:
         """The tensor over the copy of its storage, with the same sizes, strides and offset."""
         machine = self._machine
         key = machine.storage_key(tensor)
@@ -55,17 +53,17 @@ class StorageCopies(Generic[T]):
             self._copies[key] = machine.clone(storage)
             self.nbytes += machine.sizes(storage)[0]
         sizes, strides = machine.sizes(tensor), machine.strides(tensor)
-        type = TensorType(dtype, tuple(map(Int, sizes)), tuple(map(Int, strides)), CPU)
+        type = ir.TensorType(dtype, tuple(map(Int, sizes)), tuple(map(Int, strides)), ir.CPU)
         offset = machine.offset(tensor) * dtype.itemsize
         return machine.view(self._copies[key], type, sizes, strides, offset)
 
-    def value(self, value: Value, held: Any) -> Any:  # Any: as in KeptState.values
+    def value(self, value: ir.Value, held: Any) -> Any:  # Any: as in KeptState.values
         """The copy of what a value holds; numbers and handles are themselves."""
-        if isinstance(value.type, TupleType):
+        if isinstance(value.type, ir.TupleType):
             raise ExecutionError("WIR951", f"%{value.name} is a nested result, which no kept state can hold")
         if not self._machine.is_tensor(held):
             return held
-        dtype = value.type.dtype if isinstance(value.type, TensorType) else DType.U8
+        dtype = value.type.dtype if isinstance(value.type, ir.TensorType) else ir.DType.U8
         return self.tensor(held, dtype)
 
 
@@ -89,13 +87,13 @@ def keep_state(frame: Frame[T], position: int) -> KeptState[T]:
         symbols=dict(frame.symbols),
         constants=constants,
         roots=tuple(frame.roots),
-        slots={v: copies.tensor(s, DType.U8) for v, s in frame.slots.items()},
+        slots={v: copies.tensor(s, ir.DType.U8) for v, s in frame.slots.items()},
         scopes=tuple(frame.scopes),
         nbytes=copies.nbytes,
     )
 
 
-def _immutable_keys(session: Session[T], mutable: set[Value]) -> frozenset[int]:
+def _immutable_keys(session: Session[T], mutable: set[ir.Value]) -> frozenset[int]:
     """Storages of constants that no run writes."""
     machine = session.machine
     held = ((v, x) for v, x in session.constants.items() if machine.is_tensor(x))
@@ -119,7 +117,7 @@ def restore_frame(session: Session[T], state: KeptState[T]) -> Frame[T]:
     frame.symbols.update(state.symbols)
     for root in state.roots:
         frame.roots[root] = machine.storage_key(frame.values[root])
-    frame.slots.update({v: copies.tensor(s, DType.U8) for v, s in state.slots.items()})
+    frame.slots.update({v: copies.tensor(s, ir.DType.U8) for v, s in state.slots.items()})
     frame.scopes.extend(state.scopes)
     return frame
 

@@ -6,38 +6,38 @@ import math
 import struct
 from collections.abc import Iterator, Sequence
 
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 
 Number = bool | int | float | complex
 
 BLOCK = 4096
 """Elements that are decoded, and summed, together."""
 
-_CODES: dict[DType, str] = {
-    DType.F64: "d", DType.F32: "f", DType.F16: "e",
-    DType.I64: "q", DType.I32: "i", DType.I16: "h", DType.I8: "b",
-    DType.U64: "Q", DType.U32: "I", DType.U16: "H", DType.U8: "B", DType.BOOL: "?",
-    DType.C32: "e", DType.C64: "f", DType.C128: "d",
+_CODES: dict[ir.DType, str] = {
+    ir.DType.F64: "d", ir.DType.F32: "f", ir.DType.F16: "e",
+    ir.DType.I64: "q", ir.DType.I32: "i", ir.DType.I16: "h", ir.DType.I8: "b",
+    ir.DType.U64: "Q", ir.DType.U32: "I", ir.DType.U16: "H", ir.DType.U8: "B", ir.DType.BOOL: "?",
+    ir.DType.C32: "e", ir.DType.C64: "f", ir.DType.C128: "d",
 }  # fmt: skip
 """Codes of `struct`; those of the parts for complex numbers."""
 
 
-def blocks(data: memoryview, dtype: DType) -> Iterator[Sequence[Number]]:
+def blocks(data: memoryview, dtype: ir.DType) -> Iterator[Sequence[Number]]:
     """The elements of `data` in order, in lists of at most `BLOCK` numbers. A byte of `f4e2m1fnx2` is two numbers, the
     lower half first."""
-    step = BLOCK * dtype.itemsize // (2 if dtype is DType.F4E2M1FNX2 else 1)
+    step = BLOCK * dtype.itemsize // (2 if dtype is ir.DType.F4E2M1FNX2 else 1)
     for begin in range(0, data.nbytes, step):
         yield decode(data[begin : begin + step], dtype)
 
 
-def decode(data: memoryview, dtype: DType) -> Sequence[Number]:
+def decode(data: memoryview, dtype: ir.DType) -> Sequence[Number]:
     """All elements of `data`, little-endian and in order."""
     raw = data.tobytes()
-    if dtype is DType.BF16:
+    if dtype is ir.DType.BF16:
         wide = bytearray(2 * len(raw))
         wide[2::4], wide[3::4] = raw[::2], raw[1::2]
         return struct.unpack(f"<{len(raw) // 2}f", wide)
-    if dtype is DType.F4E2M1FNX2:
+    if dtype is ir.DType.F4E2M1FNX2:
         return [_HALVES[part] for byte in raw for part in (byte & 15, byte >> 4)]
     if dtype in _EIGHT_BITS:
         table = _table(dtype)
@@ -50,28 +50,28 @@ def decode(data: memoryview, dtype: DType) -> Sequence[Number]:
 _HALVES = tuple(sign * x for sign in (1.0, -1.0) for x in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0))
 """The sixteen values of E2M1 (OCP Microscaling Formats, 5.3.3)."""
 
-_EIGHT_BITS: dict[DType, tuple[int, int]] = {
-    DType.F8E4M3FN: (3, 7), DType.F8E5M2: (2, 15), DType.F8E4M3FNUZ: (3, 8), DType.F8E5M2FNUZ: (2, 16),
-    DType.F8E8M0FNU: (0, 127),
+_EIGHT_BITS: dict[ir.DType, tuple[int, int]] = {
+    ir.DType.F8E4M3FN: (3, 7), ir.DType.F8E5M2: (2, 15), ir.DType.F8E4M3FNUZ: (3, 8), ir.DType.F8E5M2FNUZ: (2, 16),
+    ir.DType.F8E8M0FNU: (0, 127),
 }  # fmt: skip
 """Bits of the mantissa and the bias of the exponent (OCP 8-bit Floating Point; `FNUZ`: arXiv 2206.02915)."""
 
 
-def _table(dtype: DType) -> tuple[float, ...]:
+def _table(dtype: ir.DType) -> tuple[float, ...]:
     """The number that each byte stands for."""
     return tuple(_eight_bits(byte, dtype) for byte in range(256))
 
 
-def _eight_bits(byte: int, dtype: DType) -> float:
+def _eight_bits(byte: int, dtype: ir.DType) -> float:
     bits, bias = _EIGHT_BITS[dtype]
-    if dtype is DType.F8E8M0FNU:
+    if dtype is ir.DType.F8E8M0FNU:
         return math.nan if byte == 255 else math.ldexp(1.0, byte - bias)
     sign, low = (-1.0 if byte & 128 else 1.0), byte & 127
-    if byte == 128 and dtype in (DType.F8E4M3FNUZ, DType.F8E5M2FNUZ):
+    if byte == 128 and dtype in (ir.DType.F8E4M3FNUZ, ir.DType.F8E5M2FNUZ):
         return math.nan
-    if low == 127 and dtype is DType.F8E4M3FN:
+    if low == 127 and dtype is ir.DType.F8E4M3FN:
         return math.nan
-    if low >= 124 and dtype is DType.F8E5M2:
+    if low >= 124 and dtype is ir.DType.F8E5M2:
         return sign * math.inf if low == 124 else math.nan
     exponent, mantissa = low >> bits, low & ((1 << bits) - 1)
     if exponent == 0:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir_runtime.tensor_text.elements import Number, decode
 from wrapper_ir_runtime.tensor_text.numbers import number_text, statistic_text
 from wrapper_ir_runtime.tensor_text.summary import TensorSummary, summarize
@@ -19,7 +19,7 @@ WHOLE = 64
 class TensorView:
     """A tensor on the host: its layout and device where it came from, and its elements in row-major order, little-endian."""
 
-    dtype: DType
+    dtype: ir.DType
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     device: str
@@ -39,7 +39,7 @@ def tensor_lines(tensor: TensorView) -> tuple[str, ...]:
     layout = layout_text(tensor)
     if tensor.elements > WHOLE:
         return f"{layout}, {tensor.elements} elements", summary_text(summarize(tensor.data, tensor.dtype))
-    is_double = tensor.dtype in (DType.F64, DType.C128)
+    is_double = tensor.dtype in (ir.DType.F64, ir.DType.C128)
     texts = iter(_element_texts(decode(tensor.data, tensor.dtype), tensor.dtype, is_double))
     return layout, *_rows(tensor.sizes, texts)
 
@@ -64,9 +64,9 @@ def scalar_text(value: bool | int | float) -> str:
     return f"{type(value).__name__} {number_text(value)}"
 
 
-def _element_texts(numbers: Sequence[Number], dtype: DType, is_double: bool) -> list[str]:
+def _element_texts(numbers: Sequence[Number], dtype: ir.DType, is_double: bool) -> list[str]:
     texts = [number_text(x, is_double) for x in numbers]
-    if dtype is DType.F4E2M1FNX2:  # two numbers are one element
+    if dtype is ir.DType.F4E2M1FNX2:  # two numbers are one element
         return [f"({low}, {high})" for low, high in zip(texts[::2], texts[1::2])]
     return texts
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import add, mul
 
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir_runtime.tensor_text.elements import BLOCK, Number, blocks
 
 
@@ -33,7 +33,7 @@ class TensorSummary:
     std: float | None = None
 
 
-def summarize(data: memoryview, dtype: DType) -> TensorSummary:
+def summarize(data: memoryview, dtype: ir.DType) -> TensorSummary:
     """The summary of the elements of `data`, contiguous and little-endian; two passes over them."""
     seen = _FirstPass()
     for block in blocks(data, dtype):

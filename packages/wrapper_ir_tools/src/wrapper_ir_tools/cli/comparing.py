@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import DebugError
-from wrapper_ir.ir.ops import CallExtern
-from wrapper_ir.ir.schemas import ExternTag
 from wrapper_ir.plugins.eager import EagerFrontend, EagerRun
 from wrapper_ir.plugins.registry import frontend
 from wrapper_ir_tools.cli.capture import call_factory
@@ -114,8 +113,8 @@ def _unsteady(subject: Subject, mismatch: Mismatch | None, choices: CompareChoic
 def _draws(subject: Subject, sample: Sample) -> bool:
     """True if the op that computed a value is random."""
     op = None if sample.function is None else sample.function.body[sample.position]
-    info = subject.analyses.extern_info.get(op.target) if isinstance(op, CallExtern) else None
-    return info is not None and ExternTag.RANDOM in info.extern.tags
+    info = subject.analyses.extern_info.get(op.target) if isinstance(op, ir.CallExtern) else None
+    return info is not None and ir.ExternTag.RANDOM in info.extern.tags
 
 
 def _with_eager(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from wrapper_ir import from_json, load, parse_program
+from wrapper_ir import from_json, ir, load, parse_program
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.ir.program import Program
 from wrapper_ir.support.files import opened
 
 _ZIP = b"PK"
@@ -18,13 +17,13 @@ def read_artifact(path: str, public_key: str | None = None) -> Artifact:
     return load(path, public_key=public_key)
 
 
-def read_program(path: str, public_key: str | None = None) -> Program:
+def read_program(path: str, public_key: str | None = None) -> ir.Program:
     """Reads a program from a `.wir` file, `.json`, text, or text on standard input (`-`). See `read_any`."""
     content = read_any(path, public_key)
     return content.program if isinstance(content, Artifact) else content
 
 
-def read_any(path: str, public_key: str | None = None) -> Program | Artifact:
+def read_any(path: str, public_key: str | None = None) -> ir.Program | Artifact:
     """Reads an artifact from a `.wir` file, or a program from any other file.
 
     With a `public_key`, the file must be a signed artifact: text has no signature.

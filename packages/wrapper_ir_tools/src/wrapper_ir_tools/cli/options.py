@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir
 
 allow_operator = click.option(
     "--allow-operator",
@@ -40,7 +40,7 @@ class _Hint(click.ParamType[tuple[str, int]]):
 hint = click.option("--hint", "hints", multiple=True, type=_Hint(), help="Value of a symbol; repeatable.")
 
 
-def hints_of(program: Program, values: Sequence[tuple[str, int]]) -> dict[str, int]:
+def hints_of(program: ir.Program, values: Sequence[tuple[str, int]]) -> dict[str, int]:
     """Returns the values by symbol; raises click.BadParameter for an unknown symbol or a value out of its
     range.
     """

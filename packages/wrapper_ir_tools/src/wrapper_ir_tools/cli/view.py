@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.program import Program
 from wrapper_ir_tools.cli.files import read_any
 from wrapper_ir_tools.cli.options import hint, hints_of, public_key
 from wrapper_ir_tools.cli.output import echo
@@ -92,7 +92,7 @@ def view(
         echo("no browser was found: open the file in one, or name a file by -o", err=True)
 
 
-def _options(file: str, program: Program, choices: ViewChoices) -> ViewOptions:
+def _options(file: str, program: ir.Program, choices: ViewChoices) -> ViewOptions:
     from wrapper_ir_tools.view import SourceOptions, ViewOptions, read_profile, read_saved_values
 
     profile, values = choices["profile"], choices["values"]
@@ -106,7 +106,7 @@ def _options(file: str, program: Program, choices: ViewChoices) -> ViewOptions:
     )
 
 
-def _program(content: Program | Artifact) -> Program:
+def _program(content: ir.Program | Artifact) -> ir.Program:
     return content.program if isinstance(content, Artifact) else content
 
 

@@ -7,13 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import DebugError
 from wrapper_ir.expr import SymKind
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import definitions
-from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.debugger.conditions import Condition, parse_condition
 from wrapper_ir_tools.debugger.products import products
 
@@ -57,14 +54,14 @@ def parse_breakpoint(number: int, text: str, analyses: Analyses) -> Breakpoint:
     return Breakpoint(number, text, places, condition)
 
 
-def condition_of(text: str, program: Program) -> Condition:
+def condition_of(text: str, program: ir.Program) -> Condition:
     """Parses a condition over all symbols and values of a program.
 
     If several functions have a value of the same name, the one of `main` is used.
     """
-    values: dict[str, Value] = {c.value.name: c.value for c in program.constants}
+    values: dict[str, ir.Value] = {c.value.name: c.value for c in program.constants}
     for function in reversed(program.functions):
-        values |= {v.name: v for v in definitions(function)}
+        values |= {v.name: v for v in ir.definitions(function)}
     kinds: Mapping[str, SymKind] = {s.name: s.kind for s in program.symbols}
     return parse_condition(text.strip(), kinds, values)
 
@@ -84,15 +81,15 @@ def _places(text: str, analyses: Analyses) -> Places:
     )
 
 
-def _matches(text: str, function: Function, position: int, analyses: Analyses) -> bool:
+def _matches(text: str, function: ir.Function, position: int, analyses: Analyses) -> bool:
     op = function.body[position]
     if text.startswith("%"):
         return any(fnmatch.fnmatchcase(v.name, text[1:]) for v in products(function, position, analyses))
     if text.startswith("@"):
-        return isinstance(op, ops.Launch) and fnmatch.fnmatchcase(op.kernel, text[1:])
+        return isinstance(op, ir.Launch) and fnmatch.fnmatchcase(op.kernel, text[1:])
     if place := _PLACE.fullmatch(text):
         return any(_same_place(location, place["file"], place["line"]) for location in op.prov.locations)
-    target = (op.target,) if isinstance(op, ops.CallExtern | ops.CollectiveStart) else ()
+    target = (op.target,) if isinstance(op, ir.CallExtern | ir.CollectiveStart) else ()
     names = (*target, *op.prov.nodes, *op.prov.ops, *op.prov.modules)
     return any(fnmatch.fnmatchcase(name, text) for name in names)
 

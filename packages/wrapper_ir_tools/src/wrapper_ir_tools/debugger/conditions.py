@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from wrapper_ir import ir
 from wrapper_ir.errors import DebugError, ParseError
 from wrapper_ir.expr import Expr, Number, SymKind, evaluate, intern
-from wrapper_ir.ir.atoms import AtomParser, Item, OffsetOf, SizeOf, StrideOf, ValueAtom
-from wrapper_ir.ir.types import DType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir.support.tokens import Source, kind_of
 from wrapper_ir_runtime.interp import Step
@@ -34,7 +32,7 @@ STATISTICS: Mapping[str, Callable[[TensorSummary], float | None]] = {
 """Statistics of a tensor, by name. `nans` and `infs` are counts; the others are over finite elements."""
 
 
-class Statistic(ValueAtom):
+class Statistic(ir.ValueAtom):
     """A number about a tensor, such as `max(%x)`."""
 
     __slots__ = ("name",)
@@ -43,7 +41,7 @@ class Statistic(ValueAtom):
     word: ClassVar[str] = "statistic"
     name: str
 
-    def __new__(cls, value: Value, name: str) -> Self:
+    def __new__(cls, value: ir.Value, name: str) -> Self:
         return intern(cls, (cls, value, name), (value, name))
 
     @property
@@ -51,7 +49,7 @@ class Statistic(ValueAtom):
         return f"{self.name}(%{self.value.name})"
 
 
-class Element(ValueAtom):
+class Element(ir.ValueAtom):
     """One element, such as `at(%x, 0, 3)`."""
 
     __slots__ = ("index",)
@@ -59,14 +57,14 @@ class Element(ValueAtom):
     word: ClassVar[str] = "at"
     index: tuple[int, ...]
 
-    def __new__(cls, value: Value, index: tuple[int, ...]) -> Self:
+    def __new__(cls, value: ir.Value, index: tuple[int, ...]) -> Self:
         return intern(cls, (cls, value, index), (value, index))
 
     @property
     def kind(self) -> SymKind:
         type = self.value.type
-        assert isinstance(type, TensorType)
-        if type.dtype is DType.BOOL:
+        assert isinstance(type, ir.TensorType)
+        if type.dtype is ir.DType.BOOL:
             return SymKind.BOOL
         return SymKind.FLOAT if type.dtype.is_floating else SymKind.INT
 
@@ -75,7 +73,7 @@ class Element(ValueAtom):
         return f"at(%{self.value.name}, {', '.join(map(str, self.index))})"
 
 
-class _Parser(AtomParser):
+class _Parser(ir.AtomParser):
     """Parses statistics and elements in addition to program expressions."""
 
     def atom(self, word: str) -> Expr | None:
@@ -94,10 +92,10 @@ class _Parser(AtomParser):
             return Element(value, tuple(index))
         return super().atom(word)
 
-    def _tensor(self, word: str) -> Value:
+    def _tensor(self, word: str) -> ir.Value:
         start = self.at
         value = self.value()
-        if not isinstance(value.type, TensorType):
+        if not isinstance(value.type, ir.TensorType):
             self.fail("WIR552", f"{word} is of a tensor, and %{value.name} is none", start)
         return value
 
@@ -117,7 +115,7 @@ class Condition:
     expr: Expr
 
 
-def parse_condition(text: str, symbols: Mapping[str, SymKind], values: Mapping[str, Value]) -> Condition:
+def parse_condition(text: str, symbols: Mapping[str, SymKind], values: Mapping[str, ir.Value]) -> Condition:
     """Parses a condition; raises ParseError WIR550 to WIR553."""
     parser = _Parser(Source(text))
     parser.kinds = dict(symbols)
@@ -144,13 +142,13 @@ def evaluate_condition(condition: Condition, step: Step[Any], machine: Machine[A
                 return math.nan if statistic is None else statistic
             case Element(value):
                 return machine.item(element(frame.value(value), value, e.index, machine))
-            case SizeOf(value, dim):
+            case ir.SizeOf(value, dim):
                 return machine.sizes(frame.value(value))[dim]
-            case StrideOf(value, dim):
+            case ir.StrideOf(value, dim):
                 return machine.strides(frame.value(value))[dim]
-            case OffsetOf(value):
+            case ir.OffsetOf(value):
                 return machine.offset(frame.value(value))
-            case Item(value):
+            case ir.Item(value):
                 return frame.item(frame.value(value))
             case _:
                 raise DebugError("WIR955", f"{e} has no value here")

@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from wrapper_ir import ir
 from wrapper_ir.artifact.sources import line_at, source_folders, source_texts
 from wrapper_ir.errors import DebugError, WirError
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.text import print_excerpt, print_op
 from wrapper_ir_runtime.tensor_text import scalar_text
 from wrapper_ir_tools.debugger.breakpoints import FORMS, condition_of, parse_breakpoint
@@ -119,7 +117,7 @@ class Console(cmd.Cmd):
     def _result_text(self, result: Any) -> str:  # Any: the machine's tensor
         main = self.controller.subject.program.main
         machine = self.controller.subject.machine
-        values = [v for v in main.returns.values if isinstance(v, Value)]
+        values = [v for v in main.returns.values if isinstance(v, ir.Value)]
         assert self.controller.results is not None
         tensors = [x for x in self.controller.results if machine.is_tensor(x)]
         by_result = dict(zip(map(id, tensors), values))
@@ -232,7 +230,7 @@ class Console(cmd.Cmd):
     def do_print(self, arg: str) -> None:
         """print: what the op uses. print %VALUE, %VALUE[I, J], SYMBOL or an expression: its value (p)."""
         if not arg.strip():
-            self._print_values(operands(self.controller.step.op))
+            self._print_values(ir.operands(self.controller.step.op))
         elif _VALUE.fullmatch(arg.strip()):
             self.say(*self._content(arg).lines())
         else:
@@ -267,26 +265,26 @@ class Console(cmd.Cmd):
         else:
             raise DebugError("WIR959", f"{target} is neither a value nor a symbol that has a value here")
 
-    def _print_values(self, values: Iterable[Value]) -> None:
+    def _print_values(self, values: Iterable[ir.Value]) -> None:
         for value in dict.fromkeys(values):
-            content = None if isinstance(value.type, StorageType) else self._try_content(value)
+            content = None if isinstance(value.type, ir.StorageType) else self._try_content(value)
             if content is not None:
                 self.say(f"%{value.name}: {content.short()}")
 
-    def _try_content(self, value: Value) -> Content | None:
+    def _try_content(self, value: ir.Value) -> Content | None:
         content = self.controller.content(value)
         return content if content is not None and content.is_plain else None
 
-    def _values(self) -> list[Value]:
+    def _values(self) -> list[ir.Value]:
         constants = [c.value for c in self.controller.subject.program.constants]
         return [*(self.controller.stack[-1].values if self.controller.stack else ()), *constants]
 
-    def _value(self, text: str) -> tuple[Value, tuple[int, ...] | None]:
+    def _value(self, text: str) -> tuple[ir.Value, tuple[int, ...] | None]:
         """Resolves a value of the current function and the index after its name. Raises DebugError WIR959."""
         match = _VALUE.fullmatch(text.strip())
         values = [v for v in self._values() if match is not None and v.name == match["name"]]
         if match is None or not values:
-            near = sorted(v.name for v in results(self.controller.step.op))
+            near = sorted(v.name for v in ir.results(self.controller.step.op))
             hint = (
                 f"the op about to run defines %{near[0]}" if near else "`info` lists what the function holds"
             )

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value, device_of
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir_runtime.tensor_text import TensorView, scalar_text, summarize, summary_text, tensor_lines
 
@@ -47,7 +46,7 @@ class Content:
 
 
 # Any: a tensor of the machine, or a number
-def content_of(value: Value, held: Any, machine: Machine[T]) -> Content:
+def content_of(value: ir.Value, held: Any, machine: Machine[T]) -> Content:
     """Copies a tensor to the host, or wraps a number."""
     if not machine.is_tensor(held):
         return Content(held)
@@ -57,18 +56,18 @@ def content_of(value: Value, held: Any, machine: Machine[T]) -> Content:
         dtype=data.dtype,
         sizes=tuple(machine.sizes(held)),
         strides=tuple(machine.strides(held)),
-        device=str(device_of(value)),
+        device=str(ir.device_of(value)),
         data=data.buffer,
     )
     return Content(view)
 
 
-def is_bad(value: Value, data: Any, machine: Machine[T], *, nan_only: bool = False) -> bool:
+def is_bad(value: ir.Value, data: Any, machine: Machine[T], *, nan_only: bool = False) -> bool:
     """True if a floating-point tensor or number has a NaN or, unless `nan_only`, an infinity."""
     if not machine.is_tensor(data):
         return isinstance(data, float) and (data != data or (not nan_only and data in (_INF, -_INF)))
     type = value.type
-    if not isinstance(type, TensorType) or not (type.dtype.is_floating or type.dtype.is_complex):
+    if not isinstance(type, ir.TensorType) or not (type.dtype.is_floating or type.dtype.is_complex):
         return False
     if type.dtype.itemsize > 1 and machine.is_finite(data):
         return False

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.errors import DebugError
-from wrapper_ir.ir.values import Value
 from wrapper_ir_runtime.interp import Step
 from wrapper_ir_tools.debugger.breakpoints import Breakpoint
 from wrapper_ir_tools.debugger.conditions import evaluate_condition
@@ -24,7 +24,7 @@ Until = Callable[[Step[Any]], bool]
 class Watch:
     """A value whose content is checked after each op. `last` is its previous content, None if it had none."""
 
-    value: Value
+    value: ir.Value
     last: Content | None = None
 
 
@@ -145,7 +145,7 @@ class Controller:
             return (now is None) is not (before is None)
         return now != before
 
-    def content(self, value: Value) -> Content | None:
+    def content(self, value: ir.Value) -> Content | None:
         """Content of a value of the current function; None if it has none now."""
         if not self.stack:
             return None

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.types import DType, TensorType
 from wrapper_ir.plugins.eager import EagerRun
 from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir_runtime.binding import signature_call
@@ -98,7 +98,7 @@ def _content(data: Any, sample: Sample, machine: Machine[Any]) -> Content | None
     if not machine.is_tensor(data) or math.prod(machine.sizes(data)) != want.elements:
         return None
     facts = machine.caller.facts(data)
-    if DType(facts.dtype) is not want.dtype:
+    if ir.DType(facts.dtype) is not want.dtype:
         return None
     return Content(replace(want, data=machine.data(data).buffer))
 
@@ -112,7 +112,7 @@ def constants_against_eager(artifact: Artifact, eager: EagerRun, machine: Machin
         if name is None or data is None:
             continue
         type = constant.value.type
-        assert isinstance(type, TensorType)
+        assert isinstance(type, ir.TensorType)
         stored = machine.data(machine.constant(data, type, False, 1))
         if stored.buffer.cast("B") != machine.data(eager.constants[name]).buffer.cast("B"):
             lines.append(f"constant %{constant.value.name} differs from the model's {name}")

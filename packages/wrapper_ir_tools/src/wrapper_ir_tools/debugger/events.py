@@ -6,10 +6,8 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import Define, Op
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.values import Value
 from wrapper_ir_runtime.interp import Step
 from wrapper_ir_tools.debugger.products import products
 
@@ -23,12 +21,12 @@ class Event(Generic[T]):
     """
 
     step: Step[T]
-    values: Mapping[Value, Any]  # Any: tensors and numbers
+    values: Mapping[ir.Value, Any]  # Any: tensors and numbers
     symbols: Mapping[str, Any]
     """Symbols that the op defined."""
 
     @property
-    def function(self) -> Function:
+    def function(self) -> ir.Function:
         """The function that contains the op."""
         return self.step.function
 
@@ -38,7 +36,7 @@ class Event(Generic[T]):
         return self.step.position
 
     @property
-    def op(self) -> Op:
+    def op(self) -> ir.Op:
         """The executed op."""
         return self.step.op
 
@@ -69,5 +67,5 @@ def _event(step: Step[T], analyses: Analyses) -> Event[T]:
         data = frame.session.constants.get(value, frame) if data is frame else data
         if data is not frame:
             values[value] = data
-    symbols = {step.op.symbol: step.symbols[step.op.symbol]} if isinstance(step.op, Define) else {}
+    symbols = {step.op.symbol: step.symbols[step.op.symbol]} if isinstance(step.op, ir.Define) else {}
     return Event(step=step, values=values, symbols=symbols)

@@ -13,9 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import operands
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir_runtime.interp import Step
 from wrapper_ir_tools.debugger.contents import content_of, is_bad
 from wrapper_ir_tools.debugger.events import Event, events
@@ -45,7 +43,7 @@ class Bad:
     names: tuple[str, ...]
     texts: tuple[str, ...]
     """One line of content for each value."""
-    function: Function | None = None
+    function: ir.Function | None = None
     position: int = -1
     operands: tuple[str, ...] = ()
     """One line for each operand of the op."""
@@ -90,7 +88,7 @@ class _Hunt:
 
     # --- bad values
 
-    def _is_bad(self, value: Value, data: Any) -> bool:
+    def _is_bad(self, value: ir.Value, data: Any) -> bool:
         if any(fnmatch.fnmatchcase(value.name, pattern) for pattern in self.options.ignore):
             return False
         return is_bad(value, data, self.subject.machine, nan_only=self.options.nan_only)
@@ -105,7 +103,7 @@ class _Hunt:
             return None
         return Bad(names=tuple(v.name for v, _ in bad), texts=tuple(self._text(v, x) for v, x in bad))
 
-    def _text(self, value: Value, data: Any) -> str:
+    def _text(self, value: ir.Value, data: Any) -> str:
         return f"%{value.name}: {content_of(value, data, self.subject.machine).short()}"
 
     def _state_is_bad(self, step: Step[Any]) -> bool:
@@ -181,9 +179,9 @@ class _Hunt:
                 # the next op may fail because of its operands
                 return
 
-    def _report(self, event: Event[Any], wrong: Sequence[tuple[Value, Any]]) -> Bad:
+    def _report(self, event: Event[Any], wrong: Sequence[tuple[ir.Value, Any]]) -> Bad:
         names = {v.name for v, _ in wrong}
-        inputs = [v for v in dict.fromkeys(operands(event.op)) if v.name not in names]
+        inputs = [v for v in dict.fromkeys(ir.operands(event.op)) if v.name not in names]
         values = {**self.subject.interpreter.constants, **event.step.values}
         return Bad(
             names=tuple(v.name for v, _ in wrong),

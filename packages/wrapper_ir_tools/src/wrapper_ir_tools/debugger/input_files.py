@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.artifact.file.safetensors import read_safetensors, read_shapes
 from wrapper_ir.errors import DebugError
 from wrapper_ir.expr import Int, Number, Sym
-from wrapper_ir.ir.layout import contiguous_strides
-from wrapper_ir.ir.program import Param, Program
-from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, TensorType
 from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir.support.files import opened
 from wrapper_ir_runtime.interp import example_inputs
@@ -22,7 +20,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 # Any: the machine's tensors
 def read_inputs(
-    program: Program, machine: Machine[Any], file: Path, seed: int, given: Mapping[str, Number]
+    program: ir.Program, machine: Machine[Any], file: Path, seed: int, given: Mapping[str, Number]
 ) -> list[Any]:
     """Returns flat arguments of `main`: those in the file, and generated ones for the other parameters.
 
@@ -42,7 +40,7 @@ def read_inputs(
             f"{file} has {', '.join(unknown)}, which main does not take",
             hint=f"its parameters: {', '.join(params) or 'none'}",
         )
-    types = {name: type for name in shapes if isinstance(type := params[name].value.type, TensorType)}
+    types = {name: type for name in shapes if isinstance(type := params[name].value.type, ir.TensorType)}
     data = read_safetensors(raw, {name: type.dtype for name, type in types.items()})
     symbols = dict(given)
     for name, type in types.items():
@@ -57,19 +55,19 @@ def read_inputs(
     return inputs
 
 
-def _symbols(type: TensorType, shape: tuple[int, ...]) -> dict[str, Number]:
+def _symbols(type: ir.TensorType, shape: tuple[int, ...]) -> dict[str, Number]:
     return {dim.name: size for dim, size in zip(type.sizes, shape) if isinstance(dim, Sym)}
 
 
 def _tensor(
-    param: Param, target: Any, data: TensorData, shape: tuple[int, ...], machine: Machine[Any]
+    param: ir.Param, target: Any, data: TensorData, shape: tuple[int, ...], machine: Machine[Any]
 ) -> Any:
     type = param.value.type
-    assert isinstance(type, TensorType)
+    assert isinstance(type, ir.TensorType)
     if tuple(machine.sizes(target)) != shape:
         raise DebugError(
             "WIR950", f"%{param.value.name} has sizes {list(machine.sizes(target))}, the file's {list(shape)}"
         )
     sizes = tuple(map(Int, shape))
-    dense = TensorType(type.dtype, sizes, contiguous_strides(sizes))
-    return machine.constant(data, dense, False, DEFAULT_ALIGNMENT)
+    dense = ir.TensorType(type.dtype, sizes, ir.contiguous_strides(sizes))
+    return machine.constant(data, dense, False, ir.DEFAULT_ALIGNMENT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wrapper_ir.ir.types import TupleType
+from wrapper_ir import ir
 from wrapper_ir_runtime.interp import Step
 from wrapper_ir_tools.debugger.subject import Kept, Subject
 
@@ -20,7 +20,7 @@ class StateLimits:
 
 def can_keep(step: Step[Any]) -> bool:
     """True if a state can be kept before this op: in `main`, without a live nested result of an operator."""
-    return step.depth == 0 and not any(isinstance(v.type, TupleType) for v in step.values)
+    return step.depth == 0 and not any(isinstance(v.type, ir.TupleType) for v in step.values)
 
 
 class KeptStates:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wrapper_ir.ir.schemas import ExternDef, ExternInfo, ExternTag
+from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import Machine
 
 # Any in this file: the machine's tensors, and nested results of operators
@@ -33,10 +33,10 @@ class RandomCalls:
         self.at = 0
 
     def __call__(
-        self, extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any], call: Callable[[], Any]
+        self, extern: ir.ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any], call: Callable[[], Any]
     ) -> Any:
         """Draws, or replays a recorded draw; calls any other operator directly."""
-        if ExternTag.RANDOM not in extern.tags:
+        if ir.ExternTag.RANDOM not in extern.tags:
             return call()
         targets = _written(extern, args, kwargs)
         position, self.at = self.at, self.at + 1
@@ -59,8 +59,8 @@ class RandomCalls:
         return self._machine.clone(result) if self._machine.is_tensor(result) else result
 
 
-def _written(extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-    schema = ExternInfo.of(extern).schema
+def _written(extern: ir.ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    schema = ir.ExternInfo.of(extern).schema
     by_position = [a for a in schema.args if not a.keyword_only]
     bound = [*zip(by_position, args), *((schema.argument(name), value) for name, value in kwargs.items())]
     return [value for arg, value in bound if arg.written and value is not None]

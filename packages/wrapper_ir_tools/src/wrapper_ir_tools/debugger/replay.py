@@ -8,17 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.errors import DebugError
 from wrapper_ir.expr import Bool, Expr, Float, Int
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.atoms import values_in
-from wrapper_ir.ir.layout import type_symbols
-from wrapper_ir.ir.ops import Arg, Op
-from wrapper_ir.ir.program import Constant, Function, Program
-from wrapper_ir.ir.structure import callees, definitions, exprs, map_values, operands, results
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.verifier import verify
 from wrapper_ir_passes.cleanup.dead_ops import without_unused_definitions
@@ -97,7 +91,7 @@ def _watched(subject: Subject, piece: _Piece) -> Any:  # Any: a generator of ste
 class _Piece:
     """The ops of a range, their inputs, and their results."""
 
-    def __init__(self, subject: Subject, function: Function, span: OpRange) -> None:
+    def __init__(self, subject: Subject, function: ir.Function, span: OpRange) -> None:
         self._subject = subject
         self._function = function
         self._wanted = span
@@ -108,7 +102,7 @@ class _Piece:
         self._snapshot: Snapshot | None = None
         self._symbols: dict[str, bool | int | float] = {}
         self._state: dict[str, TensorData] = {}
-        self._results: tuple[Arg, ...] | None = None
+        self._results: tuple[ir.Arg, ...] | None = None
 
     @property
     def done(self) -> bool:
@@ -126,7 +120,7 @@ class _Piece:
                 self._take(step)
         if (
             step.frame is self._frame
-            and isinstance(step.op, ops.Return)
+            and isinstance(step.op, ir.Return)
             and self._wanted.last == step.position
         ):
             self._symbols = self._known_symbols(step)
@@ -136,13 +130,13 @@ class _Piece:
         """Records the results of the range after its last op."""
         if step.frame is not self._frame or step.position != self._wanted.last or self.done:
             return
-        computed: dict[Value, None] = {}
+        computed: dict[ir.Value, None] = {}
         for position in range(self._wanted.first, self._wanted.last + 1):
             computed |= dict.fromkeys(products(self._function, position, self._subject.analyses))
         values = step.frame.values
         roots = {r for v in computed if v not in values for r in step.frame.roots_of(v)}
         # a computed value may survive under another name that took over its storage
-        views = [op.result for op in self._body if isinstance(op, ops.View)]
+        views = [op.result for op in self._body if isinstance(op, ir.View)]
         computed |= dict.fromkeys(v for v in views if not roots.isdisjoint(step.frame.roots_of(v)))
         self._symbols = self._known_symbols(step)
         self._results = tuple(v for v in computed if v in values)
@@ -150,7 +144,7 @@ class _Piece:
     def _take(self, step: Step[Any]) -> None:
         machine, session = self._subject.machine, step.frame.session
         inputs = self._needed()
-        names = {v.name for op in self._body for v in (*results(op), *operands(op))}
+        names = {v.name for op in self._body for v in (*ir.results(op), *ir.operands(op))}
         names |= {c.value.name for c in self._subject.program.constants}
         self._snapshot = Snapshot(step, inputs, machine, names)
         self._find_symbols(inputs)
@@ -158,36 +152,36 @@ class _Piece:
             if constant.mutable and machine.is_tensor(session.constants[constant.value]):
                 self._state[constant.value.name] = machine.data(session.constants[constant.value])
 
-    def _needed(self) -> list[Value]:
+    def _needed(self) -> list[ir.Value]:
         """Operands that the ops do not define. Values that are only ended are not inputs; the ops that end
         them are dropped.
         """
         constants = self._subject.analyses.constant_values
-        defined = {v for op in self._body for v in results(op)}
-        working = [op for op in self._body if not isinstance(op, ops.Free | ops.Drop)]
-        operand_set = dict.fromkeys(v for op in working for v in operands(op))
+        defined = {v for op in self._body for v in ir.results(op)}
+        working = [op for op in self._body if not isinstance(op, ir.Free | ir.Drop)]
+        operand_set = dict.fromkeys(v for op in working for v in ir.operands(op))
         self._body = [
             op
             for op in self._body
-            if not isinstance(op, ops.Free | ops.Drop)
-            or operands(op)[0] in operand_set
-            or operands(op)[0] in defined
+            if not isinstance(op, ir.Free | ir.Drop)
+            or ir.operands(op)[0] in operand_set
+            or ir.operands(op)[0] in defined
         ]
         return [v for v in operand_set if v not in defined and v not in constants]
 
-    def _find_symbols(self, inputs: Iterable[Value]) -> None:
+    def _find_symbols(self, inputs: Iterable[ir.Value]) -> None:
         """Finds the symbols that the piece defines at its start, as numbers.
 
         A value's type may mention a symbol that only an op of the range defines, from that value.
         """
-        in_types = {s for v in inputs for s in type_symbols(v.type)}
-        self._body = [op for op in self._body if not (isinstance(op, ops.Define) and op.symbol in in_types)]
-        own = {op.symbol for op in self._body if isinstance(op, ops.Define)}
+        in_types = {s for v in inputs for s in ir.type_symbols(v.type)}
+        self._body = [op for op in self._body if not (isinstance(op, ir.Define) and op.symbol in in_types)]
+        own = {op.symbol for op in self._body if isinstance(op, ir.Define)}
         symbols = set(in_types)
         for op in self._body:
-            symbols |= {s for e in exprs(op) for s in e.free_symbols}
-            symbols |= {s for v in results(op) for s in type_symbols(v.type)}
-            for name in callees(op):
+            symbols |= {s for e in ir.exprs(op) for s in e.free_symbols}
+            symbols |= {s for v in ir.results(op) for s in ir.type_symbols(v.type)}
+            for name in ir.callees(op):
                 symbols |= set(self._subject.analyses.functions[name].captures)
         self._wanted_symbols = symbols - own
 
@@ -226,49 +220,49 @@ class _Piece:
         span = self._wanted
         return {"function": self._function.name, "ops": [span.first, span.last], "call": span.call}
 
-    def _program(self, snapshot: Snapshot, returned: Sequence[Arg]) -> Program:
+    def _program(self, snapshot: Snapshot, returned: Sequence[ir.Arg]) -> ir.Program:
         program = self._subject.program
-        defines: list[Op] = [ops.Define(symbol=n, expr=_literal(v)) for n, v in self._symbols.items()]
-        working = [op for op in self._body if not isinstance(op, ops.Return)]
+        defines: list[ir.Op] = [ir.Define(symbol=n, expr=_literal(v)) for n, v in self._symbols.items()]
+        working = [op for op in self._body if not isinstance(op, ir.Return)]
         body = [_with_numbers(op, snapshot.numbers) for op in working]
         values = [_number_or(v, snapshot.numbers) for v in returned]
         copies = self._without_slots(values)
-        main = Function(
+        main = ir.Function(
             name=program.main.name,
             params=(),
-            body=(*defines, *snapshot.ops, *body, *copies, ops.Return(values=tuple(values))),
+            body=(*defines, *snapshot.ops, *body, *copies, ir.Return(values=tuple(values))),
         )
         others = [f for f in program.functions if f.name != main.name]
         whole = replace(
             program, functions=(main, *others), constants=(*program.constants, *snapshot.constants)
         )
         pruned = without_unused_definitions(Analyses(whole))
-        operand_set = {v for op in pruned.ops for v in operands(op)}
+        operand_set = {v for op in pruned.ops for v in ir.operands(op)}
         shared = {c.storage for c in pruned.constants if c.value in operand_set and c.storage}
         live = tuple(
             c for c in pruned.constants if c.value in operand_set or (c.storage in shared and c.storage)
         )
         return derive_frees(replace(pruned, constants=tuple(map(self._with_state, live))))
 
-    def _with_state(self, constant: Constant) -> Constant:
+    def _with_state(self, constant: ir.Constant) -> ir.Constant:
         """Returns the constant with the hash of its content in the run."""
         data = self._state.get(constant.value.name)
         return constant if data is None or constant.storage else replace(constant, data_hash=data.sha256())
 
-    def _without_slots(self, values: list[Arg]) -> list[Op]:
+    def _without_slots(self, values: list[ir.Arg]) -> list[ir.Op]:
         """Replaces tensors in slots, which cannot leave a function, by copies."""
         aliasing = self._subject.analyses.aliasing(self._function)
-        names = {v.name for v in definitions(self._function)}
-        copies: list[Op] = []
+        names = {v.name for v in ir.definitions(self._function)}
+        copies: list[ir.Op] = []
         for number, value in enumerate(values):
-            if is_tensor(value) and any(r in aliasing.hosts for r in aliasing.roots.get(value, ())):
-                values[number], copying = dense_copy(value, f"{value.name}.out", ops.UNKNOWN, names)
+            if ir.is_tensor(value) and any(r in aliasing.hosts for r in aliasing.roots.get(value, ())):
+                values[number], copying = dense_copy(value, f"{value.name}.out", ir.UNKNOWN, names)
                 copies += copying
         return copies
 
 
 def _needed_data(
-    program: Program, stored: Mapping[str, TensorData], more: Mapping[str, TensorData]
+    program: ir.Program, stored: Mapping[str, TensorData], more: Mapping[str, TensorData]
 ) -> dict[str, TensorData]:
     """The data of a program's constants; the state in the run replaces the stored data."""
     result: dict[str, TensorData] = {}
@@ -287,19 +281,19 @@ def _literal(number: bool | int | float) -> Expr:
     return Int(number) if isinstance(number, int) else Float(number)
 
 
-def _number_or(arg: Arg, numbers: Mapping[Value, bool | int | float]) -> Arg:
-    return _literal(numbers[arg]) if isinstance(arg, Value) and arg in numbers else arg
+def _number_or(arg: ir.Arg, numbers: Mapping[ir.Value, bool | int | float]) -> ir.Arg:
+    return _literal(numbers[arg]) if isinstance(arg, ir.Value) and arg in numbers else arg
 
 
-def _with_numbers(op: Op, numbers: Mapping[Value, bool | int | float]) -> Op:
+def _with_numbers(op: ir.Op, numbers: Mapping[ir.Value, bool | int | float]) -> ir.Op:
     """Replaces scalar operands by numbers; raises DebugError WIR961 if an expression reads one."""
-    scalars = [v for v in operands(op) if v in numbers]
+    scalars = [v for v in ir.operands(op) if v in numbers]
     if not scalars:
         return op
-    inside = [v for e in exprs(op) for v in values_in(e, []) if v in numbers]
+    inside = [v for e in ir.exprs(op) for v in ir.values_in(e, []) if v in numbers]
     if inside:
         raise DebugError(
             "WIR961", f"an expression reads the scalar %{inside[0].name}", hint="begin after its `define`"
         )
     # cast: arguments accept numbers in place of scalar values
-    return map_values(op, lambda v: cast(Value, _number_or(v, numbers)))
+    return ir.map_values(op, lambda v: cast(ir.Value, _number_or(v, numbers)))

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.values import Value
 from wrapper_ir.text import print_op
 from wrapper_ir_tools.debugger.contents import Content, content_of
 from wrapper_ir_tools.debugger.events import Event, events
@@ -30,7 +28,7 @@ class Sample:
 
     key: Key
     content: Content
-    function: Function | None = None
+    function: ir.Function | None = None
     position: int = -1
     nodes: tuple[str, ...] = ()
     """Source graph nodes of the value, its own node first."""
@@ -74,6 +72,6 @@ def _samples_of(event: Event[Any], counts: Counter[tuple[str, str]], subject: Su
         )
 
 
-def source_nodes(function: Function, analyses: Analyses) -> Mapping[Value, tuple[str, ...]]:
+def source_nodes(function: ir.Function, analyses: Analyses) -> Mapping[ir.Value, tuple[str, ...]]:
     """Maps each value to the source nodes of its defining op: a kernel has those of all that it computes."""
-    return {v: op.prov.nodes for op in function.body if op.prov.nodes for v in results(op)}
+    return {v: op.prov.nodes for op in function.body if op.prov.nodes for v in ir.results(op)}

@@ -11,16 +11,10 @@ import enum
 from collections import deque
 from collections.abc import Iterator
 
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.atoms import item_values
-from wrapper_ir.ir.ops import Op, ViewMode
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.types import CPU, Device
-from wrapper_ir.ir.values import Value, device_of
+from wrapper_ir import ir
 
-_Timeline = tuple[Device, int]
-_Queued = (ops.Launch, ops.CallExtern, ops.Copy, ops.CollectiveStart)
+_Timeline = tuple[ir.Device, int]
+_Queued = (ir.Launch, ir.CallExtern, ir.Copy, ir.CollectiveStart)
 
 
 class StreamOrder(enum.Enum):
@@ -30,7 +24,7 @@ class StreamOrder(enum.Enum):
     EARLY = "early"
 
 
-def other_stream_order(program: Program, order: StreamOrder) -> Program:
+def other_stream_order(program: ir.Program, order: StreamOrder) -> ir.Program:
     """Returns the program with the ops of each function in another legal order; unchanged for one stream."""
     return program.with_functions(f.with_body(_Reordering(f, order).body()) for f in program.functions)
 
@@ -38,11 +32,11 @@ def other_stream_order(program: Program, order: StreamOrder) -> Program:
 class _Reordering:
     """One function: delayed ops by timeline, and the ops in their new order."""
 
-    def __init__(self, function: Function, order: StreamOrder) -> None:
+    def __init__(self, function: ir.Function, order: StreamOrder) -> None:
         self._ops = function.body
         self._order = order
-        self._definers = {v: p for p, op in enumerate(function.body) for v in results(op)}
-        self._homes: dict[Value, _Timeline] = {}
+        self._definers = {v: p for p, op in enumerate(function.body) for v in ir.results(op)}
+        self._homes: dict[ir.Value, _Timeline] = {}
         """Where storages come from, and go back to."""
         self._waiting: dict[_Timeline, deque[int]] = {}
         self._timelines: dict[int, _Timeline] = {}
@@ -50,11 +44,11 @@ class _Reordering:
         self._placed: list[int] = []
         self._done: set[int] = set()
 
-    def body(self) -> Iterator[Op]:
+    def body(self) -> Iterator[ir.Op]:
         """The ops in their new order."""
         for position, op in enumerate(self._ops):
             timeline = self._timeline(op)
-            if isinstance(op, ops.Return):
+            if isinstance(op, ir.Return):
                 for queue in list(self._waiting.values()):
                     self._drain(queue)
             if timeline is None or not self._is_late(timeline):
@@ -67,65 +61,63 @@ class _Reordering:
     def _is_late(self, timeline: _Timeline) -> bool:
         return (timeline[1] != 0) is (self._order is StreamOrder.LATE)
 
-    def _timeline(self, op: Op) -> _Timeline | None:
+    def _timeline(self, op: ir.Op) -> _Timeline | None:
         """The stream that executes the op; None for ops of the host."""
-        if isinstance(op, ops.RecordEvent | ops.WaitEvent):
-            return (op.device, op.stream) if op.device.type != CPU.type else None
-        if isinstance(op, ops.Free):
+        if isinstance(op, ir.RecordEvent | ir.WaitEvent):
+            return (op.device, op.stream) if op.device.type != ir.CPU.type else None
+        if isinstance(op, ir.Free):
             return self._homes.get(op.storage) or self._current(op)
-        if isinstance(op, ops.Drop | ops.View | ops.Unpack):
+        if isinstance(op, ir.Drop | ir.View | ir.Unpack):
             return self._named_by(op)
         device = self._device(op)
         if device is None:
             return None
-        if isinstance(op, ops.AllocStorage):
+        if isinstance(op, ir.AllocStorage):
             self._homes[op.result] = (device, op.stream)
         return (device, op.stream) if isinstance(op, _Queued) else None
 
-    def _current(self, op: Op) -> _Timeline | None:
+    def _current(self, op: ir.Op) -> _Timeline | None:
         device = self._device(op)
         return None if device is None else (device, 0)
 
-    def _device(self, op: Op) -> Device | None:
-        devices = (device_of(v) for v in (*operands(op), *results(op)))
-        return next((d for d in devices if d is not None and d.type != CPU.type), None)
+    def _device(self, op: ir.Op) -> ir.Device | None:
+        devices = (ir.device_of(v) for v in (*ir.operands(op), *ir.results(op)))
+        return next((d for d in devices if d is not None and d.type != ir.CPU.type), None)
 
-    def _named_by(self, op: ops.Drop | ops.View | ops.Unpack) -> _Timeline | None:
+    def _named_by(self, op: ir.Drop | ir.View | ir.Unpack) -> _Timeline | None:
         """A naming op follows the last delayed op that defines the name or, if it ends the name, that uses
         it.
         """
-        (value,) = operands(op)
-        ends = isinstance(op, ops.Drop) or (isinstance(op, ops.View) and op.mode is ViewMode.REUSE)
+        (value,) = ir.operands(op)
+        ends = isinstance(op, ir.Drop) or (isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE)
         for position in reversed(self._timelines):
             waiting = self._ops[position]
-            if value in results(waiting) or (ends and value in operands(waiting)):
+            if value in ir.results(waiting) or (ends and value in ir.operands(waiting)):
                 return self._timelines[position]
         return None
 
     def _place(self, position: int) -> None:
         """Appends an op after the ops that it depends on."""
         op = self._ops[position]
-        for value in operands(op):
+        for value in ir.operands(op):
             definer = self._definers.get(value)
             if definer is not None and definer not in self._done:
                 self._drain(self._waiting[self._timelines[definer]], definer)
         device = self._device(op)
         if device is not None and self._waits(op):
-            stream = op.stream if isinstance(op, ops.Copy) else 0
+            stream = op.stream if isinstance(op, ir.Copy) else 0
             self._drain(self._waiting.get((device, stream), deque()))
         self._timelines.pop(position, None)
         self._done.add(position)
         self._placed.append(position)
 
-    def _waits(self, op: Op) -> bool:
+    def _waits(self, op: ir.Op) -> bool:
         """True if the host reads a value that a stream computes."""
-        if isinstance(op, ops.Define):
-            return bool(item_values(op.expr))
-        if isinstance(op, ops.Copy):
-            return op.dst.type.device.type == CPU.type and not op.non_blocking
-        return isinstance(
-            op, ops.AssertFinite | ops.DebugValue | ops.Switch | ops.WhileLoop | ops.CallSubgraph
-        )
+        if isinstance(op, ir.Define):
+            return bool(ir.item_values(op.expr))
+        if isinstance(op, ir.Copy):
+            return op.dst.type.device.type == ir.CPU.type and not op.non_blocking
+        return isinstance(op, ir.AssertFinite | ir.DebugValue | ir.Switch | ir.WhileLoop | ir.CallSubgraph)
 
     def _drain(self, queue: deque[int], last: int | None = None) -> None:
         """Appends delayed ops of a timeline, up to `last` or all."""

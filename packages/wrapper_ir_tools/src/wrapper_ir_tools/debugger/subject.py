@@ -8,14 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import DebugError
 from wrapper_ir.expr import Int, Number
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import CPU, Device, StorageType
-from wrapper_ir.ir.values import device_of
 from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter, KeptState, Step, example_inputs, keep_state
 from wrapper_ir_tools.debugger.input_files import read_inputs
@@ -38,7 +35,7 @@ class InputChoice:
     given: Sequence[Any] | None = None
 
 
-def chosen_inputs(program: Program, machine: Machine[Any], choice: InputChoice) -> list[Any]:
+def chosen_inputs(program: ir.Program, machine: Machine[Any], choice: InputChoice) -> list[Any]:
     """Returns flat arguments of `main`; raises what `example_inputs` and `read_inputs` raise."""
     if choice.given is not None:
         return [machine.clone(x) if machine.is_tensor(x) else x for x in choice.given]
@@ -104,20 +101,20 @@ class Subject:
         return Kept(keep_state(step.frame, step.position), self._calls.at)
 
 
-def _require_devices(program: Program, machine: Machine[Any]) -> None:
+def _require_devices(program: ir.Program, machine: Machine[Any]) -> None:
     """Raises DebugError WIR952 for a device that the machine cannot allocate on."""
     values = [c.value for c in program.constants]
     for function in program.functions:
         values += [p.value for p in function.params]
-        values += [v for op in function.body for v in results(op)]
-    devices: dict[Device, None] = {}
+        values += [v for op in function.body for v in ir.results(op)]
+    devices: dict[ir.Device, None] = {}
     for value in values:
-        device = device_of(value)
-        if device is not None and device.type != CPU.type:
+        device = ir.device_of(value)
+        if device is not None and device.type != ir.CPU.type:
             devices[device] = None
     for device in devices:
         try:
-            machine.empty_storage(StorageType(Int(1), device), 1, False)
+            machine.empty_storage(ir.StorageType(Int(1), device), 1, False)
         # each library raises a different class
         except Exception as error:
             message = str(error).strip().partition("\n")[0]

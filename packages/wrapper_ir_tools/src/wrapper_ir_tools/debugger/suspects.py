@@ -6,10 +6,8 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import definitions, operands
-from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.debugger.compare import Mismatch
 from wrapper_ir_tools.debugger.products import products
 from wrapper_ir_tools.debugger.samples import Sample
@@ -30,8 +28,8 @@ Verdict = _Agreement | Mismatch | None
 @dataclass
 class _Suspect:
     mismatch: Mismatch
-    function: Function
-    roots: set[Value] = field(default_factory=set)
+    function: ir.Function
+    roots: set[ir.Value] = field(default_factory=set)
     """Storages of the value, or of values computed from it that could not be compared."""
 
 
@@ -60,7 +58,7 @@ class Suspects:
                     suspect.roots |= writes
             else:
                 suspect.roots -= writes
-        values = {f"%{v.name}": v for v in definitions(function)} if wrong else {}
+        values = {f"%{v.name}": v for v in ir.definitions(function)} if wrong else {}
         for mismatch in wrong:
             value = values.get(mismatch.first.name)
             roots = set() if value is None else set(self._root(function, value))
@@ -71,19 +69,19 @@ class Suspects:
         """The first suspect that a function returns."""
         for suspect in self._suspects:
             returned = {
-                r for v in operands(suspect.function.body[-1]) for r in self._root(suspect.function, v)
+                r for v in ir.operands(suspect.function.body[-1]) for r in self._root(suspect.function, v)
             }
             if suspect.roots & returned:
                 return suspect.mismatch
         return None
 
-    def _roots(self, function: Function, position: int) -> tuple[set[Value], set[Value]]:
+    def _roots(self, function: ir.Function, position: int) -> tuple[set[ir.Value], set[ir.Value]]:
         reads = self._subject.analyses.aliasing(function).effects[position].reads
         read = {r for v in reads for r in self._root(function, v)}
         return read, {r for v in self._written(function, position) for r in self._root(function, v)}
 
-    def _written(self, function: Function, position: int) -> tuple[Value, ...]:
+    def _written(self, function: ir.Function, position: int) -> tuple[ir.Value, ...]:
         return products(function, position, self._subject.analyses)
 
-    def _root(self, function: Function, value: Value) -> tuple[Value, ...]:
+    def _root(self, function: ir.Function, value: ir.Value) -> tuple[ir.Value, ...]:
         return self._subject.analyses.aliasing(function).roots.get(value, NO_ROOTS)

@@ -6,15 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.expr import Number, evaluate
-from wrapper_ir.ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ir.ops import AllocStorage, Copy, Op, Provenance, Return, View
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.structure import definitions
-from wrapper_ir.ir.types import StorageType, TensorType
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir_runtime.interp.inputs import symbol_values
 from wrapper_ir_tools.debugger.products import products
 
@@ -26,11 +21,11 @@ class Tap:
     """
 
     position: int
-    value: Value
+    value: ir.Value
     count: int
 
 
-def all_taps(program: Program, analyses: Analyses) -> list[Tap]:
+def all_taps(program: ir.Program, analyses: Analyses) -> list[Tap]:
     """All values that ops of `main` compute, in order."""
     taps: list[Tap] = []
     counts: Counter[str] = Counter()
@@ -41,7 +36,7 @@ def all_taps(program: Program, analyses: Analyses) -> list[Tap]:
     return taps
 
 
-def tap_windows(program: Program, limit: int, symbols: Mapping[str, Number]) -> Iterator[list[Tap]]:
+def tap_windows(program: ir.Program, limit: int, symbols: Mapping[str, Number]) -> Iterator[list[Tap]]:
     """Yields all taps in order, in groups whose copies total about `limit` bytes. Symbolic sizes use their
     hints.
     """
@@ -50,7 +45,7 @@ def tap_windows(program: Program, limit: int, symbols: Mapping[str, Number]) -> 
     total = 0
     for tap in all_taps(program, Analyses(program)):
         type = tap.value.type
-        size = int(evaluate(extent_bytes(type), values)) if isinstance(type, TensorType) else 8
+        size = int(evaluate(ir.extent_bytes(type), values)) if isinstance(type, ir.TensorType) else 8
         if group and total + size > limit:
             yield group
             group, total = [], 0
@@ -69,15 +64,15 @@ def tapped(artifact: Artifact, taps: Sequence[Tap]) -> Artifact:
     by_position: dict[int, list[Tap]] = {}
     for tap in taps:
         by_position.setdefault(tap.position, []).append(tap)
-    names = {v.name for v in definitions(main)} | {c.value.name for c in artifact.program.constants}
-    body: list[Op] = []
-    tapped_values: list[Value] = []
+    names = {v.name for v in ir.definitions(main)} | {c.value.name for c in artifact.program.constants}
+    body: list[ir.Op] = []
+    tapped_values: list[ir.Value] = []
     for position, op in enumerate(main.body):
-        if isinstance(op, Return):
+        if isinstance(op, ir.Return):
             op = replace(op, values=(*op.values, *tapped_values))
         body.append(op)
         for tap in by_position.get(position, ()):
-            if not is_tensor(tap.value):
+            if not ir.is_tensor(tap.value):
                 tapped_values.append(tap.value)
                 continue
             copy, ops = dense_copy(tap.value, f"{tap.value.name}.tap", op.prov, names)
@@ -90,17 +85,17 @@ def tapped(artifact: Artifact, taps: Sequence[Tap]) -> Artifact:
 
 
 def dense_copy(
-    value: Value[TensorType], name: str, prov: Provenance, names: set[str]
-) -> tuple[Value[TensorType], list[Op]]:
+    value: ir.Value[ir.TensorType], name: str, prov: ir.Provenance, names: set[str]
+) -> tuple[ir.Value[ir.TensorType], list[ir.Op]]:
     """Returns a contiguous copy of the value, and the ops that create it. Adds its names to `names`."""
-    dense = replace(value.type, strides=contiguous_strides(value.type.sizes))
+    dense = replace(value.type, strides=ir.contiguous_strides(value.type.sizes))
     while name in names or f"{name}.s" in names:
         name += "_"
     names |= {name, f"{name}.s"}
-    storage = Value(f"{name}.s", StorageType(extent_bytes(dense), dense.device))
-    copy = Value(name, dense)
+    storage = ir.Value(f"{name}.s", ir.StorageType(ir.extent_bytes(dense), dense.device))
+    copy = ir.Value(name, dense)
     return copy, [
-        AllocStorage(result=storage, prov=prov),
-        View(source=storage, result=copy, prov=prov),
-        Copy(dst=copy, src=value, prov=prov),
+        ir.AllocStorage(result=storage, prov=prov),
+        ir.View(source=storage, result=copy, prov=prov),
+        ir.Copy(dst=copy, src=value, prov=prov),
     ]

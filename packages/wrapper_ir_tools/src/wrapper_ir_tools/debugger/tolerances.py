@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from wrapper_ir.ir.types import DType
+from wrapper_ir import ir
 from wrapper_ir_runtime.tensor_text import TensorView, decode
 from wrapper_ir_tools.debugger.contents import Content
 
@@ -20,18 +20,18 @@ class Tolerance:
 
 Number = bool | int | float | complex
 EXACT = Tolerance(0.0, 0.0)
-TOLERANCES: dict[DType, Tolerance] = {
-    DType.F64: Tolerance(1e-7, 1e-9),
-    DType.F32: Tolerance(1e-4, 1e-5),
-    DType.F16: Tolerance(1e-2, 1e-3),
-    DType.BF16: Tolerance(5e-2, 1e-2),
-    DType.F8E4M3FN: Tolerance(0.25, 0.125),
-    DType.F8E4M3FNUZ: Tolerance(0.25, 0.125),
-    DType.F8E5M2: Tolerance(0.5, 0.25),
-    DType.F8E5M2FNUZ: Tolerance(0.5, 0.25),
-    DType.C32: Tolerance(1e-2, 1e-3),
-    DType.C64: Tolerance(1e-4, 1e-5),
-    DType.C128: Tolerance(1e-7, 1e-9),
+TOLERANCES: dict[ir.DType, Tolerance] = {
+    ir.DType.F64: Tolerance(1e-7, 1e-9),
+    ir.DType.F32: Tolerance(1e-4, 1e-5),
+    ir.DType.F16: Tolerance(1e-2, 1e-3),
+    ir.DType.BF16: Tolerance(5e-2, 1e-2),
+    ir.DType.F8E4M3FN: Tolerance(0.25, 0.125),
+    ir.DType.F8E4M3FNUZ: Tolerance(0.25, 0.125),
+    ir.DType.F8E5M2: Tolerance(0.5, 0.25),
+    ir.DType.F8E5M2FNUZ: Tolerance(0.5, 0.25),
+    ir.DType.C32: Tolerance(1e-2, 1e-3),
+    ir.DType.C64: Tolerance(1e-4, 1e-5),
+    ir.DType.C128: Tolerance(1e-7, 1e-9),
 }
 """Elements of other types must be equal."""
 
@@ -70,7 +70,7 @@ def _compare_numbers(a: Content, b: Content, override: Tolerance | None) -> Diff
     if isinstance(one, TensorView) or isinstance(other, TensorView):
         return Difference(text=f"{a.kind} against {b.kind}")
     inexact = isinstance(one, float) or isinstance(other, float)
-    tolerance = (override or TOLERANCES[DType.F64]) if inexact else EXACT
+    tolerance = (override or TOLERANCES[ir.DType.F64]) if inexact else EXACT
     if _agree(one, other, tolerance):
         return None
     return Difference(text=f"{one} against {other}", count=1, total=1, largest=abs(float(one) - float(other)))

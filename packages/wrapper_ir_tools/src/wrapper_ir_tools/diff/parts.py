@@ -9,11 +9,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 
-from wrapper_ir.ir.kernels import KernelDef
-from wrapper_ir.ir.ops import UNKNOWN, Op
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import map_values, results
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.support.quoting import value_name
 from wrapper_ir.text import print_lines, print_program
@@ -38,7 +34,7 @@ class ProgramPart:
     new: list[str]
 
 
-def program_parts(old: Program, new: Program, *, names: bool = False) -> Iterator[ProgramPart]:
+def program_parts(old: ir.Program, new: ir.Program, *, names: bool = False) -> Iterator[ProgramPart]:
     """Yields the declarations and kernels that differ, and all functions."""
     before, after = _declaration_lines(old), _declaration_lines(new)
     if before != after:
@@ -52,7 +48,7 @@ def program_parts(old: Program, new: Program, *, names: bool = False) -> Iterato
         )
 
 
-def _lines(function: Function | None, program: Program, names: bool) -> list[str]:
+def _lines(function: ir.Function | None, program: ir.Program, names: bool) -> list[str]:
     """The lines of a function, with values renamed by position unless `names`."""
     if function is None:
         return []
@@ -73,16 +69,16 @@ def _lines(function: Function | None, program: Program, names: bool) -> list[str
     return renamed_lines
 
 
-def _declaration_lines(program: Program) -> list[str]:
+def _declaration_lines(program: ir.Program) -> list[str]:
     """Version, target, symbols, constants and operators as text."""
     externs = tuple(sorted(program.externs, key=lambda e: e.name))
     return print_program(dataclasses.replace(program, externs=externs, kernels=(), functions=())).splitlines()
 
 
-def _changed_kernels(old: Program, new: Program) -> dict[str, tuple[list[str], list[str]]]:
+def _changed_kernels(old: ir.Program, new: ir.Program) -> dict[str, tuple[list[str], list[str]]]:
     """The definitions of kernels that differ beyond their names, as lines; a missing side is empty."""
-    before: Mapping[str, KernelDef] = {k.name: k for k in old.kernels}
-    after: Mapping[str, KernelDef] = {k.name: k for k in new.kernels}
+    before: Mapping[str, ir.KernelDef] = {k.name: k for k in old.kernels}
+    after: Mapping[str, ir.KernelDef] = {k.name: k for k in new.kernels}
     result = {}
     for name in dict.fromkeys((*before, *after)):
         a, b = before.get(name), after.get(name)
@@ -91,28 +87,28 @@ def _changed_kernels(old: Program, new: Program) -> dict[str, tuple[list[str], l
     return result
 
 
-def _kernel_lines(kernel: KernelDef | None, program: Program) -> list[str]:
+def _kernel_lines(kernel: ir.KernelDef | None, program: ir.Program) -> list[str]:
     """Prints the kernel's definition."""
     if kernel is None:
         return []
-    alone = Program(target=program.target, kernels=(kernel,), functions=())
+    alone = ir.Program(target=program.target, kernels=(kernel,), functions=())
     return print_program(alone).splitlines()[2:]
 
 
-def _by_position(function: Function, program: Program) -> Function:
+def _by_position(function: ir.Function, program: ir.Program) -> ir.Function:
     """Renames the function's values by position and removes provenance."""
-    table: dict[Value, Value] = {c.value: c.value for c in program.constants}
+    table: dict[ir.Value, ir.Value] = {c.value: c.value for c in program.constants}
 
-    def define(value: Value) -> Value:
-        return table.setdefault(value, Value(f"v{len(table)}", value.type))
+    def define(value: ir.Value) -> ir.Value:
+        return table.setdefault(value, ir.Value(f"v{len(table)}", value.type))
 
-    def use(value: Value) -> Value:
+    def use(value: ir.Value) -> ir.Value:
         return table.get(value, value)
 
     params = tuple(dataclasses.replace(p, value=define(p.value)) for p in function.params)
-    body: list[Op] = []
+    body: list[ir.Op] = []
     for op in function.body:
-        for value in results(op):
+        for value in ir.results(op):
             define(value)
-        body.append(dataclasses.replace(map_values(op, use, use), prov=UNKNOWN))
+        body.append(dataclasses.replace(ir.map_values(op, use, use), prov=ir.UNKNOWN))
     return dataclasses.replace(function, params=params, body=tuple(body))

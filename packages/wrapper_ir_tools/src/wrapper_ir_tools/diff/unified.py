@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import printable
 from wrapper_ir.text import print_lines
 from wrapper_ir_tools.diff.pairs import LinePair, pair_lines
 from wrapper_ir_tools.diff.parts import ProgramPart, program_parts
 
 
-def diff_programs(old: Program, new: Program, *, context: int = 3, names: bool = False) -> str:
+def diff_programs(old: ir.Program, new: ir.Program, *, context: int = 3, names: bool = False) -> str:
     """Returns a unified diff, empty for equal programs; provenance is ignored.
 
     Values are printed with the names of that program. Names are compared only with `names`.
@@ -26,7 +26,7 @@ def diff_programs(old: Program, new: Program, *, context: int = 3, names: bool =
     return "\n".join(lines)
 
 
-def _shown(part: ProgramPart, old: Program, new: Program) -> tuple[Sequence[str], Sequence[str]]:
+def _shown(part: ProgramPart, old: ir.Program, new: ir.Program) -> tuple[Sequence[str], Sequence[str]]:
     """The lines of both sides in the text form."""
     if part.kind != "func":
         return part.old, part.new

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.choices import CHOICES, Candidate, Choice, read_choices
-from wrapper_ir.ir.kernels import KernelDef, MultiKernel, OperatorKernel, TritonConfig, TritonKernel
 from wrapper_ir_tools.explain.model import ExplainedKernel, ExplainedOp
 
 
@@ -40,9 +40,9 @@ def choices_of(
             )
 
 
-def _of_kernel(kernel: KernelDef, ops: tuple[int, ...]) -> Iterator[Choice]:
+def _of_kernel(kernel: ir.KernelDef, ops: tuple[int, ...]) -> Iterator[Choice]:
     match kernel:
-        case MultiKernel():
+        case ir.MultiKernel():
             yield Choice(
                 subject=f"@{kernel.name}",
                 why=(
@@ -51,7 +51,7 @@ def _of_kernel(kernel: KernelDef, ops: tuple[int, ...]) -> Iterator[Choice]:
                 ops=ops,
                 candidates=tuple(Candidate(name=f"@{v.kernel}") for v in kernel.variants),
             )
-        case TritonKernel(configs=configs) if len(configs) > 1:
+        case ir.TritonKernel(configs=configs) if len(configs) > 1:
             yield Choice(
                 subject=f"@{kernel.name}",
                 why=(
@@ -61,14 +61,14 @@ def _of_kernel(kernel: KernelDef, ops: tuple[int, ...]) -> Iterator[Choice]:
                 ops=ops,
                 candidates=tuple(Candidate(name=_config(c), chosen=i == 0) for i, c in enumerate(configs)),
             )
-        case TritonKernel(configs=(one,)):
+        case ir.TritonKernel(configs=(one,)):
             yield Choice(
                 subject=f"@{kernel.name}",
                 why=f"the only config of {_heuristic(kernel)}",
                 ops=ops,
                 candidates=(Candidate(name=_config(one), chosen=True),),
             )
-        case OperatorKernel():
+        case ir.OperatorKernel():
             yield Choice(subject=f"@{kernel.name}", why="an operator in place of a kernel", ops=ops)
         case _:
             yield Choice(
@@ -78,11 +78,11 @@ def _of_kernel(kernel: KernelDef, ops: tuple[int, ...]) -> Iterator[Choice]:
             )
 
 
-def _heuristic(kernel: TritonKernel) -> str:
+def _heuristic(kernel: ir.TritonKernel) -> str:
     return f"the heuristic {kernel.heuristic}" if kernel.heuristic else "its definition"
 
 
-def _config(config: TritonConfig) -> str:
+def _config(config: ir.TritonConfig) -> str:
     meta = [f"{name}={value}" for name, value in config.meta]
     return " ".join([*meta, f"warps={config.num_warps}", f"stages={config.num_stages}"])
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators.policy import ALL_OPERATORS
 from wrapper_ir.plugins.emitted import EmittedText, LineEmitter
 from wrapper_ir.plugins.protocols import Emitter, OperatorEmitter
@@ -17,7 +17,7 @@ from wrapper_ir_tools.explain.program import ExplainOptions, explain_program
 
 
 def emitted_texts(
-    artifact: Artifact, emitters: Iterable[str | Emitter[object]], guarded: Guarded = NOT_GUARDED
+    artifact: Artifact, emitters: Iterable[str | Emitter[object]], guarded: ir.Guarded = ir.NOT_GUARDED
 ) -> tuple[Mapping[str, tuple[EmittedText, ...]], tuple[str, ...]]:
     """Emits the program with each emitter; returns texts by name, and reasons for emitters that cannot.
 
@@ -50,7 +50,7 @@ def explain_artifact(
     artifact: Artifact,
     emitters: Iterable[str | Emitter[object]] = ("python",),
     options: ExplainOptions | None = None,
-    guarded: Guarded = NOT_GUARDED,
+    guarded: ir.Guarded = ir.NOT_GUARDED,
 ) -> Explanation:
     """Explains a valid program, with the text that these emitters write for it (see `emitted_texts`).
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.kernels import Access, KernelParam
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import operands
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir_tools.explain.model import InPlace
 
-_NAMING = (ops.AllocStorage, ops.Slot, ops.View, ops.Free, ops.Drop)
+_NAMING = (ir.AllocStorage, ir.Slot, ir.View, ir.Free, ir.Drop)
 """Ops that only name or end a tensor."""
 _SHOWN = 3
 
@@ -25,33 +19,33 @@ class _Argument(NamedTuple):
     """A tensor argument of a launch or call, with the parameter of the kernel or operator."""
 
     name: str
-    value: Value
-    access: Access
+    value: ir.Value
+    access: ir.Access
     may_alias: tuple[str, ...] = ()
 
 
-def in_place_of_function(function: Function, analyses: Analyses, first: int) -> Iterator[InPlace]:
+def in_place_of_function(function: ir.Function, analyses: Analyses, first: int) -> Iterator[InPlace]:
     """Explains each tensor that an op of the function fills; `first` is the index of the function's first
     op."""
     yield from _InPlace(function, analyses, first).found()
 
 
 class _InPlace:
-    def __init__(self, function: Function, analyses: Analyses, first: int) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, first: int) -> None:
         self.function, self.analyses, self.first = function, analyses, first
         aliasing = analyses.aliasing(function)
-        self.roots: Mapping[Value, tuple[Value, ...]] = aliasing.roots
+        self.roots: Mapping[ir.Value, tuple[ir.Value, ...]] = aliasing.roots
         self.owned = aliasing.owned
         self.constants = analyses.constant_values
         self.params = {p.value for p in function.params}
-        self.makers: dict[Value, ops.View] = {
-            op.result: op for op in function.body if isinstance(op, ops.View)
+        self.makers: dict[ir.Value, ir.View] = {
+            op.result: op for op in function.body if isinstance(op, ir.View)
         }
-        self.slots = {op.result: op for op in function.body if isinstance(op, ops.Slot)}
-        self.users: dict[Value, list[int]] = {}
+        self.slots = {op.result: op for op in function.body if isinstance(op, ir.Slot)}
+        self.users: dict[ir.Value, list[int]] = {}
         for at, op in enumerate(function.body):
             if not isinstance(op, _NAMING):
-                for value in dict.fromkeys(operands(op)):
+                for value in dict.fromkeys(ir.operands(op)):
                     for root in self.roots.get(value, NO_ROOTS):
                         self.users.setdefault(root, []).append(at)
 
@@ -63,20 +57,20 @@ class _InPlace:
                 if output.access.writes:
                     yield from self._explained(position, op, output, arguments)
 
-    def _arguments(self, op: ops.Op) -> Iterator[_Argument]:
-        if isinstance(op, ops.Launch):
+    def _arguments(self, op: ir.Op) -> Iterator[_Argument]:
+        if isinstance(op, ir.Launch):
             kernel = self.analyses.kernels.get(op.kernel)
-            params: tuple[KernelParam, ...] = () if kernel is None else kernel.params
+            params: tuple[ir.KernelParam, ...] = () if kernel is None else kernel.params
             for param, arg in zip(params, op.args):
-                if is_tensor(arg):
+                if ir.is_tensor(arg):
                     yield _Argument(param.name, arg, param.access, param.may_alias)
-        elif isinstance(op, ops.CallExtern):
+        elif isinstance(op, ir.CallExtern):
             outputs = set(op.effects(self.analyses).writes)
-            for value in dict.fromkeys(v for v in operands(op) if is_tensor(v)):
-                yield _Argument(value.name, value, Access.WRITE if value in outputs else Access.READ)
+            for value in dict.fromkeys(v for v in ir.operands(op) if ir.is_tensor(v)):
+                yield _Argument(value.name, value, ir.Access.WRITE if value in outputs else ir.Access.READ)
 
     def _explained(
-        self, position: int, op: ops.Op, output: _Argument, arguments: list[_Argument]
+        self, position: int, op: ir.Op, output: _Argument, arguments: list[_Argument]
     ) -> Iterator[InPlace]:
         over = self._taken_over(output.value)
         if over:
@@ -84,13 +78,15 @@ class _InPlace:
             return
         root = self._root(output.value)
         if (
-            output.access is not Access.WRITE
+            output.access is not ir.Access.WRITE
             or root is None
             or self.users.get(root, [position])[0] != position
         ):
             # it updates existing content
             return
-        others = [a for a in arguments if a.access is Access.READ and self._same_bytes(a.value, output.value)]
+        others = [
+            a for a in arguments if a.access is ir.Access.READ and self._same_bytes(a.value, output.value)
+        ]
         reasons = [f"%{a.value.name}: {self._against(position, op, output, a)}" for a in others]
         yield InPlace(
             op=self.first + position,
@@ -98,25 +94,25 @@ class _InPlace:
             reasons=tuple(dict.fromkeys(reasons)) or ("no argument has as many bytes",),
         )
 
-    def _taken_over(self, value: Value) -> str:
+    def _taken_over(self, value: ir.Value) -> str:
         """The tensor whose memory this one took over, or ''."""
         while value in self.makers:
             view = self.makers[value]
-            if view.mode is ops.ViewMode.REUSE:
+            if view.mode is ir.ViewMode.REUSE:
                 return view.source.name
             value = view.source
         return ""
 
-    def _root(self, value: Value) -> Value | None:
+    def _root(self, value: ir.Value) -> ir.Value | None:
         roots = self.roots.get(value, NO_ROOTS)
         return roots[0] if len(roots) == 1 else None
 
-    def _same_bytes(self, a: Value, b: Value) -> bool:
-        return is_tensor(a) and is_tensor(b) and extent_bytes(a.type) == extent_bytes(b.type)
+    def _same_bytes(self, a: ir.Value, b: ir.Value) -> bool:
+        return ir.is_tensor(a) and ir.is_tensor(b) and ir.extent_bytes(a.type) == ir.extent_bytes(b.type)
 
-    def _against(self, position: int, op: ops.Op, output: _Argument, read: _Argument) -> str:
+    def _against(self, position: int, op: ir.Op, output: _Argument, read: _Argument) -> str:
         """The first reason not to write the result over this argument."""
-        if isinstance(op, ops.CallExtern):
+        if isinstance(op, ir.CallExtern):
             return f"operator {op.target} may read it after it has begun to write"
         if output.name not in read.may_alias and read.name not in output.may_alias:
             return (
@@ -133,6 +129,6 @@ class _InPlace:
         if later:
             more = f" and {len(later) - _SHOWN} more" if len(later) > _SHOWN else ""
             return f"still used by op {', '.join(map(str, later[:_SHOWN]))}{more}"
-        if isinstance(root.type, StorageType) and root in self.slots:
+        if isinstance(root.type, ir.StorageType) and root in self.slots:
             return "both are slots of a memory plan, which shares their bytes where that is possible"
         return "nothing: `wir opt --pass reuse-in-place` writes it there, unless address or stream differ"

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.sources import source_texts
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.kernels import MultiKernel, source_of
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import callees, results
 from wrapper_ir.plugins.emitted import EmittedText, LineOrigin
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.text import print_op
@@ -76,14 +73,14 @@ def explain_program(
     )
 
 
-def _in_place(program: Program, analyses: Analyses) -> Iterator[InPlace]:
+def _in_place(program: ir.Program, analyses: Analyses) -> Iterator[InPlace]:
     first = 0
     for function in program.functions:
         yield from in_place_of_function(function, analyses, first)
         first += len(function.body)
 
 
-def _ops(program: Program, saved: Mapping[str, tuple[str, ...]]) -> Iterator[ExplainedOp]:
+def _ops(program: ir.Program, saved: Mapping[str, tuple[str, ...]]) -> Iterator[ExplainedOp]:
     sources = program_sources(program, saved)
     kernels = {k.name for k in program.kernels}
     index = 0
@@ -93,7 +90,7 @@ def _ops(program: Program, saved: Mapping[str, tuple[str, ...]]) -> Iterator[Exp
             index += 1
 
 
-def program_sources(program: Program, saved: Mapping[str, tuple[str, ...]]) -> list[list[SourceOf]]:
+def program_sources(program: ir.Program, saved: Mapping[str, tuple[str, ...]]) -> list[list[SourceOf]]:
     """The sources of all ops, function by function; callees are resolved before their callers."""
     inside: dict[str, tuple[str, ...]] = {}
     by_function: dict[int, list[SourceOf]] = {}
@@ -101,7 +98,7 @@ def program_sources(program: Program, saved: Mapping[str, tuple[str, ...]]) -> l
 
     def visit(number: int, on_the_way: frozenset[int]) -> None:
         function = program.functions[number]
-        for name in dict.fromkeys(n for op in function.body for n in callees(op)):
+        for name in dict.fromkeys(n for op in function.body for n in ir.callees(op)):
             callee = numbers.get(name)
             if callee is not None and callee not in by_function and callee not in on_the_way:
                 visit(callee, on_the_way | {callee})
@@ -118,20 +115,20 @@ def program_sources(program: Program, saved: Mapping[str, tuple[str, ...]]) -> l
 
 
 def _op(
-    index: int, at: tuple[Function, int], source: SourceOf, program: Program, kernels: set[str]
+    index: int, at: tuple[ir.Function, int], source: SourceOf, program: ir.Program, kernels: set[str]
 ) -> ExplainedOp:
     function, position = at
     op = function.body[position]
-    launched = op.kernel if isinstance(op, ops.Launch) and op.kernel in kernels else ""
+    launched = op.kernel if isinstance(op, ir.Launch) and op.kernel in kernels else ""
     return ExplainedOp(
         index=index,
         function=function.name,
         position=position,
         kind=type(op).__name__,
         text=print_op(op, program),
-        results=tuple(v.name for v in results(op)),
+        results=tuple(v.name for v in ir.results(op)),
         kernel=launched,
-        extern=op.target if isinstance(op, ops.CallExtern | ops.CollectiveStart) else "",
+        extern=op.target if isinstance(op, ir.CallExtern | ir.CollectiveStart) else "",
         nodes=op.prov.nodes,
         operators=op.prov.ops,
         modules=op.prov.modules,
@@ -141,19 +138,19 @@ def _op(
     )
 
 
-def _kernels(program: Program, explained: Sequence[ExplainedOp]) -> Iterator[ExplainedKernel]:
+def _kernels(program: ir.Program, explained: Sequence[ExplainedOp]) -> Iterator[ExplainedKernel]:
     launches: dict[str, list[ExplainedOp]] = {}
     for op in explained:
         if op.kernel and op.kind == "Launch":
             launches.setdefault(op.kernel, []).append(op)
     # launching a multi-kernel launches its variants
     for kernel in program.kernels:
-        if isinstance(kernel, MultiKernel):
+        if isinstance(kernel, ir.MultiKernel):
             for variant in kernel.variants:
                 launches.setdefault(variant.kernel, []).extend(launches.get(kernel.name, ()))
     for kernel in program.kernels:
         ops_of_kernel = launches.get(kernel.name, [])
-        source = source_of(kernel)
+        source = ir.source_of(kernel)
         yield ExplainedKernel(
             name=kernel.name,
             kind=kernel.kind,

@@ -12,13 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import callees, exprs, operands, results
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir_tools.explain.model import Lead
 
-_Name = str | Value
+_Name = str | ir.Value
 """A symbol's name, or a value."""
 
 
@@ -31,26 +28,26 @@ class SourceOf(NamedTuple):
     reason: str
 
 
-_VERBS: Mapping[type[ops.OpBase], str] = {
-    ops.AllocStorage: "memory of",
-    ops.Slot: "memory of",
-    ops.View: "a view of",
-    ops.EnsureAligned: "alignment of",
-    ops.Free: "end of",
-    ops.Drop: "end of",
-    ops.Return: "result",
-    ops.AssertLayout: "check of",
-    ops.AssertFinite: "check of",
-    ops.AssertExpr: "check of",
-    ops.Define: "value of",
-    ops.DebugValue: "debug value",
-    ops.Unpack: "parts of",
-    ops.Wait: "wait for",
+_VERBS: Mapping[type[ir.OpBase], str] = {
+    ir.AllocStorage: "memory of",
+    ir.Slot: "memory of",
+    ir.View: "a view of",
+    ir.EnsureAligned: "alignment of",
+    ir.Free: "end of",
+    ir.Drop: "end of",
+    ir.Return: "result",
+    ir.AssertLayout: "check of",
+    ir.AssertFinite: "check of",
+    ir.AssertExpr: "check of",
+    ir.Define: "value of",
+    ir.DebugValue: "debug value",
+    ir.Unpack: "parts of",
+    ir.Wait: "wait for",
 }
 
 
 def sources_of_function(
-    function: Function, called: Mapping[str, tuple[str, ...]], saved: Mapping[str, tuple[str, ...]]
+    function: ir.Function, called: Mapping[str, tuple[str, ...]], saved: Mapping[str, tuple[str, ...]]
 ) -> list[SourceOf]:
     """Returns one item for each op.
 
@@ -70,7 +67,10 @@ class _Uses:
 
 class _Sources:
     def __init__(
-        self, function: Function, called: Mapping[str, tuple[str, ...]], saved: Mapping[str, tuple[str, ...]]
+        self,
+        function: ir.Function,
+        called: Mapping[str, tuple[str, ...]],
+        saved: Mapping[str, tuple[str, ...]],
     ) -> None:
         self.body = function.body
         self.called, self.saved = called, saved
@@ -89,12 +89,12 @@ class _Sources:
             self.known.append(self._of(at, op))
         return self.known
 
-    def _of(self, at: int, op: ops.OpBase) -> SourceOf:
+    def _of(self, at: int, op: ir.OpBase) -> SourceOf:
         if op.prov.locations:
             return SourceOf(op.prov.locations, Lead.OWN, "")
-        inside = tuple(dict.fromkeys(s for name in callees(op) for s in self.called.get(name, ())))
+        inside = tuple(dict.fromkeys(s for name in ir.callees(op) for s in self.called.get(name, ())))
         if inside:
-            return SourceOf(inside, Lead.VALUE, f"calls {', '.join(f'@{name}' for name in callees(op))}")
+            return SourceOf(inside, Lead.VALUE, f"calls {', '.join(f'@{name}' for name in ir.callees(op))}")
         for name in (*_made(op), *_used(op)):
             served = self._through(at, name)
             if served is not None:
@@ -109,7 +109,7 @@ class _Sources:
             return SourceOf(
                 origin.sources, origin.lead if origin.lead is Lead.FORWARD else Lead.VALUE, f"from op {maker}"
             )
-        if isinstance(name, Value) and name in self.params and self.saved.get(name.name):
+        if isinstance(name, ir.Value) and name in self.params and self.saved.get(name.name):
             return SourceOf(self.saved[name.name], Lead.FORWARD, "which the forward graph saved")
         user = self._first_user(name)
         if user is None:
@@ -135,37 +135,37 @@ class _Sources:
         return None
 
 
-def _made(op: ops.OpBase) -> tuple[_Name, ...]:
-    return (*results(op), *((op.symbol,) if isinstance(op, ops.Define) else ()))
+def _made(op: ir.OpBase) -> tuple[_Name, ...]:
+    return (*ir.results(op), *((op.symbol,) if isinstance(op, ir.Define) else ()))
 
 
-def _used(op: ops.OpBase) -> Iterator[_Name]:
-    yield from operands(op)
-    yield from dict.fromkeys(s for e in exprs(op) for s in sorted(e.free_symbols))
+def _used(op: ir.OpBase) -> Iterator[_Name]:
+    yield from ir.operands(op)
+    yield from dict.fromkeys(s for e in ir.exprs(op) for s in sorted(e.free_symbols))
 
 
 def _shown(name: _Name) -> str:
-    return f"%{name.name}" if isinstance(name, Value) else name
+    return f"%{name.name}" if isinstance(name, ir.Value) else name
 
 
-def _verb(op: ops.OpBase) -> str:
+def _verb(op: ir.OpBase) -> str:
     return _VERBS.get(type(op), "work on")
 
 
-def _why_none(op: ops.OpBase) -> str:
+def _why_none(op: ir.OpBase) -> str:
     """The reason why the op has no source line."""
     names: Iterable[str] = dict.fromkeys(_shown(n) for n in (*_made(op), *_used(op)))
     names_text = ", ".join([*names][:3])
     match op:
-        case ops.Return(values=()):
+        case ir.Return(values=()):
             return "returns nothing"
-        case ops.AssertLayout() | ops.AssertFinite() | ops.AssertExpr():
+        case ir.AssertLayout() | ir.AssertFinite() | ir.AssertExpr():
             return f"check of {names_text}, which no op with a source line uses"
-        case ops.Comment():
+        case ir.Comment():
             return "a comment"
-        case ops.Barrier() | ops.RecordEvent() | ops.WaitEvent() | ops.SyncEvent():
+        case ir.Barrier() | ir.RecordEvent() | ir.WaitEvent() | ir.SyncEvent():
             return "order between streams"
-        case ops.EnterProfile() | ops.EnterMemoryPool() | ops.ExitScope():
+        case ir.EnterProfile() | ir.EnterMemoryPool() | ir.ExitScope():
             return "a scope around other ops"
         case _:
             pass

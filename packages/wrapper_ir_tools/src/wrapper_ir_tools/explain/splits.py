@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.regions import RegionOptions, find_regions
-from wrapper_ir.ir.ops import Drop, Free
-from wrapper_ir.ir.structure import callees
-from wrapper_ir.ir.types import CPU
 from wrapper_ir_passes.cleanup.derive_frees import strip_frees
 from wrapper_ir_tools.explain.model import ExplainedOp, Split
 
@@ -21,16 +19,16 @@ def graph_splits(analyses: Analyses, explained: tuple[ExplainedOp, ...]) -> Iter
     graphs.
     """
     program = analyses.program
-    if program.target.device.type == CPU.type:
+    if program.target.device.type == ir.CPU.type:
         return
     stripped = analyses.after(strip_frees(program))
     body = program.main.body
-    positions = [at for at, op in enumerate(body) if not isinstance(op, Free | Drop)]
+    positions = [at for at, op in enumerate(body) if not isinstance(op, ir.Free | ir.Drop)]
     recorded = {f.name for f in program.functions if f.recordable}
     main = [op for op in explained if op.function == program.main.name]
     positions_by_reason: dict[str, list[int]] = {}
     for split in find_regions(stripped, RegionOptions()).splits:
-        if recorded.isdisjoint(callees(body[positions[split.position]])):
+        if recorded.isdisjoint(ir.callees(body[positions[split.position]])):
             positions_by_reason.setdefault(_NAME.sub("...", split.why), []).append(positions[split.position])
     for why, at in positions_by_reason.items():
         ops = tuple(main[p].index for p in at)

@@ -9,20 +9,17 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Int, Number
-from wrapper_ir.ir.ops import CallExtern, CollectiveStart, Copy, Launch, Op
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.types import CPU, Device, StorageType
-from wrapper_ir.ir.values import Value, device_of, is_tensor
 from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
 from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter, Step, example_inputs
 from wrapper_ir_tools.profile.result import OpTime, Profile, Span
 from wrapper_ir_tools.profile.timing import TimingMachine
 
-_TIMED = Launch | CallExtern | CollectiveStart | Copy
+_TIMED = ir.Launch | ir.CallExtern | ir.CollectiveStart | ir.Copy
 _COPIED = 128 << 20
 """Size in bytes of the copy that measures a device's bandwidth: larger than caches."""
 Key = tuple[str, int]
@@ -82,9 +79,9 @@ def profile_artifact(
     )
 
 
-def bandwidth(machine: Machine[Any], device: Device) -> float:
+def bandwidth(machine: Machine[Any], device: ir.Device) -> float:
     """Bytes per second that a large copy on the device reads and writes: the best of five."""
-    space = StorageType(Int(_COPIED), device)
+    space = ir.StorageType(Int(_COPIED), device)
     source, target = (machine.empty_storage(space, _COPIED, True) for _ in range(2))
     clock = _Clock(machine, device)
     times = []
@@ -98,8 +95,8 @@ def bandwidth(machine: Machine[Any], device: Device) -> float:
 class _Clock:
     """Measures time on a device's stream if the machine supports that, otherwise on the host."""
 
-    def __init__(self, machine: Machine[Any], device: Device | None) -> None:
-        is_timed = device is not None and device != CPU and isinstance(machine, TimingMachine)
+    def __init__(self, machine: Machine[Any], device: ir.Device | None) -> None:
+        is_timed = device is not None and device != ir.CPU and isinstance(machine, TimingMachine)
         self._device = device if is_timed else None
         self._machine: Any = machine  # Any: a TimingMachine if there is a device
 
@@ -119,7 +116,7 @@ class _Row:
     """Measurements of one op in one call."""
 
     op: _TIMED
-    device: Device | None
+    device: ir.Device | None
     count: int = 0
     seconds: float = 0.0
     device_seconds: float | None = None
@@ -188,30 +185,30 @@ class _Recorder:
             return
         step, key = self._at
         self._at = None
-        if isinstance(step.op, Copy):
+        if isinstance(step.op, ir.Copy):
             self._add(key, self._copied, now)
         self.rows[key].bytes += _moved(step, analyses, self._machine)
 
 
-def _device(op: Op) -> Device | None:
-    devices = [device_of(v) for v in (*operands(op), *results(op))]
+def _device(op: ir.Op) -> ir.Device | None:
+    devices = [ir.device_of(v) for v in (*ir.operands(op), *ir.results(op))]
     return next((d for d in devices if d is not None), None)
 
 
 def _moved(step: Step[Any], analyses: Analyses, machine: Machine[Any]) -> int:
     """Bytes of the tensors that an op read and wrote, by its effects."""
     effects = analyses.aliasing(step.function).effects[step.position]
-    values: Sequence[Value] = (*effects.reads, *effects.writes, *effects.fresh)
+    values: Sequence[ir.Value] = (*effects.reads, *effects.writes, *effects.fresh)
     return sum(
         _bytes(v, step.values[v], machine)
         for v in values
-        if is_tensor(v) and machine.is_tensor(step.values.get(v))
+        if ir.is_tensor(v) and machine.is_tensor(step.values.get(v))
     )
 
 
-def _bytes(value: Value, tensor: Any, machine: Machine[Any]) -> int:
+def _bytes(value: ir.Value, tensor: Any, machine: Machine[Any]) -> int:
     """Bytes that a tensor's elements occupy; those of a broadcast tensor count once."""
-    assert is_tensor(value)
+    assert ir.is_tensor(value)
     number, extent = 1, 1
     for size, stride in zip(machine.sizes(tensor), machine.strides(tensor), strict=True):
         number *= size
@@ -226,7 +223,7 @@ def _op_time(key: Key, rows: Sequence[_Row], limits: Mapping[str, float]) -> OpT
     on_device = [row.device_seconds for row in rows if row.device_seconds is not None]
     where = median(on_device) if on_device else seconds
     op = last.op
-    name = op.kernel if isinstance(op, Launch) else "" if isinstance(op, Copy) else op.target
+    name = op.kernel if isinstance(op, ir.Launch) else "" if isinstance(op, ir.Copy) else op.target
     return OpTime(
         function=key[0],
         op_index=key[1],

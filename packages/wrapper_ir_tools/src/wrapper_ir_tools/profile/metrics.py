@@ -13,9 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from wrapper_ir.ir.kernels import CppKernel, KernelDef, TritonKernel
-from wrapper_ir.ir.ops import CallExtern, Launch
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir
 from wrapper_ir_tools.profile.result import Profile
 
 _METADATA = (
@@ -30,7 +28,7 @@ _CATEGORIES = {
 Cell = str | int | float | None
 
 
-def write_metric_tables(program: Program, profile: Profile, folder: Path, model: str) -> tuple[Path, ...]:
+def write_metric_tables(program: ir.Program, profile: Profile, folder: Path, model: str) -> tuple[Path, ...]:
     """Writes `metric_table_NAME.csv` files into the folder, creating it.
 
     The columns are Inductor's, beginning with `model_name`.
@@ -59,10 +57,10 @@ def _cell(value: Cell) -> str:
     return "" if value is None else f"{value:.6f}" if isinstance(value, float) else str(value)
 
 
-def _metadata(kernel: KernelDef, profile: Profile, model: str) -> dict[str, Cell]:
-    source = kernel.source if isinstance(kernel, CppKernel | TritonKernel) else ""
-    code = source[source.find("def ") :] if isinstance(kernel, TritonKernel) else source
-    is_triton = isinstance(kernel, TritonKernel)
+def _metadata(kernel: ir.KernelDef, profile: Profile, model: str) -> dict[str, Cell]:
+    source = kernel.source if isinstance(kernel, ir.CppKernel | ir.TritonKernel) else ""
+    code = source[source.find("def ") :] if isinstance(kernel, ir.TritonKernel) else source
+    is_triton = isinstance(kernel, ir.TritonKernel)
     load, store, add = ("tl.load", "tl.store", "tl.atomic_add") if is_triton else ("", "", "")
     moved = [op.bytes / op.count for op in profile.ops if op.name == kernel.name]
     return {
@@ -87,10 +85,10 @@ def _numel(code: str, name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _stats(program: Program) -> list[dict[str, Cell]]:
+def _stats(program: ir.Program) -> list[dict[str, Cell]]:
     rows: list[dict[str, Cell]] = []
     for number, function in enumerate(program.functions):
-        calls = [op for op in function.body if isinstance(op, Launch | CallExtern)]
+        calls = [op for op in function.body if isinstance(op, ir.Launch | ir.CallExtern)]
         nodes = {node for op in calls for node in op.prov.nodes}
         rows.append(
             {"graph_id": number, "num_nodes_before_fusion": len(nodes), "num_nodes_after_fusion": len(calls)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-from wrapper_ir.ir.types import Device
+from wrapper_ir import ir
 
 
 @runtime_checkable
@@ -12,7 +12,7 @@ class TimingMachine(Protocol):
     """Optional machine capability: measure the time of a device's work."""
 
     # Any: the library's own object
-    def mark(self, device: Device) -> Any:
+    def mark(self, device: ir.Device) -> Any:
         """A point in the work that is queued on the device's current stream."""
 
     def seconds_between(self, begin: Any, end: Any) -> float:

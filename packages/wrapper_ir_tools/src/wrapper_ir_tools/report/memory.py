@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import Aliasing
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import callee_use, freed_at, held_outside, memory_use, temporaries
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, CallSubgraph, Op, Slot, Switch, WhileLoop
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import callees, results
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.text import print_op
 from wrapper_ir_passes.planner import Buffer, pack
@@ -22,7 +18,7 @@ from wrapper_ir_tools.report.savings import Saving, savings_of
 
 _INSIDE = ("call", "slot")
 """Kinds whose bytes are counted in the storages inside them, or in the storage around them."""
-_Call = CallSubgraph | Switch | WhileLoop
+_Call = ir.CallSubgraph | ir.Switch | ir.WhileLoop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +104,7 @@ class MemoryReport:
 
 
 @paused_collection()
-def memory_report(program: Program, hints: Mapping[str, int] | None = None) -> MemoryReport:
+def memory_report(program: ir.Program, hints: Mapping[str, int] | None = None) -> MemoryReport:
     """Reports the memory of a valid program; `hints` override the hints of symbol declarations.
 
     Raises ExpressionError if a size has no value under the hints (a division by zero).
@@ -121,7 +117,7 @@ def memory_report(program: Program, hints: Mapping[str, int] | None = None) -> M
         live=use.live,
         bound=use.bound,
         allocated=use.allocated,
-        allocations=sum(isinstance(op, AllocStorage) for op in program.ops),
+        allocations=sum(isinstance(op, ir.AllocStorage) for op in program.ops),
         constants=sum(sizes.bytes_of(c.value) for c in program.constants),
         arguments=sum(sizes.bytes_of(p.value) for p in program.main.params),
         assumed=tuple(sorted(sizes.assumed)),
@@ -132,7 +128,7 @@ def memory_report(program: Program, hints: Mapping[str, int] | None = None) -> M
 
 
 def _moments(
-    function: Function, memory: Mapping[str, FunctionMemory], analyses: Analyses, sizes: Sizes
+    function: ir.Function, memory: Mapping[str, FunctionMemory], analyses: Analyses, sizes: Sizes
 ) -> Iterator[Moment]:
     while True:
         memory_of = memory[function.name]
@@ -146,17 +142,17 @@ def _moments(
         )
         if not isinstance(op, _Call):
             return
-        inside = [analyses.functions[n] for n in callees(op)]
+        inside = [analyses.functions[n] for n in ir.callees(op)]
         function = max(inside, key=lambda f: max(memory[f.name].held))
 
 
-def source_text(op: Op) -> str:
+def source_text(op: ir.Op) -> str:
     """Formats the provenance of an op; empty if nothing is known."""
     return ", ".join((*op.prov.nodes, *op.prov.ops, *op.prov.locations))
 
 
 class _Function:
-    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, sizes: Sizes) -> None:
         self.function, self.analyses, self.sizes = function, analyses, sizes
         self.live = analyses.get_for(function, analyse_liveness)
         self.aliasing: Aliasing = self.live.aliasing
@@ -184,9 +180,9 @@ class _Function:
             storages=tuple(placed),
         )
 
-    def _filled(self) -> dict[Value, int]:
+    def _filled(self) -> dict[ir.Value, int]:
         """The first op that writes each storage."""
-        positions: dict[Value, int] = {}
+        positions: dict[ir.Value, int] = {}
         for position, effects in enumerate(self.aliasing.effects):
             for value in effects.writes:
                 for root in self.aliasing.roots.get(value, ()):
@@ -203,7 +199,7 @@ class _Function:
                 continue
             op = body[position]
             kind, pool, offset = _kind(op), "", 0
-            if isinstance(op, Slot):
+            if isinstance(op, ir.Slot):
                 pool, offset = op.pool.name, self.sizes.number(op.offset)
             fills = op if kind == "pool" else body[self.filled.get(root, position)]
             yield HeldStorage(
@@ -214,7 +210,7 @@ class _Function:
                 begin=position + isinstance(op, _Call),
                 end=ends.get(root, len(body) - 1) + 1,
                 address=offset,
-                alignment=root.type.alignment if isinstance(root.type, StorageType) else 1,
+                alignment=root.type.alignment if isinstance(root.type, ir.StorageType) else 1,
                 pool=pool,
                 op=print_op(fills, self.analyses.program),
                 source=source_text(fills),
@@ -226,11 +222,11 @@ class _Function:
             if not isinstance(op, _Call):
                 continue
             result_bytes = sum(
-                self.sizes.bytes_of(v) for v in results(op) if self.aliasing.owned.get(v) == position
+                self.sizes.bytes_of(v) for v in ir.results(op) if self.aliasing.owned.get(v) == position
             )
             whole = max(result_bytes, callee_use(op, self.analyses, self.sizes).peak)
             inside = max(
-                memory_use(self.analyses.functions[n], self.analyses, self.sizes).peak for n in callees(op)
+                memory_use(self.analyses.functions[n], self.analyses, self.sizes).peak for n in ir.callees(op)
             )
             for kind, size in (("call", inside), ("trip", whole - inside)):
                 if size:
@@ -256,13 +252,13 @@ class _Function:
         )
 
 
-def _kind(op: Op) -> str:
+def _kind(op: ir.Op) -> str:
     match op:
-        case Slot():
+        case ir.Slot():
             return "slot"
-        case AllocStorage(purpose=AllocPurpose.PLAIN):
+        case ir.AllocStorage(purpose=ir.AllocPurpose.PLAIN):
             return "allocation"
-        case AllocStorage(purpose=purpose):
+        case ir.AllocStorage(purpose=purpose):
             return purpose.value
         case _:
             return "result"

@@ -6,20 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.contents import contents_of
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import live_over
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.ir.ops import CallExtern, CallSubgraph, Copy, EffectClass, Launch, Switch, WhileLoop
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import callees
-from wrapper_ir.ir.values import Value
 from wrapper_ir.text import print_op
 
-_Call = CallSubgraph | Switch | WhileLoop
-_PLAIN = frozenset({EffectClass.CHECK})
+_Call = ir.CallSubgraph | ir.Switch | ir.WhileLoop
+_PLAIN = frozenset({ir.EffectClass.CHECK})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +39,11 @@ class Saving:
     again: str = ""
 
 
-def savings_of(main: Function, analyses: Analyses, sizes: Sizes) -> tuple[Saving, ...]:
+def savings_of(main: ir.Function, analyses: Analyses, sizes: Sizes) -> tuple[Saving, ...]:
     """Estimates the savings of all storages that are idle at the peak of a call of `main`, largest first."""
     savings: list[Saving] = []
     above: list[_Level] = []
-    function: Function | None = main
+    function: ir.Function | None = main
     while function is not None:
         level = _Level(function, analyses, sizes)
         above.append(level)
@@ -58,7 +55,7 @@ def savings_of(main: Function, analyses: Analyses, sizes: Sizes) -> tuple[Saving
 class _Level:
     """A function that runs at the peak, at its own worst op."""
 
-    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
+    def __init__(self, function: ir.Function, analyses: Analyses, sizes: Sizes) -> None:
         self.function, self.analyses, self.sizes = function, analyses, sizes
         self.live = live_over(function, analyses, sizes)
         self.until = list(accumulate(self.live, max))
@@ -67,18 +64,18 @@ class _Level:
         self.worst = max(range(len(self.live)), key=self.live.__getitem__)
         self.aliasing = analyses.get_for(function, analyse_liveness).aliasing
         self.contents = contents_of(function, analyses, sizes)
-        self.written: dict[Value, list[int]] = {}
+        self.written: dict[ir.Value, list[int]] = {}
         for position, effects in enumerate(self.aliasing.effects):
             for value in effects.writes:
                 for root in self.aliasing.roots.get(value, NO_ROOTS):
                     self.written.setdefault(root, []).append(position)
 
-    def worst_callee(self) -> Function | None:
+    def worst_callee(self) -> ir.Function | None:
         """The function called at the worst op; of several, the one that needs the most memory."""
         op = self.function.body[self.worst]
         if not isinstance(op, _Call):
             return None
-        inside = [self.analyses.functions[n] for n in callees(op)]
+        inside = [self.analyses.functions[n] for n in ir.callees(op)]
         return max(inside, key=lambda f: max(live_over(f, self.analyses, self.sizes)))
 
     def savings(self, levels: list[_Level]) -> Iterator[Saving]:
@@ -104,20 +101,24 @@ class _Level:
                 again=again,
             )
 
-    def _how(self, root: Value, before: int, after: int) -> tuple[tuple[str, ...], str]:
+    def _how(self, root: ir.Value, before: int, after: int) -> tuple[tuple[str, ...], str]:
         span = next((s for s in self.contents.spans[root] if s[0] <= before and after <= s[1]), None)
         if span is None:
             return ("split",), ""
         op, effects = self.function.body[span[0]], self.aliasing.effects[span[0]]
         writes = [w for w in self.written.get(root, ()) if span[0] < w <= before]
-        if not isinstance(op, Launch | CallExtern | Copy) or writes or not _PLAIN.issuperset(effects.classes):
+        if (
+            not isinstance(op, ir.Launch | ir.CallExtern | ir.Copy)
+            or writes
+            or not _PLAIN.issuperset(effects.classes)
+        ):
             return ("offload",), ""
         sources = {r for v in effects.reads for r in self.aliasing.roots.get(v, NO_ROOTS)}
         if not all(self._is_there(r, span[0], after) for r in sources):
             return ("offload",), ""
         return ("recompute", "offload"), print_op(op, self.analyses.program)
 
-    def _is_there(self, root: Value, first: int, last: int) -> bool:
+    def _is_there(self, root: ir.Value, first: int, last: int) -> bool:
         """True if the content of a storage at `first` is unchanged at `last`."""
         if any(first <= w < last for w in self.written.get(root, ())):
             return False
@@ -131,7 +132,7 @@ def _in_main(levels: list[_Level], saved: int) -> int:
         op = outer.function.body[outer.worst]
         # the inner level is its callee
         assert isinstance(op, _Call)
-        functions = [outer.analyses.functions[n] for n in callees(op) if n != inner.function.name]
+        functions = [outer.analyses.functions[n] for n in ir.callees(op) if n != inner.function.name]
         others = [max(live_over(f, outer.analyses, outer.sizes)) for f in functions]
         rest = [n for at, n in enumerate(outer.live) if at != outer.worst]
         saved = min(saved, max(inner.live) - max(others, default=0), max(outer.live) - max(rest, default=0))

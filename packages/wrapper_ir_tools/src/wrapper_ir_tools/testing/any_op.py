@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from wrapper_ir import ir
 from wrapper_ir.errors import BuildError
-from wrapper_ir.ir.ops import FieldSpec, OpBase, OpSpec, Role, Shape, is_enum
-from wrapper_ir.ir.structure import results
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import as_tensor
 from wrapper_ir_tools.testing.numbers import random_int
 from wrapper_ir_tools.testing.world import World
 
 
-def any_op(spec: OpSpec) -> Callable[[World], None]:
+def any_op(spec: ir.OpSpec) -> Callable[[World], None]:
     """Returns a step that appends an op of this class.
 
     Its operands are tensors with data, and its results have the type of the first one. The step raises
@@ -24,33 +21,33 @@ def any_op(spec: OpSpec) -> Callable[[World], None]:
         x = w.dense()
         if x is None:
             return
-        make: Callable[..., OpBase] = spec.cls
-        fields = {f.name: _many(f, w, x.type) for f in spec.fields if f.role is not Role.DEF}
+        make: Callable[..., ir.OpBase] = spec.cls
+        fields = {f.name: _many(f, w, x.type) for f in spec.fields if f.role is not ir.Role.DEF}
         for field in spec.results:
             result = w.function.value(w.name("made"), x.type)
-            fields[field.name] = (result,) if field.shape is Shape.MANY else result
+            fields[field.name] = (result,) if field.shape is ir.Shape.MANY else result
         op = make(**fields, prov=w.function.prov)
         w.function.append(op)  # type: ignore[arg-type]  # not one of `Op`
-        for value in results(op):
-            w.hold(as_tensor(value), own=False, mutable=False)
+        for value in ir.results(op):
+            w.hold(ir.as_tensor(value), own=False, mutable=False)
 
     return step
 
 
-def _many(field: FieldSpec, w: World, type: TensorType) -> object:
-    if field.shape is not Shape.MANY:
+def _many(field: ir.FieldSpec, w: World, type: ir.TensorType) -> object:
+    if field.shape is not ir.Shape.MANY:
         return _one(field, w, type)
     return tuple(_one(field, w, type) for _ in range(w.rng.randrange(1, 3)))
 
 
-def _one(field: FieldSpec, w: World, type: TensorType) -> object:
+def _one(field: ir.FieldSpec, w: World, type: ir.TensorType) -> object:
     hint = field.hint
-    if field.role in (Role.USE, Role.ARG):
+    if field.role in (ir.Role.USE, ir.Role.ARG):
         entry = w.pick(t for t in w.tensors if t.ready and t.dense and t.type == type)
         # `type` is one of theirs
         assert entry is not None
         return entry.value
-    if field.role is Role.EXPR:
+    if field.role is ir.Role.EXPR:
         return random_int(w.rng, w.symbols)
     if hint is bool:
         return w.rng.random() < 0.5
@@ -58,6 +55,6 @@ def _one(field: FieldSpec, w: World, type: TensorType) -> object:
         return w.rng.randrange(4)
     if hint is str:
         return w.string()
-    if is_enum(hint):
+    if ir.is_enum(hint):
         return w.rng.choice(tuple(hint))
     raise BuildError("WIR309", f"nothing is known to fit field {field.name!r} of type {hint}")

@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
 from wrapper_ir.expr.operators import LT
-from wrapper_ir.ir.atoms import Item
-from wrapper_ir.ir.layout import type_symbols
-from wrapper_ir.ir.ops import Arg, CallSubgraph, Switch, WhileLoop
-from wrapper_ir.ir.program import Ownership
-from wrapper_ir.ir.types import DType, ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.testing.catalogue import RELU
 from wrapper_ir_tools.testing.numbers import random_bool, random_int
 from wrapper_ir_tools.testing.steps import CALLED_STEPS
 from wrapper_ir_tools.testing.world import Held, World, on_dense
 
-_INT = ScalarType(SymKind.INT)
+_INT = ir.ScalarType(SymKind.INT)
 _MAX_DEPTH = 2
 _TRIPS = 3
 
 
 def _begin(
-    w: World, wish: str, type: TensorType, ownership: Ownership
-) -> tuple[World, Value[TensorType], Sym]:
+    w: World, wish: str, type: ir.TensorType, ownership: ir.Ownership
+) -> tuple[World, ir.Value[ir.TensorType], Sym]:
     """Begins a function `(k: int, x: type)`; returns its world, x, and a symbol for k.
 
     It captures the symbols that the type mentions.
     """
     part = w.child(wish)
     part.step()
-    for name in sorted(type_symbols(type)):
+    for name in sorted(ir.type_symbols(type)):
         part.function.capture(name)
         part.symbols.append(Sym(name))
     scalar = part.function.param(part.name("k"), _INT)
     x = part.function.param(part.name("x"), type, ownership)
     number = part.symbol(backed=False, lower=None)
-    part.function.define(number.name, Item(scalar))
+    part.function.define(number.name, ir.Item(scalar))
     return part, x, number
 
 
-def _transform(w: World, wish: str, type: TensorType, *, own: bool = False, count: bool = False) -> str:
+def _transform(w: World, wish: str, type: ir.TensorType, *, own: bool = False, count: bool = False) -> str:
     """Builds a function `(k, x)` that returns a new tensor of x's type, or `(k + 1, tensor)`; returns its
     name.
     """
-    part, x, number = _begin(w, wish, type, Ownership.OWNED if own else Ownership.BORROWED)
+    part, x, number = _begin(w, wish, type, ir.Ownership.OWNED if own else ir.Ownership.BORROWED)
     entry = part.hold(x, own=own, mutable=own)
     out = part.alloc(type)
     part.function.launch(RELU, (x, out.value, part.length(entry)))
@@ -67,7 +62,7 @@ def call_subgraph(w: World) -> None:
     name = _transform(w, "sub", x.type, own=own)
     result = w.function.value(w.name("r"), x.type)
     w.function.append(
-        CallSubgraph(function=name, args=(_number(w), x.value), results=(result,), prov=w.function.prov)
+        ir.CallSubgraph(function=name, args=(_number(w), x.value), results=(result,), prov=w.function.prov)
     )
     if own:
         w.forget(x.root)
@@ -78,10 +73,10 @@ def call_subgraph(w: World) -> None:
 @on_dense
 def cond(w: World, x: Held) -> None:
     """Appends a conditional on an expression or on a tensor."""
-    predicates: list[Arg] = [random_bool(w.rng, w.symbols), *w.predicates]
+    predicates: list[ir.Arg] = [random_bool(w.rng, w.symbols), *w.predicates]
     result = w.function.value(w.name("r"), x.type)
     w.function.append(
-        Switch(
+        ir.Switch(
             index=w.rng.choice(predicates),
             branches=(_transform(w, "then", x.type), _transform(w, "else", x.type)),
             args=(_number(w), x.value),
@@ -98,7 +93,7 @@ def switch(w: World, x: Held) -> None:
     branches = tuple(_transform(w, "branch", x.type) for _ in range(w.rng.randrange(1, 5)))
     result = w.function.value(w.name("r"), x.type)
     w.function.append(
-        Switch(
+        ir.Switch(
             index=_number(w) % len(branches),
             branches=branches,
             args=(_number(w), x.value),
@@ -112,14 +107,14 @@ def switch(w: World, x: Held) -> None:
 @on_dense
 def loop(w: World, x: Held) -> None:
     """Appends a loop of three trips over a counter and a tensor."""
-    test, _, number = _begin(w, "cond", x.type, Ownership.BORROWED)
+    test, _, number = _begin(w, "cond", x.type, ir.Ownership.BORROWED)
     test.function.ret((LT(number, Int(_TRIPS)),))
     body = _transform(w, "body", x.type, count=True)
     stacked = w.rng.random() < 0.3
-    type_ = tensor_type(DType.F32, (_TRIPS, *x.type.sizes)) if stacked else x.type
+    type_ = tensor_type(ir.DType.F32, (_TRIPS, *x.type.sizes)) if stacked else x.type
     count, result = w.function.value(w.name("n"), _INT), w.function.value(w.name("r"), type_)
     w.function.append(
-        WhileLoop(
+        ir.WhileLoop(
             cond_fn=test.function.name,
             body_fn=body,
             carried=(Int(0), x.value),

@@ -4,41 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Sym
 from wrapper_ir.expr.operators import CEILDIV
-from wrapper_ir.ir.kernels import (
-    Access,
-    CppKernel,
-    Derivation,
-    ForeignKernel,
-    KernelParam,
-    ParamKind,
-    TritonConfig,
-    TritonKernel,
-)
-from wrapper_ir.ir.schemas import ExternDef, ExternTag
-from wrapper_ir.ir.types import DType
 
 
-def _pointer(name: str, access: Access, *may_alias: str) -> KernelParam:
-    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access, may_alias=may_alias)
+def _pointer(name: str, access: ir.Access, *may_alias: str) -> ir.KernelParam:
+    return ir.KernelParam(
+        name=name, kind=ir.ParamKind.POINTER, dtype=ir.DType.F32, access=access, may_alias=may_alias
+    )
 
 
-def _scalar(name: str, dtype: DType) -> KernelParam:
-    return KernelParam(name=name, kind=ParamKind.SCALAR, dtype=dtype)
+def _scalar(name: str, dtype: ir.DType) -> ir.KernelParam:
+    return ir.KernelParam(name=name, kind=ir.ParamKind.SCALAR, dtype=dtype)
 
 
-_LENGTH = _scalar("n", DType.I64)
+_LENGTH = _scalar("n", ir.DType.I64)
 
 
-def _kernel(name: str, params: tuple[KernelParam, ...], arguments: str, body: str) -> CppKernel:
+def _kernel(name: str, params: tuple[ir.KernelParam, ...], arguments: str, body: str) -> ir.CppKernel:
     source = f'#include <cstdint>\n\nextern "C" void {name}({arguments}) {{\n    {body}\n}}\n'
-    return CppKernel(name=name, params=params, source=source, entry=name)
+    return ir.CppKernel(name=name, params=params, source=source, entry=name)
 
 
 RELU = _kernel(
     "relu",
-    (_pointer("in_ptr0", Access.READ), _pointer("out_ptr0", Access.WRITE), _LENGTH),
+    (_pointer("in_ptr0", ir.Access.READ), _pointer("out_ptr0", ir.Access.WRITE), _LENGTH),
     "const float* in_ptr0, float* out_ptr0, int64_t n",
     "for (int64_t i = 0; i < n; ++i) out_ptr0[i] = in_ptr0[i] > 0 ? in_ptr0[i] : 0;",
 )
@@ -47,9 +38,9 @@ RELU = _kernel(
 ADD = _kernel(
     "add",
     (
-        _pointer("in_ptr0", Access.READ, "out_ptr0"),
-        _pointer("in_ptr1", Access.READ, "out_ptr0"),
-        _pointer("out_ptr0", Access.WRITE, "in_ptr0", "in_ptr1"),
+        _pointer("in_ptr0", ir.Access.READ, "out_ptr0"),
+        _pointer("in_ptr1", ir.Access.READ, "out_ptr0"),
+        _pointer("out_ptr0", ir.Access.WRITE, "in_ptr0", "in_ptr1"),
         _LENGTH,
     ),
     "const float* in_ptr0, const float* in_ptr1, float* out_ptr0, int64_t n",
@@ -59,7 +50,7 @@ ADD = _kernel(
 
 SCALE = _kernel(
     "scale",
-    (_pointer("in_out_ptr0", Access.READWRITE), _scalar("factor", DType.F64), _LENGTH),
+    (_pointer("in_out_ptr0", ir.Access.READWRITE), _scalar("factor", ir.DType.F64), _LENGTH),
     "float* in_out_ptr0, double factor, int64_t n",
     "for (int64_t i = 0; i < n; ++i) in_out_ptr0[i] = static_cast<float>(in_out_ptr0[i] * factor);",
 )
@@ -67,7 +58,7 @@ SCALE = _kernel(
 
 FILL = _kernel(
     "fill",
-    (_pointer("out_ptr0", Access.WRITE), _scalar("value", DType.F64), _LENGTH),
+    (_pointer("out_ptr0", ir.Access.WRITE), _scalar("value", ir.DType.F64), _LENGTH),
     "float* out_ptr0, double value, int64_t n",
     "for (int64_t i = 0; i < n; ++i) out_ptr0[i] = static_cast<float>(value);",
 )
@@ -76,21 +67,21 @@ FILL = _kernel(
 PROBE = _kernel(
     "probe",
     (
-        dataclasses.replace(_pointer("in_ptr0", Access.READ), divisible=4),
-        _scalar("size", DType.I64),
-        _scalar("ratio", DType.F64),
+        dataclasses.replace(_pointer("in_ptr0", ir.Access.READ), divisible=4),
+        _scalar("size", ir.DType.I64),
+        _scalar("ratio", ir.DType.F64),
     ),
     "const float* in_ptr0, int64_t size, double ratio",
     "(void)in_ptr0; (void)size; (void)ratio;",
 )
 """Accepts numbers and ignores them."""
 
-TRITON = TritonKernel(
+TRITON = ir.TritonKernel(
     name="triton_relu",
     params=(
-        dataclasses.replace(_pointer("in_ptr0", Access.READ), divisible=16),
-        _pointer("out_ptr0", Access.WRITE),
-        _scalar("xnumel", DType.I32),
+        dataclasses.replace(_pointer("in_ptr0", ir.Access.READ), divisible=16),
+        _pointer("out_ptr0", ir.Access.WRITE),
+        _scalar("xnumel", ir.DType.I32),
     ),
     source="""import triton
 import triton.language as tl
@@ -105,66 +96,67 @@ def relu(in_ptr0, out_ptr0, xnumel, floor, XBLOCK: tl.constexpr):
     entry="relu",
     order=("in_ptr0", "out_ptr0", "xnumel", "floor", "XBLOCK"),
     configs=tuple(
-        TritonConfig(meta=(("XBLOCK", block),), num_warps=warps, num_stages=1)
+        ir.TritonConfig(meta=(("XBLOCK", block),), num_warps=warps, num_stages=1)
         for block, warps in ((128, 4), (64, 2))
     ),
     grid=(CEILDIV(Sym("xnumel"), Sym("XBLOCK")), Sym("copies")),
     grid_params=("copies",),
     constants=(("floor", 0.0),),
-    derive=(Derivation.COORDINATE_DESCENT,),
+    derive=(ir.Derivation.COORDINATE_DESCENT,),
     restore=("out_ptr0",),
     size_hints=(("x", 64),),
     heuristic="pointwise",
 )
 """`out = max(in, 0)`, `copies` times."""
 
-FOREIGN = ForeignKernel(
+FOREIGN = ir.ForeignKernel(
     name="foreign", params=RELU.params, runtime="some-runtime", payload='{"code": "}}}\\n"}\n}}}\n'
 )
 """A kernel in a format that only its plug-in understands."""
 
-EXTERNS: dict[str, ExternDef] = {
+EXTERNS: dict[str, ir.ExternDef] = {
     e.name: e
     for e in (
-        ExternDef(schema="aten::relu(Tensor self) -> Tensor"),
-        ExternDef(schema="aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)"),
-        ExternDef(schema="aten::gelu(Tensor self, *, str approximate='none') -> Tensor"),
-        ExternDef(
+        ir.ExternDef(schema="aten::relu(Tensor self) -> Tensor"),
+        ir.ExternDef(schema="aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)"),
+        ir.ExternDef(schema="aten::gelu(Tensor self, *, str approximate='none') -> Tensor"),
+        ir.ExternDef(
             schema="aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
         ),
-        ExternDef(schema="aten::cat(Tensor[] tensors, int dim=0) -> Tensor"),
-        ExternDef(schema="aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"),
-        ExternDef(
+        ir.ExternDef(schema="aten::cat(Tensor[] tensors, int dim=0) -> Tensor"),
+        ir.ExternDef(schema="aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"),
+        ir.ExternDef(
             schema="aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
             "Device? device=None, bool? pin_memory=None) -> Tensor"
         ),
-        ExternDef(
+        ir.ExternDef(
             schema="aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> "
             "(Tensor values, Tensor indices)"
         ),
-        ExternDef(schema="aten::nonzero(Tensor self) -> Tensor"),
-        ExternDef(
-            schema="aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", tags=(ExternTag.MAY_ALIAS,)
+        ir.ExternDef(schema="aten::nonzero(Tensor self) -> Tensor"),
+        ir.ExternDef(
+            schema="aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
+            tags=(ir.ExternTag.MAY_ALIAS,),
         ),
-        ExternDef(
+        ir.ExternDef(
             schema="aten::normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> "
             "Tensor(a!)",
-            tags=(ExternTag.RANDOM,),
+            tags=(ir.ExternTag.RANDOM,),
         ),
-        ExternDef(
+        ir.ExternDef(
             schema="_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor",
-            tags=(ExternTag.COLLECTIVE,),
+            tags=(ir.ExternTag.COLLECTIVE,),
         ),
-        ExternDef(
+        ir.ExternDef(
             schema=(
                 "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)"
             ),
-            tags=(ExternTag.COLLECTIVE,),
+            tags=(ir.ExternTag.COLLECTIVE,),
         ),
-        ExternDef(
+        ir.ExternDef(
             schema="_c10d_functional::all_gather_into_tensor_coalesced(Tensor[] inputs, int group_size, "
             "str group_name) -> Tensor[]",
-            tags=(ExternTag.COLLECTIVE,),
+            tags=(ir.ExternTag.COLLECTIVE,),
         ),
     )
 }

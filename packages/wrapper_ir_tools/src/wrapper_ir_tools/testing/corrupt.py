@@ -7,19 +7,15 @@ import random
 from collections.abc import Callable
 from typing import Literal
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Sym, add, as_expr, mul
 from wrapper_ir.expr.rewrite import substitute
 from wrapper_ir.expr.text import print_expr
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import definitions, map_function, map_values, operands, results
-from wrapper_ir.ir.types import StorageType, TensorType
-from wrapper_ir.ir.values import Value, is_storage, is_tensor
 
 _TRIES = 200
 
 
-def corrupt(program: Program, rng: random.Random) -> tuple[Program, str]:
+def corrupt(program: ir.Program, rng: random.Random) -> tuple[ir.Program, str]:
     """Returns `program` with one change, and its description. The result differs, but may still be valid.
 
     Raises ValueError if nothing can be changed (a program without ops).
@@ -37,15 +33,15 @@ def corrupt(program: Program, rng: random.Random) -> tuple[Program, str]:
     raise ValueError("found nothing to corrupt")
 
 
-Made = tuple[Function, str] | None
+Made = tuple[ir.Function, str] | None
 
 
-def _body(function: Function, body: list[ops.Op]) -> Function:
+def _body(function: ir.Function, body: list[ir.Op]) -> ir.Function:
     return dataclasses.replace(function, body=tuple(body))
 
 
-def _describe(op: ops.Op) -> str:
-    names = ", ".join(f"%{v.name}" for v in results(op))
+def _describe(op: ir.Op) -> str:
+    names = ", ".join(f"%{v.name}" for v in ir.results(op))
     return f"{type(op).__name__} {names}".strip()
 
 
@@ -53,14 +49,14 @@ def _list(exprs: tuple[Expr, ...]) -> str:
     return f"[{', '.join(map(print_expr, exprs))}]"
 
 
-def _drop(program: Program, function: Function, rng: random.Random) -> Made:
+def _drop(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
     body = list(function.body)
     i = rng.randrange(len(body))
     removed = body.pop(i)
     return _body(function, body), f"op {i} dropped ({_describe(removed)})"
 
 
-def _swap(program: Program, function: Function, rng: random.Random) -> Made:
+def _swap(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
     body = list(function.body)
     i = rng.randrange(len(body))
     j = min(i + 1, len(body) - 1) if rng.random() < 0.5 else rng.randrange(len(body))
@@ -68,14 +64,14 @@ def _swap(program: Program, function: Function, rng: random.Random) -> Made:
     return _body(function, body), f"ops {i} and {j} swapped ({_describe(body[j])}, {_describe(body[i])})"
 
 
-def _duplicate(program: Program, function: Function, rng: random.Random) -> Made:
+def _duplicate(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
     body = list(function.body)
     i, j = rng.randrange(len(body)), rng.randrange(len(body) + 1)
     body.insert(j, body[i])
     return _body(function, body), f"op {i} repeated at {j} ({_describe(function.body[i])})"
 
 
-def _number(program: Program, e: Expr, rng: random.Random) -> Expr:
+def _number(program: ir.Program, e: Expr, rng: random.Random) -> Expr:
     """A near number, one of another magnitude, or another symbol."""
     one = as_expr(rng.choice((-1, 1, 1, 2, 7, 64)))
     choices: list[Callable[[], Expr]] = [
@@ -91,44 +87,46 @@ def _number(program: Program, e: Expr, rng: random.Random) -> Expr:
     return rng.choice(choices)()
 
 
-def _other_symbol(program: Program, e: Expr, rng: random.Random) -> Expr:
+def _other_symbol(program: ir.Program, e: Expr, rng: random.Random) -> Expr:
     old = rng.choice(sorted(e.free_symbols))
     new = rng.choice([s for s in program.symbols if s.name != old] or list(program.symbols))
     return substitute(e, {old: Sym(new.name, new.kind)})
 
 
-def _one_of(program: Program, exprs: tuple[Expr, ...], rng: random.Random) -> tuple[Expr, ...] | None:
+def _one_of(program: ir.Program, exprs: tuple[Expr, ...], rng: random.Random) -> tuple[Expr, ...] | None:
     if not exprs:
         return None
     k = rng.randrange(len(exprs))
     return (*exprs[:k], _number(program, exprs[k], rng), *exprs[k + 1 :])
 
 
-def _retype(function: Function, value: Value, type: TensorType | StorageType) -> Function:
+def _retype(function: ir.Function, value: ir.Value, type: ir.TensorType | ir.StorageType) -> ir.Function:
     """Changes the type of a value, at its definition and at every use."""
-    new = Value(value.name, type)
-    return map_function(function, lambda v: new if v == value else v)
+    new = ir.Value(value.name, type)
+    return ir.map_function(function, lambda v: new if v == value else v)
 
 
-def _shape(program: Program, function: Function, rng: random.Random) -> Made:
-    defined = definitions(function)
+def _shape(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
+    defined = ir.definitions(function)
     value = rng.choice(defined) if defined else None
-    if is_storage(value):
+    if ir.is_storage(value):
         return _with_bytes(program, function, value, rng)
-    return _with_dims(program, function, value, "sizes", rng) if is_tensor(value) else None
+    return _with_dims(program, function, value, "sizes", rng) if ir.is_tensor(value) else None
 
 
-def _stride(program: Program, function: Function, rng: random.Random) -> Made:
-    values = [v for op in function.body for v in results(op) if is_tensor(v)]
+def _stride(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
+    values = [v for op in function.body for v in ir.results(op) if ir.is_tensor(v)]
     return _with_dims(program, function, rng.choice(values), "strides", rng) if values else None
 
 
-def _storage_bytes(program: Program, function: Function, rng: random.Random) -> Made:
-    values = [op.result for op in function.body if isinstance(op, ops.AllocStorage)]
+def _storage_bytes(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
+    values = [op.result for op in function.body if isinstance(op, ir.AllocStorage)]
     return _with_bytes(program, function, rng.choice(values), rng) if values else None
 
 
-def _with_bytes(program: Program, function: Function, value: Value[StorageType], rng: random.Random) -> Made:
+def _with_bytes(
+    program: ir.Program, function: ir.Function, value: ir.Value[ir.StorageType], rng: random.Random
+) -> Made:
     old = value.type.nbytes
     nbytes = _number(program, old, rng)
     changed = _retype(function, value, dataclasses.replace(value.type, nbytes=nbytes))
@@ -136,9 +134,9 @@ def _with_bytes(program: Program, function: Function, value: Value[StorageType],
 
 
 def _with_dims(
-    program: Program,
-    function: Function,
-    value: Value[TensorType],
+    program: ir.Program,
+    function: ir.Function,
+    value: ir.Value[ir.TensorType],
     field: Literal["sizes", "strides"],
     rng: random.Random,
 ) -> Made:
@@ -151,19 +149,19 @@ def _with_dims(
     return changed, f"{field} of %{value.name} from {_list(old)} to {_list(new)}"
 
 
-def _replace(function: Function, position: int, op: ops.Op, what: str) -> Made:
+def _replace(function: ir.Function, position: int, op: ir.Op, what: str) -> Made:
     body = list(function.body)
     body[position] = op
     return _body(function, body), f"op {position}: {what}"
 
 
-def _offset(program: Program, function: Function, rng: random.Random) -> Made:
-    places = [i for i, op in enumerate(function.body) if isinstance(op, ops.View)]
+def _offset(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
+    places = [i for i, op in enumerate(function.body) if isinstance(op, ir.View)]
     if not places:
         return None
     i = rng.choice(places)
     op = function.body[i]
-    assert isinstance(op, ops.View)
+    assert isinstance(op, ir.View)
     offset = _number(program, op.offset, rng)
     if rng.random() < 0.5:
         offset = add(op.offset, op.result.type.dtype.itemsize * rng.choice((-4, -1, 1, 4, 64)))
@@ -176,43 +174,43 @@ def _offset(program: Program, function: Function, rng: random.Random) -> Made:
     )
 
 
-def _operand(program: Program, function: Function, rng: random.Random) -> Made:
+def _operand(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
     """Replaces one operand by another value of the function, possibly of the same type."""
     i = rng.randrange(len(function.body))
     op = function.body[i]
-    inputs = operands(op)
+    inputs = ir.operands(op)
     if not inputs:
         return None
     old = rng.choice(inputs)
-    others = [*definitions(function), *(c.value for c in program.constants)]
+    others = [*ir.definitions(function), *(c.value for c in program.constants)]
     alike = [v for v in others if v.type == old.type]
     near = [v for v in others if type(v.type) is type(old.type)]
     new = rng.choice(rng.choice([g for g in (alike, near, others) if g] or [[old]]))
-    changed = map_values(op, lambda v: new if v == old else v)
+    changed = ir.map_values(op, lambda v: new if v == old else v)
     return _replace(function, i, changed, f"%{old.name} became %{new.name} ({_describe(op)})")
 
 
-def _size(program: Program, function: Function, rng: random.Random) -> Made:
+def _size(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
     """Changes a number in an op: an argument, an extent, an asserted size, a definition."""
     places = [
         i
         for i, op in enumerate(function.body)
-        if isinstance(op, ops.Launch | ops.AssertLayout | ops.Define | ops.CallExtern)
+        if isinstance(op, ir.Launch | ir.AssertLayout | ir.Define | ir.CallExtern)
     ]
     if not places:
         return None
     i = rng.choice(places)
     op = function.body[i]
     match op:
-        case ops.Launch():
+        case ir.Launch():
             extents = _one_of(program, op.extents, rng)
-            changed: ops.Op | None = dataclasses.replace(op, extents=extents) if extents else None
-        case ops.AssertLayout():
+            changed: ir.Op | None = dataclasses.replace(op, extents=extents) if extents else None
+        case ir.AssertLayout():
             sizes = _one_of(program, op.sizes[0], rng)
             changed = dataclasses.replace(op, sizes=(sizes, *op.sizes[1:])) if sizes else None
-        case ops.Define():
+        case ir.Define():
             changed = dataclasses.replace(op, expr=add(op.expr, 1))
-        case ops.CallExtern():
+        case ir.CallExtern():
             numbers = [k for k, a in enumerate(op.args) if isinstance(a, Expr)]
             k = rng.choice(numbers) if numbers else -1
             arg = op.args[k] if numbers else None
@@ -225,7 +223,7 @@ def _size(program: Program, function: Function, rng: random.Random) -> Made:
     return None if changed is None else _replace(function, i, changed, f"a number ({_describe(op)})")
 
 
-def _callee(program: Program, function: Function, rng: random.Random) -> Made:
+def _callee(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
     """Replaces the name of a kernel, operator, function or symbol, possibly by one that does not exist."""
     i = rng.randrange(len(function.body))
     op = function.body[i]
@@ -234,40 +232,40 @@ def _callee(program: Program, function: Function, rng: random.Random) -> Made:
     functions = [f.name for f in program.functions] + ["no_such_function"]
     symbols = [s.name for s in program.symbols] + ["no_such_symbol"]
     match op:
-        case ops.Launch():
-            changed: ops.Op = dataclasses.replace(op, kernel=rng.choice(kernels))
-        case ops.CollectiveStart() if rng.random() < 0.3:
+        case ir.Launch():
+            changed: ir.Op = dataclasses.replace(op, kernel=rng.choice(kernels))
+        case ir.CollectiveStart() if rng.random() < 0.3:
             changed = dataclasses.replace(op, group=f"{op.group}_other")
-        case ops.CallExtern() | ops.CollectiveStart():
+        case ir.CallExtern() | ir.CollectiveStart():
             changed = dataclasses.replace(op, target=rng.choice(operators))
-        case ops.CallSubgraph():
+        case ir.CallSubgraph():
             changed = dataclasses.replace(op, function=rng.choice(functions))
-        case ops.Switch():
+        case ir.Switch():
             changed = dataclasses.replace(op, branches=(rng.choice(functions), *op.branches[1:]))
-        case ops.WhileLoop():
+        case ir.WhileLoop():
             changed = dataclasses.replace(op, body_fn=rng.choice(functions))
-        case ops.Define():
+        case ir.Define():
             changed = dataclasses.replace(op, symbol=rng.choice(symbols))
         case _:
             return None
     return _replace(function, i, changed, f"another name ({_describe(op)})")
 
 
-def _rename(program: Program, function: Function, rng: random.Random) -> Made:
+def _rename(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
     """Renames a result at its definition but not at its uses, or to an existing name."""
-    places = [i for i, op in enumerate(function.body) if results(op)]
+    places = [i for i, op in enumerate(function.body) if ir.results(op)]
     if not places:
         return None
     i = rng.choice(places)
     op = function.body[i]
-    names = [v.name for o in function.body for v in results(o)]
-    old = rng.choice(results(op))
-    new = Value(rng.choice([*names, f"{old.name}_other"]), old.type)
-    changed = map_values(op, lambda v: v, lambda v: new if v == old else v)
+    names = [v.name for o in function.body for v in ir.results(o)]
+    old = rng.choice(ir.results(op))
+    new = ir.Value(rng.choice([*names, f"{old.name}_other"]), old.type)
+    changed = ir.map_values(op, lambda v: v, lambda v: new if v == old else v)
     return _replace(function, i, changed, f"result %{old.name} renamed to %{new.name}")
 
 
-CORRUPTIONS: tuple[Callable[[Program, Function, random.Random], Made], ...] = (
+CORRUPTIONS: tuple[Callable[[ir.Program, ir.Function, random.Random], Made], ...] = (
     _drop,
     _swap,
     _duplicate,

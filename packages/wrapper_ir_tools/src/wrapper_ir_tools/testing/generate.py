@@ -7,15 +7,10 @@ import hashlib
 import random
 import struct
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.builder import ProgramBuilder, tensor_type
 from wrapper_ir.expr import Int, SymKind
-from wrapper_ir.ir.atoms import SizeOf
-from wrapper_ir.ir.kernels import CppKernel
-from wrapper_ir.ir.ops import OPS, Arg, ResizeStorage, SetStorage
-from wrapper_ir.ir.program import Constant, Ownership, Program, Target
-from wrapper_ir.ir.types import Device, DType, OpaqueKind, OpaqueType, ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_tools.testing.any_op import any_op
 from wrapper_ir_tools.testing.calls import CALL_STEPS
@@ -30,7 +25,7 @@ _WEIGHT = struct.pack("<16f", *(0.25 * k - 2 for k in range(16)))
 _STATE = bytes(64)
 
 
-def random_program(rng: random.Random, size: int = 20, options: RandomOptions | None = None) -> Program:
+def random_program(rng: random.Random, size: int = 20, options: RandomOptions | None = None) -> ir.Program:
     """Generates a valid program of about `size` steps, each a few ops; every op family occurs in some
     programs.
 
@@ -40,7 +35,7 @@ def random_program(rng: random.Random, size: int = 20, options: RandomOptions | 
     options = options or RandomOptions()
     w = _main(rng, options)
     steps = (*STEPS, *STEPS, *CALL_STEPS, *(() if options.executable else ACCELERATOR_STEPS))
-    steps += tuple(any_op(spec) for cls, spec in options.ops.specs.items() if cls not in OPS)
+    steps += tuple(any_op(spec) for cls, spec in options.ops.specs.items() if cls not in ir.OPS)
     for _ in range(size):
         w.step()
         rng.choice(steps)(w)
@@ -52,11 +47,11 @@ def random_program(rng: random.Random, size: int = 20, options: RandomOptions | 
     return _with_hostile_sources(rng, program) if options.hostile else program
 
 
-def _target(rng: random.Random, options: RandomOptions) -> Target:
+def _target(rng: random.Random, options: RandomOptions) -> ir.Target:
     if options.executable or rng.random() < 0.5:
-        return Target()
-    device = rng.choice((Device("cuda", 0), Device("xpu"), Device("odd device:1", 2)))
-    return Target(device=device, arch=rng.choice(("", "sm_90")))
+        return ir.Target()
+    device = rng.choice((ir.Device("cuda", 0), ir.Device("xpu"), ir.Device("odd device:1", 2)))
+    return ir.Target(device=device, arch=rng.choice(("", "sm_90")))
 
 
 def _main(rng: random.Random, options: RandomOptions) -> World:
@@ -67,16 +62,16 @@ def _main(rng: random.Random, options: RandomOptions) -> World:
     state = _constant(w, "state", _STATE, mutable=True)
     rows = w.symbol(backed=True, lower=2)
     f = w.function
-    x = f.param(w.name("arg0"), tensor_type(DType.F32, (rows, 8)))
-    square = f.param(w.name("arg1"), tensor_type(DType.F32, (4, 4)))
-    w.scalars.append(f.param(w.name("n"), ScalarType(SymKind.INT)))
-    donated = f.param(w.name("donated"), tensor_type(DType.F32, (16,)), Ownership.OWNED)
-    w.predicates.append(f.param(w.name("p"), tensor_type(DType.BOOL, ())))
-    f.define(rows.name, SizeOf(x, 0))
+    x = f.param(w.name("arg0"), tensor_type(ir.DType.F32, (rows, 8)))
+    square = f.param(w.name("arg1"), tensor_type(ir.DType.F32, (4, 4)))
+    w.scalars.append(f.param(w.name("n"), ir.ScalarType(SymKind.INT)))
+    donated = f.param(w.name("donated"), tensor_type(ir.DType.F32, (16,)), ir.Ownership.OWNED)
+    w.predicates.append(f.param(w.name("p"), tensor_type(ir.DType.BOOL, ())))
+    f.define(rows.name, ir.SizeOf(x, 0))
     w.symbols.append(rows)
     if not options.executable and rng.random() < 0.5:
-        w.generators.append(f.param(w.name("g"), OpaqueType(OpaqueKind.GENERATOR)))
-        f.param(w.name("group"), OpaqueType(OpaqueKind.PROCESS_GROUP, w.string()))
+        w.generators.append(f.param(w.name("g"), ir.OpaqueType(ir.OpaqueKind.GENERATOR)))
+        f.param(w.name("group"), ir.OpaqueType(ir.OpaqueKind.PROCESS_GROUP, w.string()))
     w.hold(x, own=False, mutable=False)
     w.hold(square, own=False)
     w.hold(donated)
@@ -85,30 +80,30 @@ def _main(rng: random.Random, options: RandomOptions) -> World:
     return w
 
 
-def _constant(w: World, wish: str, data: bytes, *, mutable: bool) -> Value[TensorType]:
-    value = Value(w.name(wish), tensor_type(DType.F32, (16,)))
+def _constant(w: World, wish: str, data: bytes, *, mutable: bool) -> ir.Value[ir.TensorType]:
+    value = ir.Value(w.name(wish), tensor_type(ir.DType.F32, (16,)))
     digest = hashlib.sha256(data).hexdigest()
-    w.program.constant(Constant(value=value, data_hash=digest, mutable=mutable))
+    w.program.constant(ir.Constant(value=value, data_hash=digest, mutable=mutable))
     return value
 
 
 def _change_storage(w: World) -> None:
     """Appends resize_storage and set_storage of new allocations that nothing else uses."""
     f = w.function
-    target, source = w.alloc(tensor_type(DType.F32, (8,))), w.alloc(tensor_type(DType.F32, (8,)))
-    f.append(ResizeStorage(target=target.value, nbytes=Int(64), prov=f.prov))
-    f.append(SetStorage(target=target.value, source=source.value, prov=f.prov))
+    target, source = w.alloc(tensor_type(ir.DType.F32, (8,))), w.alloc(tensor_type(ir.DType.F32, (8,)))
+    f.append(ir.ResizeStorage(target=target.value, nbytes=Int(64), prov=f.prov))
+    f.append(ir.SetStorage(target=target.value, source=source.value, prov=f.prov))
     w.forget(target.root)
     w.forget(source.root)
 
 
-def _results(w: World) -> tuple[Arg, ...]:
+def _results(w: World) -> tuple[ir.Arg, ...]:
     """The results of main: new tensors, numbers, none; at least one tensor."""
     fill(w)
     own = [t for t in w.tensors if t.own and t.ready]
     selection = w.rng.sample(own, min(len(own), w.rng.randrange(1, 4)))
     roots: set[int] = set()
-    results: list[Arg] = []
+    results: list[ir.Arg] = []
     for entry in selection:
         if entry.root not in roots:
             results.append(entry.value)
@@ -119,9 +114,9 @@ def _results(w: World) -> tuple[Arg, ...]:
     return tuple(results)
 
 
-def _with_hostile_sources(rng: random.Random, program: Program) -> Program:
+def _with_hostile_sources(rng: random.Random, program: ir.Program) -> ir.Program:
     kernels = tuple(
-        hostile_source(rng, k) if isinstance(k, CppKernel) and rng.random() < 0.3 else k
+        hostile_source(rng, k) if isinstance(k, ir.CppKernel) and rng.random() < 0.3 else k
         for k in program.kernels
     )
     return dataclasses.replace(program, kernels=kernels)
@@ -131,7 +126,7 @@ def random_artifact(rng: random.Random, size: int = 20, options: RandomOptions |
     """Generates a random program, the data of its constants, and a signature of positional arguments."""
     program = random_program(rng, size, options)
     data = {
-        c.value.name: TensorData(DType.F32, memoryview(_STATE if c.mutable else _WEIGHT))
+        c.value.name: TensorData(ir.DType.F32, memoryview(_STATE if c.mutable else _WEIGHT))
         for c in program.constants
     }
     return bare_artifact(program, data)

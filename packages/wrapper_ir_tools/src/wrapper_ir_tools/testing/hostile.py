@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from wrapper_ir.ir.kernels import CppKernel
-from wrapper_ir.ir.ops import UNKNOWN, Provenance
+from wrapper_ir import ir
 
 _CHARACTERS = "ab_.0 \"'\\\n\r\t{}[]()#%@,:=-é漢\u2028\x00\U0001f600\u0301"
 _LINES = (
@@ -36,7 +35,7 @@ def hostile_name(rng: random.Random, wish: str) -> str:
             return wish
 
 
-def hostile_source(rng: random.Random, kernel: CppKernel) -> CppKernel:
+def hostile_source(rng: random.Random, kernel: ir.CppKernel) -> ir.CppKernel:
     """The kernel with comment lines that look like the end of a block, among others."""
     line = rng.choice(_LINES)
     if line == "provenance":
@@ -44,15 +43,15 @@ def hostile_source(rng: random.Random, kernel: CppKernel) -> CppKernel:
     return dataclasses.replace(kernel, source=f"{kernel.source}{line}{rng.choice(('', chr(10)))}")
 
 
-def random_provenance(rng: random.Random) -> Provenance:
+def random_provenance(rng: random.Random) -> ir.Provenance:
     """Often unknown; otherwise a random subset of its parts."""
     if rng.random() < 0.3:
-        return UNKNOWN
+        return ir.UNKNOWN
 
     def some(*items: str) -> tuple[str, ...]:
         return tuple(rng.sample(items, rng.randrange(min(3, len(items)) + 1)))
 
-    return Provenance(
+    return ir.Provenance(
         nodes=some(*_NODES),
         ops=some("aten.relu.default", "aten.addmm.default"),
         locations=some("model.py:12", "C:\\model.py:7"),

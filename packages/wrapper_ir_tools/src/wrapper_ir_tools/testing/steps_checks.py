@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.expr.operators import LE, OR
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.atoms import Item, SizeOf, StrideOf
 from wrapper_ir_tools.testing.numbers import random_bool, random_int
 from wrapper_ir_tools.testing.steps_memory import fill
 from wrapper_ir_tools.testing.world import Step, World
@@ -17,11 +16,11 @@ def define(w: World) -> None:
     backed = w.rng.random() < 0.5
     if w.scalars and w.rng.random() < 0.4:
         symbol = w.symbol(backed=False, lower=None)
-        w.function.define(symbol.name, Item(w.rng.choice(w.scalars)))
+        w.function.define(symbol.name, ir.Item(w.rng.choice(w.scalars)))
         return
     if x is not None and w.rng.random() < 0.5:
         dim = w.rng.randrange(len(x.type.sizes))
-        atom = w.rng.choice((SizeOf(x.value, dim), StrideOf(x.value, dim)))
+        atom = w.rng.choice((ir.SizeOf(x.value, dim), ir.StrideOf(x.value, dim)))
         w.function.define(w.symbol(backed=backed).name, atom + random_int(w.rng, w.symbols, 1))
         return
     w.function.define(w.symbol(backed=backed, lower=None).name, random_int(w.rng, w.symbols))
@@ -33,7 +32,7 @@ def check(w: World) -> None:
     prov = w.function.prov
     if operands:
         w.function.append(
-            ops.AssertLayout(
+            ir.AssertLayout(
                 tensors=tuple(x.value for x in operands),
                 sizes=tuple(x.type.sizes for x in operands),
                 strides=tuple(x.type.strides for x in operands),
@@ -43,36 +42,36 @@ def check(w: World) -> None:
             )
         )
     condition: Expr = OR(random_bool(w.rng, w.symbols), LE(Int(0), Int(1)))
-    w.function.append(ops.AssertExpr(condition=condition, message=w.string(), prov=prov))
+    w.function.append(ir.AssertExpr(condition=condition, message=w.string(), prov=prov))
 
 
 def finite(w: World) -> None:
     """Appends assert_finite of a new fill, which is finite."""
     fill(w)
-    w.function.append(ops.AssertFinite(tensor=w.tensors[-1].value, message=w.string(), prov=w.function.prov))
+    w.function.append(ir.AssertFinite(tensor=w.tensors[-1].value, message=w.string(), prov=w.function.prov))
 
 
 def profile(w: World) -> None:
     """Appends profile scopes, sometimes nested, around a fill."""
     prov, depth = w.function.prov, w.rng.randrange(1, 3)
     for _ in range(depth):
-        w.function.append(ops.EnterProfile(name=w.string(), details=w.string(), prov=prov))
+        w.function.append(ir.EnterProfile(name=w.string(), details=w.string(), prov=prov))
     fill(w)
-    w.function.append(ops.ExitScope(prov=prov))
+    w.function.append(ir.ExitScope(prov=prov))
     if depth > 1:
         finite(w)
-        w.function.append(ops.ExitScope(prov=prov))
+        w.function.append(ir.ExitScope(prov=prov))
 
 
 def debug(w: World) -> None:
     """Appends comments and debug values."""
-    w.function.append(ops.Comment(text=w.string(), prov=w.function.prov))
+    w.function.append(ir.Comment(text=w.string(), prov=w.function.prov))
     ready = [t.value for t in w.tensors if t.ready]
     values = tuple(w.rng.sample(ready, min(len(ready), w.rng.randrange(1, 3))))
     mode = w.rng.choice(
-        (ops.DebugMode.NAMES, ops.DebugMode.PRINT) if w.options.executable else tuple(ops.DebugMode)
+        (ir.DebugMode.NAMES, ir.DebugMode.PRINT) if w.options.executable else tuple(ir.DebugMode)
     )
-    w.function.append(ops.DebugValue(values=values, mode=mode, label=w.string(), prov=w.function.prov))
+    w.function.append(ir.DebugValue(values=values, mode=mode, label=w.string(), prov=w.function.prov))
 
 
 CHECK_STEPS: tuple[Step, ...] = (define, check, finite, profile, debug)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Float, Int
 from wrapper_ir.expr.operators import MAX
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.types import CPU, Device, DType, OpaqueKind, OpaqueType
 from wrapper_ir_tools.testing.catalogue import EXTERNS, FOREIGN, RELU, TRITON
 from wrapper_ir_tools.testing.numbers import random_int
 from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
@@ -20,12 +19,12 @@ _ALL_GATHER = EXTERNS["_c10d_functional::all_gather_into_tensor_coalesced"]
 def other_device(w: World, source: Held) -> None:
     """Appends a copy to another device, and back."""
     device = w.device()
-    there = w.function.alloc(w.name("there"), tensor_type(DType.F32, source.type.sizes, None, device))
+    there = w.function.alloc(w.name("there"), tensor_type(ir.DType.F32, source.type.sizes, None, device))
     w.function.append(
-        ops.Copy(dst=there, src=source.value, non_blocking=w.rng.random() < 0.3, prov=w.function.prov)
+        ir.Copy(dst=there, src=source.value, non_blocking=w.rng.random() < 0.3, prov=w.function.prov)
     )
     back = w.alloc(source.type)
-    w.function.append(ops.Copy(dst=back.value, src=there, prov=w.function.prov))
+    w.function.append(ir.Copy(dst=back.value, src=there, prov=w.function.prov))
     back.ready = True
 
 
@@ -33,51 +32,52 @@ def other_device(w: World, source: Held) -> None:
 def streams(w: World, x: Held) -> None:
     """Appends a launch on another stream between events."""
     f, prov = w.function, w.function.prov
-    device = w.rng.choice((CPU, w.program.target.device, Device("cuda", 1)))
+    device = w.rng.choice((ir.CPU, w.program.target.device, ir.Device("cuda", 1)))
     out = w.alloc(x.type)
-    before = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
-    f.append(ops.RecordEvent(result=before, device=CPU, prov=prov))
-    f.append(ops.WaitEvent(event=before, device=CPU, stream=1, prov=prov))
+    before = f.value(w.name("e"), ir.OpaqueType(ir.OpaqueKind.EVENT))
+    f.append(ir.RecordEvent(result=before, device=ir.CPU, prov=prov))
+    f.append(ir.WaitEvent(event=before, device=ir.CPU, stream=1, prov=prov))
     f.launch(RELU, (x.value, out.value, w.length(x)), stream=1)
-    after = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
-    f.append(ops.RecordEvent(result=after, device=CPU, stream=1, prov=prov))
-    f.append(ops.WaitEvent(event=after, device=CPU, prov=prov))
-    f.append(ops.SyncEvent(event=after, prov=prov))
-    f.append(ops.Barrier(prov=prov))
-    elsewhere = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
-    f.append(ops.RecordEvent(result=elsewhere, device=device, stream=w.rng.randrange(2), prov=prov))
+    after = f.value(w.name("e"), ir.OpaqueType(ir.OpaqueKind.EVENT))
+    f.append(ir.RecordEvent(result=after, device=ir.CPU, stream=1, prov=prov))
+    f.append(ir.WaitEvent(event=after, device=ir.CPU, prov=prov))
+    f.append(ir.SyncEvent(event=after, prov=prov))
+    f.append(ir.Barrier(prov=prov))
+    elsewhere = f.value(w.name("e"), ir.OpaqueType(ir.OpaqueKind.EVENT))
+    f.append(ir.RecordEvent(result=elsewhere, device=device, stream=w.rng.randrange(2), prov=prov))
     out.ready = True
 
 
 def memory_pool(w: World) -> None:
     """Appends an allocation from a memory pool, on a device or on the program's target."""
     f, prov = w.function, w.function.prov
-    device = Device("cuda", w.rng.randrange(2))
-    f.append(ops.EnterMemoryPool(name=w.rng.choice(("activations", "weights")), device=device, prov=prov))
+    device = ir.Device("cuda", w.rng.randrange(2))
+    f.append(ir.EnterMemoryPool(name=w.rng.choice(("activations", "weights")), device=device, prov=prov))
     f.alloc(
-        w.name("pooled"), tensor_type(DType.F32, (4,), None, w.rng.choice((device, w.program.target.device)))
+        w.name("pooled"),
+        tensor_type(ir.DType.F32, (4,), None, w.rng.choice((device, w.program.target.device))),
     )
-    f.append(ops.ExitScope(prov=prov))
+    f.append(ir.ExitScope(prov=prov))
 
 
 def recordable(w: World) -> None:
     """Appends a call of a recordable function with work on two streams."""
-    device, prov = Device("cuda", 0), w.function.prov
-    type = tensor_type(DType.F32, (4,), None, device)
+    device, prov = ir.Device("cuda", 0), w.function.prov
+    type = tensor_type(ir.DType.F32, (4,), None, device)
     step = w.program.function(f"step{next(w.fresh)}")
     step.recordable = True
     source, target = step.param("given", type), step.alloc("left", type)
-    before, after = (step.value(name, OpaqueType(OpaqueKind.EVENT)) for name in ("before", "after"))
-    step.append(ops.RecordEvent(result=before, device=device))
-    step.append(ops.WaitEvent(event=before, device=device, stream=1))
-    step.append(ops.Copy(dst=target, src=source, stream=1))
-    step.append(ops.RecordEvent(result=after, device=device, stream=1))
-    step.append(ops.WaitEvent(event=after, device=device))
+    before, after = (step.value(name, ir.OpaqueType(ir.OpaqueKind.EVENT)) for name in ("before", "after"))
+    step.append(ir.RecordEvent(result=before, device=device))
+    step.append(ir.WaitEvent(event=before, device=device, stream=1))
+    step.append(ir.Copy(dst=target, src=source, stream=1))
+    step.append(ir.RecordEvent(result=after, device=device, stream=1))
+    step.append(ir.WaitEvent(event=after, device=device))
     step.ret((target,))
-    room = w.function.alloc_storage(w.name("room"), 16, device=device, zero=ops.ZeroMode.CALL)
+    room = w.function.alloc_storage(w.name("room"), 16, device=device, zero=ir.ZeroMode.CALL)
     there = w.function.view(w.name("there"), room, type)
     result = w.function.value(w.name("recorded"), type)
-    w.function.append(ops.CallSubgraph(function=step.name, args=(there,), results=(result,), prov=prov))
+    w.function.append(ir.CallSubgraph(function=step.name, args=(there,), results=(result,), prov=prov))
 
 
 @on_dense

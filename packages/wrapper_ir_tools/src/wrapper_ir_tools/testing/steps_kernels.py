@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ir.atoms import SizeOf
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.types import CPU, DType, Layout, MemoryFormat, TupleType
 from wrapper_ir_tools.testing.catalogue import ADD, PROBE, RELU, SCALE
 from wrapper_ir_tools.testing.numbers import random_float, random_int
 from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
@@ -52,11 +50,11 @@ def call_relu(w: World, x: Held) -> None:
         (
             ("aten::relu", ()),
             ("aten::gelu", (("approximate", "tanh"),)),
-            ("aten::clone", (("memory_format", MemoryFormat.CONTIGUOUS),)),
+            ("aten::clone", (("memory_format", ir.MemoryFormat.CONTIGUOUS),)),
         )
     )
     if w.rng.random() < 0.2:
-        nested = w.call(name, (x.value,), kwargs, TupleType(), "nested")
+        nested = w.call(name, (x.value,), kwargs, ir.TupleType(), "nested")
         assert nested is not None
         w.hold(w.function.unpack(w.name("whole"), nested, (), x.type))
         return
@@ -72,7 +70,7 @@ def call_out(w: World) -> None:
     if a is None or b is None:
         return
     out = w.alloc(a.type)
-    alpha: Arg = w.rng.choice((Int(2), Float(0.5)))
+    alpha: ir.Arg = w.rng.choice((Int(2), Float(0.5)))
     w.call("aten::add.out", (a.value, b.value), (("alpha", alpha), ("out", out.value)))
     out.ready = True
     w.call("aten::sigmoid_", (out.value,))
@@ -83,13 +81,17 @@ def call_lists(w: World) -> None:
     x = w.pick(t for t in w.tensors if t.dense and t.ready and t.static and len(t.static) == 1)
     if x is not None and x.static is not None:
         joined = w.call(
-            "aten::cat", ((x.value, x.value), Int(0)), (), tensor_type(DType.F32, (2 * x.static[0],))
+            "aten::cat", ((x.value, x.value), Int(0)), (), tensor_type(ir.DType.F32, (2 * x.static[0],))
         )
         assert joined is not None
         w.hold(joined)
     dims = w.dims()
-    type_ = tensor_type(DType.F32, dims)
-    options: list[tuple[str, Arg]] = [("dtype", DType.F32), ("layout", Layout.STRIDED), ("device", CPU)]
+    type_ = tensor_type(ir.DType.F32, dims)
+    options: list[tuple[str, ir.Arg]] = [
+        ("dtype", ir.DType.F32),
+        ("layout", ir.Layout.STRIDED),
+        ("device", ir.CPU),
+    ]
     sizes = tuple(Int(d) if isinstance(d, int) else d for d in dims)
     zeros = w.call(
         "aten::zeros", (sizes,), (*options, ("pin_memory", w.rng.choice((None, Bool(False))))), type_
@@ -103,11 +105,11 @@ def call_topk(w: World) -> None:
     x = w.pick(t for t in w.tensors if t.dense and t.ready and t.static == (16,))
     if x is None:
         return
-    nested = w.call("aten::topk", (x.value, Int(2)), (("largest", Bool(True)),), TupleType(), "top")
+    nested = w.call("aten::topk", (x.value, Int(2)), (("largest", Bool(True)),), ir.TupleType(), "top")
     assert nested is not None
-    w.hold(w.function.unpack(w.name("values"), nested, (0,), tensor_type(DType.F32, (2,))))
+    w.hold(w.function.unpack(w.name("values"), nested, (0,), tensor_type(ir.DType.F32, (2,))))
     if w.rng.random() < 0.7:
-        w.hold(w.function.unpack(w.name("indices"), nested, (1,), tensor_type(DType.I64, (2,))))
+        w.hold(w.function.unpack(w.name("indices"), nested, (1,), tensor_type(ir.DType.I64, (2,))))
 
 
 @on_dense
@@ -115,9 +117,9 @@ def call_nonzero(w: World, x: Held) -> None:
     """Appends a call with an unbacked size, which is defined from the result."""
     size = w.symbol(backed=False)
     rank = len(x.type.sizes)
-    indices = w.call("aten::nonzero", (x.value,), (), tensor_type(DType.I64, (size, rank)), "found")
+    indices = w.call("aten::nonzero", (x.value,), (), tensor_type(ir.DType.I64, (size, rank)), "found")
     assert indices is not None
-    w.function.define(size.name, SizeOf(indices, 0))
+    w.function.define(size.name, ir.SizeOf(indices, 0))
     w.symbols.append(size)
     w.hold(indices)
 
@@ -128,7 +130,7 @@ def call_reshape(w: World) -> None:
     if x is None:
         return
     reshaped = w.call(
-        "aten::reshape", (x.value, (Int(2), Int(-1))), (), tensor_type(DType.F32, (2, 8)), "shaped"
+        "aten::reshape", (x.value, (Int(2), Int(-1))), (), tensor_type(ir.DType.F32, (2, 8)), "shaped"
     )
     assert reshaped is not None
     w.function.launch(PROBE, (reshaped, random_int(w.rng, w.symbols), Float(0.5)))

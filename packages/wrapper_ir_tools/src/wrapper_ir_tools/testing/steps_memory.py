@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Expr, Float, Int
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.ops import AllocPurpose, AllocStorage, Copy, EnsureAligned, ViewMode, ZeroMode
-from wrapper_ir.ir.types import CPU, DType, MemoryKind, MemorySpace, StorageType
 from wrapper_ir_tools.testing.catalogue import FILL, PROBE
 from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
 
@@ -14,7 +12,7 @@ from wrapper_ir_tools.testing.world import Held, Step, World, on_dense
 def fill(w: World) -> None:
     """Appends an allocation and a launch that fills it."""
     out = w.alloc(w.type())
-    extents: tuple[Expr, ...] = (extent_bytes(out.type),) if w.rng.random() < 0.5 else ()
+    extents: tuple[Expr, ...] = (ir.extent_bytes(out.type),) if w.rng.random() < 0.5 else ()
     value = Float(w.rng.choice((0.0, -0.0, 1.5, -3.25)))
     w.function.launch(FILL, (out.value, value, w.length(out)), extents=extents)
     out.ready = True
@@ -23,25 +21,25 @@ def fill(w: World) -> None:
 def workspace(w: World) -> None:
     """Appends a storage with options, and two tensors in it."""
     rng = w.rng
-    zero = rng.choice(tuple(ZeroMode))
-    purpose = rng.choice((AllocPurpose.PLAIN, AllocPurpose.WORKSPACE))
-    space = MemorySpace()
+    zero = rng.choice(tuple(ir.ZeroMode))
+    purpose = rng.choice((ir.AllocPurpose.PLAIN, ir.AllocPurpose.WORKSPACE))
+    space = ir.MemorySpace()
     if not w.options.executable:
         space = rng.choice(
             (
                 space,
-                MemorySpace(MemoryKind.PINNED),
-                MemorySpace(MemoryKind.SYMMETRIC, w.string(), next(w.fresh)),
-                MemorySpace(MemoryKind.REGISTERED, w.string(), next(w.fresh)),
+                ir.MemorySpace(ir.MemoryKind.PINNED),
+                ir.MemorySpace(ir.MemoryKind.SYMMETRIC, w.string(), next(w.fresh)),
+                ir.MemorySpace(ir.MemoryKind.REGISTERED, w.string(), next(w.fresh)),
             )
         )
-    type_ = StorageType(Int(256), CPU, space, alignment=rng.choice((4, 16, 64)))
+    type_ = ir.StorageType(Int(256), ir.CPU, space, alignment=rng.choice((4, 16, 64)))
     storage = w.function.value(w.name("ws"), type_)
-    w.function.append(AllocStorage(result=storage, purpose=purpose, zero=zero, prov=w.function.prov))
+    w.function.append(ir.AllocStorage(result=storage, purpose=purpose, zero=zero, prov=w.function.prov))
     root = next(w.fresh)
-    zeroed = zero is ZeroMode.CALL
+    zeroed = zero is ir.ZeroMode.CALL
     for k in range(2):
-        view = w.function.view(w.name("part"), storage, tensor_type(DType.F32, (16,)), 128 * k)
+        view = w.function.view(w.name("part"), storage, tensor_type(ir.DType.F32, (16,)), 128 * k)
         if not zeroed:
             w.function.launch(FILL, (view, Float(1.0), Int(16)))
         # memory of a group is never returned
@@ -53,21 +51,21 @@ def pool(w: World) -> None:
     """Appends a pool in which two slots share the first bytes in turn, and a third slot beside them."""
     rng = w.rng
     first = w.function.alloc_storage(
-        w.name("pool"), 256, purpose=AllocPurpose.POOL, zero=rng.choice(tuple(ZeroMode))
+        w.name("pool"), 256, purpose=ir.AllocPurpose.POOL, zero=rng.choice(tuple(ir.ZeroMode))
     )
     inner = w.function.slot(w.name("inner"), first, 64, 192) if rng.random() < 0.5 else first
     first_slot = w.function.slot(w.name("slot"), inner, 0, 64)
     beside = w.function.slot(w.name("slot"), inner, 128, 64)
     views = []
     for storage in (first_slot, beside):
-        view = w.function.view(w.name("part"), storage, tensor_type(DType.F32, (16,)))
+        view = w.function.view(w.name("part"), storage, tensor_type(ir.DType.F32, (16,)))
         w.function.launch(FILL, (view, Float(1.0), Int(16)))
         views.append(view)
     w.function.launch(PROBE, (views[0], Int(1), Float(0.5)))
-    zero = rng.choice((ZeroMode.NONE, ZeroMode.CALL))
+    zero = rng.choice((ir.ZeroMode.NONE, ir.ZeroMode.CALL))
     again = w.function.slot(w.name("slot"), inner, rng.choice((0, 32)), 64, zero=zero)
-    view = w.function.view(w.name("part"), again, tensor_type(DType.F32, (4, 4)))
-    if zero is ZeroMode.NONE:
+    view = w.function.view(w.name("part"), again, tensor_type(ir.DType.F32, (4, 4)))
+    if zero is ir.ZeroMode.NONE:
         w.function.launch(FILL, (view, Float(2.0), Int(16)))
     for last in (view, views[1]):
         w.function.launch(PROBE, (last, Int(1), Float(0.5)))
@@ -76,9 +74,9 @@ def pool(w: World) -> None:
 @on_dense
 def convert(w: World, source: Held) -> None:
     """Appends a copy to another dtype; nothing computes with it."""
-    dtype = w.rng.choice((DType.F64, DType.BF16, DType.F16, DType.F64))
+    dtype = w.rng.choice((ir.DType.F64, ir.DType.BF16, ir.DType.F16, ir.DType.F64))
     into = w.function.alloc(w.name("cast"), tensor_type(dtype, source.type.sizes))
-    w.function.append(Copy(dst=into, src=source.value, prov=w.function.prov))
+    w.function.append(ir.Copy(dst=into, src=source.value, prov=w.function.prov))
     w.hold(into)
 
 
@@ -87,7 +85,7 @@ def align(w: World, source: Held) -> None:
     """Appends ensure_aligned; the result may alias its source, so it is never written."""
     result = w.function.value(w.name("aligned"), source.value.type)
     w.function.append(
-        EnsureAligned(
+        ir.EnsureAligned(
             source=source.value, result=result, alignment=w.rng.choice((16, 64)), prov=w.function.prov
         )
     )
@@ -101,12 +99,12 @@ def view(w: World) -> None:
         return
     type_, offset = w.rng.choice(
         (
-            (tensor_type(DType.F32, (4, 4), (1, 4)), 0),
-            (tensor_type(DType.F32, (2, 4)), 32),
-            (tensor_type(DType.F32, (3, 4), (0, 1)), 16),
-            (tensor_type(DType.I32, (16,)), 0),
-            (tensor_type(DType.F32, (4,), (5,)), 0),
-            (tensor_type(DType.F32, (0, 4)), 0),
+            (tensor_type(ir.DType.F32, (4, 4), (1, 4)), 0),
+            (tensor_type(ir.DType.F32, (2, 4)), 32),
+            (tensor_type(ir.DType.F32, (3, 4), (0, 1)), 16),
+            (tensor_type(ir.DType.I32, (16,)), 0),
+            (tensor_type(ir.DType.F32, (4,), (5,)), 0),
+            (tensor_type(ir.DType.F32, (0, 4)), 0),
         )
     )
     result = w.function.view(w.name("v"), source.value, type_, offset)
@@ -124,7 +122,7 @@ def reuse(w: World) -> None:
         count *= d
     w.forget(source.root)
     result = w.function.view(
-        w.name("reused"), source.value, tensor_type(DType.F32, (count,)), mode=ViewMode.REUSE
+        w.name("reused"), source.value, tensor_type(ir.DType.F32, (count,)), mode=ir.ViewMode.REUSE
     )
     w.hold(result)
 

@@ -7,13 +7,9 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from wrapper_ir import ir
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, ResultT, tensor_type
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
-from wrapper_ir.ir.layout import is_contiguous, numel
-from wrapper_ir.ir.ops import OPS, Arg, OpSet
-from wrapper_ir.ir.program import SymbolDef
-from wrapper_ir.ir.types import CPU, Device, DType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.testing.catalogue import EXTERNS
 from wrapper_ir_tools.testing.hostile import hostile_name, hostile_string, random_provenance
 
@@ -28,7 +24,7 @@ class RandomOptions:
 
     executable: bool = False
     hostile: bool = True
-    ops: OpSet = OPS
+    ops: ir.OpSet = ir.OPS
 
 
 @dataclass(slots=True, eq=False)
@@ -39,14 +35,14 @@ class Held:
     `own`: the storage certainly belongs to the function and may be moved. `mutable`: it may be written.
     """
 
-    value: Value[TensorType]
+    value: ir.Value[ir.TensorType]
     root: int
     ready: bool
     own: bool = True
     mutable: bool = True
 
     @property
-    def type(self) -> TensorType:
+    def type(self) -> ir.TensorType:
         """The tensor's type."""
         return self.value.type
 
@@ -54,7 +50,7 @@ class Held:
     def dense(self) -> bool:
         """True for float32 in row-major order, the layout of kernel arguments."""
         t = self.type
-        return t.dtype is DType.F32 and is_contiguous(t.sizes, t.strides) and t.device == CPU
+        return t.dtype is ir.DType.F32 and ir.is_contiguous(t.sizes, t.strides) and t.device == ir.CPU
 
     @property
     def static(self) -> tuple[int, ...] | None:
@@ -76,11 +72,11 @@ class World:
     tensors: list[Held] = field(default_factory=list)
     symbols: list[Expr] = field(default_factory=list)
     """Int symbols defined in this function."""
-    scalars: list[Value] = field(default_factory=list)
+    scalars: list[ir.Value] = field(default_factory=list)
     """Int parameters."""
-    predicates: list[Value] = field(default_factory=list)
+    predicates: list[ir.Value] = field(default_factory=list)
     """Bool tensors of one element."""
-    generators: list[Value] = field(default_factory=list)
+    generators: list[ir.Value] = field(default_factory=list)
     """Handles of random generators."""
 
     def name(self, wish: str) -> str:
@@ -99,7 +95,7 @@ class World:
 
     def hold(
         self,
-        value: Value[TensorType],
+        value: ir.Value[ir.TensorType],
         *,
         root: int | None = None,
         ready: bool = True,
@@ -129,10 +125,10 @@ class World:
         """Removes the tensors of a storage that is moved, reused or freed."""
         self.tensors = [t for t in self.tensors if t.root != root]
 
-    def device(self) -> Device:
+    def device(self) -> ir.Device:
         """A device for a tensor that no kernel reads: the target's device, or the CPU."""
         target = self.program.target.device
-        return CPU if self.options.executable else self.rng.choice((target, CPU, Device("cuda", 1)))
+        return ir.CPU if self.options.executable else self.rng.choice((target, ir.CPU, ir.Device("cuda", 1)))
 
     def dims(self) -> tuple[int | Expr, ...]:
         """Random sizes of a new tensor."""
@@ -142,11 +138,11 @@ class World:
             choices += [(symbol, 8), (symbol,), (2, symbol)]
         return self.rng.choice(choices)
 
-    def type(self) -> TensorType:
+    def type(self) -> ir.TensorType:
         """A random type of a new kernel argument."""
-        return tensor_type(DType.F32, self.dims())
+        return tensor_type(ir.DType.F32, self.dims())
 
-    def alloc(self, type: TensorType) -> Held:
+    def alloc(self, type: ir.TensorType) -> Held:
         """Allocates a new, uninitialized tensor."""
         return self.hold(self.function.alloc(self.name("buf"), type), ready=False)
 
@@ -157,18 +153,18 @@ class World:
         upper = rng.choice((None, 4096)) if lower is not None else None
         hint = rng.choice((None, 8)) if kind is SymKind.INT else None
         self.program.symbol(
-            SymbolDef(name=name, kind=kind, backed=backed, lower=lower, upper=upper, hint=hint)
+            ir.SymbolDef(name=name, kind=kind, backed=backed, lower=lower, upper=upper, hint=hint)
         )
         return Sym(name, kind)
 
     def call(
         self,
         name: str,
-        args: Sequence[Arg],
-        kwargs: Sequence[tuple[str, Arg]] = (),
+        args: Sequence[ir.Arg],
+        kwargs: Sequence[tuple[str, ir.Arg]] = (),
         type: ResultT | None = None,
         wish: str = "t",
-    ) -> Value[ResultT] | None:
+    ) -> ir.Value[ResultT] | None:
         """Calls an operator of the catalogue."""
         return self.function.call(EXTERNS[name], args, kwargs, name=self.name(wish), type=type)
 
@@ -187,7 +183,7 @@ class World:
     @staticmethod
     def length(entry: Held) -> Expr:
         """The number of elements."""
-        return numel(entry.type.sizes)
+        return ir.numel(entry.type.sizes)
 
 
 Step = Callable[[World], None]

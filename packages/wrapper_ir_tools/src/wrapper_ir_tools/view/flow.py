@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.ops import Op
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import operands, results
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.quoting import value_name
 from wrapper_ir_tools.view.model import Edge, Role, ValueUse
 
@@ -17,13 +14,13 @@ CONSTANT = -1
 """The source of data from a constant."""
 
 
-def value_uses(ops: Iterable[tuple[int, Op]], aliasing: Aliasing) -> tuple[ValueUse, ...]:
+def value_uses(ops: Iterable[tuple[int, ir.Op]], aliasing: Aliasing) -> tuple[ValueUse, ...]:
     """The values at the ops of one line, each once, with their roles: results first."""
-    roles: dict[Value, Role] = {}
+    roles: dict[ir.Value, Role] = {}
     for position, op in ops:
         effects = aliasing.effects[position]
-        roles.update(dict.fromkeys(results(op), Role.DEFINES))
-        for value in operands(op):
+        roles.update(dict.fromkeys(ir.results(op), Role.DEFINES))
+        for value in ir.operands(op):
             reads, writes = value in effects.reads, value in effects.writes
             role = _ROLES[reads, writes]
             if value in effects.ends or value in effects.moves:
@@ -41,7 +38,7 @@ _ROLES = {
 
 
 def data_flow(
-    function: Function, analyses: Analyses, rows: dict[int, int], params: dict[Value, int]
+    function: ir.Function, analyses: Analyses, rows: dict[int, int], params: dict[ir.Value, int]
 ) -> tuple[Edge, ...]:
     """Yields the data-flow edges of a function.
 
@@ -53,33 +50,33 @@ def data_flow(
 
 class _Flow:
     def __init__(
-        self, function: Function, analyses: Analyses, rows: dict[int, int], params: dict[Value, int]
+        self, function: ir.Function, analyses: Analyses, rows: dict[int, int], params: dict[ir.Value, int]
     ) -> None:
         self.body, self.rows = function.body, rows
         self.aliasing = analyses.aliasing(function)
-        self.defined: dict[Value, int] = dict.fromkeys(analyses.constant_values, CONSTANT) | params
-        self.written: dict[Value, int] = {}
+        self.defined: dict[ir.Value, int] = dict.fromkeys(analyses.constant_values, CONSTANT) | params
+        self.written: dict[ir.Value, int] = {}
         """The line that last wrote each storage."""
 
     def edges(self) -> Iterator[Edge]:
         """Yields the edges in program order."""
         for position, op in enumerate(self.body):
             row, effects = self.rows[position], self.aliasing.effects[position]
-            for value in dict.fromkeys((*effects.reads, *operands(op))):
+            for value in dict.fromkeys((*effects.reads, *ir.operands(op))):
                 is_read = value in effects.reads or value not in effects.writes
                 for source in self._sources(value) if is_read else self._definition(value):
                     if source != row:
                         yield Edge(source, row, value_name(value.name))
-            self.defined.update(dict.fromkeys(results(op), row))
+            self.defined.update(dict.fromkeys(ir.results(op), row))
             for value in effects.writes:
                 self.written.update(dict.fromkeys(self.aliasing.roots.get(value, NO_ROOTS), row))
 
-    def _definition(self, value: Value) -> Iterator[int]:
+    def _definition(self, value: ir.Value) -> Iterator[int]:
         """The line that defines memory that is only written."""
         if value in self.defined:
             yield self.defined[value]
 
-    def _sources(self, value: Value) -> Iterator[int]:
+    def _sources(self, value: ir.Value) -> Iterator[int]:
         roots = self.aliasing.roots.get(value, NO_ROOTS)
         writers = dict.fromkeys(self.written[root] for root in roots if root in self.written)
         yield from writers or self._definition(value)

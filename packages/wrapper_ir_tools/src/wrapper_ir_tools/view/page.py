@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Final
 
-from wrapper_ir.ir.program import Program
+from wrapper_ir import ir
 from wrapper_ir_tools.diff import ProgramPart, pair_lines, program_parts
 from wrapper_ir_tools.view.model import Edge, Group, ProgramView, SourceSegment, ValueUse
 
@@ -54,7 +54,7 @@ def view_html(view: ProgramView) -> str:
 
 
 def diff_html(
-    old: tuple[Program, ProgramView], new: tuple[Program, ProgramView], *, names: bool = False
+    old: tuple[ir.Program, ProgramView], new: tuple[ir.Program, ProgramView], *, names: bool = False
 ) -> str:
     """Builds the page of two programs side by side, aligned as by `wir diff`; `names` as in
     `diff_programs`."""

@@ -6,15 +6,11 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.sources import source_texts
 from wrapper_ir.errors import WirError
-from wrapper_ir.ir.kernels import KernelDef, runtime_kind, source_of, with_source
-from wrapper_ir.ir.ops import CallExtern, Launch, Op, Provenance
-from wrapper_ir.ir.program import Function, Program
-from wrapper_ir.ir.structure import callees
-from wrapper_ir.ir.values import Value
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.support.quoting import value_name
 from wrapper_ir.text import PrintedLine, print_lines, print_program
@@ -55,12 +51,12 @@ class ViewOptions:
 
 
 @paused_collection()
-def view_program(content: Program | Artifact, options: ViewOptions | None = None) -> ProgramView:
+def view_program(content: ir.Program | Artifact, options: ViewOptions | None = None) -> ProgramView:
     """Builds the view of a valid program. Its notes list what could not be determined."""
     options = options or ViewOptions()
     program = content.program if isinstance(content, Artifact) else content
     notes: list[str] = []
-    provenance: dict[Provenance, int] = {}
+    provenance: dict[ir.Provenance, int] = {}
     memory = _memory(program, options.hints, notes)
     analyses, types = Analyses(program), type_printer(program)
     led = program_sources(program, {})
@@ -90,12 +86,12 @@ def view_program(content: Program | Artifact, options: ViewOptions | None = None
     )
 
 
-def _facts(content: Program | Artifact, program: Program) -> Iterator[tuple[str, str]]:
+def _facts(content: ir.Program | Artifact, program: ir.Program) -> Iterator[tuple[str, str]]:
     yield "ops", f"{sum(len(f.body) for f in program.functions):,}"
     yield "functions", f"{len(program.functions):,}"
     yield "kernels", f"{len(program.kernels):,}"
-    yield "launches", f"{sum(isinstance(op, Launch) for op in program.ops):,}"
-    yield "operator calls", f"{sum(isinstance(op, CallExtern) for op in program.ops):,}"
+    yield "launches", f"{sum(isinstance(op, ir.Launch) for op in program.ops):,}"
+    yield "operator calls", f"{sum(isinstance(op, ir.CallExtern) for op in program.ops):,}"
     yield "constants", f"{len(program.constants):,}"
     if isinstance(content, Artifact):
         if content.binaries:
@@ -103,13 +99,13 @@ def _facts(content: Program | Artifact, program: Program) -> Iterator[tuple[str,
         yield from sorted(content.metadata.items())
 
 
-def _known_fields(prov: Provenance) -> dict[str, object]:
+def _known_fields(prov: ir.Provenance) -> dict[str, object]:
     # `asdict` would copy the fields
     fields = {f.name: getattr(prov, f.name) for f in dataclasses.fields(prov)}
     return {name: value for name, value in fields.items() if value}
 
 
-def _memory(program: Program, hints: Mapping[str, int], notes: list[str]) -> dict[str, MemoryView]:
+def _memory(program: ir.Program, hints: Mapping[str, int], notes: list[str]) -> dict[str, MemoryView]:
     try:
         report = memory_report(program, hints)
     except WirError as error:
@@ -135,17 +131,17 @@ def _function_memory(memory: FunctionMemory) -> MemoryView:
     return MemoryView(held=memory.held, peak_op=memory.peak_op, storages=storages)
 
 
-def _kernel(kernel: KernelDef, program: Program) -> KernelView:
+def _kernel(kernel: ir.KernelDef, program: ir.Program) -> KernelView:
     types = type_printer(program)
-    bare = with_source(kernel, "")
+    bare = ir.with_source(kernel, "")
     text = syntax_of(type(bare)).write(bare, types)
     params = tuple(syntax_of(type(p)).write(p, types) for p in kernel.params)
     return KernelView(
         name=kernel.name,
-        kind=runtime_kind(kernel),
+        kind=ir.runtime_kind(kernel),
         declaration=text.removesuffix("{{{\n\n}}}").removesuffix("{{{\n}}}").rstrip(),
         params=params,
-        source=source_of(kernel),
+        source=ir.source_of(kernel),
     )
 
 
@@ -158,9 +154,9 @@ class _Lines:
 
     def __init__(
         self,
-        function: Function,
+        function: ir.Function,
         analyses: Analyses,
-        provenance: dict[Provenance, int],
+        provenance: dict[ir.Provenance, int],
         led: Sequence[SourceOf],
     ) -> None:
         self.function, self.analyses, self.provenance, self.led = function, analyses, provenance, led
@@ -185,7 +181,7 @@ class _Lines:
             memory=memory,
         )
 
-    def _params(self, header: int) -> dict[Value, int]:
+    def _params(self, header: int) -> dict[ir.Value, int]:
         """Maps each parameter to its line: the single line of a short header, otherwise one line each."""
         values = [p.value for p in self.function.params]
         return {v: 0 if header == 1 else number for number, v in enumerate(values, start=1)}
@@ -194,13 +190,13 @@ class _Lines:
         modules = [m for op in self.function.body[line.first : line.stop] for m in op.prov.modules]
         return module_path(modules) if modules else None
 
-    def _row(self, line: PrintedLine, params: tuple[Value, ...]) -> Row:
+    def _row(self, line: PrintedLine, params: tuple[ir.Value, ...]) -> Row:
         ops = self.function.body[line.first : line.stop]
         if not ops:
             values = tuple(ValueUse(value_name(v.name), Role.DEFINES) for v in params)
             return Row(text=line.text, values=values)
         op = ops[0]
-        has_provenance, led = op.prov != Provenance(), self.led[line.first]
+        has_provenance, led = op.prov != ir.Provenance(), self.led[line.first]
         plain = Row(
             text=line.text,
             first=line.first,
@@ -210,15 +206,15 @@ class _Lines:
             serves=() if led.lead is Lead.OWN else led.sources,
             reason="" if led.lead is Lead.OWN else led.reason,
             values=value_uses(enumerate(ops, start=line.first), self.aliasing),
-            calls=callees(op),
+            calls=ir.callees(op),
         )
         return self._run(plain, op)
 
-    def _run(self, row: Row, op: Op) -> Row:
+    def _run(self, row: Row, op: ir.Op) -> Row:
         """Adds the kernel or operator that the op runs."""
         types = self.types
         match op:
-            case Launch():
+            case ir.Launch():
                 return dataclasses.replace(
                     row,
                     kernel=op.kernel,
@@ -226,7 +222,7 @@ class _Lines:
                     grid=tuple(types.exprs((e,)) for e in op.grid),
                     extents=tuple(types.exprs((e,)) for e in op.extents),
                 )
-            case CallExtern():
+            case ir.CallExtern():
                 args = (*map(types.arg, op.args), *(f"{n}={types.arg(a)}" for n, a in op.kwargs))
                 return dataclasses.replace(row, kernel=op.target, args=args)
             case _:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.stats import shown_bytes
 from wrapper_ir.errors import ReportError
-from wrapper_ir.ir.types import DType
 from wrapper_ir.support.files import opened, read_text
 from wrapper_ir.support.quoting import value_name
 from wrapper_ir_runtime.tensor_text import TensorView, summarize, summary_text, tensor_lines
@@ -24,7 +24,7 @@ _MOST_ELEMENTS = 4_000_000
 _MOST_SIZES = 1024
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 """Exceptions while reading a file in another format."""
-_FORMATS = {"F8_E4M3": DType.F8E4M3FN, "F8_E5M2": DType.F8E5M2}
+_FORMATS = {"F8_E4M3": ir.DType.F8E4M3FN, "F8_E5M2": ir.DType.F8E5M2}
 """Element types whose safetensors name is not that of `DType` in capitals."""
 
 
@@ -110,8 +110,8 @@ def _tensor(entry: Mapping[str, Any], metadata: Mapping[str, str], data: memoryv
     stored, sizes = str(entry["dtype"]), tuple(map(int, entry["shape"]))
     if len(sizes) > _MOST_SIZES or not all(0 <= size < 1 << 63 for size in sizes):
         raise ValueError("its sizes are not those of a tensor")
-    dtype = _FORMATS.get(stored) or DType(stored.lower())
-    real = DType(metadata.get("dtype", dtype.value))
+    dtype = _FORMATS.get(stored) or ir.DType(stored.lower())
+    real = ir.DType(metadata.get("dtype", dtype.value))
     if real is not dtype and sizes:
         last = sizes[-1] * dtype.itemsize // real.itemsize
         dtype, sizes = real, sizes[:-1] if last == 1 else (*sizes[:-1], last)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from wrapper_ir import ir
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.ir.kernels import KernelBinary, KernelDef, KernelNames
 from wrapper_ir.json.decode import dump, each, fault, field, integer, load, obj, only, string
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.json.records import decode, encode
@@ -19,11 +19,11 @@ BINARIES_VERSION = 2
 _HASH = re.compile(r"[0-9a-f]{16,128}")
 
 
-def _file(binary: KernelBinary) -> str:
+def _file(binary: ir.KernelBinary) -> str:
     return f"binaries/{binary.key}.{binary.kind.value}"
 
 
-def binary_files(binaries: Iterable[KernelBinary]) -> dict[str, bytes]:
+def binary_files(binaries: Iterable[ir.KernelBinary]) -> dict[str, bytes]:
     """The images by file name. Raises ArtifactError WIR712 for a key that is not a hash, or that two different images share."""
     files: dict[str, bytes] = {}
     for binary in binaries:
@@ -34,24 +34,24 @@ def binary_files(binaries: Iterable[KernelBinary]) -> dict[str, bytes]:
     return files
 
 
-def binaries_to_json(binaries: Iterable[KernelBinary]) -> str:
+def binaries_to_json(binaries: Iterable[ir.KernelBinary]) -> str:
     """The text of `binaries.json`: a version, and a row for each with the name and sha256 of its image."""
-    rows: list[Json] = [{**encode(KernelBinary, b), "file": _file(b)} for b in binaries]
+    rows: list[Json] = [{**encode(ir.KernelBinary, b), "file": _file(b)} for b in binaries]
     return dump({"version": BINARIES_VERSION, "binaries": rows})
 
 
 def binaries_from_json(
-    text: str, read: Callable[[str], bytes], kernels: Iterable[KernelDef]
-) -> tuple[KernelBinary, ...]:
+    text: str, read: Callable[[str], bytes], kernels: Iterable[ir.KernelDef]
+) -> tuple[ir.KernelBinary, ...]:
     """The compiled kernels of a table; `read` gives the bytes of a file, `kernels` are the program's. Raises ParseError,
     also for a table of another version and an image that does not fit its hash, and what `read` raises."""
     params = {content_hash(kernel): kernel.params for kernel in kernels}
 
-    def row(entry: Json) -> KernelBinary:
+    def row(entry: Json) -> ir.KernelBinary:
         found = obj(entry)
         # the grid of a config is over the numbers of its kernel
-        names = KernelNames(params.get(field(found, "kernel", string), ()))
-        bare = decode(KernelBinary, {name: x for name, x in found.items() if name != "file"}, names)
+        names = ir.KernelNames(params.get(field(found, "kernel", string), ()))
+        bare = decode(ir.KernelBinary, {name: x for name, x in found.items() if name != "file"}, names)
         if not _HASH.fullmatch(bare.key):
             fault(f"{bare.key!r} is not a hash")
         if field(found, "file", string) != _file(bare):
@@ -61,7 +61,7 @@ def binaries_from_json(
             fault(f"{_file(bare)} does not fit its hash")
         return replace(bare, image=image)
 
-    def table(document: dict[str, Json]) -> tuple[KernelBinary, ...]:
+    def table(document: dict[str, Json]) -> tuple[ir.KernelBinary, ...]:
         only(document, ("version", "binaries"))
         if (version := field(document, "version", integer)) != BINARIES_VERSION:
             fault(f"compiled kernels of version {version}; this package reads version {BINARIES_VERSION}")

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, window_of
 from wrapper_ir.artifact.file.binaries import (
     BINARIES_TABLE,
@@ -33,9 +34,6 @@ from wrapper_ir.artifact.file.container import Container, Entry, open_container,
 from wrapper_ir.artifact.file.safetensors import read_safetensors, write_safetensors
 from wrapper_ir.artifact.file.signing import Key, authentication
 from wrapper_ir.errors import ArtifactError, WirError
-from wrapper_ir.ir.kernels import KernelBinary, KernelDef, source_of, source_suffix, with_source
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import DType, TensorType
 from wrapper_ir.json import from_json, signature_from_json, signature_to_json, to_json
 from wrapper_ir.support.files import MAP_FROM, check_files
 from wrapper_ir.support.versions import ARTIFACT
@@ -54,11 +52,11 @@ class LoadOptions:
     map_from: int = MAP_FROM
 
 
-def _source_name(kernel: KernelDef, number: int) -> str:
+def _source_name(kernel: ir.KernelDef, number: int) -> str:
     """The entry that a kernel's text is in; '' where it has none. The number keeps names apart on file systems that
     ignore case."""
     safe = "".join(c if c.isalnum() or c in "_-" else "_" for c in kernel.name)[:120]
-    suffix = source_suffix(kernel)
+    suffix = ir.source_suffix(kernel)
     return f"kernels/{number:04d}_{safe}{suffix}" if suffix else ""
 
 
@@ -76,11 +74,11 @@ def _text(name: str, text: str) -> Entry:
 
 def _entries(artifact: Artifact) -> Iterator[Entry]:
     program = artifact.program
-    bare = tuple(with_source(kernel, "") for kernel in program.kernels)
+    bare = tuple(ir.with_source(kernel, "") for kernel in program.kernels)
     yield _text("program.json", to_json(dataclasses.replace(program, kernels=bare)))
     for number, kernel in enumerate(program.kernels):
         if name := _source_name(kernel, number):
-            yield _text(name, source_of(kernel))
+            yield _text(name, ir.source_of(kernel))
     yield _text("signature.json", signature_to_json(artifact.signature))
     yield _text("tuning.json", json.dumps(dict(artifact.tuning), sort_keys=True))
     yield _text("metadata.json", json.dumps(dict(artifact.metadata), sort_keys=True))
@@ -119,7 +117,7 @@ def save(artifact: Artifact, path: str | os.PathLike[str]) -> None:
     write_container(path, _entries(artifact), about)
 
 
-def _check_constants(program: Program, constants: Mapping[str, TensorData]) -> None:
+def _check_constants(program: ir.Program, constants: Mapping[str, TensorData]) -> None:
     stored = {c.data_name for c in program.constants if c.data_hash}
     if stored != set(constants):
         differing = ", ".join(sorted(stored ^ set(constants)))
@@ -168,12 +166,12 @@ def _read_strings(container: Container, name: str) -> dict[str, str]:
     return table
 
 
-def _read_program(container: Container) -> Program:
+def _read_program(container: Container) -> ir.Program:
     program = from_json(_read_text(container, "program.json"))
     kernels = []
     for number, kernel in enumerate(program.kernels):
         name = _source_name(kernel, number)
-        kernels.append(with_source(kernel, _read_text(container, name)) if name else kernel)
+        kernels.append(ir.with_source(kernel, _read_text(container, name)) if name else kernel)
     return dataclasses.replace(program, kernels=tuple(kernels))
 
 
@@ -224,15 +222,15 @@ def load(
     )
 
 
-def _read_constants(container: Container, program: Program) -> dict[str, TensorData]:
-    dtypes: dict[str, DType] = {}
+def _read_constants(container: Container, program: ir.Program) -> dict[str, TensorData]:
+    dtypes: dict[str, ir.DType] = {}
     for constant in program.constants:
-        if constant.data_hash and isinstance(constant.value.type, TensorType):
-            dtypes[constant.data_name] = DType.U8 if constant.storage else constant.value.type.dtype
+        if constant.data_hash and isinstance(constant.value.type, ir.TensorType):
+            dtypes[constant.data_name] = ir.DType.U8 if constant.storage else constant.value.type.dtype
     return read_safetensors(_entry(container, "constants.safetensors"), dtypes, container.file)
 
 
-def _read_binaries(container: Container, program: Program) -> tuple[KernelBinary, ...]:
+def _read_binaries(container: Container, program: ir.Program) -> tuple[ir.KernelBinary, ...]:
     if BINARIES_TABLE not in container.entries:
         return ()
     text = _read_text(container, BINARIES_TABLE)

@@ -12,16 +12,16 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.ir.types import DType
 from wrapper_ir.support.files import MappedFile
 
-_TO_NAME: dict[DType, str] = {
-    DType.F64: "F64", DType.F32: "F32", DType.F16: "F16", DType.BF16: "BF16",
-    DType.F8E4M3FN: "F8_E4M3", DType.F8E5M2: "F8_E5M2",
-    DType.I64: "I64", DType.I32: "I32", DType.I16: "I16", DType.I8: "I8",
-    DType.U64: "U64", DType.U32: "U32", DType.U16: "U16", DType.U8: "U8", DType.BOOL: "BOOL",
+_TO_NAME: dict[ir.DType, str] = {
+    ir.DType.F64: "F64", ir.DType.F32: "F32", ir.DType.F16: "F16", ir.DType.BF16: "BF16",
+    ir.DType.F8E4M3FN: "F8_E4M3", ir.DType.F8E5M2: "F8_E5M2",
+    ir.DType.I64: "I64", ir.DType.I32: "I32", ir.DType.I16: "I16", ir.DType.I8: "I8",
+    ir.DType.U64: "U64", ir.DType.U32: "U32", ir.DType.U16: "U16", ir.DType.U8: "U8", ir.DType.BOOL: "BOOL",
 }  # fmt: skip
 _BYTES = "U8"
 _ITEMSIZE = {name: dtype.itemsize for dtype, name in _TO_NAME.items()}
@@ -30,7 +30,7 @@ _MAX_RANK = 1024
 _ALIGNMENT = 64
 
 
-def format_name(dtype: DType) -> str:
+def format_name(dtype: ir.DType) -> str:
     """What the format calls an element type; that of bytes for those that it lacks."""
     return _TO_NAME.get(dtype, _BYTES)
 
@@ -131,7 +131,7 @@ def _malformed(name: str) -> ArtifactError:
 
 
 def read_safetensors(
-    data: memoryview, dtypes: Mapping[str, DType], file: MappedFile | None = None
+    data: memoryview, dtypes: Mapping[str, ir.DType], file: MappedFile | None = None
 ) -> dict[str, TensorData]:
     """The tensors of an entry as views; `dtypes` says how each wanted name is to be read, `file` what `data` is mapped from.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from wrapper_ir.ir.kernels import KernelAccess
+from wrapper_ir.ir.kernels.params import KernelAccess
 from wrapper_ir.ir.schemas import ExternInfo
 from wrapper_ir.ir.values import Value
 

@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
-from wrapper_ir.ir.ops import CollectiveStart, Free, Op, Wait
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 
@@ -17,7 +15,7 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 class _Held:
     """A tensor that a collective in flight uses, until `result` is waited for."""
 
-    tensor: Value
+    tensor: ir.Value
     result: str
     start: int
     written: bool
@@ -34,27 +32,27 @@ class Collectives(Check):
         """Positions of the collectives, by the names of their results."""
         self.in_flight: dict[str, tuple[_Held, ...]] = {}
         """What is held until each result is waited for, by its name."""
-        self.by_root: dict[Value, dict[_Held, None]] = {}
-        self.needed = not facts.classes.isdisjoint((CollectiveStart, Wait))
+        self.by_root: dict[ir.Value, dict[_Held, None]] = {}
+        self.needed = not facts.classes.isdisjoint((ir.CollectiveStart, ir.Wait))
 
     def every(self) -> Handler | None:
         return self.op if self.needed else None
 
     def handlers(self) -> Handlers:
-        return {CollectiveStart: self.start, Wait: self.wait}
+        return {ir.CollectiveStart: self.start, ir.Wait: self.wait}
 
-    def op(self, position: int, op: Op) -> None:
+    def op(self, position: int, op: ir.Op) -> None:
         if not self.in_flight:
             return
         effects = self.effects[position]
         # A wait finishes what its own collective holds, other results of it included.
-        own = self.started.get(op.source.name, -1) if isinstance(op, Wait) else -1
+        own = self.started.get(op.source.name, -1) if isinstance(op, ir.Wait) else -1
         for value in effects.reads:
             for held in self.sharing(value):
                 if held.written and held.start != own:
                     message = f"%{value.name} is written by %{held.result}, in flight"
                     self.apart(position, value, held, "WIR046", message)
-        changed = (*effects.writes, *effects.moves, *(effects.ends if isinstance(op, Free) else ()))
+        changed = (*effects.writes, *effects.moves, *(effects.ends if isinstance(op, ir.Free) else ()))
         for value in changed:
             for held in self.sharing(value):
                 if held.start != own:
@@ -62,18 +60,18 @@ class Collectives(Check):
                     message = f"%{value.name} is {verb} by %{held.result}, in flight"
                     self.apart(position, value, held, code, message)
 
-    def sharing(self, value: Value) -> Iterator[_Held]:
+    def sharing(self, value: ir.Value) -> Iterator[_Held]:
         """What is held of the storages that `value` may live in."""
         for root in self.roots.get(value, NO_ROOTS):
             yield from tuple(self.by_root.get(root, ()))
 
-    def apart(self, position: int, value: Value, held: _Held, code: str, message: str) -> None:
-        if isinstance(value.type, StorageType):
+    def apart(self, position: int, value: ir.Value, held: _Held, code: str, message: str) -> None:
+        if isinstance(value.type, ir.StorageType):
             self.report(code, message, position)
         else:
             self.facts.require_apart(value, held.tensor, code, lambda: message, position)
 
-    def start(self, position: int, op: CollectiveStart) -> None:
+    def start(self, position: int, op: ir.CollectiveStart) -> None:
         if not op.results:
             self.report("WIR038", f"{op.target} has no result", position)
         self.group(position, op)
@@ -88,7 +86,7 @@ class Collectives(Check):
                 for root in self.roots.get(one.tensor, NO_ROOTS):
                     self.by_root.setdefault(root, {})[one] = None
 
-    def group(self, position: int, op: CollectiveStart) -> None:
+    def group(self, position: int, op: ir.CollectiveStart) -> None:
         info = self.facts.analyses.extern_info.get(op.target)
         if info is None:
             return
@@ -98,7 +96,7 @@ class Collectives(Check):
         if named != op.group:
             self.report("WIR037", f"{op.target} is started in {op.group!r}, but is given {named!r}", position)
 
-    def wait(self, position: int, op: Wait) -> None:
+    def wait(self, position: int, op: ir.Wait) -> None:
         name = op.source.name
         if name not in self.in_flight:
             what = "was waited for already" if name in self.started else "is not a collective"

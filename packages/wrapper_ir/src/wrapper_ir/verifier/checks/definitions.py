@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from wrapper_ir.ir.ops import Op, describe, op_spec
-from wrapper_ir.ir.program import Ownership, Param
-from wrapper_ir.ir.types import OpaqueType, ScalarType, StorageType, TensorType
-from wrapper_ir.ir.values import Value
+from wrapper_ir import ir
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler
 
 
@@ -14,20 +11,20 @@ class Definitions(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        self.defined: dict[str, Value] = {c.value.name: c.value for c in facts.analyses.program.constants}
+        self.defined: dict[str, ir.Value] = {c.value.name: c.value for c in facts.analyses.program.constants}
         for param in facts.function.params:
             self.define(-1, param.value)
             if not self.fits(param):
-                self.report("WIR014", f"parameter %{param.value.name} cannot be {describe(param.value)}")
+                self.report("WIR014", f"parameter %{param.value.name} cannot be {ir.describe(param.value)}")
 
-    def fits(self, param: Param) -> bool:
+    def fits(self, param: ir.Param) -> bool:
         """Callees borrow storages; main is called with what a model has."""
-        if isinstance(param.value.type, StorageType):
+        if isinstance(param.value.type, ir.StorageType):
             is_main = self.facts.function is self.facts.analyses.program.functions[0]
-            return not is_main and param.ownership is Ownership.BORROWED
-        return isinstance(param.value.type, TensorType | ScalarType | OpaqueType)
+            return not is_main and param.ownership is ir.Ownership.BORROWED
+        return isinstance(param.value.type, ir.TensorType | ir.ScalarType | ir.OpaqueType)
 
-    def define(self, position: int, value: Value) -> None:
+    def define(self, position: int, value: ir.Value) -> None:
         if value.name in self.defined:
             self.report("WIR011", f"%{value.name} is defined already", position)
         self.defined[value.name] = value
@@ -36,7 +33,7 @@ class Definitions(Check):
     def every(self) -> Handler:
         return self.op
 
-    def op(self, position: int, op: Op) -> None:
+    def op(self, position: int, op: ir.Op) -> None:
         defined, positions = self.defined, self.facts.positions
         for value in self.facts.scanned[position][0]:
             known = defined.get(value.name)
@@ -48,10 +45,10 @@ class Definitions(Check):
                 self.define(position, value)
             defined[name] = value
             positions[name] = position
-        for code, message in op_spec(type(op)).misfits(op):
+        for code, message in ir.op_spec(type(op)).misfits(op):
             self.report(code, message, position)
 
-    def unlike(self, position: int, value: Value, known: Value | None) -> None:
+    def unlike(self, position: int, value: ir.Value, known: ir.Value | None) -> None:
         if known is None:
             self.report("WIR010", f"%{value.name} is used, but nothing has defined it", position)
         else:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.accumulation import accumulated
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import SchemaError
-from wrapper_ir.ir.ops import Arg, CallExtern, CollectiveStart, Unpack
-from wrapper_ir.ir.schemas import ExternInfo, SchemaArg, parse_schema
-from wrapper_ir.ir.types import TensorType, TupleType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.operators.library import rebinds
 from wrapper_ir.operators.policy import called_names
 from wrapper_ir.operators.symmetric import missing_symmetric
@@ -25,7 +22,7 @@ def check_externs(analyses: Analyses, findings: Findings) -> None:
     """WIR072, WIR206 and WIR207 for all declared operators."""
     for extern in analyses.program.externs:
         try:
-            schema = parse_schema(extern.schema)
+            schema = ir.parse_schema(extern.schema)
         except SchemaError as error:
             findings.add("WIR072", error.message)
             continue
@@ -45,13 +42,13 @@ class Externs(Check):
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.known = facts.analyses.extern_info
-        self.made: dict[str, tuple[ExternInfo, Path]] = {}
+        self.made: dict[str, tuple[ir.ExternInfo, Path]] = {}
         """Nested results by name: the operator, and the path already taken."""
 
     def handlers(self) -> Handlers:
-        return {CallExtern: self.call, CollectiveStart: self.call, Unpack: self.unpack}
+        return {ir.CallExtern: self.call, ir.CollectiveStart: self.call, ir.Unpack: self.unpack}
 
-    def call(self, position: int, op: CallExtern | CollectiveStart) -> None:
+    def call(self, position: int, op: ir.CallExtern | ir.CollectiveStart) -> None:
         info = self.known.get(op.target)
         if info is None:
             if op.target not in self.facts.analyses.externs:
@@ -63,13 +60,13 @@ class Externs(Check):
                 "WIR282", f"{op.target} {what}: say it with view, resize_storage or set_storage", position
             )
         self.arguments(position, op, info)
-        if isinstance(op, CollectiveStart):
+        if isinstance(op, ir.CollectiveStart):
             self.results(position, op, info)
         elif op.result is not None:
             self.result(position, op.result, info)
         self.outs(position, op, info)
 
-    def arguments(self, position: int, op: CallExtern | CollectiveStart, info: ExternInfo) -> None:
+    def arguments(self, position: int, op: ir.CallExtern | ir.CollectiveStart, info: ir.ExternInfo) -> None:
         declared, args = info.schema.args, op.args
         positional = info.positional
         if len(args) > positional:
@@ -90,12 +87,12 @@ class Externs(Check):
             if required not in given:
                 self.report("WIR074", f"{op.target} needs {required!r}", position)
 
-    def misfit(self, position: int, target: str, declared: SchemaArg) -> None:
+    def misfit(self, position: int, target: str, declared: ir.SchemaArg) -> None:
         self.report("WIR075", f"{target}: argument {declared.name!r} must be {declared.type}", position)
 
-    def result(self, position: int, value: Value, info: ExternInfo) -> None:
+    def result(self, position: int, value: ir.Value, info: ir.ExternInfo) -> None:
         returns = info.schema.returns
-        if isinstance(value.type, TupleType):
+        if isinstance(value.type, ir.TupleType):
             self.made[value.name] = (info, ())
             if not returns:
                 self.report("WIR076", f"{info.schema.name} returns nothing", position)
@@ -104,7 +101,7 @@ class Externs(Check):
         if kinds is not None and not isinstance(value.type, kinds):
             self.report("WIR076", f"%{value.name} is not what {info.schema.name} returns", position)
 
-    def results(self, position: int, op: CollectiveStart, info: ExternInfo) -> None:
+    def results(self, position: int, op: ir.CollectiveStart, info: ir.ExternInfo) -> None:
         """Of a collective: one a return, or any number of the elements of a list of tensors."""
         types = [r.type for r in info.schema.returns]
         if types == ["Tensor[]"]:
@@ -113,22 +110,22 @@ class Externs(Check):
             what = ", ".join(types) or "nothing"
             self.report("WIR076", f"{len(op.results)} tensors of {op.target}, which returns {what}", position)
 
-    def outs(self, position: int, op: CallExtern | CollectiveStart, info: ExternInfo) -> None:
+    def outs(self, position: int, op: ir.CallExtern | ir.CollectiveStart, info: ir.ExternInfo) -> None:
         """Out arguments are written before all reads are done; only a collective may work in its own part of them, and an accumulating
         product on what it adds to."""
         if not info.outs:
             return
         roots_at = self.facts.aliasing.roots_at
-        pair = accumulated(op) if isinstance(op, CallExtern) else None
+        pair = accumulated(op) if isinstance(op, ir.CallExtern) else None
         added = pair[1] if pair is not None and self.facts.same_window(*pair) else None
         reads = [v for v in self.facts.aliasing.effects[position].reads if v is not added]
         read = {r: v for v in reads for r in roots_at(v, position)}
         outs = [arg for name, arg in op.kwargs if name in info.outs]
-        seen: set[Value] = set()
+        seen: set[ir.Value] = set()
         for value in (v for arg in outs for v in _flat(arg)):
             for root in roots_at(value, position):
                 other = read.get(root)
-                if other is not None and isinstance(op, CollectiveStart) and self.is_part(value, other):
+                if other is not None and isinstance(op, ir.CollectiveStart) and self.is_part(value, other):
                     other = None
                 if root in seen:
                     self.report("WIR079", _shares(value), position)
@@ -136,7 +133,7 @@ class Externs(Check):
                     self.facts.require_apart(value, other, "WIR079", partial(_shares, value), position)
                 seen.add(root)
 
-    def is_part(self, a: Value, b: Value) -> bool:
+    def is_part(self, a: ir.Value, b: ir.Value) -> bool:
         """Whether one of two tensors is a process's part of the other: the whole is parts as large, one after
         another, as gathering in place has them."""
         (root_a, start_a), (root_b, start_b) = self.facts.place(a), self.facts.place(b)
@@ -148,13 +145,13 @@ class Externs(Check):
         small, large = sorted((size_a, size_b))
         return small > 0 and large % small == 0 and (start_a - start_b) % small == 0
 
-    def unpack(self, position: int, op: Unpack) -> None:
+    def unpack(self, position: int, op: ir.Unpack) -> None:
         made = self.made.get(op.source.name)
         if made is None:
             return
         info, prefix = made
         path = (*prefix, *op.path)
-        nested = isinstance(op.result.type, TupleType)
+        nested = isinstance(op.result.type, ir.TupleType)
         if nested:
             self.made[op.result.name] = (info, path)
         returns = info.schema.returns
@@ -171,7 +168,7 @@ class Externs(Check):
             first, rest = 0, path
         self.element(position, op.result, returns[first].type, rest)
 
-    def element(self, position: int, value: Value, declared: str, path: Path) -> None:
+    def element(self, position: int, value: ir.Value, declared: str, path: Path) -> None:
         """`value` is the element at `path` of a result of schema type `declared`."""
         for step in path:
             inner = declared.removesuffix("?")
@@ -187,15 +184,15 @@ class Externs(Check):
         listed = declared.removesuffix("?").endswith("]")
         if kinds is not None and not isinstance(value.type, kinds):
             self.report("WIR078", f"%{value.name} is taken out of a {declared}", position)
-        elif listed and isinstance(value.type, TensorType):
+        elif listed and isinstance(value.type, ir.TensorType):
             self.report("WIR078", f"%{value.name} is a whole {declared}", position)
 
 
-def _shares(value: Value) -> str:
+def _shares(value: ir.Value) -> str:
     return f"out argument %{value.name} shares bytes with another"
 
 
-def _flat(arg: Arg) -> list[Value]:
-    if isinstance(arg, Value):
+def _flat(arg: ir.Arg) -> list[ir.Value]:
+    if isinstance(arg, ir.Value):
         return [arg]
     return [v for item in arg for v in _flat(item)] if isinstance(arg, tuple) else []

@@ -9,29 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.ir.ops import Arg, Complex
-from wrapper_ir.ir.types import (
-    Device,
-    DType,
-    Layout,
-    MemoryFormat,
-    OpaqueKind,
-    OpaqueType,
-    ScalarType,
-    StorageType,
-    TensorType,
-    Type,
-)
-from wrapper_ir.ir.values import Value
 
 _LIST = re.compile(r"(.*)\[\d*\]")
 
 
-def fits(arg: Arg, declared: str) -> bool:
+def fits(arg: ir.Arg, declared: str) -> bool:
     """Whether `arg` may be passed for an argument of schema type `declared` (`Tensor`, `SymInt[]`, `float?`)."""
     if declared == "Tensor":
-        return isinstance(_type(arg), TensorType) or _is_opaque(arg, OpaqueKind.PACKED) or _is_scalar(arg)
+        return (
+            isinstance(_type(arg), ir.TensorType) or _is_opaque(arg, ir.OpaqueKind.PACKED) or _is_scalar(arg)
+        )
     if declared.endswith("?"):
         return arg is None or fits(arg, declared[:-1])
     element = _LIST.fullmatch(declared)
@@ -40,40 +29,42 @@ def fits(arg: Arg, declared: str) -> bool:
             return all(fits(item, element[1]) for item in arg)
         return declared[-2] != "[" and fits(arg, element[1]) if _is_number(arg) else _is_nested(arg)
     if declared == "Generator":
-        return _is_opaque(arg, OpaqueKind.GENERATOR)
+        return _is_opaque(arg, ir.OpaqueKind.GENERATOR)
     if declared not in _TAKES:
-        return not isinstance(_type(arg), StorageType)
+        return not isinstance(_type(arg), ir.StorageType)
     classes, kinds = _TAKES[declared]
     return isinstance(arg, classes) or _kind(arg) in kinds
 
 
-def _type(arg: Arg) -> Type | None:
-    return arg.type if isinstance(arg, Value) else None
+def _type(arg: ir.Arg) -> ir.Type | None:
+    return arg.type if isinstance(arg, ir.Value) else None
 
 
-def _kind(arg: Arg) -> SymKind | None:
+def _kind(arg: ir.Arg) -> SymKind | None:
     if isinstance(arg, Expr):
         return arg.kind
     type = _type(arg)
-    return type.kind if isinstance(type, ScalarType) else None
+    return type.kind if isinstance(type, ir.ScalarType) else None
 
 
-def _is_number(arg: Arg) -> bool:
+def _is_number(arg: ir.Arg) -> bool:
     return _kind(arg) is not None
 
 
-def _is_scalar(arg: Arg) -> bool:
-    return isinstance(arg, Complex) or _is_number(arg)
+def _is_scalar(arg: ir.Arg) -> bool:
+    return isinstance(arg, ir.Complex) or _is_number(arg)
 
 
-def _is_nested(arg: Arg) -> bool:
+def _is_nested(arg: ir.Arg) -> bool:
     """A whole nested result passed as a list."""
-    return isinstance(arg, Value) and not isinstance(arg.type, StorageType | TensorType | ScalarType)
+    return isinstance(arg, ir.Value) and not isinstance(
+        arg.type, ir.StorageType | ir.TensorType | ir.ScalarType
+    )
 
 
-def _is_opaque(arg: Arg, kind: OpaqueKind) -> bool:
+def _is_opaque(arg: ir.Arg, kind: ir.OpaqueKind) -> bool:
     type = _type(arg)
-    return isinstance(type, OpaqueType) and type.kind is kind
+    return isinstance(type, ir.OpaqueType) and type.kind is kind
 
 
 _INT, _NUMBER = (SymKind.INT, SymKind.BOOL), tuple(SymKind)
@@ -84,13 +75,13 @@ _TAKES: Mapping[str, tuple[tuple[type, ...], tuple[SymKind, ...]]] = {
     "SymBool": ((), (SymKind.BOOL,)),
     "float": ((), _NUMBER),
     "SymFloat": ((), _NUMBER),
-    "Scalar": ((Complex,), _NUMBER),
-    "number": ((Complex,), _NUMBER),
+    "Scalar": ((ir.Complex,), _NUMBER),
+    "number": ((ir.Complex,), _NUMBER),
     "str": ((str,), ()),
-    "ScalarType": ((DType,), (SymKind.INT,)),
-    "Device": ((Device, str), ()),
-    "Layout": ((Layout,), (SymKind.INT,)),
-    "MemoryFormat": ((MemoryFormat,), (SymKind.INT,)),
+    "ScalarType": ((ir.DType,), (SymKind.INT,)),
+    "Device": ((ir.Device, str), ()),
+    "Layout": ((ir.Layout,), (SymKind.INT,)),
+    "MemoryFormat": ((ir.MemoryFormat,), (SymKind.INT,)),
 }
 """Classes of literals, and kinds of numbers, that fit a type of schemas."""
 
@@ -99,7 +90,7 @@ def result_kinds(declared: str) -> tuple[type, ...] | None:
     """Kinds of IR types that a return of schema type `declared` may be taken as; None where we do not know."""
     base = declared.removesuffix("?")
     if base == "Tensor":
-        return (TensorType,)
+        return (ir.TensorType,)
     if base in ("int", "SymInt", "float", "SymFloat", "bool", "SymBool", "Scalar", "number"):
-        return (ScalarType,)
+        return (ir.ScalarType,)
     return None

@@ -7,17 +7,14 @@ has no elements, which a run checks where only a run can tell.
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.kernels import Access
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, sizes_of
 from wrapper_ir.verifier.obligations import Claim
 
 _Window = tuple[int, int]
-_RANDOM = ops.EffectClass.RANDOM
-_CALLS = (ops.Switch, ops.WhileLoop, ops.CallSubgraph, ops.CallExtern, ops.CollectiveStart)
+_RANDOM = ir.EffectClass.RANDOM
+_CALLS = (ir.Switch, ir.WhileLoop, ir.CallSubgraph, ir.CallExtern, ir.CollectiveStart)
 
 
 class Initialised(Check):
@@ -27,10 +24,10 @@ class Initialised(Check):
         super().__init__(facts)
         self.effects = facts.aliasing.effects
         self.roots = facts.aliasing.roots
-        self.empty: dict[Value, list[_Window]] = {}
+        self.empty: dict[ir.Value, list[_Window]] = {}
         """Storages not wholly written: the parts that are."""
         for param in facts.function.params:
-            if isinstance(param.value.type, StorageType):
+            if isinstance(param.value.type, ir.StorageType):
                 self.empty[param.value] = []  # it is lent for its room, not for what is in it
         self.shared: dict[str, tuple[int, ...]] = {}
         """By kernel, what `shared_places` found."""
@@ -40,16 +37,16 @@ class Initialised(Check):
         return self.op
 
     def handlers(self) -> Handlers:
-        return {ops.AllocStorage: self.begin, ops.Slot: self.begin}
+        return {ir.AllocStorage: self.begin, ir.Slot: self.begin}
 
-    def begin(self, position: int, op: ops.AllocStorage | ops.Slot) -> None:
-        if op.zero is ops.ZeroMode.NONE:
+    def begin(self, position: int, op: ir.AllocStorage | ir.Slot) -> None:
+        if op.zero is ir.ZeroMode.NONE:
             self.empty[op.result] = []
 
-    def op(self, position: int, op: ops.Op) -> None:
+    def op(self, position: int, op: ir.Op) -> None:
         effects = self.effects[position]
         if self.empty and effects.reads and _RANDOM not in effects.classes:
-            partners = self.partners(op) if isinstance(op, ops.Launch) else ()
+            partners = self.partners(op) if isinstance(op, ir.Launch) else ()
             if isinstance(op, _CALLS):
                 # A callee may read what it has itself written: a loop that fills a buffer row by row. What an operator
                 # reads of an argument that it writes, its schema does not say.
@@ -64,13 +61,13 @@ class Initialised(Check):
                 elif root in self.empty:
                     self.write(value, root)
 
-    def partners(self, op: ops.Launch) -> tuple[Value, ...]:
+    def partners(self, op: ir.Launch) -> tuple[ir.Value, ...]:
         """Arguments read through a parameter that may overlap one that the kernel writes: such a kernel reads what it has
         itself written (a concatenation whose parts it has just filled)."""
         places = self.shared.get(op.kernel)
         if places is None:
             places = self.shared[op.kernel] = self.shared_places(op.kernel)
-        return tuple(a for i in places if i < len(op.args) and isinstance(a := op.args[i], Value))
+        return tuple(a for i in places if i < len(op.args) and isinstance(a := op.args[i], ir.Value))
 
     def shared_places(self, name: str) -> tuple[int, ...]:
         """The positions of such parameters."""
@@ -80,10 +77,10 @@ class Initialised(Check):
         return tuple(
             i
             for i, p in enumerate(params)
-            if p.access is Access.READ and not written.isdisjoint(p.may_overlap)
+            if p.access is ir.Access.READ and not written.isdisjoint(p.may_overlap)
         )
 
-    def read(self, position: int, value: Value) -> None:
+    def read(self, position: int, value: ir.Value) -> None:
         roots = self.roots.get(value, NO_ROOTS)
         if len(roots) != 1 or roots[0] not in self.empty:
             return
@@ -103,14 +100,14 @@ class Initialised(Check):
             if not is_fine:  # once for each storage
                 del self.empty[root]
 
-    def write(self, value: Value, root: Value) -> None:
+    def write(self, value: ir.Value, root: ir.Value) -> None:
         window = self.window(value, root)
         if window is None or (window[0] == 0 and window[1] == self.facts.capacity(root)):
             del self.empty[root]
         else:
             self.empty[root].append(window)
 
-    def window(self, value: Value, root: Value) -> _Window | None:
+    def window(self, value: ir.Value, root: ir.Value) -> _Window | None:
         """Bytes of the root that the tensor spans; None where they are not known as numbers."""
         base, start = self.facts.place(value)
         if base is not root and base != root:

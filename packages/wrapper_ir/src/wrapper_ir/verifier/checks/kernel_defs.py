@@ -5,25 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.kernels import (
-    MAX_GRID,
-    Access,
-    ConstantValue,
-    CppKernel,
-    ForeignKernel,
-    KernelDef,
-    KernelParam,
-    MultiKernel,
-    OperatorKernel,
-    ParamKind,
-    Requirement,
-    TritonConfig,
-    TritonKernel,
-    constant_fault,
-    kernel_symbols,
-)
 from wrapper_ir.verifier.checks.multi_kernels import multi_faults
 from wrapper_ir.verifier.checks.operator_kernels import operator_faults
 from wrapper_ir.verifier.findings import Findings
@@ -43,36 +27,36 @@ def check_kernels(analyses: Analyses, findings: Findings) -> None:
             continue
         for message in _faults(kernel):
             findings.add("WIR091", f"@{kernel.name}: {message}")
-        if isinstance(kernel, MultiKernel):
+        if isinstance(kernel, ir.MultiKernel):
             for message in multi_faults(kernel, analyses.kernels):
                 findings.add("WIR028", f"@{kernel.name}: {message}")
 
 
-def _faults(kernel: KernelDef) -> Iterator[str]:
+def _faults(kernel: ir.KernelDef) -> Iterator[str]:
     names = [p.name for p in kernel.params]
     if len(set(names)) != len(names):
         yield "two parameters have one name"
     for param in kernel.params:
         yield from _param(param, names)
         yield from _pairs(param, kernel.params)
-    if isinstance(kernel, CppKernel | TritonKernel) and not kernel.entry.isidentifier():
+    if isinstance(kernel, ir.CppKernel | ir.TritonKernel) and not kernel.entry.isidentifier():
         yield f"{kernel.entry!r} is not an entry point"
-    if isinstance(kernel, CppKernel | TritonKernel):
+    if isinstance(kernel, ir.CppKernel | ir.TritonKernel):
         yield from _requires(kernel.requires)
     match kernel:
-        case TritonKernel():
+        case ir.TritonKernel():
             yield from _triton(kernel)
-        case OperatorKernel():
+        case ir.OperatorKernel():
             yield from operator_faults(kernel)
-        case CppKernel() | ForeignKernel() | MultiKernel():
-            descriptors = [p.name for p in kernel.params if p.kind is ParamKind.DESCRIPTOR]
-            if descriptors and isinstance(kernel, CppKernel):
+        case ir.CppKernel() | ir.ForeignKernel() | ir.MultiKernel():
+            descriptors = [p.name for p in kernel.params if p.kind is ir.ParamKind.DESCRIPTOR]
+            if descriptors and isinstance(kernel, ir.CppKernel):
                 yield f"parameter {descriptors[0]} is a descriptor, which only GPUs have"
-            if isinstance(kernel, CppKernel):
+            if isinstance(kernel, ir.CppKernel):
                 yield from _sources(kernel)
 
 
-def _requires(requires: tuple[Requirement, ...]) -> Iterator[str]:
+def _requires(requires: tuple[ir.Requirement, ...]) -> Iterator[str]:
     names = [one.name for one in requires]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"{name} is required twice"
@@ -83,7 +67,7 @@ def _requires(requires: tuple[Requirement, ...]) -> Iterator[str]:
             yield f"{one.sha256!r} of {one.name} is not a sha256"
 
 
-def _sources(kernel: CppKernel) -> Iterator[str]:
+def _sources(kernel: ir.CppKernel) -> Iterator[str]:
     """Which source is taken follows from the host alone."""
     known: set[frozenset[str]] = set()
     for source in kernel.sources:
@@ -94,16 +78,16 @@ def _sources(kernel: CppKernel) -> Iterator[str]:
         known.add(isa)
 
 
-def _param(param: KernelParam, names: list[str]) -> Iterator[str]:
-    if param.kind.takes_tensor == (param.access is Access.NONE):
+def _param(param: ir.KernelParam, names: list[str]) -> Iterator[str]:
+    if param.kind.takes_tensor == (param.access is ir.Access.NONE):
         yield f"parameter {param.name} is a {param.kind.value} with access {param.access.value}"
     if param.divisible < 1:
         yield f"{param.name} cannot be divisible by {param.divisible}"
-    if bool(param.block) != (param.kind is ParamKind.DESCRIPTOR):
+    if bool(param.block) != (param.kind is ir.ParamKind.DESCRIPTOR):
         yield f"{param.name} is a {param.kind.value} with {len(param.block)} block sizes"
 
 
-def _pairs(param: KernelParam, params: tuple[KernelParam, ...]) -> Iterator[str]:
+def _pairs(param: ir.KernelParam, params: tuple[ir.KernelParam, ...]) -> Iterator[str]:
     """In place, an element takes the place of another, so both have one size."""
     known = {p.name: p for p in params}
     for word, others in (("alias", param.may_alias), ("overlap", param.may_overlap)):
@@ -120,28 +104,28 @@ def _pairs(param: KernelParam, params: tuple[KernelParam, ...]) -> Iterator[str]
 # --- Triton
 
 
-def _foreign_constants(kernel: KernelDef) -> Iterator[tuple[str, str]]:
+def _foreign_constants(kernel: ir.KernelDef) -> Iterator[tuple[str, str]]:
     """Constants that are no `ConstantValue`, with the classes in them: frontends read constants from text."""
     pairs: list[tuple[str, object]] = []
-    if isinstance(kernel, TritonKernel | OperatorKernel):
+    if isinstance(kernel, ir.TritonKernel | ir.OperatorKernel):
         pairs += kernel.constants
-    if isinstance(kernel, TritonKernel):
+    if isinstance(kernel, ir.TritonKernel):
         pairs += kernel.options
         for config in kernel.configs:
             pairs += (*config.meta, *config.options)
     for name, value in pairs:
-        fault = constant_fault(value)
+        fault = ir.constant_fault(value)
         if fault is not None:
             yield name, fault
 
 
-def _triton(kernel: TritonKernel) -> Iterator[str]:
+def _triton(kernel: ir.TritonKernel) -> Iterator[str]:
     yield from _order(kernel)
     if not kernel.configs:
         yield "there is no config"
     for config in kernel.configs:
         yield from _config(config)
-    known = kernel_symbols(kernel)
+    known = ir.kernel_symbols(kernel)
     yield from _grid(kernel.grid, known)
     for config in kernel.configs:
         yield from _grid(config.grid, known) if config.grid else ()
@@ -155,7 +139,7 @@ def _triton(kernel: TritonKernel) -> Iterator[str]:
     yield from _constants((*kernel.constants, *kernel.options))
 
 
-def _order(kernel: TritonKernel) -> Iterator[str]:
+def _order(kernel: ir.TritonKernel) -> Iterator[str]:
     """Every parameter of the function has one source: an argument, a constant, or all configs."""
     params, constants = [p.name for p in kernel.params], [name for name, _ in kernel.constants]
     given = [*params, *constants]
@@ -174,7 +158,7 @@ def _order(kernel: TritonKernel) -> Iterator[str]:
         yield f"{name} is given twice"
 
 
-def _config(config: TritonConfig) -> Iterator[str]:
+def _config(config: ir.TritonConfig) -> Iterator[str]:
     if config.num_warps < 1 or config.num_warps & (config.num_warps - 1):
         yield f"{config.num_warps} warps are not a power of two"
     if config.num_stages < 0:
@@ -182,15 +166,15 @@ def _config(config: TritonConfig) -> Iterator[str]:
     yield from _constants((*config.meta, *config.options))
 
 
-def _constants(pairs: Iterable[tuple[str, ConstantValue]]) -> Iterator[str]:
+def _constants(pairs: Iterable[tuple[str, ir.ConstantValue]]) -> Iterator[str]:
     for name, value in pairs:
         if any(item != item for item in (value if isinstance(value, tuple) else (value,))):
             yield f"{name} is not a number"
 
 
 def _grid(grid: tuple[Expr, ...], known: frozenset[str]) -> Iterator[str]:
-    if not 1 <= len(grid) <= MAX_GRID:
-        yield f"a grid has one to {MAX_GRID} sizes, not {len(grid)}"
+    if not 1 <= len(grid) <= ir.MAX_GRID:
+        yield f"a grid has one to {ir.MAX_GRID} sizes, not {len(grid)}"
     yield from _exprs(grid, known)
 
 

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from math import gcd
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import Pointer, analyse_alignment
 from wrapper_ir.expr import Expr, Float, Int, Sym, SymKind, add, print_expr, sub, substitute
-from wrapper_ir.ir.kernels import (
-    MAX_GRID,
-    CppKernel,
-    ForeignKernel,
-    KernelDef,
-    KernelParam,
-    MultiKernel,
-    OperatorKernel,
-    ParamKind,
-    TritonKernel,
-)
-from wrapper_ir.ir.layout import is_layout_extent
-from wrapper_ir.ir.ops import DebugValue, Launch
-from wrapper_ir.ir.types import Device, ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
 from wrapper_ir.verifier.inequalities import terms_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size
@@ -38,15 +24,15 @@ class Kernels(Check):
         self.pointers = facts.analyses.get(analyse_alignment).of(facts.function)
 
     def handlers(self) -> Handlers:
-        return {Launch: self.launch, DebugValue: self.debug}
+        return {ir.Launch: self.launch, ir.DebugValue: self.debug}
 
-    def debug(self, position: int, op: DebugValue) -> None:
+    def debug(self, position: int, op: ir.DebugValue) -> None:
         if op.phase.is_launch != bool(op.callee):
             self.report(
                 "WIR082", "shown values are before or after the launch of what is named, or neither", position
             )
 
-    def launch(self, position: int, op: Launch) -> None:
+    def launch(self, position: int, op: ir.Launch) -> None:
         kernel = self.kernels.get(op.kernel)
         if kernel is None:
             self.report("WIR082", f"there is no kernel @{op.kernel}", position)
@@ -55,14 +41,14 @@ class Kernels(Check):
         if len(params) != len(args):
             self.report("WIR083", f"@{op.kernel} has {len(params)} parameters, given {len(args)}", position)
             return
-        device: Device | None = None
+        device: ir.Device | None = None
         fits = True
         for param, arg in zip(params, args):
-            if param.kind is ParamKind.SCALAR:
+            if param.kind is ir.ParamKind.SCALAR:
                 fits = self.scalar(position, param, arg) and fits
                 continue
-            type = arg.type if isinstance(arg, Value) else None
-            if not isinstance(type, TensorType):
+            type = arg.type if isinstance(arg, ir.Value) else None
+            if not isinstance(type, ir.TensorType):
                 self.report("WIR084", f"{param.name} is a pointer, and needs a tensor", position)
                 fits = False
                 continue
@@ -74,7 +60,7 @@ class Kernels(Check):
                 device = type.device
             elif type.device is not device and type.device != device:
                 self.report("WIR090", f"{param.name} is on {type.device}, others on {device}", position)
-        if device is not None and isinstance(kernel, CppKernel) and device.type != "cpu":
+        if device is not None and isinstance(kernel, ir.CppKernel) and device.type != "cpu":
             self.report("WIR090", f"@{op.kernel} runs on the host, its tensors are on {device}", position)
         if fits:
             self.sharing(position, op, params)
@@ -82,8 +68,8 @@ class Kernels(Check):
                 self.aligned(position, op.kernel, pointer)
             self.extents(position, op, kernel)
 
-    def scalar(self, position: int, param: KernelParam, arg: object) -> bool:
-        if isinstance(arg, Value) and isinstance(arg.type, ScalarType):
+    def scalar(self, position: int, param: ir.KernelParam, arg: object) -> bool:
+        if isinstance(arg, ir.Value) and isinstance(arg.type, ir.ScalarType):
             kind = arg.type.kind
         elif isinstance(arg, Expr):
             kind = arg.kind
@@ -97,7 +83,7 @@ class Kernels(Check):
             self.multiple(position, param, arg)
         return True
 
-    def multiple(self, position: int, param: KernelParam, arg: object) -> None:
+    def multiple(self, position: int, param: ir.KernelParam, arg: object) -> None:
         """A number is the multiple that it is taken to be."""
 
         def message() -> str:
@@ -127,11 +113,11 @@ class Kernels(Check):
         byte = as_size(pointer.offset + pointer.known.rest)
         self.facts.require_multiple(divisor, byte, "WIR202", message, position, sizes_of(value))
 
-    def sharing(self, position: int, op: Launch, params: tuple[KernelParam, ...]) -> None:
+    def sharing(self, position: int, op: ir.Launch, params: tuple[ir.KernelParam, ...]) -> None:
         """Pairs of arguments over one storage where the kernel writes through one of them."""
-        seen: dict[Value, list[int]] = {}
+        seen: dict[ir.Value, list[int]] = {}
         for i, arg in enumerate(op.args):
-            if not isinstance(arg, Value):
+            if not isinstance(arg, ir.Value):
                 continue
             for root in self.roots_at(arg, position):
                 before = seen.get(root)
@@ -143,14 +129,14 @@ class Kernels(Check):
                 before.append(i)
 
     def pair(
-        self, position: int, op: Launch, params: tuple[KernelParam, KernelParam], at: tuple[int, int]
+        self, position: int, op: ir.Launch, params: tuple[ir.KernelParam, ir.KernelParam], at: tuple[int, int]
     ) -> None:
         a, b = params
         if not (a.access.writes or b.access.writes) or b.name in a.may_overlap or a.name in b.may_overlap:
             return
         x, y = op.args[at[0]], op.args[at[1]]
-        assert isinstance(x, Value)  # by `sharing`
-        assert isinstance(y, Value)
+        assert isinstance(x, ir.Value)  # by `sharing`
+        assert isinstance(y, ir.Value)
         message = f"{a.name} (%{x.name}) and {b.name} (%{y.name}) share bytes"
         if b.name not in a.may_alias and a.name not in b.may_alias:
             self.facts.require_apart(x, y, "WIR087", lambda: message, position)
@@ -158,7 +144,7 @@ class Kernels(Check):
             message += ", but do not start at the same one"
             self.facts.require_apart(x, y, "WIR210", lambda: message, position, or_same_start=True)
 
-    def extents(self, position: int, op: Launch, kernel: KernelDef) -> None:
+    def extents(self, position: int, op: ir.Launch, kernel: ir.KernelDef) -> None:
         if not _takes_grid(kernel, len(op.grid)):
             self.report("WIR088", f"@{op.kernel} takes no grid of {len(op.grid)} numbers", position)
         if not op.extents:
@@ -167,17 +153,17 @@ class Kernels(Check):
         if len(pointers) != len(op.extents):
             self.report("WIR088", f"{len(pointers)} pointers, but {len(op.extents)} extents", position)
             return
-        numbers = tuple(arg for arg in op.args if not isinstance(arg, Value))
+        numbers = tuple(arg for arg in op.args if not isinstance(arg, ir.Value))
         if self.facts.launched.setdefault((op.kernel, numbers), op.extents) != op.extents:
             self.report(
                 "WIR039", f"another launch of @{op.kernel} with the same numbers has other extents", position
             )
         for i, extent in zip(pointers, op.extents):
             arg = op.args[i]
-            assert isinstance(arg, Value)  # by `launch`
+            assert isinstance(arg, ir.Value)  # by `launch`
             self.extent(position, op.kernel, arg, extent)
 
-    def extent(self, position: int, kernel: str, arg: Value, extent: Expr) -> None:
+    def extent(self, position: int, kernel: str, arg: ir.Value, extent: Expr) -> None:
         """A kernel touches nothing where the extent is not positive, and nothing of an empty tensor, which has no address:
         where the extent is not that of the tensor's layout, it says that it is not positive there."""
         root, start = self.facts.place(arg)
@@ -190,9 +176,9 @@ class Kernels(Check):
         elif need is capacity and root is arg:
             return
         type = arg.type
-        assert isinstance(type, TensorType)  # by `launch`
+        assert isinstance(type, ir.TensorType)  # by `launch`
         stated = self.facts.within(root, start, need)
-        if is_layout_extent(extent, type):
+        if ir.is_layout_extent(extent, type):
             claim = Claim(stated, empty)
         else:
             left = capacity - start  # none of it is not positive either where it holds what is needed
@@ -222,11 +208,11 @@ class Kernels(Check):
         return False
 
 
-def _takes_grid(kernel: KernelDef, numbers: int) -> bool:
+def _takes_grid(kernel: ir.KernelDef, numbers: int) -> bool:
     match kernel:
-        case CppKernel() | OperatorKernel():
+        case ir.CppKernel() | ir.OperatorKernel():
             return numbers == 0
-        case TritonKernel() | MultiKernel():
+        case ir.TritonKernel() | ir.MultiKernel():
             return numbers == len(kernel.grid_params)
-        case ForeignKernel():
-            return numbers <= MAX_GRID
+        case ir.ForeignKernel():
+            return numbers <= ir.MAX_GRID

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.ops.check import asserted_layouts
-from wrapper_ir.ir.types import DEFAULT_ALIGNMENT, Device, StorageType, TensorType, allocator_alignment
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown
@@ -25,34 +22,34 @@ class LayoutCheck(Check):
 
     def handlers(self) -> Handlers:
         return {
-            ops.AllocStorage: self.alloc,
-            ops.View: self.view,
-            ops.Copy: self.copy,
-            ops.EnsureAligned: self.aligned,
-            ops.SetStorage: self.attached,
-            ops.AssertLayout: self.asserted,
-            ops.CallExtern: self.call,
-            ops.CollectiveStart: self.collective,
-            ops.Wait: self.wait,
+            ir.AllocStorage: self.alloc,
+            ir.View: self.view,
+            ir.Copy: self.copy,
+            ir.EnsureAligned: self.aligned,
+            ir.SetStorage: self.attached,
+            ir.AssertLayout: self.asserted,
+            ir.CallExtern: self.call,
+            ir.CollectiveStart: self.collective,
+            ir.Wait: self.wait,
         }
 
-    def alloc(self, position: int, op: ops.AllocStorage) -> None:
+    def alloc(self, position: int, op: ir.AllocStorage) -> None:
         type = op.result.type
-        if type.alignment > DEFAULT_ALIGNMENT:  # which every allocator gives
+        if type.alignment > ir.DEFAULT_ALIGNMENT:  # which every allocator gives
             self.allocated(position, op.result, type.device, type.alignment)
 
-    def allocated(self, position: int, result: Value, device: Device, alignment: int) -> None:
+    def allocated(self, position: int, result: ir.Value, device: ir.Device, alignment: int) -> None:
         """What is allocated is as aligned as it is said to be."""
-        most = allocator_alignment(device)
+        most = ir.allocator_alignment(device)
         if alignment > most:
             message = (
                 f"%{result.name} is to be aligned to {alignment} bytes; allocators of {device} give {most}"
             )
             self.report("WIR200", message, position)
 
-    def view(self, position: int, op: ops.View) -> None:
+    def view(self, position: int, op: ir.View) -> None:
         source, result = op.source, op.result
-        own_root = isinstance(source.type, StorageType) or source in self.uncertain
+        own_root = isinstance(source.type, ir.StorageType) or source in self.uncertain
         root, start = (source, 0) if own_root else self.facts.place(source)
         device = result.type.device
         if device is not source.type.device and device != source.type.device:
@@ -64,7 +61,7 @@ class LayoutCheck(Check):
         self.places[result.name] = (root, first)
         extent = self.types(result.type).extent
         capacity = self.facts.capacity(root)
-        whole = root.type is result.type or isinstance(root.type, StorageType)
+        whole = root.type is result.type or isinstance(root.type, ir.StorageType)
         if extent is capacity and whole and first.__class__ is int and first == 0:
             pass  # all of it, which is what most views are
         elif first.__class__ is int and extent.__class__ is int and capacity.__class__ is int:
@@ -88,12 +85,12 @@ class LayoutCheck(Check):
                     position,
                 )
 
-    def aligned(self, position: int, op: ops.EnsureAligned) -> None:
+    def aligned(self, position: int, op: ir.EnsureAligned) -> None:
         if op.source.type != op.result.type:
             self.report("WIR053", f"%{op.result.name} must have the type of %{op.source.name}", position)
         self.allocated(position, op.result, op.result.type.device, op.alignment)
 
-    def attached(self, position: int, op: ops.SetStorage) -> None:
+    def attached(self, position: int, op: ir.SetStorage) -> None:
         target, source = op.target, op.source
         if target == source:
             self.report("WIR220", f"%{target.name} is set to itself", position)
@@ -105,16 +102,20 @@ class LayoutCheck(Check):
                 position,
             )
 
-    def asserted(self, position: int, op: ops.AssertLayout) -> None:
+    def asserted(self, position: int, op: ir.AssertLayout) -> None:
         count = len(op.tensors)
         if not count or len(op.sizes) != count or len(op.strides) != count:
             self.report("WIR057", "each asserted tensor has sizes and strides", position)
             return
-        for layout in asserted_layouts(op):
+        for layout in ir.asserted_layouts(op):
             self.asserted_one(position, *layout)
 
     def asserted_one(
-        self, position: int, tensor: Value[TensorType], sizes: tuple[Expr, ...], strides: tuple[Expr, ...]
+        self,
+        position: int,
+        tensor: ir.Value[ir.TensorType],
+        sizes: tuple[Expr, ...],
+        strides: tuple[Expr, ...],
     ) -> None:
         type = tensor.type
         rank = len(type.sizes)
@@ -127,7 +128,7 @@ class LayoutCheck(Check):
                 self.report("WIR057", f"%{tensor.name} has another type than is asserted", position)
                 return
 
-    def copy(self, position: int, op: ops.Copy) -> None:
+    def copy(self, position: int, op: ir.Copy) -> None:
         dst, src = op.dst.type, op.src.type
         self.broadcast(position, op, src.sizes, dst.sizes)
         self.scatter_free(position, op.dst)
@@ -138,7 +139,7 @@ class LayoutCheck(Check):
             self.facts.require_apart(op.dst, op.src, "WIR056", lambda: message, position)
 
     def broadcast(
-        self, position: int, op: ops.Copy, given: tuple[Expr, ...], wanted: tuple[Expr, ...]
+        self, position: int, op: ir.Copy, given: tuple[Expr, ...], wanted: tuple[Expr, ...]
     ) -> None:
         def message() -> str:
             return f"%{op.src.name} cannot be broadcast to %{op.dst.name}"
@@ -151,28 +152,28 @@ class LayoutCheck(Check):
                 either = (((a, b), (b, a)), ((a, 1), (1, a)))
                 self.facts.require(Claim(either), "WIR054", message, position)
 
-    def collective(self, position: int, op: ops.CollectiveStart) -> None:
+    def collective(self, position: int, op: ir.CollectiveStart) -> None:
         self.call(position, op)
         for result, operand in self.facts.aliasing.effects[position].aliases:
             self.same(position, result, operand)
 
-    def wait(self, position: int, op: ops.Wait) -> None:
+    def wait(self, position: int, op: ir.Wait) -> None:
         self.same(position, op.result, op.source)
 
-    def same(self, position: int, result: Value, source: Value) -> None:
+    def same(self, position: int, result: ir.Value, source: ir.Value) -> None:
         """`result` is the window `source`, under another name."""
         if result.type != source.type:
             self.report("WIR053", f"%{result.name} must have the type of %{source.name}", position)
         self.places[result.name] = self.facts.place(source)
 
-    def call(self, position: int, op: ops.CallExtern | ops.CollectiveStart) -> None:
+    def call(self, position: int, op: ir.CallExtern | ir.CollectiveStart) -> None:
         for value in self.facts.aliasing.effects[position].writes:
             self.scatter_free(position, value)
 
-    def scatter_free(self, position: int, value: Value) -> None:
+    def scatter_free(self, position: int, value: ir.Value) -> None:
         """Library operators refuse to write through a window that holds one element several times."""
         type = value.type
-        if not isinstance(type, TensorType) or _ZERO in type.sizes:
+        if not isinstance(type, ir.TensorType) or _ZERO in type.sizes:
             return
         for size, stride in zip(type.sizes, type.strides):
             if stride.__class__ is Int and stride.value == 0 and isinstance(size, Int) and size.value > 1:
@@ -180,7 +181,7 @@ class LayoutCheck(Check):
                 return
 
 
-def _outside(result: Value, first: Size, extent: Size, root: Value, capacity: Size) -> str:
+def _outside(result: ir.Value, first: Size, extent: Size, root: ir.Value, capacity: Size) -> str:
     return (
         f"%{result.name} covers {shown(extent)} bytes from {shown(first)}; %{root.name} has {shown(capacity)}"
     )

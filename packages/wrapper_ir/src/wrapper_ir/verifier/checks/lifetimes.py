@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.expr import Int
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.types import OpaqueType, StorageType, TensorType, TupleType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 _VERBS = {"WIR060": "freed", "WIR062": "moved"}
@@ -22,9 +20,9 @@ class Lifetimes(Check):
         self.uncertain = facts.aliasing.uncertain
         self.escaped = facts.aliasing.escaped
         self.hosts = facts.aliasing.hosts
-        self.slots: dict[Value, dict[Value, None]] = {}
+        self.slots: dict[ir.Value, dict[ir.Value, None]] = {}
         """The slots of each pool that have not ended."""
-        self.lent = {p.value for p in facts.function.params if isinstance(p.value.type, StorageType)}
+        self.lent = {p.value for p in facts.function.params if isinstance(p.value.type, ir.StorageType)}
         program = facts.analyses.program
         self.constants = {c.value for c in program.constants}
         is_main = facts.function is program.main
@@ -32,16 +30,16 @@ class Lifetimes(Check):
             c.value for c in program.constants if is_main and not c.mutable and not _is_empty(c.value.type)
         }
         """Constants that the function must not return: all others may write what a caller gets."""
-        self.dead: dict[Value, tuple[str, int]] = {}
+        self.dead: dict[ir.Value, tuple[str, int]] = {}
         """Roots that ended: by which rule a use is refused, and where they did."""
         self.dropped: dict[str, int] = {}
-        self.reused: dict[Value, int] = {}
+        self.reused: dict[ir.Value, int] = {}
         """Position of a root's last reuse: tensors defined before it are dead."""
-        self.gone: set[Value] = set()
+        self.gone: set[ir.Value] = set()
         """The roots in `dead` and `reused`."""
         self.held: dict[str, int] = {}
         """Positions of results to drop, by name."""
-        self.handed: set[Value] = set()
+        self.handed: set[ir.Value] = set()
         """Roots that the return moves to the caller."""
 
     def every(self) -> Handler:
@@ -49,21 +47,21 @@ class Lifetimes(Check):
 
     def handlers(self) -> Handlers:
         made = dict.fromkeys(
-            (ops.CallExtern, ops.CollectiveStart, ops.Unpack, ops.RecordEvent, ops.EnsureAligned), self.made
+            (ir.CallExtern, ir.CollectiveStart, ir.Unpack, ir.RecordEvent, ir.EnsureAligned), self.made
         )
         return {
-            ops.Slot: self.slot,
-            ops.Free: self.free,
-            ops.Drop: self.drop,
-            ops.View: self.view,
-            ops.Return: self.ret,
-            ops.Switch: self.call,
-            ops.CallSubgraph: self.call,
+            ir.Slot: self.slot,
+            ir.Free: self.free,
+            ir.Drop: self.drop,
+            ir.View: self.view,
+            ir.Return: self.ret,
+            ir.Switch: self.call,
+            ir.CallSubgraph: self.call,
             **made,
         }
 
-    def op(self, position: int, op: ops.Op) -> None:
-        if op.__class__ is ops.Free:
+    def op(self, position: int, op: ir.Op) -> None:
+        if op.__class__ is ir.Free:
             return
         dropped, roots, gone = self.dropped, self.roots, self.gone
         for value in self.facts.scanned[position][0]:
@@ -73,23 +71,23 @@ class Lifetimes(Check):
                 if root in gone:
                     self.after_end(position, value, root)
 
-    def after_end(self, position: int, value: Value, root: Value) -> None:
+    def after_end(self, position: int, value: ir.Value, root: ir.Value) -> None:
         if root in self.dead:
             code, end = self.dead[root]
             self.report(code, f"%{value.name}: its storage was {_VERBS[code]} by op {end}", position)
             return
         end = self.reused[root]
-        if isinstance(value.type, TensorType) and self.facts.positions[value.name] < end:
+        if isinstance(value.type, ir.TensorType) and self.facts.positions[value.name] < end:
             self.report("WIR062", f"%{value.name}: its storage was reused by op {end}", position)
 
-    def slot(self, position: int, op: ops.Slot) -> None:
+    def slot(self, position: int, op: ir.Slot) -> None:
         self.slots.setdefault(op.pool, {})[op.result] = None
 
-    def stays(self, value: Value) -> bool:
+    def stays(self, value: ir.Value) -> bool:
         """Whether a value may lie in a slot or a storage parameter, whose bytes belong to the pool or the caller."""
         return any(r in self.hosts or r in self.lent for r in self.roots.get(value, NO_ROOTS))
 
-    def free(self, position: int, op: ops.Free) -> None:
+    def free(self, position: int, op: ir.Free) -> None:
         value = op.storage
         if self.hosts:
             for slot in self.slots.get(value, ()):
@@ -111,25 +109,25 @@ class Lifetimes(Check):
                 "WIR065", f"%{value.name} is not a storage of its own; free or drop its root", position
             )
 
-    def end(self, root: Value, code: str, position: int) -> None:
+    def end(self, root: ir.Value, code: str, position: int) -> None:
         self.dead[root] = (code, position)
         self.gone.add(root)
 
-    def drop(self, position: int, op: ops.Drop) -> None:
+    def drop(self, position: int, op: ir.Drop) -> None:
         value = op.value
         if value in self.constants:
             self.report("WIR064", f"%{value.name} is a constant, which never ends", position)
         elif value in self.lent:
             self.report("WIR064", f"%{value.name} is the caller's storage", position)
-        elif isinstance(value.type, StorageType) and value not in self.escaped:
+        elif isinstance(value.type, ir.StorageType) and value not in self.escaped:
             self.report("WIR070", f"%{value.name} is a storage: free it", position)
         elif value in self.owned and value not in self.uncertain and value not in self.escaped:
             self.report("WIR070", f"%{value.name} has a storage of the function's own: free it", position)
             self.handed.add(value)
         self.dropped[value.name] = position
 
-    def view(self, position: int, op: ops.View) -> None:
-        if op.mode is not ops.ViewMode.REUSE:
+    def view(self, position: int, op: ir.View) -> None:
+        if op.mode is not ir.ViewMode.REUSE:
             return
         source = op.source
         root = self.own_root(source)
@@ -140,10 +138,10 @@ class Lifetimes(Check):
             return
         self.reused[root] = position
         self.gone.add(root)
-        if isinstance(source.type, StorageType):
+        if isinstance(source.type, ir.StorageType):
             self.dropped[source.name] = position
 
-    def own_root(self, value: Value) -> Value | None:
+    def own_root(self, value: ir.Value) -> ir.Value | None:
         """The one root of `value` where the function surely owns it, else None."""
         roots = self.roots.get(value, NO_ROOTS)
         if (
@@ -155,10 +153,10 @@ class Lifetimes(Check):
             return None
         return roots[0]
 
-    def call(self, position: int, op: ops.Switch | ops.CallSubgraph) -> None:
+    def call(self, position: int, op: ir.Switch | ir.CallSubgraph) -> None:
         moves = self.facts.aliasing.effects[position].moves
         for value in moves:
-            if not isinstance(value.type, TensorType):
+            if not isinstance(value.type, ir.TensorType):
                 continue
             if self.stays(value):
                 self.report("WIR069", f"%{value.name} is moved, but its bytes stay here", position)
@@ -176,7 +174,7 @@ class Lifetimes(Check):
             self.end(root, "WIR062", position)
         self.made(position, op)
 
-    def ret(self, position: int, op: ops.Return) -> None:
+    def ret(self, position: int, op: ir.Return) -> None:
         for value in self.facts.scanned[position][0]:
             if self.stays(value):
                 self.report("WIR069", f"%{value.name} is returned, but its bytes stay here", position)
@@ -206,14 +204,14 @@ class Lifetimes(Check):
             if name not in self.dropped:
                 self.report("WIR067", f"%{name} is never dropped", position)
 
-    def made(self, position: int, op: ops.Op) -> None:
+    def made(self, position: int, op: ir.Op) -> None:
         """Results that may own bytes, or hold what does: they have to be dropped."""
         for value in self.facts.results[position]:
             may_own = value in self.uncertain and value in self.roots.get(value, NO_ROOTS)
-            if may_own or isinstance(value.type, TupleType | OpaqueType):
+            if may_own or isinstance(value.type, ir.TupleType | ir.OpaqueType):
                 self.held[value.name] = position
 
 
-def _is_empty(type: Type) -> bool:
+def _is_empty(type: ir.Type) -> bool:
     """Whether a tensor has no element that a caller could write."""
-    return isinstance(type, TensorType) and Int(0) in type.sizes
+    return isinstance(type, ir.TensorType) and Int(0) in type.sizes

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from wrapper_ir.ir.kernels import (
-    Choice,
-    KernelDef,
-    KernelParam,
-    MultiKernel,
-    OperatorKernel,
-    TritonKernel,
-    Variant,
-    merged_access,
-)
+from wrapper_ir import ir
 
-_Chosen = TritonKernel | OperatorKernel
+_Chosen = ir.TritonKernel | ir.OperatorKernel
 
 
-def multi_faults(kernel: MultiKernel, kernels: Mapping[str, KernelDef]) -> Iterator[str]:
+def multi_faults(kernel: ir.MultiKernel, kernels: Mapping[str, ir.KernelDef]) -> Iterator[str]:
     """What is wrong with a multi-kernel of a program with these kernels."""
     if not kernel.variants:
         yield "there is nothing to choose from"
-    found: list[tuple[Variant, _Chosen]] = []
+    found: list[tuple[ir.Variant, _Chosen]] = []
     for variant in kernel.variants:
         chosen = kernels.get(variant.kernel)
-        if not isinstance(chosen, TritonKernel | OperatorKernel):
+        if not isinstance(chosen, ir.TritonKernel | ir.OperatorKernel):
             yield f"@{variant.kernel} is neither a Triton kernel nor an operator"
             continue
         faults = [*_positions(kernel, variant, chosen)]
@@ -37,16 +28,16 @@ def multi_faults(kernel: MultiKernel, kernels: Mapping[str, KernelDef]) -> Itera
     yield from _prefix(kernel)
     for position, param in enumerate(kernel.params):
         yield from _param(kernel, position, param, found)
-    if kernel.choice is Choice.SIZE_HINTS:
+    if kernel.choice is ir.Choice.SIZE_HINTS:
         for variant, chosen in found:
             tensors = sum(p.kind.takes_tensor for p in chosen.params)
             if len(variant.hints) != tensors:
                 yield f"@{variant.kernel} has {tensors} tensors, and hints for {len(variant.hints)}"
 
 
-def _positions(kernel: MultiKernel, variant: Variant, chosen: _Chosen) -> Iterator[str]:
+def _positions(kernel: ir.MultiKernel, variant: ir.Variant, chosen: _Chosen) -> Iterator[str]:
     """Arguments and grid numbers of one kernel are among those of the launch."""
-    grid_params = chosen.grid_params if isinstance(chosen, TritonKernel) else ()
+    grid_params = chosen.grid_params if isinstance(chosen, ir.TritonKernel) else ()
     for what, given, wanted, there in (
         ("arguments", variant.args, len(chosen.params), len(kernel.params)),
         ("numbers of the grid", variant.grid, len(grid_params), len(kernel.grid_params)),
@@ -57,7 +48,7 @@ def _positions(kernel: MultiKernel, variant: Variant, chosen: _Chosen) -> Iterat
             yield f"@{variant.kernel} is given {what} {list(given)} of {there}"
 
 
-def _prefix(kernel: MultiKernel) -> Iterator[str]:
+def _prefix(kernel: ir.MultiKernel) -> Iterator[str]:
     """What all take comes first, for all in one order; what none takes is not there."""
     taken = [set(v.args) for v in kernel.variants]
     common = sorted(set.intersection(*taken))
@@ -69,10 +60,10 @@ def _prefix(kernel: MultiKernel) -> Iterator[str]:
 
 
 def _param(
-    kernel: MultiKernel, position: int, param: KernelParam, found: list[tuple[Variant, _Chosen]]
+    kernel: ir.MultiKernel, position: int, param: ir.KernelParam, found: list[tuple[ir.Variant, _Chosen]]
 ) -> Iterator[str]:
     """One parameter, as each kernel that takes it has it."""
-    theirs: list[KernelParam] = []
+    theirs: list[ir.KernelParam] = []
     for variant, chosen in found:
         if position not in variant.args:
             continue
@@ -88,6 +79,6 @@ def _param(
         ):
             if {names[n] for n in its if n in names} != set(mine):
                 yield f"@{variant.kernel} does not agree on what {param.name} may {what}"
-    access = merged_access([p.access for p in theirs], everywhere=len(theirs) == len(found))
+    access = ir.merged_access([p.access for p in theirs], everywhere=len(theirs) == len(found))
     if theirs and access is not param.access:
         yield f"{param.name} is {param.access.value}, but its kernels make it {access.value}"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wrapper_ir import ir
 from wrapper_ir.errors import SchemaError
-from wrapper_ir.ir.kernels import OperatorKernel, ParamKind
-from wrapper_ir.ir.schemas import parse_schema
 from wrapper_ir.operators.library import rebinds
 from wrapper_ir.operators.policy import called_names
 from wrapper_ir.operators.symmetric import needed_symmetric
 
 
-def operator_faults(kernel: OperatorKernel) -> Iterator[str]:
+def operator_faults(kernel: ir.OperatorKernel) -> Iterator[str]:
     """What is wrong with an operator as a kernel."""
     try:
-        schema = parse_schema(kernel.schema)
+        schema = ir.parse_schema(kernel.schema)
     except SchemaError as error:
         yield error.message
         return
@@ -37,7 +36,7 @@ def operator_faults(kernel: OperatorKernel) -> Iterator[str]:
             yield f"{name} is written, so it is a parameter"
         elif param is not None and param.access.writes != arg.written:
             yield f"{name} is {param.access.value}, but {schema.name} says otherwise"
-        elif param is not None and (param.kind is ParamKind.POINTER) != arg.is_tensor:
+        elif param is not None and (param.kind is ir.ParamKind.POINTER) != arg.is_tensor:
             yield f"{name} is a {param.kind.value}, but {schema.name} takes a {arg.type}"
     for name in needed_symmetric(schema):
         yield f"{name} must be symmetric memory, which no parameter of a kernel says"

@@ -11,12 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import gcd
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Monomial
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.layout import slot_alignment
-from wrapper_ir.ir.structure import call_args
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.inequalities import terms_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_size
@@ -32,7 +28,7 @@ _Before = Callable[[Size, Size], bool]
 class Tenant:
     """A slot that is there: bytes [start, end) of its pool."""
 
-    slot: Value
+    slot: ir.Value
     start: Size
     end: Size
     nbytes: Expr
@@ -42,7 +38,7 @@ class Tenant:
     """Where `start` and `end` are numbers times one `factor`: these numbers."""
 
     @classmethod
-    def of(cls, op: ops.Slot) -> Tenant:
+    def of(cls, op: ir.Slot) -> Tenant:
         """The slot that an op makes."""
         nbytes = op.result.type.nbytes
         start, end = as_size(op.offset), as_size(op.offset + nbytes)
@@ -74,7 +70,7 @@ class Tenants:
 
     proves: _Before
     ordered: list[Tenant] = field(default_factory=list)
-    others: dict[Value, Tenant] = field(default_factory=dict)
+    others: dict[ir.Value, Tenant] = field(default_factory=dict)
     """Whose order is open, or that share bytes (which is reported)."""
 
     def place(self, tenant: Tenant) -> int | None:
@@ -126,42 +122,40 @@ class Pools(Check):
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         body = facts.function.body
-        self.pools: dict[Value, Tenants] = {
+        self.pools: dict[ir.Value, Tenants] = {
             op.result: Tenants(facts.proofs.proves)
             for op in body
-            if isinstance(op, ops.AllocStorage) and op.purpose is ops.AllocPurpose.POOL
+            if isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.POOL
         }
-        slots = [op for op in body if isinstance(op, ops.Slot)]
+        slots = [op for op in body if isinstance(op, ir.Slot)]
         for op in slots:
             self.pools.setdefault(op.pool, Tenants(facts.proofs.proves))
         self.plain = {
             op.result
             for op in body
-            if isinstance(op, ops.AllocStorage)
-            and op.purpose is not ops.AllocPurpose.POOL
+            if isinstance(op, ir.AllocStorage)
+            and op.purpose is not ir.AllocPurpose.POOL
             and op.result in self.pools
         }
-        self.tenants: dict[Value, Tenant] = {}
+        self.tenants: dict[ir.Value, Tenant] = {}
 
     def handlers(self) -> Handlers:
-        calls: Handlers = dict.fromkeys((ops.CallSubgraph, ops.Switch, ops.WhileLoop), self.call)
-        return (
-            {**calls, ops.Slot: self.slot, ops.View: self.view, ops.Free: self.free} if self.pools else calls
-        )
+        calls: Handlers = dict.fromkeys((ir.CallSubgraph, ir.Switch, ir.WhileLoop), self.call)
+        return {**calls, ir.Slot: self.slot, ir.View: self.view, ir.Free: self.free} if self.pools else calls
 
-    def view(self, position: int, op: ops.View) -> None:
+    def view(self, position: int, op: ir.View) -> None:
         if op.source in self.pools:
             self.report("WIR019", f"%{op.source.name} holds slots: view one of them", position)
 
-    def slot(self, position: int, op: ops.Slot) -> None:
+    def slot(self, position: int, op: ir.Slot) -> None:
         pool, slot = op.pool, op.result
-        assert isinstance(pool.type, StorageType)
+        assert isinstance(pool.type, ir.StorageType)
         if op.pool in self.plain:
             self.report("WIR019", f"%{pool.name} is not allocated as a pool", position)
             return
         if (slot.type.device, slot.type.space) != (pool.type.device, pool.type.space):
             self.report("WIR052", f"%{slot.name} is in other memory than %{pool.name}", position)
-        if op.zero is ops.ZeroMode.ONCE or (op.stream and op.zero is ops.ZeroMode.NONE):
+        if op.zero is ir.ZeroMode.ONCE or (op.stream and op.zero is ir.ZeroMode.NONE):
             what = (
                 "keeps no zeros from call to call" if op.stream == 0 else "has a stream, and no zeros for it"
             )
@@ -178,11 +172,11 @@ class Pools(Check):
         self.tenants[slot] = tenant
         found.add(tenant, at)
 
-    def aligned(self, position: int, op: ops.Slot) -> None:
+    def aligned(self, position: int, op: ir.Slot) -> None:
         """A slot has the alignment of its type, if its pool has it too."""
-        assert isinstance(op.pool.type, StorageType)
+        assert isinstance(op.pool.type, ir.StorageType)
         wanted, given = op.result.type.alignment, op.pool.type.alignment
-        if wanted == slot_alignment(op.pool.type, op.offset):
+        if wanted == ir.slot_alignment(op.pool.type, op.offset):
             return
 
         def message() -> str:
@@ -194,7 +188,7 @@ class Pools(Check):
         else:
             self.facts.require_multiple(wanted, as_size(op.offset), "WIR201", message, position)
 
-    def inside(self, position: int, pool: Value, tenant: Tenant) -> None:
+    def inside(self, position: int, pool: ir.Value, tenant: Tenant) -> None:
         capacity = self.facts.capacity(pool)
         start, end = tenant.start, tenant.end
         if isinstance(start, int) and isinstance(end, int) and isinstance(capacity, int):
@@ -210,18 +204,18 @@ class Pools(Check):
         message = f"%{one.slot.name} overlaps %{other.slot.name}, which has not ended"
         self.facts.require(Claim(either, unless), "WIR059", partial(str, message), position)
 
-    def free(self, position: int, op: ops.Free) -> None:
+    def free(self, position: int, op: ir.Free) -> None:
         tenant = self.tenants.pop(op.storage, None)
         host = self.facts.aliasing.hosts.get(op.storage)
         if tenant is not None and host is not None:
             self.pools[host].remove(tenant)
 
-    def call(self, position: int, op: ops.CallSubgraph | ops.Switch | ops.WhileLoop) -> None:
+    def call(self, position: int, op: ir.CallSubgraph | ir.Switch | ir.WhileLoop) -> None:
         """A callee may use all of a storage: nothing else lies in it, and no other argument does."""
-        given = [arg for arg in call_args(op) if isinstance(arg, Value)]
+        given = [arg for arg in ir.call_args(op) if isinstance(arg, ir.Value)]
         roots_at = self.facts.aliasing.roots_at
         for number, storage in enumerate(given):
-            if not isinstance(storage.type, StorageType):
+            if not isinstance(storage.type, ir.StorageType):
                 continue
             for tenant in self.pools.get(storage, ()):
                 message = f"%{storage.name} is lent, and %{tenant.slot.name} in it has not ended"
@@ -231,7 +225,7 @@ class Pools(Check):
                     self.report("WIR059", f"%{storage.name} and %{other.name} share bytes", position)
 
 
-def _outside(pool: Value, tenant: Tenant, capacity: Size) -> str:
+def _outside(pool: ir.Value, tenant: Tenant, capacity: Size) -> str:
     return (
         f"%{tenant.slot.name} is bytes {shown(tenant.start)} to {shown(tenant.end)} of %{pool.name}, "
         f"which has {shown(capacity)}"

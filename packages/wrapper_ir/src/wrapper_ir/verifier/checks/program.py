@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.ir.program import Constant, SymbolDef
-from wrapper_ir.ir.types import OpaqueKind, OpaqueType, TensorType
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.typeinfo import TypeTable
 
@@ -40,7 +39,7 @@ def _unique(code: str, what: str, names: Iterable[str], findings: Findings) -> N
         seen.add(name)
 
 
-def _check_symbol(symbol: SymbolDef, findings: Findings) -> None:
+def _check_symbol(symbol: ir.SymbolDef, findings: Findings) -> None:
     low, high, hint = symbol.lower, symbol.upper, symbol.hint
     if low is not None and high is not None and low > high:
         findings.add("WIR008", f"{symbol.name}: no number is in [{low}, {high}]")
@@ -48,12 +47,12 @@ def _check_symbol(symbol: SymbolDef, findings: Findings) -> None:
         findings.add("WIR008", f"{symbol.name}: hint {hint} is outside its range")
 
 
-def _check_constant(constant: Constant, types: TypeTable, findings: Findings) -> None:
+def _check_constant(constant: ir.Constant, types: TypeTable, findings: Findings) -> None:
     name, type = constant.value.name, constant.value.type
-    if isinstance(type, OpaqueType) and type.kind is OpaqueKind.PACKED:
+    if isinstance(type, ir.OpaqueType) and type.kind is ir.OpaqueKind.PACKED:
         if constant.data_hash or constant.mutable:
             findings.add("WIR009", f"%{name} is packed: it has no stored bytes, and nothing writes it")
-    elif not isinstance(type, TensorType) or types(type).exprs:
+    elif not isinstance(type, ir.TensorType) or types(type).exprs:
         findings.add("WIR009", f"%{name} must be a tensor of fixed sizes")
     elif constant.data_hash and not _SHA256.fullmatch(constant.data_hash):
         findings.add("WIR009", f"%{name}: {constant.data_hash!r} is not a sha256")
@@ -61,7 +60,7 @@ def _check_constant(constant: Constant, types: TypeTable, findings: Findings) ->
         findings.add(code, f"%{name}: {message}")
 
 
-def _check_names(constants: Iterable[Constant], findings: Findings) -> None:
+def _check_names(constants: Iterable[ir.Constant], findings: Findings) -> None:
     owners: dict[str, str] = {}
     for constant in constants:
         for name in constant.names:
@@ -74,17 +73,17 @@ def _check_names(constants: Iterable[Constant], findings: Findings) -> None:
             owners[name] = constant.value.name
 
 
-def _check_storages(constants: Sequence[Constant], findings: Findings) -> None:
+def _check_storages(constants: Sequence[ir.Constant], findings: Findings) -> None:
     """WIR016."""
     own = {c.value.name for c in constants if not c.storage}
-    first: dict[str, Constant] = {}
+    first: dict[str, ir.Constant] = {}
     for constant in constants:
         name, type, offset = constant.value.name, constant.value.type, constant.offset
         if not constant.storage:
             if offset:
                 findings.add("WIR016", f"%{name} has an offset, and a storage of its own")
             continue
-        if not isinstance(type, TensorType):
+        if not isinstance(type, ir.TensorType):
             findings.add("WIR016", f"%{name} is not a tensor, and lies in no storage")
             continue
         if offset < 0 or offset % type.dtype.itemsize:
@@ -100,8 +99,8 @@ def _check_storages(constants: Sequence[Constant], findings: Findings) -> None:
             )
 
 
-def _placement(constant: Constant) -> tuple[object, ...]:
+def _placement(constant: ir.Constant) -> tuple[object, ...]:
     """What constants of one storage have in common."""
     type = constant.value.type
-    device = type.device if isinstance(type, TensorType) else None
+    device = type.device if isinstance(type, ir.TensorType) else None
     return device, constant.mutable, bool(constant.data_hash)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.recordable import refusals
 from wrapper_ir.analysis.recorded import recorded_functions
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.program import Ownership
-from wrapper_ir.ir.types import CPU, Device
-from wrapper_ir.ir.values import Value, device_of, is_tensor
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 
@@ -19,23 +16,23 @@ class Recording(Check):
         part_of = facts.analyses.get(recorded_functions).get(facts.function.name)
         self.needed = part_of is not None
         self.where = f"@{part_of} is recordable"
-        self.device: Device | None = None
+        self.device: ir.Device | None = None
         self.work: dict[int, int] = {}
         """Position of the last work on each other stream that the function's own does not know of."""
-        self.events: dict[Value, set[int]] = {}
+        self.events: dict[ir.Value, set[int]] = {}
         """The streams whose work an event waits for."""
         self.joined: dict[int, set[int]] = {}
         """The streams whose work each stream has waited for, up to now."""
         for param in facts.function.params:
-            if param.static and not is_tensor(param.value):
+            if param.static and not ir.is_tensor(param.value):
                 self.report("WIR280", f"%{param.value.name} is not a tensor", -1)
         if self.needed:
             for param in facts.function.params:
                 self.place(-1, param.value)
-                device = device_of(param.value)
-                if device is not None and device.type == CPU.type:
+                device = ir.device_of(param.value)
+                if device is not None and device.type == ir.CPU.type:
                     self.refuse("WIR226", f"%{param.value.name} is on {device}", -1)
-                if param.ownership is Ownership.OWNED and not facts.function.recordable:
+                if param.ownership is ir.Ownership.OWNED and not facts.function.recordable:
                     self.refuse("WIR227", f"%{param.value.name} would be the recording's", -1)
 
     def refuse(self, code: str, why: str, position: int) -> None:
@@ -45,20 +42,20 @@ class Recording(Check):
         return self.op if self.needed else None
 
     def handlers(self) -> Handlers:
-        return {ops.RecordEvent: self.record, ops.WaitEvent: self.wait} if self.needed else {}
+        return {ir.RecordEvent: self.record, ir.WaitEvent: self.wait} if self.needed else {}
 
-    def op(self, position: int, op: ops.Op) -> None:
+    def op(self, position: int, op: ir.Op) -> None:
         for code, why in refusals(op, self.facts.analyses):
             self.refuse(code, why, position)
         for value in (*self.facts.results[position], *self.facts.scanned[position][0]):
             self.place(position, value)
-        if not isinstance(op, ops.RecordEvent | ops.WaitEvent):
+        if not isinstance(op, ir.RecordEvent | ir.WaitEvent):
             self.queue(position, getattr(op, "stream", 0))  # ops that queue nothing have none
 
-    def place(self, position: int, value: Value) -> None:
+    def place(self, position: int, value: ir.Value) -> None:
         """Holds a value to the device of those before; those on the CPU are refused with their ops."""
-        device = device_of(value)
-        if device is None or device.type == CPU.type:
+        device = ir.device_of(value)
+        if device is None or device.type == ir.CPU.type:
             return
         self.device = self.device or device
         if device != self.device:
@@ -77,10 +74,10 @@ class Recording(Check):
             for event in self.events.values():
                 event.discard(stream)
 
-    def record(self, position: int, op: ops.RecordEvent) -> None:
+    def record(self, position: int, op: ir.RecordEvent) -> None:
         self.events[op.result] = {op.stream, *self.joined.get(op.stream, ())}
 
-    def wait(self, position: int, op: ops.WaitEvent) -> None:
+    def wait(self, position: int, op: ir.WaitEvent) -> None:
         waited_for = self.events.get(op.event)
         if waited_for is None:
             self.refuse("WIR228", f"%{op.event.name} is an event of its caller", position)
@@ -102,5 +99,5 @@ class Recording(Check):
         origins = self.facts.analyses.summary(function.name).results
         for value, origin in zip(function.returns.values, origins):
             if origin is None or not origin.own or origin.params or origin.constants:
-                what = f"%{value.name}" if isinstance(value, Value) else str(value)
+                what = f"%{value.name}" if isinstance(value, ir.Value) else str(value)
                 self.report("WIR281", f"{what} is not a tensor of its own", len(function.body) - 1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from wrapper_ir.ir.ops import MAX_SCOPES, EnterMemoryPool, EnterProfile, ExitScope
-from wrapper_ir.ir.types import CPU
+from wrapper_ir import ir
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
 
@@ -16,21 +15,21 @@ class Scopes(Check):
         """Positions of the ops that began the scopes around this point."""
 
     def handlers(self) -> Handlers:
-        return {EnterProfile: self.enter, EnterMemoryPool: self.pool, ExitScope: self.exit}
+        return {ir.EnterProfile: self.enter, ir.EnterMemoryPool: self.pool, ir.ExitScope: self.exit}
 
-    def enter(self, position: int, op: EnterProfile | EnterMemoryPool) -> None:
+    def enter(self, position: int, op: ir.EnterProfile | ir.EnterMemoryPool) -> None:
         self.open.append(position)
-        if len(self.open) == MAX_SCOPES + 1:
-            self.report("WIR222", f"there are {MAX_SCOPES} scopes around this one", position)
+        if len(self.open) == ir.MAX_SCOPES + 1:
+            self.report("WIR222", f"there are {ir.MAX_SCOPES} scopes around this one", position)
 
-    def pool(self, position: int, op: EnterMemoryPool) -> None:
+    def pool(self, position: int, op: ir.EnterMemoryPool) -> None:
         self.enter(position, op)
-        if op.device.type == CPU.type:
+        if op.device.type == ir.CPU.type:
             self.report("WIR223", f"{op.device} has no memory pools", position)
         if not op.name:
             self.report("WIR223", "a memory pool has a name", position)
 
-    def exit(self, position: int, op: ExitScope) -> None:
+    def exit(self, position: int, op: ir.ExitScope) -> None:
         if self.open:
             self.open.pop()
         else:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Expr, Int, mul
-from wrapper_ir.ir.ops import Arg, CallExtern
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, Handlers
 from wrapper_ir.verifier.obligations import Claim
 
@@ -50,7 +48,7 @@ _RULES: Mapping[str, Callable[[tuple[Sizes, ...], Sizes], Pairs]] = MappingProxy
 _LSTM, _GATES, _WITHOUT = Int(2), 4, Bool(False)
 
 
-def _recurrent(args: Sequence[Arg]) -> Pairs:
+def _recurrent(args: Sequence[ir.Arg]) -> Pairs:
     """A layer over [steps, batch, inputs], with weights [4*hidden, inputs] and [4*hidden, hidden], two biases [4*hidden]
     and two states [1, batch, hidden]. A layer without biases is given weights in their place, which nothing reads."""
     given, *others = (_sizes(arg) for arg in args[:7])
@@ -78,9 +76,9 @@ class Shapes(Check):
     """WIR058."""
 
     def handlers(self) -> Handlers:
-        return {CallExtern: self.call}
+        return {ir.CallExtern: self.call}
 
-    def call(self, position: int, op: CallExtern) -> None:
+    def call(self, position: int, op: ir.CallExtern) -> None:
         if op.target == "aten::mkldnn_rnn_layer" and len(op.args) == 16 and op.args[9] == _LSTM:
             self._hold(_recurrent(op.args), position, op)
         rule = _RULES.get(op.target)
@@ -94,7 +92,7 @@ class Shapes(Check):
             return
         self._hold(rule(given, out), position, op)
 
-    def _hold(self, pairs: Pairs, position: int, op: CallExtern) -> None:
+    def _hold(self, pairs: Pairs, position: int, op: ir.CallExtern) -> None:
         def message() -> str:
             return f"{op.target}: the sizes of its arguments do not fit"
 
@@ -106,5 +104,5 @@ class Shapes(Check):
                 self.facts.require(Claim((((a, b), (b, a)),)), "WIR058", message, position)
 
 
-def _sizes(arg: Arg) -> Sizes | None:
-    return arg.type.sizes if isinstance(arg, Value) and isinstance(arg.type, TensorType) else None
+def _sizes(arg: ir.Arg) -> Sizes | None:
+    return arg.type.sizes if isinstance(arg, ir.Value) and isinstance(arg.type, ir.TensorType) else None

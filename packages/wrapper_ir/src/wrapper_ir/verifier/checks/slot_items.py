@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import slot_places
-from wrapper_ir.ir.ops import Arg, CallSubgraph, Slot, Switch, View, WhileLoop
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import call_args, callees
-from wrapper_ir.ir.types import StorageType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Size, as_size
 from wrapper_ir.verifier.proofs import shown
@@ -36,37 +32,37 @@ def _needs(analyses: Analyses) -> _Needs:
     return found
 
 
-def _of_params(function: Function, of_callee: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
-    numbers = {p.value: i for i, p in enumerate(function.params) if isinstance(p.value.type, StorageType)}
+def _of_params(function: ir.Function, of_callee: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
+    numbers = {p.value: i for i, p in enumerate(function.params) if isinstance(p.value.type, ir.StorageType)}
     needs = [1] * len(function.params)
 
-    def need(value: Arg, itemsize: int) -> None:
-        if isinstance(value, Value) and value in numbers:
+    def need(value: ir.Arg, itemsize: int) -> None:
+        if isinstance(value, ir.Value) and value in numbers:
             needs[numbers[value]] = max(needs[numbers[value]], itemsize)
 
     for op in function.body if numbers else ():
         match op:
-            case View():
+            case ir.View():
                 need(op.source, op.result.type.dtype.itemsize)
                 _follow(numbers, op.source, op.result)
-            case Slot():
+            case ir.Slot():
                 _follow(numbers, op.pool, op.result)
-            case CallSubgraph() | Switch() | WhileLoop():
-                for name in callees(op):
-                    for arg, itemsize in zip(call_args(op), of_callee(name), strict=False):
+            case ir.CallSubgraph() | ir.Switch() | ir.WhileLoop():
+                for name in ir.callees(op):
+                    for arg, itemsize in zip(ir.call_args(op), of_callee(name), strict=False):
                         need(arg, itemsize)
             case _:
                 pass
     return tuple(needs)
 
 
-def _follow(numbers: dict[Value, int], source: Value, result: Value) -> None:
+def _follow(numbers: dict[ir.Value, int], source: ir.Value, result: ir.Value) -> None:
     if source in numbers:
         numbers[result] = numbers[source]
 
 
 def _has_slots(analyses: Analyses) -> bool:
-    return any(isinstance(op, Slot) for f in analyses.program.functions for op in f.body)
+    return any(isinstance(op, ir.Slot) for f in analyses.program.functions for op in f.body)
 
 
 class SlotItems(Check):
@@ -82,23 +78,23 @@ class SlotItems(Check):
     def handlers(self) -> Handlers:
         if not self.needed:
             return {}
-        return {View: self.view, **dict.fromkeys((CallSubgraph, Switch, WhileLoop), self.call)}
+        return {ir.View: self.view, **dict.fromkeys((ir.CallSubgraph, ir.Switch, ir.WhileLoop), self.call)}
 
-    def view(self, position: int, op: View) -> None:
+    def view(self, position: int, op: ir.View) -> None:
         root, first = self.facts.place(op.result)
         self.items(position, root, first, op.result.type.dtype.itemsize, op.result)
 
-    def call(self, position: int, op: CallSubgraph | Switch | WhileLoop) -> None:
+    def call(self, position: int, op: ir.CallSubgraph | ir.Switch | ir.WhileLoop) -> None:
         needs = self.facts.analyses.get(_needs)
-        for name in callees(op):
-            for arg, itemsize in zip(call_args(op), needs[name], strict=False):
-                if isinstance(arg, Value):
+        for name in ir.callees(op):
+            for arg, itemsize in zip(ir.call_args(op), needs[name], strict=False):
+                if isinstance(arg, ir.Value):
                     self.items(position, arg, 0, itemsize, arg)
 
-    def items(self, position: int, root: Value, first: Size, itemsize: int, what: Value) -> None:
+    def items(self, position: int, root: ir.Value, first: Size, itemsize: int, what: ir.Value) -> None:
         """Requires that items at `first` bytes of a slot begin at multiples of their size."""
         place = self.slots.get(root)
-        if place is None or not isinstance(root.type, StorageType) or not root.type.alignment % itemsize:
+        if place is None or not isinstance(root.type, ir.StorageType) or not root.type.alignment % itemsize:
             return
         base, start = place
         at = as_size(start) + first

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr
-from wrapper_ir.ir.ops import Return
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import callees, calling_ops
-from wrapper_ir.ir.values import Value, is_storage
 from wrapper_ir.verifier.facts import Check, Handlers
 from wrapper_ir.verifier.findings import Findings
 
@@ -16,20 +13,20 @@ class Structure(Check):
     """WIR020, WIR021, WIR025."""
 
     def handlers(self) -> Handlers:
-        return {Return: self.ret}
+        return {ir.Return: self.ret}
 
-    def ret(self, position: int, op: Return) -> None:
+    def ret(self, position: int, op: ir.Return) -> None:
         if position != len(self.facts.function.body) - 1:
             self.report("WIR021", "only the last op may return", position)
         for value in op.values:
-            if is_storage(value):
+            if ir.is_storage(value):
                 self.report("WIR025", f"%{value.name} is a storage; return a view of it", position)
-            elif value is not None and not isinstance(value, Value | Expr):
+            elif value is not None and not isinstance(value, ir.Value | Expr):
                 self.report("WIR025", f"{value!r} cannot be returned", position)
 
     def finish(self) -> None:
         body = self.facts.function.body
-        if not body or not isinstance(body[-1], Return):
+        if not body or not isinstance(body[-1], ir.Return):
             self.report("WIR020", "the last op is not a return", len(body) - 1)
 
 
@@ -39,8 +36,8 @@ def check_calls(analyses: Analyses, findings: Findings) -> None:
     main = analyses.program.functions[0]
     for function in analyses.program.functions:
         called = graph.setdefault(function.name, {})
-        for position, op in calling_ops(function.body):
-            for name in callees(op):
+        for position, op in ir.calling_ops(function.body):
+            for name in ir.callees(op):
                 called.setdefault(name, position)
                 if name not in analyses.functions:
                     findings.add("WIR022", f"there is no function @{name}", function, position)
@@ -52,7 +49,7 @@ def check_calls(analyses: Analyses, findings: Findings) -> None:
 
 
 def _check_recursion(
-    functions: dict[str, Function], graph: dict[str, dict[str, int]], findings: Findings
+    functions: dict[str, ir.Function], graph: dict[str, dict[str, int]], findings: Findings
 ) -> None:
     """Depth first, iterative; state 1 is on the path, 2 is done."""
     state: dict[str, int] = {}

@@ -3,21 +3,16 @@ in `define` only."""
 
 from __future__ import annotations
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
 from wrapper_ir.expr.partial import without_value
 from wrapper_ir.expr.ranges import bounds
 from wrapper_ir.expr.width import width
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.atoms import Item, OffsetOf, SizeOf, StrideOf, free_values
-from wrapper_ir.ir.layout import may_have_item
-from wrapper_ir.ir.structure import call_args, callees
-from wrapper_ir.ir.types import ScalarType, TensorType
-from wrapper_ir.ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _INT64, _MAX_WIDTH = 64, 1 << 16
-_EVALUATED = (ops.AllocStorage, ops.Slot, ops.View)
+_EVALUATED = (ir.AllocStorage, ir.Slot, ir.View)
 """Ops that evaluate their result's type; other ops' results may bring symbols that are defined from them."""
 
 
@@ -51,22 +46,22 @@ class Symbols(Check):
     def handlers(self) -> Handlers:
         call = self.call
         return {
-            ops.Define: self.define,
-            ops.View: self.offset,
-            ops.Slot: self.offset,
-            ops.Launch: self.launch,
-            ops.AssertExpr: self.condition,
-            ops.AssertLayout: self.layout,
-            ops.ResizeStorage: self.resize,
-            ops.Return: self.results,
-            ops.Switch: call,
-            ops.WhileLoop: call,
-            ops.CallSubgraph: call,
+            ir.Define: self.define,
+            ir.View: self.offset,
+            ir.Slot: self.offset,
+            ir.Launch: self.launch,
+            ir.AssertExpr: self.condition,
+            ir.AssertLayout: self.layout,
+            ir.ResizeStorage: self.resize,
+            ir.Return: self.results,
+            ir.Switch: call,
+            ir.WhileLoop: call,
+            ir.CallSubgraph: call,
         }
 
-    def op(self, position: int, op: ops.Op) -> None:
+    def op(self, position: int, op: ir.Op) -> None:
         exprs = self.facts.scanned[position][1]
-        if exprs and not isinstance(op, ops.Define):
+        if exprs and not isinstance(op, ir.Define):
             for e in exprs:
                 if e.free_atoms:
                     self.report("WIR033", "only define may look at values", position)
@@ -77,7 +72,7 @@ class Symbols(Check):
                 if all(e.free_symbols <= self.defined and not e.free_atoms for e in info.exprs):
                     self.settled.add(id(info))
 
-    def result(self, position: int, op: ops.Op, found: tuple[Expr, ...]) -> None:
+    def result(self, position: int, op: ir.Op, found: tuple[Expr, ...]) -> None:
         evaluated = isinstance(op, _EVALUATED)
         for e in found:
             if e.free_atoms:
@@ -128,11 +123,11 @@ class Symbols(Check):
         if isinstance(e, Int):
             self.int64(position, e)
 
-    def results(self, position: int, op: ops.Return) -> None:
+    def results(self, position: int, op: ir.Return) -> None:
         for value in op.values:
             self.constant(position, value)
 
-    def define(self, position: int, op: ops.Define) -> None:
+    def define(self, position: int, op: ir.Define) -> None:
         name, e = op.symbol, op.expr
         symbol = self.declared.get(name)
         if symbol is None:
@@ -152,7 +147,7 @@ class Symbols(Check):
         if name in self.pending:
             del self.pending[name]
             if not any(
-                name in t.free_symbols for v in free_values(e) for t in self.facts.types(v.type).exprs
+                name in t.free_symbols for v in ir.free_values(e) for t in self.facts.types(v.type).exprs
             ):
                 self.report(
                     "WIR031", f"{name} must be defined from the result whose type mentions it", position
@@ -163,34 +158,34 @@ class Symbols(Check):
         stack = [e] if e.free_atoms else []
         while stack:
             node = stack.pop()
-            if isinstance(node, SizeOf | StrideOf):
+            if isinstance(node, ir.SizeOf | ir.StrideOf):
                 type = node.value.type
-                if not isinstance(type, TensorType) or not 0 <= node.dim < len(type.sizes):
+                if not isinstance(type, ir.TensorType) or not 0 <= node.dim < len(type.sizes):
                     self.report("WIR036", f"%{node.value.name} has no dimension {node.dim}", position)
-            elif isinstance(node, OffsetOf) and not isinstance(node.value.type, TensorType):
+            elif isinstance(node, ir.OffsetOf) and not isinstance(node.value.type, ir.TensorType):
                 self.report("WIR036", f"%{node.value.name} is not a tensor, so has no offset", position)
-            elif isinstance(node, Item) and not _has_item(node.value):
+            elif isinstance(node, ir.Item) and not _has_item(node.value):
                 self.report("WIR036", f"%{node.value.name} is neither a number nor a tensor of one", position)
             stack.extend(node.args)
 
-    def offset(self, position: int, op: ops.View | ops.Slot) -> None:
+    def offset(self, position: int, op: ir.View | ir.Slot) -> None:
         if op.offset.__class__ is not Int:
             self.ints(position, (op.offset,))
 
-    def launch(self, position: int, op: ops.Launch) -> None:
+    def launch(self, position: int, op: ir.Launch) -> None:
         for arg in op.args:
             self.constant(position, arg)
         if op.extents or op.grid:
             self.ints(position, (*op.extents, *op.grid))
 
-    def condition(self, position: int, op: ops.AssertExpr) -> None:
+    def condition(self, position: int, op: ir.AssertExpr) -> None:
         if op.condition.kind is not SymKind.BOOL:
             self.report("WIR034", "an asserted condition must be a bool", position)
 
-    def layout(self, position: int, op: ops.AssertLayout) -> None:
+    def layout(self, position: int, op: ir.AssertLayout) -> None:
         self.ints(position, tuple(e for shape in (*op.sizes, *op.strides) for e in shape))
 
-    def resize(self, position: int, op: ops.ResizeStorage) -> None:
+    def resize(self, position: int, op: ir.ResizeStorage) -> None:
         self.ints(position, (op.nbytes,))
 
     def ints(self, position: int, exprs: tuple[Expr, ...]) -> None:
@@ -198,10 +193,10 @@ class Symbols(Check):
             if e.kind is not SymKind.INT:
                 self.report("WIR034", f"an int is needed here, not a {e.kind}", position)
 
-    def call(self, position: int, op: ops.Switch | ops.WhileLoop | ops.CallSubgraph) -> None:
-        for arg in call_args(op):
+    def call(self, position: int, op: ir.Switch | ir.WhileLoop | ir.CallSubgraph) -> None:
+        for arg in ir.call_args(op):
             self.constant(position, arg)
-        for name in callees(op):
+        for name in ir.callees(op):
             function = self.facts.analyses.functions.get(name)
             for symbol in function.captures if function is not None else ():
                 if symbol not in self.defined:
@@ -212,8 +207,8 @@ class Symbols(Check):
             self.report("WIR031", f"the type of a result mentions {name}, which is never defined", position)
 
 
-def _has_item(value: Value) -> bool:
+def _has_item(value: ir.Value) -> bool:
     type = value.type
-    if isinstance(type, ScalarType):
+    if isinstance(type, ir.ScalarType):
         return True
-    return isinstance(type, TensorType) and not type.dtype.is_complex and may_have_item(type)
+    return isinstance(type, ir.TensorType) and not type.dtype.is_complex and ir.may_have_item(type)

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import slot_places, tensor_places
 from wrapper_ir.analysis.symmetric import lasting_arguments, named_arguments, named_arguments_as_given
 from wrapper_ir.expr import Int
-from wrapper_ir.ir.ops import AllocStorage, CallExtern, CollectiveStart, EnterMemoryPool, ResizeStorage, Slot
-from wrapper_ir.ir.schemas import ExternInfo
-from wrapper_ir.ir.types import StorageType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir.operators.symmetric import gives_up
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Size, as_size
@@ -28,7 +25,7 @@ _ORDINARY = ("aten::", "prims::")
 class _Rule(NamedTuple):
     """What an operator asks of its arguments, by their names."""
 
-    info: ExternInfo
+    info: ir.ExternInfo
     needed: frozenset[str]
     refused: frozenset[str]
 
@@ -47,7 +44,7 @@ def _rules(analyses: Analyses) -> _Rules:
         if needed or refused:
             found[name] = _Rule(info, needed, refused)
     bodies = (f.body for f in analyses.program.functions)
-    return _Rules(found, any(isinstance(op, EnterMemoryPool) for body in bodies for op in body))
+    return _Rules(found, any(isinstance(op, ir.EnterMemoryPool) for body in bodies for op in body))
 
 
 class SymmetricArguments(Check):
@@ -58,17 +55,17 @@ class SymmetricArguments(Check):
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.rules = facts.analyses.get(_rules)
-        self.lasting: list[tuple[Type, Size, Size, str]] = []
+        self.lasting: list[tuple[ir.Type, Size, Size, str]] = []
         """What other processes may still use: in an allocation of which type, from which byte to which, and by which operator."""
 
     def handlers(self) -> Handlers:
-        handlers: Handlers = {ResizeStorage: self.resize}
+        handlers: Handlers = {ir.ResizeStorage: self.resize}
         if self.rules.by_target:
-            handlers = {**handlers, CallExtern: self.call, CollectiveStart: self.call}
-            handlers = {**handlers, AllocStorage: self.begin, Slot: self.begin}
+            handlers = {**handlers, ir.CallExtern: self.call, ir.CollectiveStart: self.call}
+            handlers = {**handlers, ir.AllocStorage: self.begin, ir.Slot: self.begin}
         return handlers
 
-    def call(self, position: int, op: CallExtern | CollectiveStart) -> None:
+    def call(self, position: int, op: ir.CallExtern | ir.CollectiveStart) -> None:
         rule = self.rules.by_target.get(op.target)
         if rule is None:
             return
@@ -88,11 +85,13 @@ class SymmetricArguments(Check):
             for root in self.facts.aliasing.roots_at(value, position):
                 self.lasting.append((*self.place(root), op.target))
 
-    def shared(self, position: int, op: CallExtern | CollectiveStart, value: Value, name: str) -> None:
+    def shared(
+        self, position: int, op: ir.CallExtern | ir.CollectiveStart, value: ir.Value, name: str
+    ) -> None:
         """The processes that an operator works with are those that have the memory, and each finds its argument at one offset."""
         given = dict(named_arguments_as_given(op, self.rules.by_target[op.target].info)).get("group_name")
         for root in self.facts.aliasing.roots_at(value, position):
-            if not isinstance(root.type, StorageType) or not root.type.is_symmetric:
+            if not isinstance(root.type, ir.StorageType) or not root.type.is_symmetric:
                 continue
             group = root.type.space.group
             if isinstance(given, str) and given != group:
@@ -106,44 +105,44 @@ class SymmetricArguments(Check):
                 message = f"argument {name!r} of {op.target} lies {offset} bytes after the begin of symmetric memory, which may differ between processes"
                 self.report("WIR278", message, position)
 
-    def place(self, storage: Value) -> tuple[Type, Size, Size]:
+    def place(self, storage: ir.Value) -> tuple[ir.Type, Size, Size]:
         """The type of the allocation that a storage lies in, its first byte there, and the one after its last."""
         type = storage.type
-        if not isinstance(type, StorageType):
+        if not isinstance(type, ir.StorageType):
             return type, 0, 0
         slots = self.facts.analyses.get_for(self.facts.function, slot_places)
         base, start = slots.get(storage, (storage, Int(0)))
         return base.type, as_size(start), as_size(start + type.nbytes)
 
-    def begin(self, position: int, op: AllocStorage | Slot) -> None:
+    def begin(self, position: int, op: ir.AllocStorage | ir.Slot) -> None:
         """Bytes of symmetric memory begin to hold something else: an id is one piece of memory."""
         for type, first, last, target in self.lasting if op.result.type.is_symmetric else ():
             _, start, end = self.place(op.result)
             numbers = [n for n in (first, last, start, end) if isinstance(n, int)]
             is_apart = len(numbers) == 4 and (numbers[1] <= numbers[2] or numbers[3] <= numbers[0])
-            if isinstance(type, StorageType) and type.space == op.result.type.space and not is_apart:
+            if isinstance(type, ir.StorageType) and type.space == op.result.type.space and not is_apart:
                 message = f"%{op.result.name} begins where {target} may be at work for another process"
                 self.report("WIR276", message, position)
                 return
 
-    def resize(self, position: int, op: ResizeStorage) -> None:
+    def resize(self, position: int, op: ir.ResizeStorage) -> None:
         self.refuse(op.target, f"the storage of %{op.target.name} is resized", position)
 
-    def refuse(self, value: Value, message: str, position: int) -> None:
+    def refuse(self, value: ir.Value, message: str, position: int) -> None:
         for root in self.facts.aliasing.roots_at(value, position):
-            if isinstance(root.type, StorageType) and root.type.is_group_memory:
+            if isinstance(root.type, ir.StorageType) and root.type.is_group_memory:
                 self.report("WIR208", f"{message}, which is {root.type.space.kind.value} memory", position)
                 return
 
-    def is_root_symmetric(self, root: Value) -> bool:
-        return isinstance(root.type, StorageType) and root.type.is_symmetric
+    def is_root_symmetric(self, root: ir.Value) -> bool:
+        return isinstance(root.type, ir.StorageType) and root.type.is_symmetric
 
-    def is_elsewhere(self, value: Value, position: int) -> bool:
+    def is_elsewhere(self, value: ir.Value, position: int) -> bool:
         """Whether a tensor surely lives in ordinary memory, whatever storage it has."""
         roots = self.facts.aliasing.roots_at(value, position)
         return bool(roots) and all(self.is_ordinary(root) for root in roots)
 
-    def is_ordinary(self, root: Value) -> bool:
+    def is_ordinary(self, root: ir.Value) -> bool:
         """Whether a storage surely is ordinary memory: what the program allocates, or an operator that is known, outside
         of memory pools, whose memory is of the kind that the caller made them with. Inputs, constants and other results
         may live anywhere."""
@@ -151,9 +150,9 @@ class SymmetricArguments(Check):
         if self.rules.pools or position < 0 or self.is_root_symmetric(root):
             return False
         made = self.facts.function.body[position]
-        if isinstance(made, CallExtern):
+        if isinstance(made, ir.CallExtern):
             return made.target.startswith(_ORDINARY)
-        if isinstance(made, Slot):
+        if isinstance(made, ir.Slot):
             hosts = self.facts.aliasing.chain(root)[1:]
             return bool(hosts) and self.is_ordinary(hosts[-1])
-        return isinstance(made, AllocStorage)
+        return isinstance(made, ir.AllocStorage)

@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from wrapper_ir.ir.ops import (
-    AllocStorage,
-    AssertLayout,
-    CallExtern,
-    CollectiveStart,
-    Copy,
-    EnsureAligned,
-    Launch,
-    RecordEvent,
-    Slot,
-    WaitEvent,
-)
-from wrapper_ir.ir.types import Type
+from wrapper_ir import ir
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
 
@@ -28,26 +16,42 @@ class Types(Check):
         for position, value in facts.wrong:
             self.type(position, value.name, value.type)
 
-    def type(self, position: int, name: str, type: Type) -> None:
+    def type(self, position: int, name: str, type: ir.Type) -> None:
         for code, message in self.facts.types(type).problems:
             self.report(code, f"%{name}: {message}", position)
 
     def handlers(self) -> Handlers:
         stream, aligned = self.stream, self.aligned
-        streamed = (AllocStorage, Slot, Copy, Launch, CallExtern, CollectiveStart, RecordEvent, WaitEvent)
-        return dict.fromkeys(streamed, stream) | dict.fromkeys((EnsureAligned, AssertLayout), aligned)
+        streamed = (
+            ir.AllocStorage,
+            ir.Slot,
+            ir.Copy,
+            ir.Launch,
+            ir.CallExtern,
+            ir.CollectiveStart,
+            ir.RecordEvent,
+            ir.WaitEvent,
+        )
+        return dict.fromkeys(streamed, stream) | dict.fromkeys((ir.EnsureAligned, ir.AssertLayout), aligned)
 
     def stream(
         self,
         position: int,
-        op: AllocStorage | Slot | Copy | Launch | CallExtern | CollectiveStart | RecordEvent | WaitEvent,
+        op: ir.AllocStorage
+        | ir.Slot
+        | ir.Copy
+        | ir.Launch
+        | ir.CallExtern
+        | ir.CollectiveStart
+        | ir.RecordEvent
+        | ir.WaitEvent,
     ) -> None:
         if op.stream < 0:
             self.report("WIR044", f"there is no stream {op.stream}", position)
-        if op.stream or (isinstance(op, Copy) and op.non_blocking):
+        if op.stream or (isinstance(op, ir.Copy) and op.non_blocking):
             self.facts.asynchronous = True
 
-    def aligned(self, position: int, op: EnsureAligned | AssertLayout) -> None:
+    def aligned(self, position: int, op: ir.EnsureAligned | ir.AssertLayout) -> None:
         n = op.alignment
-        if n < 0 or n & (n - 1) or (n == 0 and isinstance(op, EnsureAligned)):
+        if n < 0 or n & (n - 1) or (n == 0 and isinstance(op, ir.EnsureAligned)):
             self.report("WIR044", f"{n} is not an alignment", position)

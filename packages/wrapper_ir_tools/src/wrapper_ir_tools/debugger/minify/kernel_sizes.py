@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.kernels import MultiKernel, OperatorKernel
-from wrapper_ir.ir.kernels.sources import source_of
-from wrapper_ir.ir.ops import Arg, Launch
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.types import TensorType
-from wrapper_ir.ir.values import Value
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\.)")
 
 
-def kernels_with_sizes(program: Program, numbers: Mapping[int, int]) -> list[str]:
+def kernels_with_sizes(program: ir.Program, numbers: Mapping[int, int]) -> list[str]:
     """Names of launched kernels that a change of these numbers (old to new) affects and may break.
 
     Such a kernel has none of the old numbers among its arguments, or has one of them in its source.
@@ -24,22 +19,22 @@ def kernels_with_sizes(program: Program, numbers: Mapping[int, int]) -> list[str
     kernels = {k.name: k for k in program.kernels}
     names: dict[str, None] = {}
     for op in program.ops:
-        if not isinstance(op, Launch) or not any(_changes(arg, numbers) for arg in op.args):
+        if not isinstance(op, ir.Launch) or not any(_changes(arg, numbers) for arg in op.args):
             continue
         kernel = kernels[op.kernel]
         # it reads sizes from its arguments
-        if isinstance(kernel, OperatorKernel):
+        if isinstance(kernel, ir.OperatorKernel):
             continue
         is_given = any(isinstance(arg, Int) and arg.value in numbers for arg in op.args)
-        literals = {int(text) for text in _NUMBER.findall(source_of(kernel))}
-        if isinstance(kernel, MultiKernel) or not is_given or not literals.isdisjoint(numbers):
+        literals = {int(text) for text in _NUMBER.findall(ir.source_of(kernel))}
+        if isinstance(kernel, ir.MultiKernel) or not is_given or not literals.isdisjoint(numbers):
             names[op.kernel] = None
     return list(names)
 
 
-def _changes(arg: Arg, numbers: Mapping[int, int]) -> bool:
-    if isinstance(arg, Value):
+def _changes(arg: ir.Arg, numbers: Mapping[int, int]) -> bool:
+    if isinstance(arg, ir.Value):
         type = arg.type
-        exprs: tuple[Expr, ...] = (*type.sizes, *type.strides) if isinstance(type, TensorType) else ()
+        exprs: tuple[Expr, ...] = (*type.sizes, *type.strides) if isinstance(type, ir.TensorType) else ()
         return any(isinstance(e, Int) and e.value in numbers for e in exprs)
     return isinstance(arg, Int) and arg.value in numbers

@@ -6,22 +6,21 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, substitute
-from wrapper_ir.ir.layout import contiguous_strides, extent_bytes, is_contiguous, numel
-from wrapper_ir.ir.program import Program
-from wrapper_ir.ir.structure import definitions
-from wrapper_ir.ir.types import TensorType
 
 
-def tensor_types(program: Program) -> list[TensorType]:
+def tensor_types(program: ir.Program) -> list[ir.TensorType]:
     """The types of all tensors of a program, each once."""
     values = [c.value for c in program.constants]
     for function in program.functions:
-        values += definitions(function)
-    return list(dict.fromkeys(v.type for v in values if isinstance(v.type, TensorType)))
+        values += ir.definitions(function)
+    return list(dict.fromkeys(v.type for v in values if isinstance(v.type, ir.TensorType)))
 
 
-def changed_numbers(program: Program, old: int, new: int, with_multiples: bool) -> Mapping[int, int] | None:
+def changed_numbers(
+    program: ir.Program, old: int, new: int, with_multiples: bool
+) -> Mapping[int, int] | None:
     """Maps each old number to its new one: sizes, and the strides, counts and bytes of all affected layouts.
 
     Returns None if one number would map to two.
@@ -45,19 +44,19 @@ def changed_numbers(program: Program, old: int, new: int, with_multiples: bool) 
 
 
 def _changes(
-    types: Sequence[TensorType], numbers: Mapping[int, int], of: Callable[[TensorType], list[int]]
+    types: Sequence[ir.TensorType], numbers: Mapping[int, int], of: Callable[[ir.TensorType], list[int]]
 ) -> list[tuple[int, int]]:
     pairs = [pair for t in types for pair in zip(of(t), of(changed_type(t, numbers)), strict=True)]
     return [(before, after) for before, after in pairs if before != after]
 
 
-def _layout_numbers(type: TensorType) -> list[int]:
+def _layout_numbers(type: ir.TensorType) -> list[int]:
     """The numbers of a layout; 0 for symbolic ones."""
-    exprs = (*type.sizes, *type.strides, numel(type.sizes), extent_bytes(type))
+    exprs = (*type.sizes, *type.strides, ir.numel(type.sizes), ir.extent_bytes(type))
     return list(map(number_of, exprs))
 
 
-def _derived_numbers(type: TensorType) -> list[int]:
+def _derived_numbers(type: ir.TensorType) -> list[int]:
     """Numbers that may or may not derive from a layout: sizes of merged dimensions, steps in bytes."""
     sizes, strides = ([number_of(e) for e in part] for part in (type.sizes, type.strides))
     rank, item = range(len(sizes)), type.dtype.itemsize
@@ -65,13 +64,13 @@ def _derived_numbers(type: TensorType) -> list[int]:
     return [*joined, *(item * n for n in (*sizes, *strides, *joined))]
 
 
-def changed_type(type: TensorType, numbers: Mapping[int, int]) -> TensorType:
+def changed_type(type: ir.TensorType, numbers: Mapping[int, int]) -> ir.TensorType:
     """Returns the type with other sizes. Strides of a permuted row-major layout stay row-major."""
     sizes = tuple(with_numbers(e, numbers) for e in type.sizes)
     order = sorted(range(len(sizes)), key=lambda d: -number_of(type.strides[d]))
     permuted = tuple(type.sizes[d] for d in order)
-    if sizes and is_contiguous(permuted, tuple(type.strides[d] for d in order)):
-        dense = contiguous_strides(tuple(sizes[d] for d in order))
+    if sizes and ir.is_contiguous(permuted, tuple(type.strides[d] for d in order)):
+        dense = ir.contiguous_strides(tuple(sizes[d] for d in order))
         strides = tuple(dense[order.index(d)] for d in range(len(sizes)))
     else:
         strides = tuple(with_numbers(e, numbers) for e in type.strides)

@@ -6,10 +6,9 @@ import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import DebugError, ExecutionError, VerificationError
-from wrapper_ir.ir.program import Function
-from wrapper_ir.ir.structure import definitions
 from wrapper_ir.text import print_op
 from wrapper_ir_tools.debugger.minify.stubs import replaceable, stubbed
 from wrapper_ir_tools.debugger.replay import OpRange, replay_piece
@@ -30,7 +29,7 @@ class Pieces:
     def __init__(self, *subjects: Subject) -> None:
         self.subjects = subjects
         self.rows = _rows([s.program.main for s in subjects])
-        both = [{v.name for v in definitions(s.program.main)} for s in subjects]
+        both = [{v.name for v in ir.definitions(s.program.main)} for s in subjects]
         self._shared_names = both[0].intersection(*both[1:])
 
     @property
@@ -91,7 +90,7 @@ def _contents(piece: Artifact, whole: Artifact) -> set[str]:
     return set(piece.constants) - {c.data_name for c in whole.program.constants}
 
 
-def _rows(mains: Sequence[Function]) -> list[tuple[int, ...]]:
+def _rows(mains: Sequence[ir.Function]) -> list[tuple[int, ...]]:
     """Positions of the ops that all programs share, in order, always with the last ones."""
     if len(mains) == 1:
         return [(position,) for position in range(len(mains[0].body))]

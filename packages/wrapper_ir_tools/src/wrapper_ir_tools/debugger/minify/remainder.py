@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.ops import Arg
-from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.debugger.minify.stubs import rebuilt
 
 
-def label(arg: Arg) -> str:
+def label(arg: ir.Arg) -> str:
     """The name of a result, or its text. Two programs that shrink alike have the same labels."""
-    return f"%{arg.name}" if isinstance(arg, Value) else str(arg)
+    return f"%{arg.name}" if isinstance(arg, ir.Value) else str(arg)
 
 
 def returning(artifact: Artifact, labels: Collection[str]) -> Artifact:
@@ -22,7 +20,7 @@ def returning(artifact: Artifact, labels: Collection[str]) -> Artifact:
     main = artifact.program.main
     returned = main.returns
     values = tuple(v for v in returned.values if label(v) in labels)
-    body = (*main.body[:-1], ops.Return(values=values, prov=returned.prov))
+    body = (*main.body[:-1], ir.Return(values=values, prov=returned.prov))
     program = artifact.program.with_functions((main.with_body(body), *artifact.program.functions[1:]))
     return rebuilt(artifact, program, {})
 

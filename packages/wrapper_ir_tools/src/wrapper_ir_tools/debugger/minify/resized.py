@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ir.atoms import map_expr_values
-from wrapper_ir.ir.layout import extent_bytes
-from wrapper_ir.ir.program import Constant
-from wrapper_ir.ir.structure import map_function
-from wrapper_ir.ir.types import StorageType, TensorType, Type
-from wrapper_ir.ir.values import Value
 from wrapper_ir_tools.debugger.minify.numbers import changed_type, number_of, with_numbers
 from wrapper_ir_tools.debugger.minify.stubs import rebuilt
 
@@ -20,31 +15,31 @@ from wrapper_ir_tools.debugger.minify.stubs import rebuilt
 @dataclass
 class _Rewriter:
     numbers: Mapping[int, int]
-    values: dict[Value, Value] = field(default_factory=dict)
+    values: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
-    def value(self, value: Value) -> Value:
+    def value(self, value: ir.Value) -> ir.Value:
         mapping = self.values.get(value)
         if mapping is None:
-            mapping = self.values[value] = Value(value.name, self.type(value.type))
+            mapping = self.values[value] = ir.Value(value.name, self.type(value.type))
         return mapping
 
-    def type(self, type: Type) -> Type:
+    def type(self, type: ir.Type) -> ir.Type:
         match type:
-            case TensorType():
+            case ir.TensorType():
                 return changed_type(type, self.numbers)
-            case StorageType():
+            case ir.StorageType():
                 return replace(type, nbytes=with_numbers(type.nbytes, self.numbers))
             case _:
                 return type
 
     def expr(self, e: Expr) -> Expr:
-        return map_expr_values(with_numbers(e, self.numbers), self.value)
+        return ir.map_expr_values(with_numbers(e, self.numbers), self.value)
 
 
 def resized(artifact: Artifact, numbers: Mapping[int, int]) -> Artifact | None:
     """Replaces the old numbers by the new ones; None if a changed constant shares its bytes."""
     rewriter, program = _Rewriter(numbers), artifact.program
-    constants: list[Constant] = []
+    constants: list[ir.Constant] = []
     data: dict[str, TensorData] = {}
     for constant in program.constants:
         value = rewriter.value(constant.value)
@@ -54,19 +49,19 @@ def resized(artifact: Artifact, numbers: Mapping[int, int]) -> Artifact | None:
             # shared bytes, or no data
             return None
         if changed and data_before is not None:
-            assert isinstance(value.type, TensorType)
-            assert isinstance(constant.value.type, TensorType)
+            assert isinstance(value.type, ir.TensorType)
+            assert isinstance(constant.value.type, ir.TensorType)
             cut = _corner(data_before, constant.value.type, value.type)
             if cut is None:
                 return None
             data[value.name] = cut
             constant = replace(constant, data_hash=cut.sha256() if constant.data_hash else "")
         constants.append(replace(constant, value=value))
-    functions = tuple(map_function(f, rewriter.value, rewriter.expr) for f in program.functions)
+    functions = tuple(ir.map_function(f, rewriter.value, rewriter.expr) for f in program.functions)
     return rebuilt(artifact, replace(program, constants=tuple(constants), functions=functions), data)
 
 
-def _corner(data: TensorData, old: TensorType, new: TensorType) -> TensorData | None:
+def _corner(data: TensorData, old: ir.TensorType, new: ir.TensorType) -> TensorData | None:
     """The first elements in each dimension; None for a layout that is symbolic or larger than the data."""
     layouts = [(*map(number_of, t.sizes), *map(number_of, t.strides)) for t in (old, new)]
     if any(not isinstance(e, Int) for t in (old, new) for e in (*t.sizes, *t.strides)):
@@ -75,7 +70,7 @@ def _corner(data: TensorData, old: TensorType, new: TensorType) -> TensorData | 
         return None
     item, rank = old.dtype.itemsize, len(new.sizes)
     source = data.buffer.cast("B")
-    out = bytearray(number_of(extent_bytes(new)))
+    out = bytearray(number_of(ir.extent_bytes(new)))
     places = [(0, 0)]
     for dim in range(rank):
         steps = [layout[rank + dim] * item for layout in layouts]

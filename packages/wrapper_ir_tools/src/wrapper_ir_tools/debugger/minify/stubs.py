@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.ir import ops
-from wrapper_ir.ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ir.ops import Op
-from wrapper_ir.ir.program import Constant, Program
-from wrapper_ir.ir.structure import definitions, operands, results
-from wrapper_ir.ir.types import StorageType, TensorType
-from wrapper_ir.ir.values import Value, is_tensor
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
 from wrapper_ir_runtime.tensor_text import TensorView
@@ -21,24 +15,24 @@ from wrapper_ir_tools.debugger.products import products
 from wrapper_ir_tools.debugger.samples import samples
 from wrapper_ir_tools.debugger.subject import Subject
 
-_WORK = (ops.Launch, ops.CallExtern, ops.Copy, ops.CallSubgraph, ops.Switch, ops.WhileLoop)
+_WORK = (ir.Launch, ir.CallExtern, ir.Copy, ir.CallSubgraph, ir.Switch, ir.WhileLoop)
 
 
-def replaceable(program: Program, analyses: Analyses) -> list[int]:
+def replaceable(program: ir.Program, analyses: Analyses) -> list[int]:
     """Positions of the ops of `main` that only compute tensors, so that copies can replace them."""
     main = program.main
     positions = []
     for position, op in enumerate(main.body):
         values = products(main, position, analyses)
-        tensors_only = values and all(map(is_tensor, (*values, *results(op))))
+        tensors_only = values and all(map(ir.is_tensor, (*values, *ir.results(op))))
         if isinstance(op, _WORK) and tensors_only and not is_stub(op):
             positions.append(position)
     return positions
 
 
-def is_stub(op: Op) -> bool:
+def is_stub(op: ir.Op) -> bool:
     """True if the op copies a constant with a value computed by the whole program."""
-    return isinstance(op, ops.Copy) and op.src.name.endswith(".content")
+    return isinstance(op, ir.Copy) and op.src.name.endswith(".content")
 
 
 def stubbed(subject: Subject, positions: Collection[int]) -> Artifact:
@@ -49,25 +43,25 @@ def stubbed(subject: Subject, positions: Collection[int]) -> Artifact:
         for s in samples(subject)
         if s.function is main and s.position in positions and isinstance(s.content.held, TensorView)
     }
-    names = {v.name for v in definitions(main)} | {c.value.name for c in program.constants}
-    constants: list[Constant] = []
+    names = {v.name for v in ir.definitions(main)} | {c.value.name for c in program.constants}
+    constants: list[ir.Constant] = []
     data: dict[str, TensorData] = {}
-    body: list[Op] = []
+    body: list[ir.Op] = []
     for position, op in enumerate(main.body):
         if position not in positions:
             body.append(op)
             continue
         for value in products(main, position, subject.analyses):
-            assert is_tensor(value)
+            assert ir.is_tensor(value)
             content = contents[position, f"%{value.name}"]
-            dense = replace(value.type, strides=contiguous_strides(value.type.sizes))
+            dense = replace(value.type, strides=ir.contiguous_strides(value.type.sizes))
             name = _fresh(f"{value.name}.content", names)
             stored = TensorData(content.dtype, content.data.cast("B"))
-            constants.append(Constant(value=Value(name, dense), data_hash=stored.sha256()))
+            constants.append(ir.Constant(value=ir.Value(name, dense), data_hash=stored.sha256()))
             data[name] = stored
-            if value in results(op):
+            if value in ir.results(op):
                 body += _allocation(value, names)
-            body.append(ops.Copy(dst=value, src=constants[-1].value))  # type: ignore[arg-type]  # a tensor
+            body.append(ir.Copy(dst=value, src=constants[-1].value))  # type: ignore[arg-type]  # a tensor
     changed = replace(
         program.with_functions((main.with_body(body), *program.functions[1:])),
         constants=(*program.constants, *constants),
@@ -75,10 +69,10 @@ def stubbed(subject: Subject, positions: Collection[int]) -> Artifact:
     return rebuilt(subject.artifact, changed, data)
 
 
-def _allocation(value: Value[TensorType], names: set[str]) -> list[Op]:
+def _allocation(value: ir.Value[ir.TensorType], names: set[str]) -> list[ir.Op]:
     type = value.type
-    storage = Value(_fresh(f"{value.name}.s", names), StorageType(extent_bytes(type), type.device))
-    return [ops.AllocStorage(result=storage), ops.View(source=storage, result=value)]
+    storage = ir.Value(_fresh(f"{value.name}.s", names), ir.StorageType(ir.extent_bytes(type), type.device))
+    return [ir.AllocStorage(result=storage), ir.View(source=storage, result=value)]
 
 
 def _fresh(wish: str, names: set[str]) -> str:
@@ -91,12 +85,12 @@ def _fresh(wish: str, names: set[str]) -> str:
     return name
 
 
-def rebuilt(artifact: Artifact, program: Program, data: Mapping[str, TensorData]) -> Artifact:
+def rebuilt(artifact: Artifact, program: ir.Program, data: Mapping[str, TensorData]) -> Artifact:
     """Returns the artifact with a changed program, without dead ops and definitions. `data` has new
     constants.
     """
     smaller = EliminateDeadOps().run(program)
-    operand_set = {v for op in smaller.ops for v in operands(op)}
+    operand_set = {v for op in smaller.ops for v in ir.operands(op)}
     live = tuple(c for c in smaller.constants if c.value in operand_set)
     smaller = replace(smaller, constants=live)
     names = {c.data_name for c in live}
