@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.checks.circles import find_circles
+from tools.checks.faces import find_inner_imports
 from tools.checks.finding import Check, Finding, Source
 from tools.checks.forbidden_words import find_pickle, find_words
 from tools.checks.helpers import find_test_imports
@@ -66,6 +67,20 @@ def test_imports_from_test_modules_are_found(code: str) -> None:
 )
 def test_imports_of_helpers_are_not(code: str) -> None:
     assert run(find_test_imports, code, "tests/fx/test_fx_one.py") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "count"),
+    [
+        ("packages/p/src/p/a.py", "from wrapper_ir.ir.ops import Launch", 1),
+        ("tests/a.py", "def f():\n    from wrapper_ir.ir.values import Value", 1),
+        ("tests/a.py", "from wrapper_ir.ir.ops.call_effects import _TAG_CLASS", 0),
+        ("tests/a.py", "from wrapper_ir import ir", 0),
+        ("packages/wrapper_ir/src/wrapper_ir/ir/program.py", "from wrapper_ir.ir.values import Value", 0),
+    ],
+)
+def test_imports_past_the_face_of_the_ir_are_found(path: str, code: str, count: int) -> None:
+    assert len(run(find_inner_imports, code, path)) == count
 
 
 def test_long_files_and_functions_are_found() -> None:

@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 from tools.checks.circles import find_circles
+from tools.checks.faces import find_inner_imports
 from tools.checks.finding import Check, repository_files
 from tools.checks.forbidden_words import find_pickle, find_words
 from tools.checks.helpers import find_test_imports
 from tools.checks.lengths import find_long
 from tools.checks.packages import find_incomplete_packages
 
-_CHECKS: tuple[Check, ...] = (find_words, find_pickle, find_long, find_test_imports)
+_CHECKS: tuple[Check, ...] = (find_words, find_pickle, find_long, find_test_imports, find_inner_imports)
 
 
 def main() -> int:

@@ -67,5 +67,5 @@ class FxOptions:
         others = [op for op in self.forbid if op not in ir.OPS]
         if others:
             raise ConvertError(
-                "FX103", f"option 'forbid' has {others[0]!r}", hint="name classes of wrapper_ir.ir.ops"
+                "FX103", f"option 'forbid' has {others[0]!r}", hint="name classes of ops, such as ir.Launch"
             )

@@ -9,6 +9,7 @@ from packages.wrapper_ir.tests.core.op_samples import INDEX, SAMPLES
 
 from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.ir.ops.call_effects import _TAG_CLASS
 
 PRELUDE = """wir 0.3
 target cpu
@@ -265,8 +266,8 @@ def test_recursion_ends() -> None:
 def test_every_tag_has_a_meaning() -> None:
     """Each tag is an effect class, or concerns aliasing, who can call the operator, or who can record it, alone."""
     others = {ir.ExternTag.MAY_ALIAS, ir.ExternTag.PYTHON_ONLY, ir.ExternTag.UNRECORDABLE}
-    assert set(ir.call_effects._TAG_CLASS) == set(ir.ExternTag) - others
-    assert set(ir.call_effects._TAG_CLASS.values()) <= set(ir.EffectClass)
+    assert set(_TAG_CLASS) == set(ir.ExternTag) - others
+    assert set(_TAG_CLASS.values()) <= set(ir.EffectClass)
 
 
 def test_effects_are_values() -> None:

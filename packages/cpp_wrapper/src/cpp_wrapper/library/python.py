@@ -1,7 +1,7 @@
-"""The calling convention of a program, as the library itself follows it (`python.cpp`), and what is left to Python.
+"""The calling convention of a library's program: the native fast path and the fallback in Python.
 
-The library binds calls that give what the capture gave, in the same way: exact tuples and lists, arguments by position and
-keyword. Everything else goes through `Convention`, which explains what is wrong or arranges it.
+The library (`python.cpp`) binds calls that pass exact tuples and lists as the capture did. All other calls go
+through `Convention`, which converts the arguments or reports the error.
 """
 
 from __future__ import annotations
@@ -129,8 +129,7 @@ def _error_class(name: str) -> type[Exception] | None:
 
 
 class LoadedProgram:
-    """A program of a library, with the model's own signature and result structure. `metadata` is what the library says of
-    itself: inputs, results, constants, signature. `path` is the library's file."""
+    """A program of the library at `path`. `metadata` lists its inputs, results, constants and signature."""
 
     def __init__(
         self, library: ctypes.CDLL, facts: Mapping[str, Any], signature: ir.Signature, path: Path
@@ -294,9 +293,8 @@ def _record(
     """In the order in which `wir_python` reads it."""
     caller = TorchCaller(torch)
     is_plain, built = _is_plain(signature), _built(signature, caller.containers)
-    positional, keywords = (
-        signature.inputs.children if is_plain else (ir.TreeSpec(kind=ir.TreeKind.TUPLE),) * 2
-    )
+    no_arguments = ir.TreeSpec(kind=ir.TreeKind.TUPLE)
+    positional, keywords = signature.inputs.children if is_plain else (no_arguments, no_arguments)
     trees = (*positional.children, *keywords.children)
     statics = tuple((s.leaf, literal(s.value, caller.native)) for s in signature.statics)
     tensors = {leaf for leaf, want in zip(signature.params, inputs) if isinstance(want, TensorInput)}
