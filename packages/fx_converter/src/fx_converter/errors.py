@@ -15,6 +15,7 @@ What no target can do is wrapper_ir's NotSupportedError (WIR91n), what fails at 
 | FX202 | a saved graph is damaged, or there is none in the file |
 | FX203 | a saved graph is of another version, or of another release of torch |
 | FX204 | a saved graph calls an operator that this process does not have |
+| FX205 | a saved graph gives a tensor other memory, or makes a window outside of what it lies in |
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ from fx_converter.passes.calls import mentioned
 from wrapper_ir_torch import FAST_VIEW
 
 # Any in this file: targets and arguments of nodes
-_RESTLESS: frozenset[Any] = frozenset({targets.resize_storage, torch.ops.aten.set_.source_Tensor})
+_RESTLESS: frozenset[Any] = frozenset(
+    {targets.resize_storage, targets.set_like, targets.set_storage, torch.ops.aten.set_.source_Tensor}
+)
 _READERS: frozenset[Any] = frozenset(
     {
         FAST_VIEW,
@@ -24,6 +26,7 @@ _READERS: frozenset[Any] = frozenset(
         targets.assert_layout,
         targets.check_result,
         targets.check_storages,
+        targets.check_written,
         targets.free,
     }
 )

@@ -21,6 +21,7 @@ from wrapper_ir_lowering.persistent import plan_persistent, plan_windows
 from wrapper_ir_lowering.plan import Plan
 from wrapper_ir_lowering.recording import plan_recording
 from wrapper_ir_lowering.rules.checks import check_arguments, prologue
+from wrapper_ir_lowering.rules.rebinding import check_constants, check_rebound
 from wrapper_ir_lowering.rules.table import steps_of
 from wrapper_ir_lowering.state import FunctionState, ProgramState, stream_device
 from wrapper_ir_lowering.steps import FunctionPlan, Origin, Step, Stream
@@ -119,9 +120,11 @@ class _Lowering:
 def _steps(state: FunctionState) -> Iterator[Step]:
     if state.is_main:
         yield from prologue(state)
+        yield from check_constants(state)
     for position, op in enumerate(state.function.body):
         state.at = Origin(op, position)
         yield from steps_of(op, state)
+        yield from check_rebound(op, state)
         yield from check_arguments(position, state)
 
 

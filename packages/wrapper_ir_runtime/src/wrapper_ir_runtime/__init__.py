@@ -36,7 +36,7 @@ from wrapper_ir_runtime.parts import ModuleContents, open_parts
 from wrapper_ir_runtime.ranks import compare_ranks
 from wrapper_ir_runtime.recorders import RECORDERS, Recorders
 from wrapper_ir_runtime.recording import Recorded, Recorder
-from wrapper_ir_runtime.results import check_result
+from wrapper_ir_runtime.results import check_result, check_written
 from wrapper_ir_runtime.sharing import (
     apart_leaves,
     expect_apart,
@@ -94,6 +94,7 @@ __all__ = [
     "check_inputs",
     "check_rank",
     "check_result",
+    "check_written",
     "coded_arguments",
     "compare_ranks",
     "custom_container",

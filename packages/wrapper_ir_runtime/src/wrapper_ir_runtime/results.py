@@ -15,22 +15,53 @@ def check_result(
 ) -> None:  # Any: whatever an operator returned
     """Raises ExecutionError WIR927 unless `got` is a torch tensor in strided memory within its storage, of this dtype and on this
     device; a device without an index stands for all of its type."""
+    if (wrong := _fault(got, dtype, device)) is not None:
+        raise ExecutionError(
+            "WIR927",
+            f"%{name} is declared as {wrong[0]}, but the operator returned {wrong[1]}",
+            hint="correct the call's arguments, or the type of its result",
+        )
+
+
+def check_written(name: str, got: Any, dtype: object, device: str, storage: int = 0) -> None:
+    """Raises ExecutionError WIR927 unless `got`, which an operator wrote, is still as `check_result` wants it, in a storage of at
+    least `storage` bytes."""
+    wrong = _fault(got, dtype, device)
+    if wrong is None and got.untyped_storage().nbytes() < storage:
+        wrong = f"in a storage of {storage} bytes", f"one of {got.untyped_storage().nbytes()}"
+    if wrong is not None:
+        fail_written(name, *wrong)
+
+
+def fail_written(name: str, declared: str, left: str) -> NoReturn:
+    """Raises ExecutionError WIR927 for a tensor that an operator has given other memory than its type says."""
+    raise ExecutionError(
+        "WIR927",
+        f"%{name} is declared as {declared}, but an operator that wrote its storage left {left}",
+        hint="resize and replace storages with the ops resize_storage and set_storage",
+    )
+
+
+def _fault(got: Any, dtype: object, device: str) -> tuple[str, str] | None:
+    """What was declared, and what is there instead."""
     if not hasattr(got, "untyped_storage"):
-        _fail(name, "a tensor", "nothing" if got is None else f"a {type(got).__name__}")
+        return "a tensor", "nothing" if got is None else f"a {type(got).__name__}"
     if got.dtype is not dtype:
-        _fail(name, _dtype_text(dtype), _dtype_text(got.dtype))
+        return _dtype_text(dtype), _dtype_text(got.dtype)
     if str(got.layout) != "torch.strided" or got.is_nested:
         kind = "nested" if got.is_nested else str(got.layout).removeprefix("torch.")
-        _fail(name, "strided", kind)
+        return "strided", kind
     found = str(got.device)
     if found != device and (":" in device or got.device.type != device):
-        _fail(name, f"on {device}", f"on {found}")
+        return f"on {device}", f"on {found}"
     if not is_within_storage(got):
         held = got.untyped_storage().nbytes()
         sizes, strides, offset = list(got.size()), list(got.stride()), got.storage_offset()
-        _fail(
-            name, "within its storage", f"sizes {sizes}, strides {strides}, offset {offset} over {held} bytes"
+        return (
+            "within its storage",
+            f"sizes {sizes}, strides {strides}, offset {offset} over {held} bytes",
         )
+    return None
 
 
 def is_within_storage(tensor: Any) -> bool:  # Any: a torch tensor in strided memory
@@ -47,11 +78,3 @@ def is_within_storage(tensor: Any) -> bool:  # Any: a torch tensor in strided me
 
 def _dtype_text(dtype: object) -> str:
     return _DTYPES.get(str(dtype), str(dtype))
-
-
-def _fail(name: str, declared: str, got: str) -> NoReturn:
-    raise ExecutionError(
-        "WIR927",
-        f"%{name} is declared as {declared}, but the operator returned {got}",
-        hint="correct the call's arguments, or the type of its result",
-    )

@@ -75,6 +75,10 @@ def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
     type = step.value.type
     place = ", run.gpu" if scope.on_gpu(type.device) else ""
     texts = f"{dtype_text(type.dtype)}, {cpp_string(step.value.name)}"
+    if step.written:
+        storage = "0" if step.storage is None else scope.number(step.storage)
+        scope.line(f"check_written({scope.handle(step.value)}, {texts}, {storage}{place});")
+        return
     scope.line(f"check_result({scope.handle(step.value)}, {texts}{place});")
 
 

@@ -44,6 +44,11 @@ def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
 def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
     """A node for the tensor, with what is open of it."""
     type = step.value.type
+    if step.written:
+        storage = 0 if step.storage is None else scope.number(step.storage)
+        args = step.value.name, DTYPES[type.dtype], str(type.device), storage
+        scope.call(targets.check_written, scope.value(step.value), *args)
+        return
     parts = ("defined", step.defined), ("dtype", step.dtype), ("device", step.device), ("memory", step.memory)
     scope.call(
         targets.check_result,

@@ -181,4 +181,4 @@ def set_storage(step: steps.SetStorage, scope: FunctionScope) -> None:
     target, source = scope.value(step.target), scope.value(step.source)
     scope.starts.pop(target, None)
     scope.reset.add(target)
-    scope.call(_aten.set_.source_Tensor, target, source, val=target.meta["val"])
+    scope.call(targets.set_storage, target, source)

@@ -11,7 +11,7 @@ from fx_converter import targets
 from fx_converter.passes.calls import shares_with, written
 
 _RESTLESS: frozenset[Any] = frozenset(  # Any: targets of nodes
-    {targets.resize_storage, torch.ops.aten.set_.source_Tensor}
+    {targets.resize_storage, targets.set_like, targets.set_storage, torch.ops.aten.set_.source_Tensor}
 )
 
 

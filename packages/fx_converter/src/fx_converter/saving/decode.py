@@ -9,9 +9,11 @@ from typing import Any
 import torch
 from torch import fx
 
+from fx_converter import targets
 from fx_converter._compat import new_graph, operands_of
 from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
+from fx_converter.saving.bounds import WindowBounds, refuse_rebinding
 from fx_converter.saving.encode import META
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME
 from wrapper_ir import ir
@@ -29,6 +31,7 @@ _CONSTANTS: Mapping[str, Any] = {
     },
 }
 
+_SET = "aten::set_.source_Tensor"
 _CONTROL = frozenset(("cond", "invoke_subgraph", "while_loop", "while_loop_stack_output"))
 """Operators that are control flow of a program: they run graphs of the same file, whose operators are looked at, too."""
 
@@ -36,8 +39,8 @@ _CONTROL = frozenset(("cond", "invoke_subgraph", "while_loop", "while_loop_stack
 class GraphReader:
     """Reads one graph, whose module has these attributes; `kernel(hash, form)` gives the call target of a kernel.
 
-    Raises SavedGraphError FX202 for text that is not a graph, FX204 for an operator that this process does not have, and
-    NotSupportedError WIR917 for one that `operators` refuses.
+    Raises SavedGraphError FX202 for text that is not a graph, FX204 for an operator that this process does not have, FX205 for one
+    that replaces memory, and for a window outside of it, and NotSupportedError WIR917 for one that `operators` refuses.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class GraphReader:
         self._exprs: dict[str, Expr] = {}
         self._fakes = fakes
         self._nodes: dict[str, fx.Node] = {}
+        self._bounds = WindowBounds()
         self.graph = new_graph()
 
     def read(self, nodes: list[dict[str, Any]]) -> fx.Graph:
@@ -84,6 +88,7 @@ class GraphReader:
                 made.meta[key] = tuple(held) if isinstance(held, list) else held
         if "val" in said:
             made.meta["val"] = self._value(said["val"])
+        self._bounds.check(made)
         self._nodes[made.name] = made
 
     def _name(self, said: str, op: str) -> str:
@@ -118,12 +123,18 @@ class GraphReader:
 
     def _operator(self, name: str) -> Any:
         self._ask(name)
+        if name == _SET:  # as torch's own tracing writes `targets.set_storage`
+            return targets.set_like
+        refuse_rebinding(name, self._place())
         return _operator(name)
 
     def _ask(self, name: str) -> None:
         """Raises NotSupportedError WIR917 for an operator that the graph may not call."""
         if reason := self._operators.refusal(name):
-            raise refused(name, reason, f"the graph calls it after {len(self._nodes)} nodes")
+            raise refused(name, reason, self._place())
+
+    def _place(self) -> str:
+        return f"the graph calls it after {len(self._nodes)} nodes"
 
     def _argument(self, said: Any) -> Any:
         if isinstance(said, list):

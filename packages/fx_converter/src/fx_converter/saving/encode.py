@@ -14,6 +14,7 @@ from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.kernels import NAMESPACE, LoadedTarget
 from fx_converter.kernels.triton_form import TRITON_IDS
+from fx_converter.saving.bounds import refuse_rebinding
 from fx_converter.saving.functions import NAMES_OF_FUNCTIONS
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import print_expr
@@ -32,7 +33,7 @@ def encode_graph(
 ) -> dict[str, Any]:
     """Nodes in order, and what `attribute(name, held)` makes of each attribute that they refer to.
 
-    Raises SavedGraphError FX201 for a node that calls what a file cannot name.
+    Raises SavedGraphError FX201 for a node that calls what a file cannot name, FX205 for one that calls an operator that replaces memory.
     """
     nodes = [_node(node, fakes) for node in module.graph.nodes]
     attributes: dict[str, Any] = {}
@@ -86,7 +87,7 @@ def _target(node: fx.Node) -> dict[str, str]:
     if isinstance(target, torch._ops.OpOverload):
         if target.namespace == NAMESPACE and "kernel_hash" in node.meta:
             return {"kernel": node.meta["kernel_hash"], "form": "hop"}
-        return {"operator": _operator_name(target)}
+        return {"operator": _operator_name(target, node)}
     if target is triton_kernel_wrapper_mutation and "kernel_hash" in node.meta:
         return {"kernel": node.meta["kernel_hash"], "form": "triton"}
     if isinstance(target, torch._ops.HigherOrderOperator):
@@ -100,8 +101,11 @@ def _target(node: fx.Node) -> dict[str, str]:
     )
 
 
-def _operator_name(target: torch._ops.OpOverload) -> str:
-    return f"{target._schema.name}.{target._overloadname}"
+def _operator_name(target: torch._ops.OpOverload, node: fx.Node) -> str:
+    name = f"{target._schema.name}.{target._overloadname}"
+    if target is not torch.ops.aten.set_.source_Tensor:  # whose layouts a loaded graph compares
+        refuse_rebinding(name, f"node {node.name}")
+    return name
 
 
 def _argument(arg: Any, node: fx.Node) -> Any:
@@ -127,7 +131,7 @@ def _argument(arg: Any, node: fx.Node) -> Any:
         case torch.device():
             return {"device": str(arg)}
         case torch._ops.OpOverload():
-            return {"operator": _operator_name(arg)}
+            return {"operator": _operator_name(arg, node)}
         case _:
             raise _unnamed(
                 node, f"argument {arg!r}", "pass numbers, strings, nodes and torch's own constants"

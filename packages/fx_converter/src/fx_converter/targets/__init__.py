@@ -13,6 +13,7 @@ from fx_converter.targets.checks import (
     check_inputs,
     check_result,
     check_storages,
+    check_written,
 )
 from fx_converter.targets.collectives import (
     finished_all_gather_into_tensor,
@@ -42,7 +43,17 @@ from fx_converter.targets.control import (
     switch_effect,
 )
 from fx_converter.targets.debug import comment, save_tensor, show_line, show_number, show_tensor
-from fx_converter.targets.memory import align, fill_zero, free, resize_storage, same, unshared, window
+from fx_converter.targets.memory import (
+    align,
+    fill_zero,
+    free,
+    resize_storage,
+    same,
+    set_like,
+    set_storage,
+    unshared,
+    window,
+)
 from fx_converter.targets.placement import (
     barrier,
     enter_device,
@@ -71,6 +82,7 @@ __all__ = [
     "check_inputs",
     "check_result",
     "check_storages",
+    "check_written",
     "choose",
     "comment",
     "cond_effect",
@@ -109,6 +121,8 @@ __all__ = [
     "resize_storage",
     "same",
     "save_tensor",
+    "set_like",
+    "set_storage",
     "show_line",
     "show_number",
     "show_tensor",

@@ -22,6 +22,7 @@ from wrapper_ir_runtime import (
     fail_layout,
 )
 from wrapper_ir_runtime import check_result as of_result
+from wrapper_ir_runtime import check_written as of_written
 from wrapper_ir_torch import agreement, find_group, has_dispatch_modes, program_groups
 
 
@@ -60,6 +61,14 @@ def check_result(
     dtype and on this device. `what` of that is not proved, which those who write the call as text may look at alone."""
     if not isinstance(x, FakeTensor):
         of_result(name, x, dtype, device)
+
+
+@has_effect
+def check_written(x: Any, name: str, dtype: torch.dtype, device: str, storage: int = 0) -> None:
+    """Raises ExecutionError WIR927 unless a tensor that an operator wrote is still in strided memory within its storage, of this
+    dtype and on this device, and the storage has this many bytes."""
+    if not isinstance(x, FakeTensor):
+        of_written(name, x, dtype, device, storage)
 
 
 @has_effect

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from fx_converter._compat import has_effect, is_watched
+from wrapper_ir.errors import ExecutionError
 from wrapper_ir_torch import FAST_VIEW, storage_key
 
 
@@ -61,6 +62,29 @@ def _copied(x: Tensor) -> Tensor:
 def resize_storage(x: Tensor, nbytes: int) -> None:
     """Resizes the storage under `x`."""
     x.untyped_storage().resize_(nbytes)
+
+
+@has_effect
+def set_storage(x: Tensor, source: Tensor) -> None:
+    """Makes `x` a view of `source`, for every holder."""
+    x.set_(source)  # type: ignore[call-overload]  # torch's stubs want a storage
+
+
+@has_effect
+def set_like(x: Tensor, source: Tensor) -> None:
+    """As `set_storage`, for graphs that no program proves. Raises ExecutionError WIR927 unless the tensors have the same sizes,
+    strides and dtype: what uses `x` afterwards relies on them."""
+    if x.dtype != source.dtype or x.shape != source.shape or _strides(x) != _strides(source):
+        declared, left = (
+            f"{y.dtype} of sizes {list(y.shape)} and strides {list(y.stride())}" for y in (x, source)
+        )
+        raise ExecutionError("WIR927", f"a tensor of {declared} is given the memory of {left}")
+    set_storage(x, source)
+
+
+def _strides(x: Tensor) -> list[int]:
+    """Those that say where elements are."""
+    return [] if 0 in x.shape else [step for size, step in zip(x.shape, x.stride()) if size != 1]
 
 
 # Any: tensors and numbers

@@ -98,7 +98,7 @@ def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
     """Comparisons of what is open; what they do not pass is looked at, and explained. A result whose memory is open is looked at
     in any case."""
     name, type = scope.name(step.value), step.value.type
-    check = scope.module.runtime("check_result")
+    check = scope.module.runtime("check_written" if step.written else "check_result")
     conditions = [f"{name} is None"] * step.defined
     if step.dtype:
         conditions.append(f"{name}.dtype is not torch.{type.dtype.torch_name}")
@@ -106,7 +106,8 @@ def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
         made = f"torch.device({python_string(str(type.device))})"
         conditions.append(f"{name}.device != {scope.lookup('device', made)}")
     names = f"{python_string(step.value.name)}, {name}"
-    call = f"{check}({names}, torch.{type.dtype.torch_name}, {python_string(str(type.device))})"
+    more = "" if step.storage is None else f", {scope.expr(step.storage)}"
+    call = f"{check}({names}, torch.{type.dtype.torch_name}, {python_string(str(type.device))}{more})"
     if step.memory:
         scope.out.line(call)
         return

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wrapper_ir import ir
+from wrapper_ir.operators.policy import called_names
 
 _REBINDING = """
     aten::set_ aten::set aten::set_data aten::as_strided_ aten::_reshape_alias aten::_reshape_alias_copy
@@ -26,6 +27,8 @@ LIBRARIES = frozenset(
     ("aten", "prims", "inductor", "inductor_prims", "mkl", "mkldnn", "quantized", "_c10d_functional")
 )
 """Namespaces of torch's own operators. Their results lie within their storages, and where their arguments are."""
+_NAMED = LIBRARIES | {"c10d", "fsdp", "higher_order", "profiler", "rngprims", "symm_mem"}
+"""Namespaces whose operators are known by name: but for `REBINDING`, they give no argument other memory than its type says."""
 
 _KEEPING = """
     aten::_adaptive_avg_pool2d aten::addbmm aten::addmm aten::addmv aten::avg_pool2d aten::avg_pool3d aten::baddbmm
@@ -44,6 +47,11 @@ _UNUSUAL = ("sparse", "mkldnn", "nested", "jagged", "quantize")
 def rebinds(name: str) -> bool:
     """Whether the operator of this name is one of `REBINDING`."""
     return name.partition(".")[0] in REBINDING
+
+
+def may_rebind(name: str) -> bool:
+    """Whether nothing says that the operator of this name, or the one that it runs, leaves the memory of what it writes as it is."""
+    return any(called.partition("::")[0] not in _NAMED for called in called_names(name))
 
 
 @dataclass(frozen=True, slots=True)

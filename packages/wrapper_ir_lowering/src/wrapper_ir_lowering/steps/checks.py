@@ -78,15 +78,22 @@ class CheckLayout(StepBase):
 class CheckResult(StepBase):
     """Fails unless what an operator returned as `value` is a tensor (`defined`), of its dtype, on its device, and in strided
     memory within its storage (`memory`): of these, what is not proved (WIR927). Engines may look at all of them.
-    Text: `check_result %x defined dtype device memory`."""
 
-    syntax: ClassVar[str] = "check_result {value}< {defined}>< {dtype}>< {device}>< {memory}>"
+    `written`: the tensor was there before, and an unknown operator may have given it other memory; its storage must
+    then have `storage` bytes, if the program allocated it.
+    Text: `check_result %x defined dtype device memory`, `check_result %x dtype device memory written storage(1024)`."""
+
+    syntax: ClassVar[str] = (
+        "check_result {value}< {defined}>< {dtype}>< {device}>< {memory}>< {written}>< storage({storage})>"
+    )
 
     value: ir.Value[ir.TensorType]
     defined: bool
     dtype: bool
     device: bool
     memory: bool
+    written: bool = False
+    storage: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from wrapper_ir import ir
+from wrapper_ir.analysis.rebinding import rebound_by, rebound_constants
 from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
 from wrapper_ir.expr import Number
 from wrapper_ir_runtime.failures import select_branch
@@ -71,6 +72,8 @@ def execute(frame: Frame[T], start: int = 0) -> Run[T]:
                 case _:
                     run_op(op, frame)
             frame.born(position)
+            for value in rebound_by(op, session.analyses):
+                frame.check_rebound(value)
             if depth == 0 and position in session.layouts:
                 _check_layouts(session.layouts[position], frame)
         except NotSupportedError:
@@ -113,6 +116,8 @@ def _enter(
     args.clear()  # from here on the frame alone holds them, so that `free` ends them
     frame.symbols.update(captured)
     frame.born(-1)
+    for value in rebound_constants(session.analyses) if depth == 0 else ():
+        frame.check_rebound(value)
     return frame
 
 

@@ -17,6 +17,7 @@ from wrapper_ir.expr import Expr, Number, evaluate
 from wrapper_ir.plugins.protocols import LoadedKernel, Machine
 from wrapper_ir_runtime.interp.memory import MemoryMeter
 from wrapper_ir_runtime.interp.options import InterpOptions
+from wrapper_ir_runtime.results import fail_written
 
 T = TypeVar("T")
 
@@ -188,23 +189,41 @@ class Frame(Generic[T]):
             )
 
     def _check_memory(self, value: ir.Value, type: ir.TensorType, facts: TensorFacts, may_move: bool) -> None:
-        """What a result lies in: a number may be on the CPU, where operators leave seeds and offsets."""
-        device = str(type.device)
-        on_device = facts.device == device or (":" not in device and facts.device.partition(":")[0] == device)
-        declared, got = "", ""
-        if facts.layout != "strided":
-            declared, got = "strided", facts.layout
-        elif may_move and not on_device and (facts.sizes or facts.device != "cpu"):
-            declared, got = f"on {device}", f"on {facts.device}"
-        elif facts.room is not None and facts.room < extent(facts.sizes, facts.strides) * type.dtype.itemsize:
-            needed = extent(facts.sizes, facts.strides) * type.dtype.itemsize
-            declared, got = "within its storage", f"{needed} bytes, of which {max(facts.room, 0)} are there"
+        declared, got = _misplaced(type, facts, may_move)
         if declared:
             raise ExecutionError(
                 "WIR927",
                 f"%{value.name} is declared as {declared}, but the operator returned {got}",
                 hint="correct the call's arguments, or the type of its result",
             )
+
+    def check_rebound(self, value: ir.Value) -> None:
+        """Raises ExecutionError WIR927 where a tensor that an operator wrote, or one in its storage, is not as its type says."""
+        chains = (self.info.aliasing.chain(root) for root in self.roots_of(value))
+        tenants = (self.tenants.get(root, ()) for chain in chains for root in chain)
+        for other in dict.fromkeys((value, *(tenant for group in tenants for tenant in group))):
+            held = self.values.get(other, self.session.constants.get(other))
+            if held is not None:
+                self._check_written(other, held)
+
+    def _check_written(self, value: ir.Value, held: Any) -> None:
+        facts, type = self.machine.caller.facts(held), value.type
+        if not isinstance(type, ir.TensorType):  # a storage, as bytes
+            if facts.room is not None and facts.room < facts.sizes[0]:
+                fail_written(value.name, f"a storage of {facts.sizes[0]} bytes", f"{max(facts.room, 0)}")
+            return
+        if facts.dtype != type.dtype.value:
+            fail_written(value.name, type.dtype.value, facts.dtype)
+        declared, left = _misplaced(type, facts, may_move=True)
+        if declared:
+            fail_written(value.name, declared, left)
+        if ir.type_symbols(type) <= self.symbols.keys():
+            sizes, strides = self.ints(type.sizes), self.ints(type.strides)
+            if not self.machine.layout_matches(held, type, sizes, strides):
+                declared = f"with sizes {sizes} and strides {strides}"
+                fail_written(
+                    value.name, declared, f"sizes {list(facts.sizes)} and strides {list(facts.strides)}"
+                )
 
     def born(self, position: int) -> None:
         """Records the storages that the op at `position` creates."""
@@ -251,3 +270,17 @@ class Frame(Generic[T]):
         """Makes all values of a storage unusable."""
         for tenant in tuple(self.tenants.get(root, ())):
             self.unbind(tenant)
+
+
+def _misplaced(type: ir.TensorType, facts: TensorFacts, may_move: bool) -> tuple[str, str]:
+    """How a tensor was declared to be in memory, and what it is in instead; empty texts where that agrees. A number may be on the
+    CPU, where operators leave seeds and offsets."""
+    device, nbytes = str(type.device), extent(facts.sizes, facts.strides) * type.dtype.itemsize
+    on_device = facts.device == device or (":" not in device and facts.device.partition(":")[0] == device)
+    if facts.layout != "strided":
+        return "strided", facts.layout
+    if may_move and not on_device and (facts.sizes or facts.device != "cpu"):
+        return f"on {device}", f"on {facts.device}"
+    if facts.room is not None and facts.room < nbytes:
+        return "within its storage", f"{nbytes} bytes, of which {max(facts.room, 0)} are there"
+    return "", ""

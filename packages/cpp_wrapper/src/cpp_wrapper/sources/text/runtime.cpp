@@ -310,34 +310,48 @@ Room room_of(Tensor given) {
   return found;
 }
 
-[[noreturn]] void fail_result(const char* name, const std::string& declared, const std::string& got) {
-  fail_text("WIR927", "%" + std::string(name) + " is declared as " + declared + ", but the operator returned " + got +
-                          "\n  hint: correct the call's arguments, or the type of its result");
+[[noreturn]] void fail_result(const char* name, const std::string& declared, const std::string& got, bool written) {
+  fail_text("WIR927", "%" + std::string(name) + " is declared as " + declared + ", but " +
+                          (written ? "an operator that wrote its storage left " + got +
+                                         "\n  hint: resize and replace storages with the ops resize_storage and set_storage"
+                                   : "the operator returned " + got +
+                                         "\n  hint: correct the call's arguments, or the type of its result"));
 }
 
-void check_result(Tensor given, int32_t dtype, const char* name, const Gpu* gpu) {
+void check_tensor(Tensor given, int32_t dtype, const char* name, const Gpu* gpu, bool written, Int storage) {
   bool defined = false;
   if (given != nullptr) ok(aoti_torch_is_defined(given, &defined), "is_defined");
-  if (!defined) [[unlikely]] fail_result(name, "a tensor", "nothing");
-  if (dtype_of(given) != dtype) [[unlikely]] fail_result(name, dtype_name(dtype), dtype_name(dtype_of(given)));
+  if (!defined) [[unlikely]] fail_result(name, "a tensor", "nothing", written);
+  if (dtype_of(given) != dtype) [[unlikely]] fail_result(name, dtype_name(dtype), dtype_name(dtype_of(given)), written);
   int32_t layout = 0;
   ok(aoti_torch_get_layout(given, &layout), "layout");
-  if (layout != aoti_torch_layout_strided()) [[unlikely]] fail_result(name, "strided", tensor_text(given));
+  if (layout != aoti_torch_layout_strided()) [[unlikely]] fail_result(name, "strided", tensor_text(given), written);
   int64_t rank = 0;
   ok(aoti_torch_get_dim(given, &rank), "dim");
   if (!is_placed(given, gpu, rank == 0)) [[unlikely]] {
-    fail_result(name, "on " + (gpu == nullptr ? std::string("cpu") : device_name(*gpu)), tensor_text(given));
+    fail_result(name, "on " + (gpu == nullptr ? std::string("cpu") : device_name(*gpu)), tensor_text(given), written);
   }
   const Room room = room_of(given);
   if (room.needed > room.held) [[unlikely]] {
     fail_result(name, "within its storage", tensor_text(given) + ", " + std::to_string(room.needed) + " bytes of " +
-                                                std::to_string(room.held));
+                                                std::to_string(room.held), written);
+  }
+  if (Int(room.held) < storage) [[unlikely]] {
+    fail_result(name, "in a storage of " + std::to_string(raw(storage)) + " bytes", "one of " + std::to_string(room.held), written);
   }
 }
 }  // namespace
 
-void check_result(Tensor given, int32_t dtype, const char* name) { check_result(given, dtype, name, nullptr); }
-void check_result(Tensor given, int32_t dtype, const char* name, Gpu gpu) { check_result(given, dtype, name, &gpu); }
+void check_result(Tensor given, int32_t dtype, const char* name) { check_tensor(given, dtype, name, nullptr, false, 0); }
+void check_result(Tensor given, int32_t dtype, const char* name, Gpu gpu) {
+  check_tensor(given, dtype, name, &gpu, false, 0);
+}
+void check_written(Tensor given, int32_t dtype, const char* name, Int storage) {
+  check_tensor(given, dtype, name, nullptr, true, storage);
+}
+void check_written(Tensor given, int32_t dtype, const char* name, Int storage, Gpu gpu) {
+  check_tensor(given, dtype, name, &gpu, true, storage);
+}
 
 void expect_storage(Tensor given, const char* name) {
   const Room room = room_of(given);

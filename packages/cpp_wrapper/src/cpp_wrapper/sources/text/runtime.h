@@ -266,6 +266,9 @@ void check_layout(Tensor tensor, Ints sizes, Ints strides, const char* name, con
 void check_result(Tensor tensor, int32_t dtype, const char* name);
 /// As above, on a device; without dimensions it may be on the CPU.
 void check_result(Tensor tensor, int32_t dtype, const char* name, Gpu gpu);
+/// Fails unless a tensor that an operator wrote is still as `check_result` wants it, in a storage of so many bytes.
+void check_written(Tensor tensor, int32_t dtype, const char* name, Int storage);
+void check_written(Tensor tensor, int32_t dtype, const char* name, Int storage, Gpu gpu);
 /// Fails unless the storage under an argument holds all of its elements.
 void expect_storage(Tensor given, const char* name);
 void check_alignment(Tensor tensor, int64_t alignment, const char* name, const char* message);
