@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wrapper_ir import ir
-from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.operators.library import may_rebind

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wrapper_ir import ir
-from wrapper_ir import ir
 from wrapper_ir.analysis.rebinding import rebound_by, rebound_constants
 from wrapper_ir.expr import Expr
 from wrapper_ir_lowering import steps
