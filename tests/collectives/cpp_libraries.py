@@ -58,7 +58,7 @@ def cpp_lowered_kernels(rank: int, world: int, folder: Path) -> None:
             torch.testing.assert_close(tuple(run(x, w)), tuple(py_wrapper.compile(other)(x, w)))
 
 
-def cpp_fused_products(rank: int, world: int, folder: Path) -> None:
+def cpp_fused_matmuls(rank: int, world: int, folder: Path) -> None:
     """Torch's fused operators are called by a library."""
     torch.manual_seed(rank)
     args = [torch.randn(*sizes) for sizes in ((4, 2, 8), (16, 8), (8, 16), (16, 8))]
@@ -89,5 +89,5 @@ def cpp_disagreement(rank: int, world: int, folder: Path) -> None:
 
 
 CPP_CASES: Mapping[str, Callable[[int, int, Path], None]] = MappingProxyType(
-    {f.__name__: f for f in (cpp_lowered_kernels, cpp_fused_products, cpp_disagreement)}
+    {f.__name__: f for f in (cpp_lowered_kernels, cpp_fused_matmuls, cpp_disagreement)}
 )

@@ -1,4 +1,4 @@
-"""Programs whose products are fused with collectives, and torch's fused operators for a CPU, where torch has none."""
+"""Programs whose matmuls are fused with collectives, and torch's fused operators for a CPU, where torch has none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wrapper_ir_torch import torch_operators
 
 # Any in this file: what torch leaves untyped
 _funcol: Any = _functional_collectives
-_FUSE = "derive-frees,lower-collectives{fused-products=true,fused-products-minimum-bytes=0}"
+_FUSE = "derive-frees,lower-collectives{fused-matmuls=true,fused-matmuls-minimum-bytes=0}"
 DECLARATIONS = """extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)
 extern "_c10d_functional::all_gather_into_tensor(Tensor input, int group_size, str group_name) -> Tensor" tags(collective)
@@ -66,18 +66,18 @@ def program(world: int, operation: str = "sum") -> ir.Program:
 
 
 def fused(program: ir.Program, device: str = "cpu") -> tuple[Artifact, Artifact]:
-    """A program for a GPU as it is and with fused products, both for this device."""
+    """A program for a GPU as it is and with fused matmuls, both for this device."""
     made = (print_program(run_pipeline(program, passes)) for passes in ("derive-frees", _FUSE))
     usual, other = (bare_artifact(parse_program(text.replace("cuda:0", device))) for text in made)
     return usual, other
 
 
-def _gather_products(A: Tensor, Bs: list[Tensor], dim: int, group: str, *, return_A: bool = True) -> Any:
+def _gather_matmuls(A: Tensor, Bs: list[Tensor], dim: int, group: str, *, return_A: bool = True) -> Any:
     whole = _funcol.wait_tensor(_funcol.all_gather_tensor(A, dim, group))
     return whole if return_A else None, [whole @ B for B in Bs]
 
 
-def _product_scatter(A: Tensor, B: Tensor, operation: str, dim: int, group: str) -> Any:
+def _matmul_scatter(A: Tensor, B: Tensor, operation: str, dim: int, group: str) -> Any:
     return _funcol.wait_tensor(_funcol.reduce_scatter_tensor(A @ B, operation, dim, group))
 
 
@@ -86,8 +86,8 @@ def operators_of_cpu() -> Iterator[None]:
     """Torch's fused operators work on tensors of the CPU."""
     torch_operators("symm_mem")  # their declarations
     library: Any = torch.library.Library("symm_mem", "IMPL")  # type: ignore[no-untyped-call]  # torch's own
-    library.impl("fused_all_gather_matmul", _gather_products, "CPU")
-    library.impl("fused_matmul_reduce_scatter", _product_scatter, "CPU")
+    library.impl("fused_all_gather_matmul", _gather_matmuls, "CPU")
+    library.impl("fused_matmul_reduce_scatter", _matmul_scatter, "CPU")
     try:
         yield
     finally:
@@ -115,7 +115,7 @@ def require_equal(rank: int, world: int, device: torch.device) -> None:
             torch.testing.assert_close(tuple(make(other)(*args)), tuple(want))
 
 
-def fused_products(rank: int, world: int, folder: Path) -> None:
+def fused_matmuls(rank: int, world: int, folder: Path) -> None:
     """One of several processes with gloo."""
     with operators_of_cpu():
         require_equal(rank, world, torch.device("cpu"))

@@ -1,5 +1,5 @@
-"""One of two processes with a GPU each, whose products are fused with collectives by torch's own operators; started by
-`test_fused_products_gpu.py`.
+"""One of two processes with a GPU each, whose matmuls are fused with collectives by torch's own operators; started by
+`test_fused_matmuls_gpu.py`.
 
 Usage: `python tests/collectives/fused_worker.py RANK FOLDER`. Writes what went wrong in each case into a file of the folder.
 """
@@ -26,7 +26,7 @@ from tests.common.parallel_models import SequenceMlp
 
 WORLD = 2
 FUSED = ("symm_mem::fused_all_gather_matmul", "symm_mem::fused_matmul_reduce_scatter")
-PASSES = "lower-collectives{fused-products=true,fused-products-minimum-bytes=0},plan-memory"
+PASSES = "lower-collectives{fused-matmuls=true,fused-matmuls-minimum-bytes=0},plan-memory"
 
 
 def engines(rank: int) -> None:

@@ -108,7 +108,7 @@ def split_model(rank: int, folder: Path) -> None:
 
 
 def micro_pipeline(rank: int, folder: Path) -> None:
-    """A sequence-parallel MLP, whose products Inductor fuses with collectives: torch 2.11 finds them, later versions other patterns."""
+    """A sequence-parallel MLP, whose matmuls Inductor fuses with collectives: torch 2.11 finds them, later versions other patterns."""
     model = SequenceMlp(2, 256, 512, WORLD).to("cuda", torch.bfloat16).eval()
     x = torch.randn(64, 256, device="cuda", dtype=torch.bfloat16)
     artifact = _captured(model, x)

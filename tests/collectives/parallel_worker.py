@@ -27,7 +27,7 @@ from torch.nn import functional as F
 
 from tests.collectives.cpp_libraries import CPP_CASES
 from tests.collectives.disagreement_cases import planted_disagreements
-from tests.collectives.fused_cases import fused_products
+from tests.collectives.fused_cases import fused_matmuls
 from tests.collectives.lowered_cases import lowered_kernels
 from tests.collectives.rank_cases import RANK_CASES
 from tests.common.parallel_models import ParallelGpt
@@ -164,7 +164,7 @@ CASES: Mapping[str, Callable[[int, int, Path], None]] = MappingProxyType(
         f.__name__: f
         for f in (
             finished_collectives,
-            fused_products,
+            fused_matmuls,
             lowered_kernels,
             disagreement,
             planted_disagreements,

@@ -20,7 +20,7 @@ _CALLS: Mapping[str, str] = MappingProxyType(
 
 
 class _Body:
-    """A random function over matrices of 8 by 8, as text: products, collectives of these kinds, changes in place, other names."""
+    """A random function over matrices of 8 by 8, as text: matmuls, collectives of these kinds, changes in place, other names."""
 
     def __init__(self, draw: st.DrawFn, collectives: tuple[str, ...]) -> None:
         self.draw, self.lines, self.collectives = draw, list[str](), collectives
@@ -43,10 +43,10 @@ class _Body:
         return name
 
     def add(self) -> None:
-        kinds = ("product", "product", "out", "relu", "change", "name", *self.collectives, "wait")
+        kinds = ("matmul", "matmul", "out", "relu", "change", "name", *self.collectives, "wait")
         kind, a, b = self.draw(st.sampled_from(kinds)), self.pick(), self.pick()
         free = [n for n, root in self.roots.items() if root not in self.lent]
-        if kind == "product":
+        if kind == "matmul":
             self.new(f"call aten::mm(%{a}, %{b}) : f32[8, 8]")
         elif kind == "out":
             others = {self.roots[a], self.roots[b], *self.lent}
@@ -66,10 +66,10 @@ class _Body:
         elif kind == "sum in place" and free:
             self.sum_in_place(self.draw(st.sampled_from(free)))
         elif kind == "scatter":
-            product = self.new(f"call aten::mm(%{a}, %{b}) : f32[8, 8]")
-            self.start(kind, product)
+            matmul = self.new(f"call aten::mm(%{a}, %{b}) : f32[8, 8]")
+            self.start(kind, matmul)
             if self.draw(st.booleans()):
-                del self.roots[product]  # nothing else uses it
+                del self.roots[matmul]  # nothing else uses it
         elif self.pending:
             left = self.wait(self.draw(st.sampled_from(sorted(self.pending))))
             self.new(f"call aten::mm(%{left}, %{b}) : f32[8, 8]")

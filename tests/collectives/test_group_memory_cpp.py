@@ -140,7 +140,7 @@ def test_one_of_two_processes(
             assert_same(tuple(run(x, w)), tuple(want))
 
 
-def test_fused_products(make: Callable[[Artifact], Program], tmp_path: Path) -> None:
+def test_fused_matmuls(make: Callable[[Artifact], Program], tmp_path: Path) -> None:
     """Operators that torch has written in Python, with results that its dispatcher alone would mix up."""
     torch.manual_seed(0)
     args = torch.randn(4, 2, 8), torch.randn(16, 8), torch.randn(8, 16), torch.randn(16, 8)

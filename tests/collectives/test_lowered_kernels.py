@@ -31,9 +31,9 @@ def test_one_of_two_processes(rank: int, engine: str, options: str, tmp_path: Pa
     _, other = lowered_pair(program(WORLD), options)
     names = {e.name for e in other.program.externs}
     assert names >= {(Form.TWO_SHOT if options else Form.ONE_SHOT).value, Form.ONE_SHOT_SCATTER.value}
-    product = x @ w
+    matmul = x @ w
     share = slice(8 * rank, 8 * rank + 8)
-    want = 2 * product, 2 * (product @ w)[share], 2 * x[share], 2 * (2 * product @ w)
+    want = 2 * matmul, 2 * (matmul @ w)[share], 2 * x[share], 2 * (2 * matmul @ w)
     with lonely_group(tmp_path), on_host(lambda tensor, _: 2 * tensor, rank, WORLD):
         torch.testing.assert_close(tuple(engines()[engine](other)(x, w)), want)
 

@@ -65,7 +65,7 @@ class Row(nn.Linear):
 
 
 class ParallelMlp(nn.Module):
-    """`layers` of two products each, one all-reduce a layer."""
+    """`layers` of two matmuls each, one all-reduce a layer."""
 
     def __init__(self, layers: int, width: int, inner: int, world: int) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class _SequenceLayer(nn.Module):
 
 
 class SequenceMlp(nn.Module):
-    """`layers` of three products each, whose rows are split between layers (sequence parallelism): a gather and a reduce-scatter a
+    """`layers` of three matmuls each, whose rows are split between layers (sequence parallelism): a gather and a reduce-scatter a
     layer. For inference."""
 
     def __init__(self, layers: int, width: int, inner: int, world: int) -> None:

@@ -23,7 +23,7 @@ STORES = [
         True,
         marks=pytest.mark.skipif(
             not since("2.13"),
-            reason="torch before 2.13 writes templates that load, for what follows the product, what they have not stored",
+            reason="torch before 2.13 writes templates that load, for what follows the matmul, what they have not stored",
         ),
     ),
 ]

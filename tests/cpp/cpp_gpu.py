@@ -155,7 +155,7 @@ func @main(%x: f32[s0, s0]) {
 }
 """
 )
-PRODUCTS = """
+MATMULS = """
 extern "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
@@ -181,7 +181,7 @@ func @main(%x: f32[2, 5, 4]) {
   return %b, %c, %d
 }
 """
-"""Products of all kinds, with constants."""
+"""Matmuls of all kinds, with constants."""
 _HOST = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -223,7 +223,7 @@ class FakeGpu:
 
     cuda: FakeCuda
     torch: ctypes.CDLL
-    products: ctypes.CDLL
+    matmuls: ctypes.CDLL
     """cuBLAS."""
     folder: Path
     kept: list[object] = field(default_factory=list)
@@ -308,10 +308,10 @@ def load_fakes(folder: Path) -> FakeGpu:
         path,
         *(f"-Wl,-soname,lib{_FAKE}.so", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-ltorch_cpu"),
     )
-    products = folder / "libfakecublaslt.so"
-    _compile(Path(__file__).with_name("fake_cublaslt.cpp"), products, "-Wl,-soname,libcublasLt.so.13")
-    made = FakeGpu(cuda, ctypes.CDLL(str(path)), ctypes.CDLL(str(products)), folder)
-    made.products.fake_workspace.restype = ctypes.c_uint64
+    matmuls = folder / "libfakecublaslt.so"
+    _compile(Path(__file__).with_name("fake_cublaslt.cpp"), matmuls, "-Wl,-soname,libcublasLt.so.13")
+    made = FakeGpu(cuda, ctypes.CDLL(str(path)), ctypes.CDLL(str(matmuls)), folder)
+    made.matmuls.fake_workspace.restype = ctypes.c_uint64
     made.run_on_host("add", _add)
     return made
 

@@ -20,7 +20,7 @@ int32_t aoti_torch_delete_tensor_object(Tensor*);
 static int32_t current_device = 0, tensors_on = 0;
 static thread_local void* current_stream = nullptr;
 static char log_text[1 << 16];
-static int products;
+static int matmuls;
 
 __attribute__((visibility("default"))) void fake_device(int32_t current, int32_t tensors) {
   current_device = current;
@@ -28,7 +28,7 @@ __attribute__((visibility("default"))) void fake_device(int32_t current, int32_t
 }
 void fake_stream(void* stream) { current_stream = stream; }
 const char* fake_log() { return log_text; }
-int fake_torch_products() { return products; }
+int fake_torch_matmuls() { return matmuls; }
 void fake_forget() { log_text[0] = 0; }
 static void note(const char* what, const void* value) {
   const size_t length = std::strlen(log_text);
@@ -108,7 +108,7 @@ int32_t aoti_torch_zero_(Tensor* tensor) {
 int32_t aoti_torch_get_current_cuda_stream(int32_t, void** stream) { return *stream = current_stream, 0; }
 int32_t aoti_torch_cuda_add_Tensor(Tensor* a, Tensor* b, double alpha, Tensor** made) { return aoti_torch_cpu_add_Tensor(a, b, alpha, made); }
 int32_t aoti_torch_cuda_mm_out(Tensor* out, Tensor* a, Tensor* b) {
-  ++products;
+  ++matmuls;
   return aoti_torch_cpu_mm_out(out, a, b);
 }
 int32_t aoti_torch_cuda_bmm_out(Tensor* out, Tensor* a, Tensor* b) { return aoti_torch_cpu_bmm_out(out, a, b); }
@@ -116,7 +116,7 @@ int32_t aoti_torch_cuda_baddbmm_out(Tensor* out, Tensor* self, Tensor* a, Tensor
   return aoti_torch_cpu_baddbmm_out(out, self, a, b, beta, alpha);
 }
 int32_t aoti_torch_cuda_addmm_out(Tensor* out, Tensor* self, Tensor* a, Tensor* b, double beta, double alpha) {
-  ++products;
+  ++matmuls;
   return aoti_torch_cpu_addmm_out(out, self, a, b, beta, alpha);
 }
 }

@@ -24,11 +24,11 @@ from inductor_frontend import capture
 from tests.common.zoo import ZOO
 from tests.cpp.cpp_case import FAST, artifact_of, artifact_of_text, stock_run
 from tests.cpp.cpp_programs import CASES
-from tests.cpp.products import TEXT, differing
+from tests.cpp.matmuls import TEXT, differing
 
 OPTIONS = replace(FAST, oldest_torch=(2, 11))
 MODELS = ("mlp", "gpt2", "moe", "convnet", "lstm")
-PRODUCTS = "products.so"
+MATMULS = "matmuls.so"
 # Any in this file: arguments and results of programs
 
 
@@ -40,7 +40,7 @@ def build(folder: Path) -> None:
             sources.append((cpp_wrapper.emit(artifact_of(case), options=OPTIONS), folder / f"{case.name}.so"))
         except EmitError as error:
             print(f"{case.name} is refused: {error.code}")
-    sources.append((cpp_wrapper.emit(artifact_of_text(TEXT), options=OPTIONS), folder / PRODUCTS))
+    sources.append((cpp_wrapper.emit(artifact_of_text(TEXT), options=OPTIONS), folder / MATMULS))
     build_libraries(sources, OPTIONS)
     for name in MODELS:
         model = ZOO[name]()
@@ -54,7 +54,7 @@ def build(folder: Path) -> None:
 
 def run(folder: Path) -> int:
     """How many differ."""
-    wrong = [PRODUCTS for _ in differing(cpp_wrapper.load(folder / PRODUCTS), 400)]
+    wrong = [MATMULS for _ in differing(cpp_wrapper.load(folder / MATMULS), 400)]
     wrong += [name for name, found, want in _results(folder) if not _same(found, want)]
     print(f"{len(wrong)} differ with torch {torch.__version__}: {' '.join(wrong)}")
     return len(wrong)

@@ -38,7 +38,7 @@ pytestmark = [
 MODELS = ("mlp", "gpt2", "bert", "llama", "convnet", "moe", "vit")
 SHAPES = ("static", "dynamic")
 TOLERANCE = 2e-3
-"""Matrix products on the device add up in another order, and eager mode fuses nothing."""
+"""Matmuls on the device add up in another order, and eager mode fuses nothing."""
 _AT_ONCE = 6
 
 

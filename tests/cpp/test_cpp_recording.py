@@ -16,7 +16,7 @@ from torch import Tensor
 import cpp_wrapper
 from cpp_wrapper.library.python import LoadedProgram
 from tests.cpp.cpp_case import FAST
-from tests.cpp.cpp_gpu import ADD_KERNEL, PRODUCTS, FakeGpu, artifact_for_gpu
+from tests.cpp.cpp_gpu import ADD_KERNEL, MATMULS, FakeGpu, artifact_for_gpu
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
 from wrapper_ir_passes.pipeline import run_on_artifact
@@ -253,22 +253,22 @@ def test_updated_constants_are_recorded_anew(gpu: FakeGpu, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(torch.version.cuda is not None, reason="torch has a cuBLAS of its own in the process")
-def test_products_have_a_workspace_of_their_own(gpu: FakeGpu, tmp_path: Path) -> None:
+def test_matmuls_have_a_workspace_of_their_own(gpu: FakeGpu, tmp_path: Path) -> None:
     w, bias, batches = torch.randn(6, 4), torch.randn(6), torch.randn(2, 6, 6)
-    program = built(gpu, recorded(PRODUCTS, {"w": w, "bias": bias, "batches": batches}), tmp_path)
-    own = gpu.torch.fake_torch_products()
+    program = built(gpu, recorded(MATMULS, {"w": w, "bias": bias, "batches": batches}), tmp_path)
+    own = gpu.torch.fake_torch_matmuls()
     for step in range(4):
         x = torch.randn(2, 5, 4)
-        before = gpu.products.fake_products()
+        before = gpu.matmuls.fake_matmuls()
         b, c, d = program(x)
-        assert gpu.products.fake_products() - before == (4 if step < 2 else 0)
+        assert gpu.matmuls.fake_matmuls() - before == (4 if step < 2 else 0)
         a = (x @ w.T + bias).reshape(10, 6)
         torch.testing.assert_close(b, a @ w)
         torch.testing.assert_close(c, a.view(2, 5, 6) @ batches)
         torch.testing.assert_close(d, 2.5 * c)
     assert counts(gpu)["replay"] == 3
-    assert gpu.torch.fake_torch_products() == own
-    assert gpu.products.fake_workspace() != 0
+    assert gpu.torch.fake_torch_matmuls() == own
+    assert gpu.matmuls.fake_workspace() != 0
 
 
 def test_in_a_graph_of_the_callers_it_runs_as_it_is(gpu: FakeGpu, sums: Path) -> None:
@@ -340,7 +340,7 @@ def test_a_fault_in_a_replay_is_the_callers_to_see(gpu: FakeGpu, sums: Path) -> 
 
 def test_operators_that_allocate_are_not_recorded(gpu: FakeGpu, tmp_path: Path) -> None:
     """The reason stands in the source, in the metadata, and in what `wir stats` says; the pass keeps such operators out."""
-    text = PRODUCTS.replace(
+    text = MATMULS.replace(
         "%b = alloc f32[10, 4]\n  call aten::mm.out(%a, %w, out=%b)", "%b = call aten::relu(%a) : f32[10, 6]"
     )
     text = 'extern "aten::relu(Tensor self) -> Tensor"\n' + text
@@ -361,7 +361,7 @@ def test_operators_that_allocate_are_not_recorded(gpu: FakeGpu, tmp_path: Path) 
     gpu.log()
 
 
-def test_products_of_whole_numbers_are_not_recorded() -> None:
+def test_matmuls_of_whole_numbers_are_not_recorded() -> None:
     text = """
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 
@@ -374,6 +374,6 @@ func @main(%x: i64[4, 4]) {
   return %b
 }
 """
-    assert "// not recorded as a CUDA graph: aten::mm.out is not a product of f32, f16, bf16" in str(
+    assert "// not recorded as a CUDA graph: aten::mm.out is not a matmul of f32, f16, bf16" in str(
         cpp_wrapper.emit(recorded(text))
     )

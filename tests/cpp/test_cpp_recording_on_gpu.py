@@ -17,7 +17,7 @@ from cpp_wrapper.emitter import CppEmitter
 from cpp_wrapper.library.python import LoadedProgram
 from inductor_frontend import capture
 from tests.cpp.cpp_case import FAST
-from tests.cpp.cpp_gpu import PRODUCTS
+from tests.cpp.cpp_gpu import MATMULS
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir_passes.pipeline import run_on_artifact
@@ -31,7 +31,7 @@ OPTIONS = CppOptions(opt_level=1, recordings=4)
 
 
 class Model(nn.Module):
-    """Products with and without a bias, kernels between them."""
+    """Matmuls with and without a bias, kernels between them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,9 +156,9 @@ def test_in_a_graph_of_the_callers(program: tuple[nn.Module, LoadedProgram]) -> 
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
-def test_products(dtype: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_matmuls(dtype: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     major, minor = torch.cuda.get_device_capability()
-    text = PRODUCTS.replace("f32", dtype)
+    text = MATMULS.replace("f32", dtype)
     inputs = f"const %w : {dtype}[6, 4]\nconst %bias : {dtype}[6]\nconst %batches : {dtype}[2, 6, 6]\n"
     body = text.replace(inputs, "").replace(
         "(%x: ",

@@ -43,7 +43,7 @@ def case(function: Callable[[Path], None]) -> Callable[[Path], None]:
 
 
 class Model(nn.Module):
-    """Products, kernels, a reduction, a buffer that is written, a view."""
+    """Matmuls, kernels, a reduction, a buffer that is written, a view."""
 
     count: Tensor
 

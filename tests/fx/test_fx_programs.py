@@ -119,8 +119,8 @@ def test_a_kernel_is_registered_once() -> None:
 
 def test_equal_expressions_are_computed_once() -> None:
     nodes = graph_of("pool_of_one_dtype", "direct").graph.nodes
-    products = [n for n in nodes if n.op == "call_function" and getattr(n.target, "__name__", "") == "mul"]
-    assert len({(n.target, n.args) for n in products}) == len(products)
+    matmuls = [n for n in nodes if n.op == "call_function" and getattr(n.target, "__name__", "") == "mul"]
+    assert len({(n.target, n.args) for n in matmuls}) == len(matmuls)
 
 
 def test_assertions_can_be_left_out() -> None:

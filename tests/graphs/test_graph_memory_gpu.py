@@ -41,9 +41,9 @@ def backward(args: list[Tensor]) -> tuple[Tensor, ...]:
     args.clear()
     found: list[Tensor] = []
     while saved:
-        product = saved.pop() * tangent
-        found.append(product + 1)
-        del product
+        matmul = saved.pop() * tangent
+        found.append(matmul + 1)
+        del matmul
     return tuple(found)
 
 
@@ -249,7 +249,7 @@ print("equal", torch.cuda.get_allocator_backend())
 
 
 def test_an_allocator_without_pools() -> None:
-    """Functions run as they are, and products are asked of torch."""
+    """Functions run as they are, and matmuls are asked of torch."""
     environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _OTHER_ALLOCATOR],
@@ -262,7 +262,7 @@ def test_an_allocator_without_pools() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
-def test_a_product_that_is_added_up_where_it_lies(dtype: torch.dtype) -> None:
+def test_a_matmul_that_is_added_up_where_it_lies(dtype: torch.dtype) -> None:
     """The same bits, and nothing is copied or allocated."""
     for m, n, k in ((64, 64, 64), (1000, 96, 40)):
         added, a, b = (torch.randn(*size, device="cuda").to(dtype) for size in ((m, n), (m, k), (k, n)))

@@ -75,8 +75,8 @@ def test_what_is_written_in_place(name: str, dynamic: bool) -> None:
                 _assert_equal(run(*clone_tree(args), **clone_tree(kwargs)), want)
 
 
-def test_a_matrix_product_then_a_layer_norm() -> None:
-    """The product's storage is what the layer norm writes; Inductor does so itself only with `inplace_kernels`."""
+def test_a_matrix_matmul_then_a_layer_norm() -> None:
+    """The matmul's storage is what the layer norm writes; Inductor does so itself only with `inplace_kernels`."""
     model = torch.nn.Sequential(
         torch.nn.Linear(64, 64), torch.nn.LayerNorm(64), torch.nn.Linear(64, 8)
     ).eval()

@@ -15,7 +15,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 # Compiles and trains functions, each under a name (which decides its sizes), a backend, and with torch's cache in
-# one of its two forms; tells who compiled and who was served. Matrix products only, so nobody needs a C++ compiler.
+# one of its two forms; tells who compiled and who was served. Matmuls only, so nobody needs a C++ compiler.
 TWO_BACKENDS = """
 import json, sys, torch
 from pathlib import Path

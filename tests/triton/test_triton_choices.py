@@ -28,11 +28,11 @@ from wrapper_ir_runtime.interp import call
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
 MULTI = CaptureOptions(cpu_kernels="triton", multi_kernels=True)
-TEMPLATES = CaptureOptions(cpu_kernels="triton", products="templates")
+TEMPLATES = CaptureOptions(cpu_kernels="triton", matmuls="templates")
 Model = Callable[..., Any]  # Any: what models return
 
 
-PRODUCTS: dict[str, tuple[Model, tuple[torch.Tensor, ...]]] = {
+MATMULS: dict[str, tuple[Model, tuple[torch.Tensor, ...]]] = {
     "a layer": (nn.Sequential(nn.Linear(17, 40), nn.GELU()).eval(), (torch.randn(20, 17),)),
     "batched": (lambda x, y: torch.bmm(x, y) + 1, (torch.randn(3, 20, 17), torch.randn(3, 17, 40))),
     "scaled": (
@@ -82,10 +82,10 @@ def test_a_transformer() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("name", MATMULS)
 def test_templates(name: str) -> None:
     """With the first and the last of their configs."""
-    model, args = PRODUCTS[name]
+    model, args = MATMULS[name]
     artifact = capture(model, args, options=TEMPLATES)
     found = [
         k for k in artifact.program.kernels if isinstance(k, ir.TritonKernel) and k.heuristic == "template"
@@ -99,7 +99,7 @@ def test_templates(name: str) -> None:
 
 @pytest.mark.parametrize("hints", [(), (64, 1024)], ids=["without hints", "with hints"])
 def test_templates_of_other_sizes(hints: tuple[int, ...]) -> None:
-    options = CaptureOptions(cpu_kernels="triton", products="templates", size_hints=hints)
+    options = CaptureOptions(cpu_kernels="triton", matmuls="templates", size_hints=hints)
     shapes = ({0: torch.export.Dim("rows")}, None)
     x, y = torch.randn(32, 64), torch.randn(64, 48)
     artifact = capture(lambda x, y: (x @ y).relu(), (x, y), dynamic_shapes=shapes, options=options)
@@ -114,8 +114,8 @@ def test_templates_of_other_sizes(hints: tuple[int, ...]) -> None:
 )
 def test_candidates(name: str) -> None:
     """The operator, then the template."""
-    model, args = PRODUCTS[name]
-    options = CaptureOptions(cpu_kernels="triton", products="candidates")
+    model, args = MATMULS[name]
+    options = CaptureOptions(cpu_kernels="triton", matmuls="candidates")
     artifact = capture(model, args, options=options)
     assert any(isinstance(k, ir.OperatorKernel) for k in artifact.program.kernels)
     for force in (0, 1):
@@ -128,7 +128,7 @@ def test_candidates(name: str) -> None:
 
 def test_an_operator_is_measured_beside_a_template_with_all_configs() -> None:
     x, y = torch.randn(16, 16), torch.randn(16, 16)
-    options = CaptureOptions(cpu_kernels="triton", products="candidates")
+    options = CaptureOptions(cpu_kernels="triton", matmuls="candidates")
     artifact = capture(lambda x, y: x @ y, (x, y), options=options)
     (template,) = (k for k in artifact.program.kernels if isinstance(k, ir.TritonKernel))
     assert len(template.configs) > 1
@@ -148,7 +148,7 @@ def test_an_operator_is_measured_beside_a_template_with_all_configs() -> None:
 def test_a_chosen_operator_stands_alone() -> None:
     """As tuning leaves it in a program."""
     x, y = torch.randn(16, 16), torch.randn(16, 16)
-    options = CaptureOptions(cpu_kernels="triton", products="candidates")
+    options = CaptureOptions(cpu_kernels="triton", matmuls="candidates")
     artifact = capture(lambda x, y: x @ y, (x, y), options=options)
     program = with_choices(artifact.program, {}, {"multi_kernel_0": 0})
     assert [k.kind for k in program.kernels] == ["operator"]

@@ -35,7 +35,7 @@ pytestmark = [
 ]
 Model = Callable[..., Any]  # Any: what models return
 TOLERANCE = 2e-3
-"""Products on the device add up in another order."""
+"""Matmuls on the device add up in another order."""
 
 MULTI: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]] = {
     "softmax": (nn.Softmax(-1), (torch.randn(64, 2000),)),
@@ -51,7 +51,7 @@ class Attention(nn.Module):
         return flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + (i - j) / 64)
 
 
-class Product(nn.Module):
+class Matmul(nn.Module):
     """Of two matrices, batched or not, with what follows."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -59,19 +59,19 @@ class Product(nn.Module):
 
 
 class Sum(nn.Module):
-    """Of two products, which Inductor has a template and an operator for."""
+    """Of two matmuls, which Inductor has a template and an operator for."""
 
     def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
         return a @ b + c @ d
 
 
-PRODUCTS: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]] = {
+MATMULS: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]] = {
     "layers": (
         nn.Sequential(nn.Linear(96, 200), nn.GELU(), nn.Linear(200, 50)).eval(),
         (torch.randn(70, 96),),
     ),
-    "batched": (Product(), (torch.randn(3, 50, 96), torch.randn(3, 96, 70))),
-    "half precision": (Product(), (torch.randn(130, 64).bfloat16(), torch.randn(64, 256).bfloat16())),
+    "batched": (Matmul(), (torch.randn(3, 50, 96), torch.randn(3, 96, 70))),
+    "half precision": (Matmul(), (torch.randn(130, 64).bfloat16(), torch.randn(64, 256).bfloat16())),
     "sum of two": (Sum(), tuple(torch.randn(64, 64) for _ in range(4))),
     "convolution": (nn.Conv2d(8, 16, 3, stride=2).eval(), (torch.randn(2, 8, 15, 15),)),
     "attention": (Attention(), tuple(torch.randn(1, 2, 128, 64) for _ in range(3))),
@@ -128,26 +128,26 @@ def test_multi_kernels(name: str) -> None:
 def test_size_hinted_kernels() -> None:
     y = torch.randn(96, 128)
     artifact = for_this(
-        Product(),
+        Matmul(),
         (torch.randn(50, 96), y),
         dynamic_shapes=({0: torch.export.Dim("rows", max=100_000)}, None),
-        options=CaptureOptions(products="templates", size_hints=(32, 4096)),
+        options=CaptureOptions(matmuls="templates", size_hints=(32, 4096)),
     )
     picks: list[Pick] = []
     compiled = running(artifact, TritonOptions(choice=ChoiceOptions(picked=picks.append)))
     for rows in (16, 70, 5000):
-        compare(compiled, Product(), (torch.randn(rows, 96), y))
+        compare(compiled, Matmul(), (torch.randn(rows, 96), y))
     [several] = [k for k in artifact.program.kernels if isinstance(k, ir.MultiKernel)]
     made_for = [several.variants[p.index].hints[0] for p in picks]
     assert made_for == [(32, 96), (32, 96), (4096, 96)]
     assert {p.why for p in picks} == {"sizes"}
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("name", MATMULS)
 def test_templates(name: str) -> None:
     """With the first of their configs, and with the one that takes the smallest blocks: large ones may not fit."""
-    model, args = PRODUCTS[name]
-    artifact = for_this(model.cpu(), args, options=CaptureOptions(products="templates"))
+    model, args = MATMULS[name]
+    artifact = for_this(model.cpu(), args, options=CaptureOptions(matmuls="templates"))
     assert any(isinstance(k, ir.TritonKernel) and k.heuristic == "template" for k in artifact.program.kernels)
     for choose in (first, smallest):
         compare(running(artifact, TritonOptions(choose=choose)), model, args)
@@ -164,26 +164,26 @@ def test_templates_with_descriptors(store: bool) -> None:
     with config.patch(
         {"triton.enable_persistent_tma_matmul": True, "triton.enable_template_tma_store": store}
     ):
-        artifact = for_this(Product(), args, options=CaptureOptions(products="templates"))
+        artifact = for_this(Matmul(), args, options=CaptureOptions(matmuls="templates"))
     kernels = [k for k in artifact.program.kernels if isinstance(k, ir.TritonKernel)]
     assert ["make_tensor_descriptor" in k.source for k in kernels] == [False, True]
     for force in (0, 1):
         choice = ChoiceOptions(force=force, stored=False)
         for choose in (first, smallest):
-            compare(running(artifact, TritonOptions(choice=choice, choose=choose)), Product(), args)
+            compare(running(artifact, TritonOptions(choice=choice, choose=choose)), Matmul(), args)
 
 
 def test_tuned_templates() -> None:
-    model, args = PRODUCTS["batched"]
-    artifact = for_this(model.cpu(), args, options=CaptureOptions(products="templates"))
+    model, args = MATMULS["batched"]
+    artifact = for_this(model.cpu(), args, options=CaptureOptions(matmuls="templates"))
     compare(running(artifact, TritonOptions(tune=TuneOptions())), model, args)
 
 
 @pytest.mark.parametrize("name", ["layers", "half precision", "sum of two", "convolution"])
 def test_candidates(name: str) -> None:
     """The operator, the template, then the one that is measured to be faster, the template with all of its configs."""
-    model, args = PRODUCTS[name]
-    artifact = for_this(model.cpu(), args, options=CaptureOptions(products="candidates"))
+    model, args = MATMULS[name]
+    artifact = for_this(model.cpu(), args, options=CaptureOptions(matmuls="candidates"))
     assert any(isinstance(k, ir.OperatorKernel) for k in artifact.program.kernels)
     for force in (0, 1, None):
         picks: list[Pick] = []
@@ -197,8 +197,8 @@ def test_candidates(name: str) -> None:
     ("cases", "name", "options"),
     [
         (MULTI, "layer norm", CaptureOptions(multi_kernels=True)),
-        (PRODUCTS, "layers", CaptureOptions(products="templates")),
-        (PRODUCTS, "batched", CaptureOptions(products="candidates")),
+        (MATMULS, "layers", CaptureOptions(matmuls="templates")),
+        (MATMULS, "batched", CaptureOptions(matmuls="candidates")),
     ],
     ids=["multi-kernels", "templates", "candidates"],
 )

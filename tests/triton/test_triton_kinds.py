@@ -40,7 +40,7 @@ class Kind:
     model: Callable[..., Any]
     sizes: tuple[tuple[int, ...], ...]
     config: Mapping[str, object] = field(default_factory=dict)
-    products: str = "extern"
+    matmuls: str = "extern"
     dynamic: bool = False
 
 
@@ -77,14 +77,14 @@ CASES = {
         {"triton.force_cooperative_reductions": True},
     ),
     "split scan": Kind("split_scan", "SplitScanGrid", lambda x: x.cumsum(0), ((1_000_000,),)),
-    "product without a template": Kind(
+    "matmul without a template": Kind(
         "persistent_reduction",
         "BatchMatmulGrid3D",
         torch.bmm,
         ((4, 64, 64), (4, 64, 64)),
         {"triton.native_matmul": True},
     ),
-    "template": Kind("template", "FixedGrid", torch.mm, ((64, 64), (64, 64)), products="templates"),
+    "template": Kind("template", "FixedGrid", torch.mm, ((64, 64), (64, 64)), matmuls="templates"),
     "several tensors": Kind(
         "foreach", "SequentialComboKernelGrid", lambda a, b: torch._foreach_add([a, b], 1), ((10,), (2000,))
     ),
@@ -149,7 +149,7 @@ def captured(kind: Kind, target: str) -> tuple[Artifact, set[str]]:
         mock.patch.object(definition, "grid_of", seen),
         mock.patch.object(definition, "own_grids", own),
     ):
-        options = CaptureOptions(products=kind.products)  # type: ignore[arg-type]  # one of the literals
+        options = CaptureOptions(matmuls=kind.matmuls)  # type: ignore[arg-type]  # one of the literals
         given = (shapes,) if kind.dynamic else None
         model = _of_all(kind.model) if kind.dynamic else kind.model
         artifact = capture(model, args, target=target, options=options, dynamic_shapes=given)

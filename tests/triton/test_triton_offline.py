@@ -37,11 +37,11 @@ def test_every_kernel_compiles(arch: str, tmp_path: Path) -> None:
         (nn.Sequential(nn.Linear(64, 96), nn.GELU()).eval(), torch.randn(50, 64).bfloat16()),
         (nn.Conv2d(4, 8, 3).eval(), torch.randn(2, 4, 9, 9).bfloat16()),
     ],
-    ids=["product", "convolution"],
+    ids=["matmul", "convolution"],
 )
 def test_templates_compile(model: nn.Module, x: torch.Tensor, tmp_path: Path) -> None:
     """The first and the last config of each."""
-    options = CaptureOptions(products="templates")
+    options = CaptureOptions(matmuls="templates")
     program = capture(model.bfloat16(), (x,), target="cuda:sm_90", options=options).program
     found = [k for k in program.kernels if isinstance(k, ir.TritonKernel) and k.heuristic == "template"]
     assert found
@@ -58,7 +58,7 @@ def test_templates_with_descriptors_compile(store: bool, tmp_path: Path) -> None
     given = {"triton.enable_persistent_tma_matmul": True, "triton.enable_template_tma_store": store}
     x, y = torch.randn(256, 128).bfloat16(), torch.randn(128, 256).bfloat16()
     with inductor_config.patch(given):
-        options = CaptureOptions(products="templates")
+        options = CaptureOptions(matmuls="templates")
         program = capture(lambda x, y: (x @ y).relu(), (x, y), target="cuda:sm_90", options=options).program
     [kernel] = (
         k for k in program.kernels if isinstance(k, ir.TritonKernel) and "make_tensor_descriptor" in k.source

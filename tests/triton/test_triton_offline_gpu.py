@@ -29,7 +29,7 @@ pytestmark = [
 ]
 MODELS = ["mlp", "gpt2", "bert", "vit", "lstm"]
 TOLERANCE = 2e-3
-"""Matrix products on the device add up in another order, and eager mode fuses nothing."""
+"""Matmuls on the device add up in another order, and eager mode fuses nothing."""
 
 
 # Any: the arguments and outputs of any model

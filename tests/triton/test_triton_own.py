@@ -173,7 +173,7 @@ def test_on_a_device(kind: str) -> None:
 @pytest.mark.parametrize("kind", ITEMS)
 def test_numbers_of_a_tensor_on_a_device(kind: str) -> None:
     major, minor = torch.cuda.get_device_capability()
-    x = (example((50, 20)) * 8).round() / 8  # products and sums are exact, contracted to one operation or not
+    x = (example((50, 20)) * 8).round() / 8  # matmuls and sums are exact, contracted to one operation or not
     artifact = capture(ITEMS[kind].model, (x, torch.tensor(500)), target=f"cuda:sm_{major}{minor}")
     compiled, there = py_wrapper.compile(artifact), x.cuda()
     for count in COUNTS:

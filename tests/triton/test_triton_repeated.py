@@ -1,4 +1,4 @@
-"""Products on a GPU are called through what launches their kernels again: the text of both emitters, and where nothing can."""
+"""Matmuls on a GPU are called through what launches their kernels again: the text of both emitters, and where nothing can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products whose kernels are launched again, on a device: the same bits as torch's."""
+"""Matmuls whose kernels are launched again, on a device: the same bits as torch's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def precision() -> Iterator[None]:
 
 
 def operands(dtype: torch.dtype) -> Iterator[Operands]:
-    """Of each product, small and large, row by row and column by column."""
+    """Of each matmul, small and large, row by row and column by column."""
     for m, n, k in ((8, 64, 64), (64, 2304, 768), (1, 7, 13), (512, 512, 512)):
         a, b = (torch.randn(*s, device="cuda").to(dtype) for s in ((m, k), (k, n)))
         row, full = (torch.randn(*s, device="cuda").to(dtype) for s in ((n,), (m, n)))
@@ -124,7 +124,7 @@ def test_settings_streams_and_cleared_workspaces() -> None:
 
 
 def test_streams_at_the_same_time() -> None:
-    """Products that are split need workspaces: those of several streams are apart."""
+    """Matmuls that are split need workspaces: those of several streams are apart."""
     run = repeated_operator("aten::mm.out", "cuda:0", 8)
     work = []
     for _ in range(4):

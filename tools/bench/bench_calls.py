@@ -29,7 +29,7 @@ PREDICTION = """\
 Written before the first measurement. On the small MLP the wrapper is nearly all of the time: straight-line code that
 allocates with the guard-level C function, calls operators as built-in functions and launches kernels through our own
 binding costs at most 0.8 of Inductor's wrapper, which does the same work plus assertions. On the GPT stack and
-MiniLM the kernels and matrix products dominate, so the ratio is between 0.95 and 1.0."""
+MiniLM the kernels and matmuls dominate, so the ratio is between 0.95 and 1.0."""
 
 CASES: dict[str, Callable[[], Case]] = {
     "MLP 4 x linear 64, batch 8": ZOO["mlp"],

@@ -36,8 +36,8 @@ the current stream no events: the MLP of 8 layers, bound by the host, takes 0.75
 128 KiB in one kernel take less than NCCL's. As a graph it is bound by the GPU: 0.3. GPT-2 small: inference 0.75, training 0.9.
 An all-reduce of 1 KiB takes half of NCCL's time, of 1 MiB two-shot about as long.
 
-Written before the first measurement of fused products: a gated layer of 4096 over 2 H100, 4096 rows in bf16, multiplies for about 1.2 ms
-and communicates for 0.12 ms, most of which is hidden; but products are split in two, and parts are copied and summed by kernels of
+Written before the first measurement of fused matmuls: a gated layer of 4096 over 2 H100, 4096 rows in bf16, multiplies for about 1.2 ms
+and communicates for 0.12 ms, most of which is hidden; but matmuls are split in two, and parts are copied and summed by kernels of
 their own: 0.97 of stock's call, where the other sides of ours take 1.0."""
 
 OUTCOME = """\
@@ -47,7 +47,7 @@ that is left is the device's time, and 128 KiB over NVLink cost either about the
 call itself; the kernel by hand, which no guard stands before, takes half of NCCL's time at all sizes up to 1 MiB.
 
 Better than predicted: a step of training takes 0.73 of stock's, lowered 0.53, with the same losses in all of 20 steps and the same memory. (Eager mode's
-losses leave stock's after 8 steps: kernels that fuse round otherwise, and this rate of learning is high.) Fused products: 0.93 in place of 0.97.
+losses leave stock's after 8 steps: kernels that fuse round otherwise, and this rate of learning is high.) Fused matmuls: 0.93 in place of 0.97.
 With weights shared out (FSDP2) a step takes 0.99 of stock's and 0.96 through FX, with its losses and no more memory. These three rows
 are of 2 x NVIDIA H200, of a run each, later than the others.
 

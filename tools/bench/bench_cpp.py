@@ -37,11 +37,11 @@ Both compile the same kernels. So a build takes at most 0.5 of AOTInductor's wit
 library [0.25]; twice the blocks or calls take twice the time. A package is smaller by the headers' code. It is mapped, not
 extracted, and nothing is compiled to ask what the processor can do: a load takes 0.2 [0.2].
 
-A call of the MLP is its products and some 2 us of the runner: 0.95 through torch's runner [0.95], and 0.5 through our
+A call of the MLP is its matmuls and some 2 us of the runner: 0.95 through torch's runner [0.95], and 0.5 through our
 loader [0.55], which binds arguments in C++ where torch's package flattens them in Python. A call of the GPT is operators by
 nine tenths: 0.95 [0.95] and 0.75 [0.75].
 
-Written before the runtime called BLAS for small products: torch's `addmm` of the GPT's sizes takes 1.4 to 2.3 us, of which BLAS
+Written before the runtime called BLAS for small matmuls: torch's `addmm` of the GPT's sizes takes 1.4 to 2.3 us, of which BLAS
 takes 0.4 to 1.2, and there are 17: 18 us of 156 less, 0.74 of AOTInductor's package with persistent buffers. Before wheels brought
 the runtime's object: 2.1 of the 4.1 s from sources to library are its unit, so 0.15 to 0.18."""
 
@@ -54,7 +54,7 @@ precompiled, as it is from the fifth build on (`CppOptions.precompile_after`).""
 OUTCOME = """\
 As predicted: builds from ExportedProgram and from sources to library with empty caches (0.15; from a pure wheel 0.32 and 0.31, of
 which the runtime's unit is half, and most of the rest the kernels' header), sources to library with caches of earlier builds,
-growth, loads, and all calls of the MLP and of the GPT, planned or with persistent buffers. Products by BLAS took 18 us from the GPT's
+growth, loads, and all calls of the MLP and of the GPT, planned or with persistent buffers. Matmuls by BLAS took 18 us from the GPT's
 call and 3.5 from the MLP's, which was 0.51 of AOTInductor's package before. Through our loader the GPT was at 0.85, 0.76 and 0.71 on
 another machine, before the library made containers of outputs with one call of Python each. (That machine was shared, at a load
 of 7: walls of builds and loads say little.) An earlier edition gave MiniLM 1.06 of AOTInductor's sources to library: its precompiled headers (9.4 s) were those
@@ -78,7 +78,7 @@ _BUILDS = {"GPT-2, 4 blocks": "gpt2:4", "MiniLM, with its weights": "minilm"}
 _BLOCKS = (8, 16, 32, 64)
 _STOCK_BLOCKS = 16
 """AOTInductor takes minutes for more."""
-_PRODUCTS = (1_250, 2_500, 5_000, 10_000)
+_MATMULS = (1_250, 2_500, 5_000, 10_000)
 _WIDTH = 40
 
 
@@ -159,15 +159,15 @@ def growth() -> str:
             ours[blocks] = _fresh(("ours", *parts))["compiler"]
             if blocks <= _STOCK_BLOCKS:
                 theirs[blocks] = _fresh(("theirs", *parts))["compiler"]
-    calls = {count: _fresh(("ours", "products", str(count)))["user"] for count in _PRODUCTS}
+    calls = {count: _fresh(("ours", "matmuls", str(count)))["user"] for count in _MATMULS}
     return "\n\n".join(
         (
             "GPT-2, user seconds from sources to library, ours:",
             _curve("blocks", ours),
             "AOTInductor's:",
             _curve("blocks", theirs),
-            "A program of that many matrix products, each with its allocation, from program to library, ours:",
-            _curve("products", calls),
+            "A program of that many matmuls, each with its allocation, from program to library, ours:",
+            _curve("matmuls", calls),
         )
     )
 

@@ -41,44 +41,44 @@ from wrapper_ir_passes.pipeline import run_on_artifact
 
 PREDICTION = """\
 Written before this table, and after one of the first model alone, in which a planned program of ours took 0.88 of AOTInductor's call
-and 0.28 where the caller records it in a graph. Both models are bound by the host, and its work is torch's matrix products (some 11 us
+and 0.28 where the caller records it in a graph. Both models are bound by the host, and its work is torch's matmuls (some 11 us
 each inside cuBLAS), launches (some 3 us) and, without persistent buffers, allocations and views.
 
-With persistent buffers a call of the 48 layers is products and launches alone: 0.62 of AOTInductor's. With products as Triton
+With persistent buffers a call of the 48 layers is matmuls and launches alone: 0.62 of AOTInductor's. With matmuls as Triton
 templates these are launches, too: 0.35. A call of GPT-2 small comes near what the GPU needs for it, so that it takes 0.72 with
 persistent buffers, and not less than the replay of a graph, which is 0.65.
 
 Written later, before the rows of what the library records itself: a call copies its input, launches one graph and copies its
-result, some 10 us of the host. The 48 layers are one graph, whose products are those of cuBLAS with the bias added in the same kernel:
-0.25 of AOTInductor, and 0.12 with Triton products. In GPT-2 small attention allocates, so that it stands between 13 graphs: 0.75.
+result, some 10 us of the host. The 48 layers are one graph, whose matmuls are those of cuBLAS with the bias added in the same kernel:
+0.25 of AOTInductor, and 0.12 with Triton matmuls. In GPT-2 small attention allocates, so that it stands between 13 graphs: 0.75.
 
-Written later, before the rows of split products: three products of a layer of GPT-2 small are sums of parts, which the kernels that
-follow add up, where cuBLAS has a kernel for that. Its graph takes 0.89 of the graph of cuBLAS's products, and 0.68 of AOTInductor's
-call. The 48 layers do not change: a product that sums up 64 elements is not split."""
+Written later, before the rows of split matmuls: three matmuls of a layer of GPT-2 small are sums of parts, which the kernels that
+follow add up, where cuBLAS has a kernel for that. Its graph takes 0.89 of the graph of cuBLAS's matmuls, and 0.68 of AOTInductor's
+call. The 48 layers do not change: a matmul that sums up 64 elements is not split."""
 
 OUTCOME = """\
-Not as predicted: persistent buffers alone bring the 48 layers to 0.85 of AOTInductor's call and GPT-2 small to 0.91, since a product
-of cuBLAS costs the host more than was thought. Better than predicted: with products as Triton templates the 48 layers take 0.21, less
-than the replay of a graph of cuBLAS's products, since their kernels are shorter, too; as a graph 0.15. What the library records itself
-costs the host 12 us a call: 0.35 and 0.16, so that a bare replay is not faster with Triton products.
+Not as predicted: persistent buffers alone bring the 48 layers to 0.85 of AOTInductor's call and GPT-2 small to 0.91, since a matmul
+of cuBLAS costs the host more than was thought. Better than predicted: with matmuls as Triton templates the 48 layers take 0.21, less
+than the replay of a graph of cuBLAS's matmuls, since their kernels are shorter, too; as a graph 0.15. What the library records itself
+costs the host 12 us a call: 0.35 and 0.16, so that a bare replay is not faster with Triton matmuls.
 
-Split products are as predicted: their graph of GPT-2 small takes 673 us on the device in place of 763, which is 0.68 of AOTInductor's
-call; without a graph 0.78 in place of 0.91, since a part of a product is one kernel for the host, too, where cuBLAS launches two. With
-whole products the graph takes 0.77 here and took 0.67 in a run on another machine of the kind: how far below AOTInductor's call it
+Split matmuls are as predicted: their graph of GPT-2 small takes 673 us on the device in place of 763, which is 0.68 of AOTInductor's
+call; without a graph 0.78 in place of 0.91, since a part of a matmul is one kernel for the host, too, where cuBLAS launches two. With
+whole matmuls the graph takes 0.77 here and took 0.67 in a run on another machine of the kind: how far below AOTInductor's call it
 is depends on that call's host. Recorded by the library it takes 0.83 and 0.91, since attention allocates and stands between 13 graphs.
-Worse than predicted: with Triton products that model leaves the host after 0.41 of AOTInductor's time, but they are slower on the GPU than
-cuBLAS's, so that the call takes 1.12; split products in a graph are the choice."""
+Worse than predicted: with Triton matmuls that model leaves the host after 0.41 of AOTInductor's time, but they are slower on the GPU than
+cuBLAS's, so that the call takes 1.12; split matmuls in a graph are the choice."""
 
 _ROUNDS, _CALLS = 15, 20
 _TOLERANCE = 2e-2
-"""Products are of TensorFloat-32."""
+"""Matmuls are of TensorFloat-32."""
 _PERSISTENT = CppOptions(persistent_buffers=True)
-_PRODUCTS: Mapping[str, Literal["extern", "templates", "split"]] = {
+_MATMULS: Mapping[str, Literal["extern", "templates", "split"]] = {
     "ours": "extern",
-    "products": "templates",
+    "matmuls": "templates",
     "split": "split",
 }
-"""What computes products in each kind of our packages."""
+"""What computes matmuls in each kind of our packages."""
 
 
 def mlp() -> tuple[nn.Module, tuple[Any, ...]]:
@@ -101,15 +101,15 @@ TITLES = {"mlp": "48 linear layers and ReLUs, 8 x 64", "gpt2": "GPT-2 small, 1 x
 
 
 def _build(kind: str, model: nn.Module, args: tuple[Any, ...], folder: Path) -> None:
-    """`ours` writes three packages, `ours.pt2` last, `products` and `split` two, that of their name last, and `aoti` one."""
+    """`ours` writes three packages, `ours.pt2` last, `matmuls` and `split` two, that of their name last, and `aoti` one."""
     folder.mkdir(parents=True, exist_ok=True)
     if kind == "aoti":
         exported = torch.export.export(model, args)
         torch._inductor.aoti_compile_and_package(exported, package_path=str(folder / "aoti.pt2"))
         return
-    options = inductor_frontend.CaptureOptions(products=_PRODUCTS[kind])
+    options = inductor_frontend.CaptureOptions(matmuls=_MATMULS[kind])
     artifact = inductor_frontend.capture(model, args, options=options)
-    if kind == "products":
+    if kind == "matmuls":
         artifact = one_instance(artifact)
     recorded = run_on_artifact(artifact, CppEmitter().recording_passes)
     cpp_wrapper.build(recorded, folder / f"{kind}_recorded.pt2")
@@ -212,13 +212,13 @@ def _packages(sides: _Sides, built: Mapping[str, Future[None]], folder: Path) ->
     sides.add("ours", partial(ours, "ours", "ours"))
     sides.add("ours, persistent buffers", partial(ours, "persistent", "ours"))
     sides.add("ours, persistent buffers, torch's loader", partial(stock, "persistent", "ours"))
-    sides.add("ours, persistent buffers, split products", partial(ours, "split", "split"))
-    sides.add("ours, persistent buffers, Triton products", partial(ours, "products", "products"))
+    sides.add("ours, persistent buffers, split matmuls", partial(ours, "split", "split"))
+    sides.add("ours, persistent buffers, Triton matmuls", partial(ours, "matmuls", "matmuls"))
     sides.add("ours, recorded", partial(ours, "ours_recorded", "ours"))
-    sides.add("ours, recorded, split products", partial(ours, "split_recorded", "split"))
-    sides.add("ours, recorded, Triton products", partial(ours, "products_recorded", "products"))
-    for products in ("", ", split products", ", Triton products"):
-        side = f"ours, persistent buffers{products}"
+    sides.add("ours, recorded, split matmuls", partial(ours, "split_recorded", "split"))
+    sides.add("ours, recorded, Triton matmuls", partial(ours, "matmuls_recorded", "matmuls"))
+    for matmuls in ("", ", split matmuls", ", Triton matmuls"):
+        side = f"ours, persistent buffers{matmuls}"
         if (program := sides.made.get(side)) is not None:
             sides.add(f"graph of {side}", partial(recorded, program, sides.args), is_plain=False)
     sides.add("AOTInductor", partial(stock, "aoti", "aoti"))
@@ -253,7 +253,7 @@ def _run(limit: float, packages: str | None) -> list[tuple[str, str]]:
         built: dict[str, dict[str, Future[None]]] = {name: {} for name in MODELS}
         for name in reversed(list(MODELS)):  # the larger one first
             folders[name].mkdir(parents=True, exist_ok=True)
-            for kind in ("aoti", *_PRODUCTS):
+            for kind in ("aoti", *_MATMULS):
                 built[name][kind] = pool.submit(_elsewhere, name, kind, folders[name], limit)
         every = [_Sides(name, *make(), deadline) for name, make in MODELS.items()]
         pick_vec_isa()  # torch's Python loader compiles programs to find it, once for a machine

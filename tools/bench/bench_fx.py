@@ -63,7 +63,7 @@ Written before Inductor's converter ran on a CPU, with a model of operators alon
 checks, so a call takes at most 1.0 of Inductor's; converting is no slower."""
 OUTCOME = """\
 As predicted for what `compile` returns: 0.99 to 1.03 of the Python wrapper's call, 0.12 and 0.18 of Inductor's graph (0.09 and 0.13 with
-persistent buffers), which is less than the 0.20 and 0.25 that were expected, since kernels of products are launched without torch
+persistent buffers), which is less than the 0.20 and 0.25 that were expected, since kernels of matmuls are launched without torch
 ([why](../adr/0017-library-kernels-launched-again.md)) on both of our sides. For that reason a graph module's own forward is 1.5 to 2.5 of the
 Python wrapper, not 1.1: other compilers trace it, so that it calls torch's operators each time. Converting takes 0.11 and 0.02 of
 Inductor's, and no stage grows by more than 1.3; that was expected to be 1.2."""

@@ -51,7 +51,7 @@ _ROUNDS, _CALLS = 15, 10
 _ROW = 50
 """Calls that are queued without waiting for any."""
 _TOLERANCE = 2e-2
-"""Products are of TensorFloat-32."""
+"""Matmuls are of TensorFloat-32."""
 
 Made = tuple[nn.Module, tuple[Any, ...]]  # Any: a model's arguments
 Settings = Mapping[str, Any]  # Any: keywords of torch.compile
@@ -95,10 +95,10 @@ UNGUARDED_SIDES: Mapping[str, Settings] = {
 }
 """With an option of torch's, for callers that do not change their modules."""
 SPLIT_SIDES: Mapping[str, Settings] = {
-    "ours, split products": {**OURS, "options": {"products": "split"}},
-    "ours, reduce-overhead, split products": {**OURS, "options": {"products": "split", "recordings": 16}},
+    "ours, split matmuls": {**OURS, "options": {"matmuls": "split"}},
+    "ours, reduce-overhead, split matmuls": {**OURS, "options": {"matmuls": "split", "recordings": 16}},
 }
-"""Of the model that has products to split: those of the 48 layers sum up 64 elements, and 8 x 256 tokens are too many rows."""
+"""Of the model that has matmuls to split: those of the 48 layers sum up 64 elements, and 8 x 256 tokens are too many rows."""
 STEPS = ("stock", "stock, reduce-overhead", "ours", "ours, FX", "ours, reduce-overhead")
 """The sides of a training step."""
 REPLAY = "replay of what ours queues"

@@ -54,7 +54,7 @@ KERNEL = ir.CppKernel(
     source="// fused add and relu\n",
     entry="kernel",
 )
-PRODUCT = ir.ExternDef(schema="aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)")
+MATMUL = ir.ExternDef(schema="aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)")
 
 
 def synthetic(ops: int, *, dynamic: bool = False) -> ir.Program:
@@ -80,10 +80,10 @@ def _layer(
     main: FunctionBuilder, k: int, x: ir.Value, w: ir.Value, type: ir.TensorType
 ) -> ir.Value[ir.TensorType]:
     rows, columns = type.sizes
-    product = main.alloc(f"buf{2 * k}", tensor_type(ir.DType.F32, (rows, columns)))
-    main.call(PRODUCT, (x, w), (("out", product),))
+    matmul = main.alloc(f"buf{2 * k}", tensor_type(ir.DType.F32, (rows, columns)))
+    main.call(MATMUL, (x, w), (("out", matmul),))
     sum_ = main.alloc(f"buf{2 * k + 1}", tensor_type(ir.DType.F32, (rows, columns)))
-    main.launch(KERNEL, (product, x, sum_))
+    main.launch(KERNEL, (matmul, x, sum_))
     flat = main.view(f"flat{k}", sum_, tensor_type(ir.DType.F32, (rows * columns,)))
     return main.view(f"out{k}", flat, tensor_type(ir.DType.F32, (rows, columns)))
 

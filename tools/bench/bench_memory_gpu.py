@@ -35,7 +35,7 @@ allocations."""
 OUTCOME = """\
 Measured over the plan's figure: {agrees}. Held over the bound: {bound}. In inference, a plan asks the allocator {ours} times where
 torch.compile asks {stock} times and its pool planner {pools}, and holds {share} of what torch.compile holds, whose copy of the output
-layer's weights, with rows added to a multiple of four (`padded_products`, off in a capture), is in its peak. In training it holds
+layer's weights, with rows added to a multiple of four (`padded_matmuls`, off in a capture), is in its peak. In training it holds
 {training} of torch.compile's with {requests} requests in place of {theirs}, and where donated activations are written over,
 {donated} with {fewer}."""
 """With the figures of the run."""

@@ -52,7 +52,7 @@ eager alone, ran to the end with eager's results. BERT and ViT were measured ane
 
 _ROUNDS, _CALLS = 9, 10
 _TOLERANCE = 2e-2
-"""Products are of TensorFloat-32."""
+"""Matmuls are of TensorFloat-32."""
 _TOKENS = 8
 """That the decoder generates."""
 

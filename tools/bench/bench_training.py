@@ -22,7 +22,7 @@ from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import Ratio, compare, keep_memory
 
 PREDICTION = """\
-Written before the first measurement. Both run the same kernels and matrix products on the same memory, which is nearly
+Written before the first measurement. Both run the same kernels and matmuls on the same memory, which is nearly
 all of a step of this size; our wrapper saves some tens of microseconds of several milliseconds in each graph. All ratios
 lie between 0.95 and 1.0, the prediction's a little lower than the steps'."""
 
@@ -31,7 +31,7 @@ ROUNDS, SECONDS = 41, 0.4
 
 OUTCOME = """\
 Parity, a little above the prediction: five runs gave 0.99 to 1.02 for each row, and Inductor against itself 1.00. Matrix
-products and attention are nine tenths of a step, equal on both sides to 1 %; fused kernels take equally long. The
+matmuls and attention are nine tenths of a step, equal on both sides to 1 %; fused kernels take equally long. The
 overhead that our wrapper saves shows in small models (`tools.bench.bench_calls`), not here."""
 
 BACKENDS = ("wrapper_ir", "inductor")

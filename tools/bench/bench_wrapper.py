@@ -1,14 +1,14 @@
 """What a whole call of emitted Python costs on a GPU, against Inductor's Python wrapper, in one run.
 
-Usage: `python -m tools.bench.bench_wrapper [--write] [--products] [--device cpu]`. Prints tables; `--write` also writes
-`docs/benchmarks/wrapper.md`, prediction first. Exit status 1 where the goal is missed, which `--products` measures.
+Usage: `python -m tools.bench.bench_wrapper [--write] [--matmuls] [--device cpu]`. Prints tables; `--write` also writes
+`docs/benchmarks/wrapper.md`, prediction first. Exit status 1 where the goal is missed, which `--matmuls` measures.
 `--device cpu` runs the same with C++ kernels where there is no GPU, to try the benchmark itself: it writes nothing and has
 no goals.
 
 Sides, all with the same weights and results: the captured artifact's `boxed` call, as emitted by default and with persistent
 buffers (`PyOptions(persistent_buffers=True)`), and its call with the model's own signature; Inductor's Python wrapper as
 `torch.compile` calls it, on flat arguments; `torch.compile`'s callable, guards included; eager mode; and a CUDA graph of our
-call, replayed, which is what the GPU needs. `--products` adds both wrappers with matrix products as Triton templates, in
+call, replayed, which is what the GPU needs. `--matmuls` adds both wrappers with matmuls as Triton templates, in
 the same instance. A round calls one side several times, few enough for the device's queue: until the last call returns
 (the host's part), and until the device has finished. Rounds of all sides alternate. A ratio is the median of the rounds'
 ratios.
@@ -41,23 +41,23 @@ from wrapper_ir.artifact import Artifact
 
 PREDICTION = """\
 Written before the first measurement. On one H200 Inductor's Python wrapper took 378 us for the MLP, eager mode 566 us, and
-the GPU alone 129 us. Of ours, a launch costs about 2.5 us (of which the driver has 2), a matrix product into a given buffer
+the GPU alone 129 us. Of ours, a launch costs about 2.5 us (of which the driver has 2), a matmul into a given buffer
 5 us, an allocation 1 us, the rest of a call 5 us: with 16 of each about 145 us, 0.4 of Inductor's, and near what the GPU
-needs. A block of the GPT has six products, about five other kernels, ten allocations and ten views: about 55 us, 0.45 to
-0.6 of Inductor's, most of it in torch's own products, which both sides call. Persistent buffers save the allocations and the
+needs. A block of the GPT has six matmuls, about five other kernels, ten allocations and ten views: about 55 us, 0.45 to
+0.6 of Inductor's, most of it in torch's own matmuls, which both sides call. Persistent buffers save the allocations and the
 views: a tenth of the MLP's call, a quarter of the GPT's.
 
-Written when torch's products had been measured, 13 us each, of which 11 are inside the library that computes them: no
+Written when torch's matmuls had been measured, 13 us each, of which 11 are inside the library that computes them: no
 wrapper that calls them gets below 0.5. As Triton templates they are launches of 3.3 us: the MLP's call falls to 0.3 of
 Inductor's wrapper, and the GPT's, whose attention stays an operator, to 0.4; where Inductor's wrapper launches the same
 templates, to 0.45 of it."""
 
 GOAL = 0.5
-"""Of the host's time of Inductor's wrapper, where both launch matrix products as Triton templates."""
+"""Of the host's time of Inductor's wrapper, where both launch matmuls as Triton templates."""
 OURS, PERSISTENT, INDUCTOR = "ours", "ours, persistent buffers", "Inductor's wrapper"
 INSTANCE = "BLOCK_K=128, BLOCK_M=32, BLOCK_N=32"
-"""Of the template for products: the fastest for these models on an H200, where Inductor measured all of them."""
-PRODUCTS, THEIR_PRODUCTS = "ours, persistent buffers, Triton products", "Inductor's wrapper, Triton products"
+"""Of the template for matmuls: the fastest for these models on an H200, where Inductor measured all of them."""
+MATMULS, THEIR_MATMULS = "ours, persistent buffers, Triton matmuls", "Inductor's wrapper, Triton matmuls"
 ROUNDS = 41
 LAUNCHES = 400
 """At most so many of one side in a round, well below the 1,024 that the device's queue holds: a full queue would make the
@@ -127,9 +127,9 @@ def sync(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def with_products(case: Case, there: Case, target: str) -> dict[str, Run]:
-    """Both wrappers with matrix products as one instance of Triton's template: what differs is how it is launched."""
-    options = inductor_frontend.CaptureOptions(products="templates")
+def with_matmuls(case: Case, there: Case, target: str) -> dict[str, Run]:
+    """Both wrappers with matmuls as one instance of Triton's template: what differs is how it is launched."""
+    options = inductor_frontend.CaptureOptions(matmuls="templates")
     artifact = inductor_frontend.capture(case.model, case.args, target=target, options=options)
     ours = py_wrapper.compile(one_instance(artifact), py_wrapper.PyOptions(persistent_buffers=True))
     with inductor_config.patch(
@@ -141,8 +141,8 @@ def with_products(case: Case, there: Case, target: str) -> dict[str, Run]:
     ):
         theirs, flat = inductor_call(there)
     return {
-        PRODUCTS: lambda: ours.boxed(list(there.args)),
-        THEIR_PRODUCTS: lambda: theirs(list(flat)),
+        MATMULS: lambda: ours.boxed(list(there.args)),
+        THEIR_MATMULS: lambda: theirs(list(flat)),
     }
 
 
@@ -160,7 +160,7 @@ def one_instance(artifact: Artifact) -> Artifact:
     return replace(artifact, program=replace(program, kernels=kernels))
 
 
-def make_sides(case: Case, device: str, *, products: bool = False) -> dict[str, Run]:
+def make_sides(case: Case, device: str, *, matmuls: bool = False) -> dict[str, Run]:
     """What is timed; the model goes to the device."""
     target = None
     if device == "cuda":
@@ -184,8 +184,8 @@ def make_sides(case: Case, device: str, *, products: bool = False) -> dict[str, 
         "torch.compile": lambda: stock(*args),
         "eager": lambda: model(*args),
     }
-    if products and target is not None:
-        sides |= with_products(origin, there, target)
+    if matmuls and target is not None:
+        sides |= with_matmuls(origin, there, target)
     check_results(sides)
     if device == "cuda":
         sides["graph replay"] = graph_of(sides[OURS])
@@ -289,16 +289,16 @@ def report(results: Mapping[str, Times]) -> str:
     parts = [
         f"{torch.cuda.get_device_name()}, Python {platform.python_version()}, torch {torch.__version__}, Triton "
         f"{triton.__version__}. Microseconds a call, best of {ROUNDS} alternating rounds; ratios are "
-        f"medians over the rounds. Goal: {PRODUCTS}, at most {GOAL} of the host's time of {THEIR_PRODUCTS}."
+        f"medians over the rounds. Goal: {MATMULS}, at most {GOAL} of the host's time of {THEIR_MATMULS}."
     ]
     for name, times in results.items():
         parts += [f"### {name}", f"Calls in a round: {times.calls}.", side_table(times)]
-        if PRODUCTS in times.host:
-            beside = ratio(times.host, PRODUCTS, THEIR_PRODUCTS)
-            parts.append(f"With Triton products on both sides: {beside:.2f} of the host's time.")
+        if MATMULS in times.host:
+            beside = ratio(times.host, MATMULS, THEIR_MATMULS)
+            parts.append(f"With Triton matmuls on both sides: {beside:.2f} of the host's time.")
     return page(
         "A whole call on a GPU",
-        "python -m tools.bench.bench_wrapper --products --write",
+        "python -m tools.bench.bench_wrapper --matmuls --write",
         ("Prediction", PREDICTION),
         ("Measured", "\n\n".join(parts)),
     )
@@ -308,9 +308,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measures, prints, and with --write records; 1 where a goal is missed."""
     parser = command_line(__doc__)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument(
-        "--products", action="store_true", help="also with matrix products as Triton templates"
-    )
+    parser.add_argument("--matmuls", action="store_true", help="also with matmuls as Triton templates")
     parser.add_argument("names", nargs="*", help="parts of the models' names")
     options = parser.parse_args(argv)
     if options.device == "cuda" and not torch.cuda.is_available():
@@ -321,15 +319,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not options.names or any(part.lower() in name.lower() for part in options.names):
             with torch.no_grad():
                 results[name] = measure(
-                    make_sides(make(), options.device, products=options.products), options.device
+                    make_sides(make(), options.device, matmuls=options.matmuls), options.device
                 )
             print(f"\n{name}\n{side_table(results[name])}", flush=True)
     if options.device == "cpu":
         return 0
     publish("wrapper", report(results), options)
-    if not options.products:
+    if not options.matmuls:
         return 0
-    return int(any(ratio(times.host, PRODUCTS, THEIR_PRODUCTS) > GOAL for times in results.values()))
+    return int(any(ratio(times.host, MATMULS, THEIR_MATMULS) > GOAL for times in results.values()))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """Where the host's time of a call through `torch.compile` goes, as differences of whole calls: without what the program does,
-without its launches, without its matrix products, and with buffers that are kept."""
+without its launches, without its matmuls, and with buffers that are kept."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from wrapper_ir.plugins.protocols import CompiledProgram, LoadedKernel
 PARTS = (
     "guards and autograd's wrappers",
     "launches",
-    "matrix products",
+    "matmuls",
     "allocations and views",
     "arguments, checks and other operators",
 )
-_PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
+_MATMULS = ("mm", "addmm", "bmm", "baddbmm")
 _nothing: Any = "".format
 """Takes any arguments and costs what calling a function of C costs."""
 _ROUNDS, _CALLS = 15, 10
@@ -72,17 +72,17 @@ class _FirstResults(PythonEmitter):
 
 
 @dataclass(frozen=True)
-class _NoProducts(PythonEmitter):
-    """Programs whose matrix products, which torch is asked for each time, do nothing."""
+class _NoMatmuls(PythonEmitter):
+    """Programs whose matmuls, which torch is asked for each time, do nothing."""
 
     options: PyOptions = field(default_factory=lambda: PyOptions(repeated_operators=False))
-    name: str = field(default="no-products", init=False)
+    name: str = field(default="no-matmuls", init=False)
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         """See `Emitter`."""
         program: Any = PythonEmitter(options=self.options).compile(artifact, guarded)
         other = ModuleType("torch")
-        vars(other).update(vars(torch), **dict.fromkeys(_PRODUCTS, _nothing))
+        vars(other).update(vars(torch), **dict.fromkeys(_MATMULS, _nothing))
         program.boxed.__globals__["torch"] = other  # the program looks its operators up when it is called
         found: CompiledProgram = program
         return found
@@ -96,7 +96,7 @@ def host_parts(
         "whole": PythonEmitter(),
         "nothing": _FirstResults(),
         "no kernels": PythonEmitter(options=PyOptions(find_runtime=_NoKernels)),
-        "no products": _NoProducts(),
+        "no matmuls": _NoMatmuls(),
         "kept": PythonEmitter(options=PyOptions(persistent_buffers=True)),
     }
     runs: dict[str, Callable[[], object]] = {}
@@ -110,6 +110,6 @@ def host_parts(
     found = alternate({side: partial(seconds, run, _CALLS) for side, run in runs.items()}, _ROUNDS)
     best = {side: min(times) for side, times in found.items()}
     whole, guards = best["whole"], best["nothing"]
-    parts = [guards, *(whole - best[side] for side in ("no kernels", "no products", "kept"))]
+    parts = [guards, *(whole - best[side] for side in ("no kernels", "no matmuls", "kept"))]
     parts.append(whole - sum(parts))
     return {**dict(zip(PARTS, parts, strict=True)), "whole": whole}

@@ -38,7 +38,7 @@ SIDES: Mapping[str, Mapping[str, Any]] = {
     "ours, graphs": ours(passes=_GRAPHS, recordings=4),
     "ours, lowered, graphs": ours(passes=f"lower-collectives,{_GRAPHS},plan-memory", recordings=4),
 }
-FUSED = "ours, fused products"
+FUSED = "ours, fused matmuls"
 
 Found = dict[str, Any]
 Settings = Mapping[str, Any]

@@ -24,9 +24,9 @@ _funcol: Any = _functional_collectives
 _TOLERANCE = 3e-2
 _WITH_FUSED: Mapping[str, Mapping[str, Any]] = {
     **SIDES,
-    FUSED: ours(passes="lower-collectives{fused-products=true},plan-memory"),
+    FUSED: ours(passes="lower-collectives{fused-matmuls=true},plan-memory"),
 }
-"""Also with products that are fused with collectives, where a job has any."""
+"""Also with matmuls that are fused with collectives, where a job has any."""
 SIZES = (1 << 10, 1 << 14, 1 << 17, 1 << 18, 1 << 20)
 """Bytes of the all-reduces whose latency is measured."""
 
@@ -96,7 +96,7 @@ def mlp(me: Rank) -> Found:
 
 
 def sequence_mlp(me: Rank) -> Found:
-    """Two gated layers of a model of 4096 whose 4096 rows are split: a gather of 16 MiB a process, products, a reduce-scatter."""
+    """Two gated layers of a model of 4096 whose 4096 rows are split: a gather of 16 MiB a process, matmuls, a reduce-scatter."""
     torch.manual_seed(me.rank)
     width, inner, rows = (4096, 14336, 4096) if me.on_gpu else (32, 64, 16)
     model = SequenceMlp(2, width, inner, me.world).to(me.device, me.dtype).eval()

@@ -5,7 +5,7 @@
 | `build MODEL PATH`   | a package of a model, from `ExportedProgram` to file                                     |
 | `wheel MODEL PATH`   | the same, with the runtime compiled as wheels for a platform bring it                    |
 | `prepare MODEL PATH` | the same, as the builds before it leave the caches: with the kernels' header precompiled |
-| `products COUNT`     | a library of a program with that many products, from text to file                        |
+| `matmuls COUNT`     | a library of a program with that many matmuls, from text to file                        |
 | `load PATH`          | opens a package after `import torch`; what it needs besides is imported in that time     |
 
 It prints numbers by name, as JSON. "user" are seconds of processor time in user mode, of this process and the compilers that
@@ -105,9 +105,9 @@ def _build(side: str, model: str, path: str, is_preparing: bool = False) -> dict
     return found | {"bytes": float(os.path.getsize(path))}
 
 
-def _products(side: str, count: str) -> dict[str, float]:
+def _matmuls(side: str, count: str) -> dict[str, float]:
     import cpp_wrapper
-    from tools.bench.bench_ir_scale import PRODUCT
+    from tools.bench.bench_ir_scale import MATMUL
     from wrapper_ir import ir
     from wrapper_ir.artifact import bare_artifact
     from wrapper_ir.builder import ProgramBuilder, tensor_type
@@ -121,13 +121,13 @@ def _products(side: str, count: str) -> dict[str, float]:
     x = w
     for number in range(int(count)):
         made = main.alloc(f"buf{number}", type)
-        main.call(PRODUCT, (x, w), (("out", made),))
+        main.call(MATMUL, (x, w), (("out", made),))
         x = made
     main.ret((x,))
     artifact = bare_artifact(derive_frees(builder.finish()))
     found: dict[str, float] = {}
     with _measured(found, "user", "wall"):
-        cpp_wrapper.build(artifact, Path(os.environ["WRAPPER_IR_CACHE_DIR"]) / "products.so")
+        cpp_wrapper.build(artifact, Path(os.environ["WRAPPER_IR_CACHE_DIR"]) / "matmuls.so")
     return found
 
 
@@ -151,7 +151,7 @@ _PARTS: dict[str, Callable[..., dict[str, float]]] = {
     "build": _build,
     "wheel": _build_from_wheel,
     "prepare": partial(_build, is_preparing=True),
-    "products": _products,
+    "matmuls": _matmuls,
     "load": _load,
 }
 

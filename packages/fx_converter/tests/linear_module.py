@@ -1,4 +1,4 @@
-"""A product with a constant weight, turned, and a constant bias: the module that tests of weights and of `forward` change."""
+"""A matmul with a constant weight, turned, and a constant bias: the module that tests of weights and of `forward` change."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ const %bias : f32[2] sha256 "{bias}"
 
 func @main(%x: f32[4, 3]) {{
   %turned = view %weight : f32[3, 2]{{1, 3}}
-  %product = alloc f32[4, 2]
-  call aten::mm.out(%x, %turned, out=%product)
-  %sum = call aten::add.Tensor(%product, %bias) : f32[4, 2]
-  free %product.s
+  %matmul = alloc f32[4, 2]
+  call aten::mm.out(%x, %turned, out=%matmul)
+  %sum = call aten::add.Tensor(%matmul, %bias) : f32[4, 2]
+  free %matmul.s
   return %sum
 }}
 """

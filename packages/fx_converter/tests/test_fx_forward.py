@@ -31,13 +31,13 @@ def forward(self, x):
     turned, = _windows(weight)
     _inputs.match(x) or _inputs.check(x)
     _storages.holds(x) or _storages.check(x)
-    product = __empty_strided_cpu((4, 2), (2, 1), _constant)
-    _mm_out(x, turned, out=product)
+    matmul = __empty_strided_cpu((4, 2), (2, 1), _constant)
+    _mm_out(x, turned, out=matmul)
     del x
-    sum_1 = _add_Tensor(product, bias)
+    sum_1 = _add_Tensor(matmul, bias)
     sum_1.dtype is _constant or _check_result(sum_1, "sum", _constant, "cpu", ["dtype"])
     _assert_layout(sum_1, [4, 2], [2, 1], 0, "%sum")
-    del product
+    del matmul
     return (sum_1,)
 """
 
@@ -162,7 +162,7 @@ class TestEditedGraphs:
 
     @staticmethod
     def returning(make: Callable[[fx.Graph, fx.Node], object]) -> fx.GraphModule:
-        """A module whose graph returns this of the product's result."""
+        """A module whose graph returns this of the matmul's result."""
         module = made()
         (output,) = module.graph.find_nodes(op="output")
         (result,) = output.args[0]
@@ -239,7 +239,7 @@ class TestTorchsText:
             for at, number in module._lineno_map.items()
             if number is not None
         }
-        assert named["_mm_out(x, turned, out=product)"] == "mm_out"
+        assert named["_mm_out(x, turned, out=matmul)"] == "mm_out"
         assert named["return (sum_1,)"] == "output"
 
     def test_a_failing_line_is_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,4 +248,4 @@ class TestTorchsText:
         )
         with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
             module(torch.ones(4, 5))
-        assert "_mm_out(x, turned, out=product)" in capsys.readouterr().err
+        assert "_mm_out(x, turned, out=matmul)" in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_a_ceiling_is_two_negations_around_a_floor_division() -> None:
     )
 
 
-def test_whole_powers_are_products() -> None:
+def test_whole_powers_are_matmuls() -> None:
     assert calls_of(ir.parse_expr("a**3", KINDS), {"a": 2}) == (8, ["mul", "mul"])
 
 

@@ -136,7 +136,7 @@ class TestChoices:
             function(-torch.ones(3))
 
 
-def product(x: Tensor, w: Tensor) -> Tensor:
+def matmul(x: Tensor, w: Tensor) -> Tensor:
     return x @ w
 
 
@@ -146,21 +146,21 @@ class TestSideBySide:
         x, w = torch.randn(3, 4), torch.randn(4, 2)
         plain: dict[str, Any] = {"verify": False}
         functions = [
-            torch.compile(product, backend="wrapper_ir"),
-            torch.compile(product),
-            torch.compile(product, backend="wrapper_ir", options=plain),
-            torch.compile(product, backend="eager"),
+            torch.compile(matmul, backend="wrapper_ir"),
+            torch.compile(matmul),
+            torch.compile(matmul, backend="wrapper_ir", options=plain),
+            torch.compile(matmul, backend="eager"),
         ]
         for _ in range(2):
             for function in functions:
                 torch.testing.assert_close(function(x, w), x @ w)
         assert stats().lowered == 2
-        again = torch.compile(product, backend="wrapper_ir", options=dict(plain))
+        again = torch.compile(matmul, backend="wrapper_ir", options=dict(plain))
         again(x, w)
         assert stats().lowered == 2, "equal options are the same backend"
 
     def test_threads(self) -> None:
-        function = torch.compile(product, backend="wrapper_ir")
+        function = torch.compile(matmul, backend="wrapper_ir")
         failures: list[str] = []
 
         def run(width: int) -> None:
@@ -227,7 +227,7 @@ class TestShapes:
         w = torch.randn(4, 2)
 
         def run(compile: Callable[..., Any]) -> None:
-            function = compile(product)
+            function = compile(matmul)
             for batch in batches:
                 x = torch.randn(batch, 4)
                 torch.testing.assert_close(function(x, w), x @ w)
@@ -248,7 +248,7 @@ class TestShapes:
 
     def test_marked(self) -> None:
         def run(compile: Callable[..., Any]) -> None:
-            function, w = compile(product), torch.randn(4, 2)
+            function, w = compile(matmul), torch.randn(4, 2)
             for batch in (3, 5):
                 x = torch.randn(batch, 4)
                 torch._dynamo.mark_dynamic(x, 0)
@@ -258,7 +258,7 @@ class TestShapes:
 
     def test_unbacked(self) -> None:
         def run(compile: Callable[..., Any]) -> None:
-            function, w = compile(product), torch.randn(4, 2)
+            function, w = compile(matmul), torch.randn(4, 2)
             for batch in (3, 5, 1):
                 x = torch.randn(batch, 4)
                 torch._dynamo.decorators.mark_unbacked(x, 0)
@@ -299,7 +299,7 @@ class TestGraphs:
         assert stats().lowered == 0
 
     def test_grad_modes(self) -> None:
-        function = torch.compile(product, backend="wrapper_ir")
+        function = torch.compile(matmul, backend="wrapper_ir")
         x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
         assert function(x, w).requires_grad
         with torch.no_grad():
@@ -309,7 +309,7 @@ class TestGraphs:
         torch.testing.assert_close(function(x, w), x @ w)
 
     def test_autocast(self) -> None:
-        function = torch.compile(product, backend="wrapper_ir")
+        function = torch.compile(matmul, backend="wrapper_ir")
         x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
         with torch.autocast("cpu", torch.bfloat16):
             got, want = function(x, w), x @ w
@@ -323,7 +323,7 @@ class TestGraphs:
 
 class TestProcessState:
     def test_stances(self) -> None:
-        function = torch.compile(product, backend="wrapper_ir")
+        function = torch.compile(matmul, backend="wrapper_ir")
         x, w = torch.randn(3, 4), torch.randn(4, 2)
         with torch.compiler.set_stance("force_eager"):
             function(x, w)
@@ -338,7 +338,7 @@ class TestProcessState:
         assert stats().lowered == 1
 
     def test_reset(self) -> None:
-        function = torch.compile(product, backend="wrapper_ir")
+        function = torch.compile(matmul, backend="wrapper_ir")
         x, w = torch.randn(3, 4), torch.randn(4, 2)
         for _ in range(2):
             function(x, w)
@@ -346,14 +346,14 @@ class TestProcessState:
         assert stats().lowered == 2
 
     def test_errors_may_be_suppressed(self) -> None:
-        function = torch.compile(product, backend="wrapper_ir", options={"emitter": "nowhere"})
+        function = torch.compile(matmul, backend="wrapper_ir", options={"emitter": "nowhere"})
         x, w = torch.randn(3, 4), torch.randn(4, 2)
         with torch._dynamo.config.patch(suppress_errors=True):
             torch.testing.assert_close(function(x, w), x @ w)
 
     def test_the_backend_called_directly(self) -> None:
         """As other backends call it, without Dynamo around; nothing is drawn from Python's random numbers."""
-        graph = torch.fx.symbolic_trace(product)
+        graph = torch.fx.symbolic_trace(matmul)
         x, w = torch.randn(3, 4), torch.randn(4, 2)
         state = random.getstate()
         compiled = wrapper_ir_backend(graph, [x, w], options={"cache": False})

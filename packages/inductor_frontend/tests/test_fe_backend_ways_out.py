@@ -55,7 +55,7 @@ def refused(options: dict[str, Any], *parts: str) -> None:
 def test_modes_of_inductor(mode: str, chosen: tuple[object, ...]) -> None:
     """They stand for options, and work on a CPU, too, where nothing is recorded."""
     made = BackendOptions.parse({}, mode)
-    assert (made.recordings, made.capture.products, made.capture.multi_kernels, made.tune) == chosen
+    assert (made.recordings, made.capture.matmuls, made.capture.multi_kernels, made.tune) == chosen
     x = torch.randn(3, 3)
     torch.testing.assert_close(torch.compile(torch.mm, backend="wrapper_ir", mode=mode)(x, x), x @ x)
 

@@ -33,7 +33,7 @@ def ours(function: Any, folder: Path, **kwargs: Any) -> Any:
     return torch.compile(function, backend="wrapper_ir", options=options, **kwargs)
 
 
-def product(x: Tensor, w: Tensor) -> Tensor:
+def matmul(x: Tensor, w: Tensor) -> Tensor:
     return x @ w
 
 
@@ -63,11 +63,11 @@ class TestFound:
 
     def test_a_backward_graph_is_kept_when_it_has_run(self, folder: Path) -> None:
         x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
-        ours(product, folder)(x, w)
+        ours(matmul, folder)(x, w)
         assert not list(folder.glob("*/functions/*/*"))
-        ours(product, folder)(x, w).sum().backward()
+        ours(matmul, folder)(x, w).sum().backward()
         assert (stats().function_hits, stats().graph_hits, stats().lowered) == (0, 1, 1)
-        ours(product, folder)(x, w).sum().backward()
+        ours(matmul, folder)(x, w).sum().backward()
         assert (stats().function_hits, stats().lowered) == (1, 0)
 
     def test_views_and_writes(self, folder: Path) -> None:
@@ -149,7 +149,7 @@ class TestFound:
                 return grad * 3
 
         def function(x: Tensor, w: Tensor) -> Tensor:
-            inner = torch.utils.checkpoint.checkpoint(product, x, w, use_reentrant=False)
+            inner = torch.utils.checkpoint.checkpoint(matmul, x, w, use_reentrant=False)
             return Double.apply(inner).sum()  # type: ignore[no-untyped-call, no-any-return]  # torch's
 
         for found in (0, 1):
@@ -198,9 +198,9 @@ class TestNotCached:
     def test_operators_of_torch_that_somebody_changed(self, folder: Path) -> None:
         with torch.library._scoped_library("aten", "IMPL") as library:
             library.impl("sinh", lambda x: torch.sin(x), "CompositeImplicitAutograd", allow_override=True)
-            ours(product, folder)(torch.ones(3, 4), torch.ones(4, 2))
+            ours(matmul, folder)(torch.ones(3, 4), torch.ones(4, 2))
             assert "function: a Python kernel for aten/sinh/CompositeImplicitAutograd" in stats().bypasses
-        ours(product, folder)(torch.ones(3, 4), torch.ones(4, 2))
+        ours(matmul, folder)(torch.ones(3, 4), torch.ones(4, 2))
         assert stats().function_misses == 1
 
     def test_functions_of_the_user(self, folder: Path) -> None:
@@ -213,14 +213,14 @@ class TestNotCached:
 
     def test_passes_of_the_user(self, folder: Path) -> None:
         with inductor_config.patch(post_grad_custom_post_pass=lambda graph: None):
-            [reason, again] = self.bypasses(folder, product, torch.ones(3, 4), torch.ones(4, 2))
+            [reason, again] = self.bypasses(folder, matmul, torch.ones(3, 4), torch.ones(4, 2))
         assert "post_grad_custom_post_pass" in reason
         assert "post_grad_custom_post_pass" in again
 
     def test_hooks_on_saved_tensors(self, folder: Path) -> None:
         x, w = torch.ones(3, 4), torch.ones(4, 2, requires_grad=True)
         with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
-            ours(product, folder)(x, w)
+            ours(matmul, folder)(x, w)
         assert "function: hooks on saved tensors" in stats().bypasses
 
     def test_inputs_that_share_memory_and_are_written(self, folder: Path) -> None:

@@ -33,15 +33,15 @@ def _fresh() -> None:
     counters.clear()
 
 
-def product(x: Tensor, w: Tensor) -> Tensor:
+def matmul(x: Tensor, w: Tensor) -> Tensor:
     return x @ w
 
 
-def compiled_product(folder: Path, **kwargs: Any) -> Tensor:
+def compiled_matmul(folder: Path, **kwargs: Any) -> Tensor:
     """One call of a freshly compiled function, with a cache in `folder`."""
     torch._dynamo.reset()
     counters.clear()
-    function = torch.compile(product, backend="wrapper_ir", options={"cache": str(folder)}, **kwargs)
+    function = torch.compile(matmul, backend="wrapper_ir", options={"cache": str(folder)}, **kwargs)
     result: Tensor = function(torch.ones(3, 4), torch.ones(4, 2))
     torch.testing.assert_close(result, torch.full((3, 2), 4.0))
     return result
@@ -58,7 +58,7 @@ def entries(folder: Path) -> list[Path]:
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache with one function in it."""
     folder = tmp_path_factory.mktemp("sound")
-    compiled_product(folder)
+    compiled_matmul(folder)
     assert [p.suffix for p in entries(folder)] == [".json", ".wir"]
     return folder
 
@@ -72,11 +72,11 @@ class TestDamage:
 
     def recovered(self, folder: Path) -> None:
         with pytest.warns(RuntimeWarning, match=r"WIR254.*set aside"):
-            compiled_product(folder)
+            compiled_matmul(folder)
         assert stats().damaged == 1
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            compiled_product(folder)
+            compiled_matmul(folder)
         assert (stats().function_hits, stats().damaged) == (1, 0)
 
     @pytest.mark.parametrize("kind", [".json", ".wir"])
@@ -100,7 +100,7 @@ class TestDamage:
         """The manifest names the entry that it belongs to, and both kinds name their key inside."""
         other = folder.with_name("other")
         torch._dynamo.reset()
-        torch.compile(product, backend="wrapper_ir", options={"cache": str(other)})(
+        torch.compile(matmul, backend="wrapper_ir", options={"cache": str(other)})(
             torch.ones(5, 4), torch.ones(4, 2)
         )
         [wrong], [path] = ([p for p in entries(f) if p.suffix == kind] for f in (other, folder))
@@ -115,7 +115,7 @@ class TestDamage:
         """A function without one of its graphs is not a function."""
         [graph] = [p for p in entries(folder) if p.suffix == ".wir"]
         shutil.rmtree(graph.parent)
-        compiled_product(folder)
+        compiled_matmul(folder)
         assert (stats().function_hits, stats().lowered, stats().damaged) == (0, 1, 0)
 
 
@@ -141,28 +141,28 @@ class TestFolders:
     def test_one_that_cannot_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("not a folder")
         with pytest.warns(StoreWarning, match=r"WIR251.*cannot be written"):
-            compiled_product(tmp_path / "file")
+            compiled_matmul(tmp_path / "file")
         assert (stats().lowered, stats().stored, stats().unwritten) == (1, 0, 2)
         with warnings.catch_warnings():
             warnings.simplefilter("error", StoreWarning)
-            compiled_product(tmp_path / "file")
+            compiled_matmul(tmp_path / "file")
         assert stats().function_hits == 1, "the fallback is read"
 
     def test_when_torch_is_told_to_cache_nothing(self, tmp_path: Path) -> None:
         config: Any = compiler_config  # its methods are installed at run time
         with config.patch(force_disable_caches=True):
-            compiled_product(tmp_path)
+            compiled_matmul(tmp_path)
         assert entries(tmp_path) == []
 
     def test_entries_are_for_their_owner(self, tmp_path: Path) -> None:
-        compiled_product(tmp_path / "cache")
+        compiled_matmul(tmp_path / "cache")
         assert entries(tmp_path / "cache")
         assert (tmp_path / "cache").stat().st_mode & 0o077 == 0
 
 
 def test_evictions_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WRAPPER_IR_CACHE_BYTES", "1000")
-    compiled_product(tmp_path)
+    compiled_matmul(tmp_path)
     assert stats().stored == 2
     assert stats().evicted > 0
 

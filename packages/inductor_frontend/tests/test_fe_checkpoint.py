@@ -37,7 +37,7 @@ def _policy(_: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolic
 
 
 def _model(x: Tensor) -> Tensor:
-    """A block that backward computes anew, one of which it keeps the products, and one that it keeps."""
+    """A block that backward computes anew, one of which it keeps the matmuls, and one that it keeps."""
     contexts = functools.partial(create_selective_checkpoint_contexts, _policy)
     first: Tensor = checkpoint(_block, x, use_reentrant=False)
     second: Tensor = checkpoint(_block, first, use_reentrant=False, context_fn=contexts)

@@ -64,7 +64,7 @@ def ids_of(program: ir.Program) -> list[int]:
 
 
 def two_sums(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-    """Of a product, which an operator writes, and of what a kernel writes."""
+    """Of a matmul, which an operator writes, and of what a kernel writes."""
     first = funcol.all_reduce(x @ w, "sum", GROUP)
     second = funcol.all_reduce(first.relu() + 1, "sum", GROUP)
     return second * 2, first

@@ -19,7 +19,7 @@ from wrapper_ir_passes.cleanup.rename_symbols import rename_symbols
 X, Y = torch.randn(6, 8), torch.randn(5, 8)
 
 
-def product(x: Tensor, y: Tensor) -> Tensor:
+def matmul(x: Tensor, y: Tensor) -> Tensor:
     return (x @ y.T).relu()
 
 
@@ -42,7 +42,7 @@ def symbols(artifact: Artifact) -> list[str]:
     ids=["tuple", "dict", "list"],
 )
 def test_names_of_dims(shapes: Any) -> None:
-    made = capture(product, (X, Y), dynamic_shapes=shapes)
+    made = capture(matmul, (X, Y), dynamic_shapes=shapes)
     assert symbols(made) == ["batch", "words"]
     assert "%x: f32[batch, 8], %y: f32[words, 8]" in print_program(made.program)
     assert "s0" not in print_program(made.program).partition("func @main")[2]
@@ -65,7 +65,7 @@ def test_arguments_in_containers() -> None:
     ids=["auto", "static"],
 )
 def test_sizes_without_a_name_keep_torchs(shapes: Any) -> None:
-    assert all(name.startswith("s") for name in symbols(capture(product, (X, Y), dynamic_shapes=shapes)))
+    assert all(name.startswith("s") for name in symbols(capture(matmul, (X, Y), dynamic_shapes=shapes)))
 
 
 @needs_any_slice
@@ -77,7 +77,7 @@ def test_a_derived_size_is_said_by_its_base() -> None:
 
 
 def test_names_can_be_exchanged() -> None:
-    made = capture(product, (X, Y), dynamic_shapes=({0: Dim("batch")}, {0: Dim("words")}))
+    made = capture(matmul, (X, Y), dynamic_shapes=({0: Dim("batch")}, {0: Dim("words")}))
     names: Mapping[str, str] = {"batch": "words", "words": "batch"}
     swapped = rename_symbols(made.program, names)
     assert "%x: f32[words, 8], %y: f32[batch, 8]" in print_program(swapped)

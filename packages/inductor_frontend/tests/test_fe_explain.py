@@ -78,7 +78,7 @@ def test_an_artifact_has_the_text_of_its_lines_and_its_choices() -> None:
     found = explain_artifact(artifact, ())
     assert "return F.linear(input, self.weight, self.bias)" in found.source_texts.values()
     (choice,) = [c for c in found.choices if c.ops]
-    assert choice.subject == "matrix products and convolutions"
+    assert choice.subject == "matmuls and convolutions"
     assert [found.ops[n].extern for n in choice.ops] == ["aten::addmm.out"]
 
 

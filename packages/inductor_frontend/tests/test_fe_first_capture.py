@@ -113,9 +113,9 @@ class TestMeasurements:
         monkeypatch.setattr(triton_compat, "triton_key", fail)
         monkeypatch.setattr(select_algorithm, "_ALGORITHM_SELECTOR_CACHE", None)
 
-    @pytest.mark.parametrize("products", ["extern", "templates"])
-    def test_a_capture_makes_no_key(self, products: Any) -> None:
-        options = inductor_frontend.CaptureOptions(products=products)
+    @pytest.mark.parametrize("matmuls", ["extern", "templates"])
+    def test_a_capture_makes_no_key(self, matmuls: Any) -> None:
+        options = inductor_frontend.CaptureOptions(matmuls=matmuls)
         model, x = nn.Linear(64, 64), torch.randn(32, 64)
         inductor_frontend.capture(model, (x,), target="cuda:sm_80", options=options)
         assert select_algorithm._ALGORITHM_SELECTOR_CACHE is None, "torch makes its own"
@@ -138,7 +138,7 @@ class TestMeasurements:
 
 
 class TestReplacements:
-    """Of equal layers on a GPU, the bias of each product goes into the kernel that follows."""
+    """Of equal layers on a GPU, the bias of each matmul goes into the kernel that follows."""
 
     @staticmethod
     def layers(count: int) -> nn.Module:

@@ -234,7 +234,7 @@ class TestOptions:
         parsed = BackendOptions.parse({"emitter": "fx", "verify": False})
         assert parsed.emitter == "fx"
         padded = inductor_config.shape_padding  # which torch.compile follows
-        assert parsed.capture == CaptureOptions(verify=False, padded_products=padded)
+        assert parsed.capture == CaptureOptions(verify=False, padded_matmuls=padded)
 
 
 def test_errors_have_one_base() -> None:

@@ -166,16 +166,16 @@ class TestOptions:
         with inductor_config.patch(ALWAYS):
             assert capture(attention, example, options=options).program == plain
 
-    def test_operands_of_products_stay_as_they_are_on_a_cpu(
+    def test_operands_of_matmuls_stay_as_they_are_on_a_cpu(
         self, example: tuple[torch.Tensor, torch.Tensor]
     ) -> None:
         plain = capture(attention, example).program
         with inductor_config.patch({"shape_padding": True, "force_shape_pad": True}):
             assert capture(attention, example).program == plain
-            assert capture(attention, example, options=CaptureOptions(padded_products=True)).program == plain
+            assert capture(attention, example, options=CaptureOptions(padded_matmuls=True)).program == plain
 
     @pytest.mark.parametrize("language", ["python", "fx"])
-    def test_padded_operands_of_products(
+    def test_padded_operands_of_matmuls(
         self,
         language: str,
         example: tuple[torch.Tensor, torch.Tensor],
@@ -186,7 +186,7 @@ class TestOptions:
         monkeypatch.setattr(pad_mm, "check_device", lambda a, b: True)
         monkeypatch.setattr(pad_mm, "has_triton", lambda: True)
         monkeypatch.setattr(pad_mm, "_should_pad", lambda *args, **kwargs: True)
-        artifact = capture(attention, example, options=CaptureOptions(padded_products=True))
+        artifact = capture(attention, example, options=CaptureOptions(padded_matmuls=True))
         equals_eager(artifact, attention, *example)
         assert "[20, 20]" in main(artifact)  # 19 up to a multiple of four
         assert "20" not in main(capture(attention, example))
@@ -197,7 +197,7 @@ class TestOptions:
         self, example: tuple[torch.Tensor, torch.Tensor]
     ) -> None:
         with pytest.raises(CaptureError, match=r"FE103.*measured on a device"):
-            capture(attention, example, target="cuda:sm_90", options=CaptureOptions(padded_products=True))
+            capture(attention, example, target="cuda:sm_90", options=CaptureOptions(padded_matmuls=True))
 
     @pytest.mark.usefixtures("_fresh_dynamo")
     def test_training_with_padded_rows(self) -> None:

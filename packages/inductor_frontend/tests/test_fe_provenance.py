@@ -78,8 +78,8 @@ def test_lines_of_the_view_are_linked(tmp_path: Path, emitter: str) -> None:
         at = [str(n) for n, line in enumerate(panes[source], 1) if text in line]
         return [panes[target][n - 1].strip() for a in at for n in links[table].get(a, [])]
 
-    (product,) = linked("preToPost", "pre", "torch.mm(", "post")
-    assert "aten.mm.default" in product
+    (matmul,) = linked("preToPost", "pre", "torch.mm(", "post")
+    assert "aten.mm.default" in matmul
     (back,) = linked("postToPre", "post", "aten.mm.default", "pre")
     assert "torch.mm(" in back
     (call,) = linked("postToPyCode", "post", "aten.mm.default", "code")

@@ -64,17 +64,17 @@ def _dynamic(*sizes: int) -> Tensor:
     return x
 
 
-def product(x: Tensor, w: Tensor) -> Tensor:
+def matmul(x: Tensor, w: Tensor) -> Tensor:
     return (x @ w).relu() + x.shape[0]
 
 
 @torch.no_grad()
 def test_sizes_are_symbols(tmp_path: Path) -> None:
     backend = Kept(tmp_path)
-    compiled, w = _compiled(product, backend), torch.randn(8, 8)
+    compiled, w = _compiled(matmul, backend), torch.randn(8, 8)
     for rows in (5, 9, 2):
         x = _dynamic(rows, 8)
-        torch.testing.assert_close(compiled(x, w), product(x, w))
+        torch.testing.assert_close(compiled(x, w), matmul(x, w))
     assert len(backend.pieces) == 1
     assert stats().lowered == 1
 
@@ -108,7 +108,7 @@ def _graph(function: Callable[..., Any], *inputs: Tensor) -> fx.GraphModule:
 
 
 def test_one_result_stays_one(tmp_path: Path) -> None:
-    gm = _graph(product, torch.randn(3, 8), torch.randn(8, 8))
+    gm = _graph(matmul, torch.randn(3, 8), torch.randn(8, 8))
     output = gm.graph.output_node()
     output.args = (output.all_input_nodes[0],)  # as in a graph that split_module made
     gm.recompile()
@@ -117,24 +117,24 @@ def test_one_result_stays_one(tmp_path: Path) -> None:
         piece = standalone_compile(gm, [x, w], dynamic_shapes="from_example_inputs")
         piece.save(tmp_path / "piece.wir")
         for one in (piece, load_piece(tmp_path / "piece.wir")):
-            torch.testing.assert_close(one(x, w), product(x, w))
+            torch.testing.assert_close(one(x, w), matmul(x, w))
     assert gm.code == text
 
 
 @torch.no_grad()
 def test_sizes_of_example_inputs() -> None:
-    gm = _graph(product, _dynamic(3, 8), torch.randn(8, 8))
+    gm = _graph(matmul, _dynamic(3, 8), torch.randn(8, 8))
     x, w = torch.randn(3, 8), torch.randn(8, 8)
     assert standalone_compile(gm, _fakes(gm)).artifact.program.symbols
     piece = standalone_compile(gm, [3, x, w], dynamic_shapes="from_example_inputs")
     assert not piece.artifact.program.symbols
-    torch.testing.assert_close(piece(3, x, w)[0], product(x, w))
+    torch.testing.assert_close(piece(3, x, w)[0], matmul(x, w))
 
 
 @torch.no_grad()
 def test_emitters_are_a_choice(tmp_path: Path) -> None:
     x, w = torch.randn(3, 8), torch.randn(8, 8)
-    piece = standalone_compile(_graph(product, x, w), [x, w], options={"emitter": "fx"})
+    piece = standalone_compile(_graph(matmul, x, w), [x, w], options={"emitter": "fx"})
     piece.save(tmp_path / "piece.wir")
     for emitter in ("fx", "python"):
         again = load_piece(tmp_path / "piece.wir", {"emitter": emitter})
@@ -152,7 +152,7 @@ def _guard(graph: fx.Graph) -> None:
 def test_guards_are_added_where_dynamo_traces(tmp_path: Path) -> None:
     path = tmp_path / "piece.wir"
     with inductor_config.patch(post_grad_custom_post_pass=_guard):
-        compiled = _compiled(product, Kept(tmp_path))
+        compiled = _compiled(matmul, Kept(tmp_path))
         compiled(_dynamic(8, 8), torch.randn(8, 8))
     (tmp_path / "0.wir").rename(path)
     traces: list[bool] = []
@@ -162,7 +162,7 @@ def test_guards_are_added_where_dynamo_traces(tmp_path: Path) -> None:
         return load_piece(path)
 
     torch._dynamo.reset()
-    compiled, w = _compiled(product, loading), torch.randn(8, 8)
+    compiled, w = _compiled(matmul, loading), torch.randn(8, 8)
     for rows in (12, 16):
         compiled(_dynamic(rows, 8), w)
     assert len(traces) == 1
@@ -176,14 +176,14 @@ class TestRefused:
     @torch.no_grad()
     def test_number_of_inputs(self) -> None:
         x, w = torch.randn(3, 8), torch.randn(8, 8)
-        piece = standalone_compile(_graph(product, x, w), [x, w])
+        piece = standalone_compile(_graph(matmul, x, w), [x, w])
         with pytest.raises(BackendError, match=r"FE364.* 2 inputs .* 3"):
             piece(x, w, 3)
 
     def test_gradients(self) -> None:
         x, w = torch.randn(3, 8, requires_grad=True), torch.randn(8, 8)
         with pytest.raises(BackendError, match="FE361"):
-            standalone_compile(_graph(product, x, w), [x, w], dynamic_shapes="from_example_inputs")
+            standalone_compile(_graph(matmul, x, w), [x, w], dynamic_shapes="from_example_inputs")
 
     @torch.no_grad()
     def test_tensors_of_its_own(self) -> None:
@@ -221,7 +221,7 @@ class TestRefused:
     @torch.no_grad()
     def test_of_another_torch(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         x, w = torch.randn(3, 8), torch.randn(8, 8)
-        standalone_compile(_graph(product, x, w), [x, w]).save(tmp_path / "piece.wir")
+        standalone_compile(_graph(matmul, x, w), [x, w]).save(tmp_path / "piece.wir")
         monkeypatch.setattr("inductor_frontend.backend.standalone._KEY", "piece of torch 1.0")
         with pytest.raises(BackendError, match=r"FE363.*piece of torch 1\.0"):
             load_piece(tmp_path / "piece.wir")

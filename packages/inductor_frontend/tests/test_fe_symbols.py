@@ -109,7 +109,7 @@ CASES = [
         bad=(((series(4), series(6)), "must have same reduction dim"),),
     ),
     Case(
-        name="product", function=lambda x, y: x.t() @ y.view(x.shape[0], x.shape[1]),
+        name="matmul", function=lambda x, y: x.t() @ y.view(x.shape[0], x.shape[1]),
         dynamic=({0: AUTO, 1: AUTO}, {0: AUTO}), args=(series(3, 4), series(12)), options=EMPTY,
         others=((series(5, 2), series(10)), (series(1, 4), series(4)), (series(0, 4), series(0))),
         bad=(((series(3, 4), series(11)), "is invalid for input of size"),),

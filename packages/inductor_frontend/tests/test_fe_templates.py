@@ -29,7 +29,7 @@ from wrapper_ir.text import parse_program, print_program
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
-TEMPLATES = CaptureOptions(products="templates")
+TEMPLATES = CaptureOptions(matmuls="templates")
 Model = Callable[..., Any]  # Any: what models return
 
 
@@ -49,7 +49,7 @@ def accesses(kernel: ir.TritonKernel) -> dict[str, ir.Access]:
     return {p.name: p.access for p in kernel.params}
 
 
-class TestProducts:
+class TestMatmuls:
     def test_a_layer_with_what_follows(self) -> None:
         program = offline(nn.Sequential(nn.Linear(64, 128), nn.ReLU()).eval(), torch.randn(32, 64))
         (kernel,) = templates(program)
@@ -89,7 +89,7 @@ class TestProducts:
         ],
         ids=["batched", "with a sum", "of what a kernel makes", "of parts"],
     )
-    def test_other_products(self, model: Model, args: tuple[torch.Tensor, ...]) -> None:
+    def test_other_matmuls(self, model: Model, args: tuple[torch.Tensor, ...]) -> None:
         program = offline(model, *args)
         (kernel,) = templates(program)
         assert program.kernels == (kernel,)
@@ -125,7 +125,7 @@ class TestProducts:
             for kernels in ([kernel("a", "b"), kernel("a")], [kernel("a", grid=())]):
                 with pytest.raises(HookError, match=r"FE202.*triton_tem_0") as caught:
                     call_choices(kernels, [None] * len(kernels))
-                assert "products" in str(caught.value)
+                assert "matmuls" in str(caught.value)
 
     def test_arguments_by_name(self) -> None:
         """As Inductor gives them where a model's own operator has several implementations; the first is taken."""
@@ -169,7 +169,7 @@ class TestDescriptors:
     def test_beside_an_operator(self) -> None:
         with inductor_config.patch(descriptor_options(store=False)):
             x, y = torch.randn(256, 128).bfloat16(), torch.randn(128, 256).bfloat16()
-            program = offline(lambda x, y: x @ y, x, y, options=CaptureOptions(products="candidates"))
+            program = offline(lambda x, y: x @ y, x, y, options=CaptureOptions(matmuls="candidates"))
         (multi,) = (k for k in program.kernels if isinstance(k, ir.MultiKernel))
         assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 2), (0, 1, 2, 3)]
 
@@ -181,7 +181,7 @@ class TestSizes:
             torch.randn(32, 64),
             torch.randn(64, 48),
             dynamic_shapes=({0: torch.export.Dim("rows")}, None),
-            options=CaptureOptions(products="templates", size_hints=hints),
+            options=CaptureOptions(matmuls="templates", size_hints=hints),
         )
 
     def test_one_kernel_for_all_sizes(self) -> None:
@@ -206,14 +206,14 @@ class TestSizes:
         assert len(launch.grid) == len(set(launch.grid)) == len(multi.grid_params)
 
     def test_sizes_that_are_known_need_no_hint(self) -> None:
-        options = CaptureOptions(products="templates", size_hints=(64, 1024))
+        options = CaptureOptions(matmuls="templates", size_hints=(64, 1024))
         x, y = torch.randn(32, 64), torch.randn(64, 48)
         assert offline(lambda x, y: x @ y, x, y, options=options) == offline(lambda x, y: x @ y, x, y)
 
 
 class TestAttention:
     def test_the_template_of_attention(self) -> None:
-        """It is Inductor's only kernel for it, so it is there whatever products are made by."""
+        """It is Inductor's only kernel for it, so it is there whatever matmuls are made by."""
         bias = torch.randn(4)
 
         def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor) -> Any:
@@ -270,7 +270,7 @@ class TestInstances:
 class TestCandidates:
     """The library's operator and the templates, of which one is chosen where the program runs."""
 
-    OPTIONS = CaptureOptions(products="candidates")
+    OPTIONS = CaptureOptions(matmuls="candidates")
 
     def chosen(self, program: ir.Program) -> tuple[ir.MultiKernel, list[ir.KernelDef]]:
         (multi,) = (k for k in program.kernels if isinstance(k, ir.MultiKernel))
@@ -323,7 +323,7 @@ class TestCandidates:
         assert operator.schema.startswith("aten::convolution.out(")
         assert dict(operator.constants)["padding"] == (1, 1)
 
-    def test_a_sum_of_two_products(self) -> None:
+    def test_a_sum_of_two_matmuls(self) -> None:
         """torch has an operator for it, which is not an out variant by name."""
         program = offline(
             lambda a, b, c, d: a @ b + c @ d, *(torch.randn(64, 64) for _ in range(4)), options=self.OPTIONS
@@ -342,4 +342,4 @@ class TestCandidates:
     def test_an_argument_without_a_typed_form(self) -> None:
         with pytest.raises(ConversionError, match=r"FE301.*dtype") as caught:
             to_constant("dtype", torch.float32)
-        assert "products" in str(caught.value)
+        assert "matmuls" in str(caught.value)

@@ -224,15 +224,15 @@ def test_sparse_arguments_may_be_left_alone() -> None:
 
 
 def test_sparse_arguments_are_refused_where_they_are_used() -> None:
-    def product(x: Tensor, at: dict[str, Tensor]) -> Tensor:
+    def matmul(x: Tensor, at: dict[str, Tensor]) -> Tensor:
         found: Tensor = torch.sparse.mm(at["s"], x)
         return found
 
     for sparse in _sparse():
         with pytest.raises(ConversionError, match=r"(?s)FE305.*argument args\[1\]\['s'\].*sparse.*hint"):
-            capture(product, (torch.rand(3, 3), {"s": sparse}))
+            capture(matmul, (torch.rand(3, 3), {"s": sparse}))
         with pytest.raises(ConversionError, match=r"FE305.*argument kwargs\['at'\]\['s'\].*sparse"):
-            capture(product, (torch.rand(3, 3),), {"at": {"s": sparse}})
+            capture(matmul, (torch.rand(3, 3),), {"at": {"s": sparse}})
 
 
 def test_sparse_constants_are_refused() -> None:

@@ -66,10 +66,10 @@ def the_kernel(program: ir.Program) -> ir.TritonKernel:
 
 
 @pytest.mark.parametrize("trained", [True, False])
-def test_products_decompose_as_on_the_device(trained: bool) -> None:
+def test_matmuls_decompose_as_on_the_device(trained: bool) -> None:
     """Inductor makes one matrix of a batch where the other operand wants gradients, as weights do."""
 
-    class Product(nn.Module):
+    class Matmul(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.weight = nn.Parameter(torch.randn(16, 8), requires_grad=trained)
@@ -78,11 +78,11 @@ def test_products_decompose_as_on_the_device(trained: bool) -> None:
             return x @ self.weight
 
     x = torch.randn(3, 4, 16).transpose(0, 1)
-    here, there = (capture(Product(), (x,), target=target).program for target in (None, "cuda:sm_90"))
-    product = "aten::mm.out" if trained else "aten::bmm.out"
+    here, there = (capture(Matmul(), (x,), target=target).program for target in (None, "cuda:sm_90"))
+    matmul = "aten::mm.out" if trained else "aten::bmm.out"
     for program in (here, there):
         called = {op.target for op in program.main.body if isinstance(op, ir.CallExtern)}
-        assert product in called
+        assert matmul in called
 
 
 def test_vector_instructions_of_this_machine_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def kept(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
     return (x * y).sum(-1), (x * y).sum(0, keepdim=True), y.sum(0) * 2 + 1
 
 
-def products(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+def matmuls(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
     return (x * y).sum(-1), (x * y).prod(0)
 
 
@@ -75,10 +75,10 @@ def test_what_a_program_says() -> None:
     assert scratch.prov.nodes
 
 
-@pytest.mark.parametrize("model", [sums, kept, products])
+@pytest.mark.parametrize("model", [sums, kept, matmuls])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_results(model: Model, dtype: torch.dtype) -> None:
-    args = example(dtype=dtype) if model is not products else example(16, dtype)
+    args = example(dtype=dtype) if model is not matmuls else example(16, dtype)
     program = captured(model, *args)
     assert len([k for k in program.kernels if "RSPLIT_SIZE" in str(k)]) == 1
     close = 1e-4 if dtype is torch.float32 else 2e-2

@@ -158,10 +158,10 @@ def draw(seeds, out, counts, offset, n, BLOCK: tl.constexpr):
 @pytest.mark.parametrize(
     ("name", "dtype"), [("f32", torch.float32), ("f16", torch.float16), ("bf16", torch.bfloat16)]
 )
-def test_matrix_products_and_arithmetic_in_small_types(load: Load, name: str, dtype: torch.dtype) -> None:
+def test_matrix_matmuls_and_arithmetic_in_small_types(load: Load, name: str, dtype: torch.dtype) -> None:
     source = """
 @triton.jit
-def product(a, b, out, total, N: tl.constexpr):
+def matmul(a, b, out, total, N: tl.constexpr):
     at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
     x, y = tl.load(a + at), tl.load(b + at)
     tl.store(out + at, tl.dot(x, y, allow_tf32=False))
@@ -173,7 +173,7 @@ def product(a, b, out, total, N: tl.constexpr):
             f"read {name}* a, read {name}* b, write f32* out, write {name}* total",
             clauses,
             source,
-            entry="product",
+            entry="matmul",
         )
     )
     a, b = torch.randn(2, 32, 32).to(dtype)

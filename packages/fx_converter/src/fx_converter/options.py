@@ -36,7 +36,7 @@ class FxOptions:
     memory of intermediate results of fixed sizes from call to call, for each stream, where no other compiler takes the
     graph. `recordings`: how many recordings what `compile` makes may have of a recordable function at a time, where calls are
     "direct" (see `wrapper_ir_runtime.Recorded`); 0 records none. `repeated_operators`: what `compile` makes launches the kernels of attention and matrix
-    products on a GPU again without torch where their operands lie and look as in an earlier call (see `wrapper_ir_torch.repeated_operator`). `guarded`: what the graph need not check. `operators`: which operators a program may call
+    matmuls on a GPU again without torch where their operands lie and look as in an earlier call (see `wrapper_ir_torch.repeated_operator`). `guarded`: what the graph need not check. `operators`: which operators a program may call
     (`NotSupportedError` WIR917), of a file's graph too. Raises ConvertError FX103 for other values.
     """
 

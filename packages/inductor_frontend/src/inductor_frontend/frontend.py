@@ -84,10 +84,10 @@ def _capture(
 ) -> Artifact:
     require_types(model, args, kwargs)
     device = capture_target(target, options.gpu)
-    if options.padded_products and device.device is not None:
+    if options.padded_matmuls and device.device is not None:
         raise CaptureError(
             "FE103",
-            f"padded_products is measured on a device, which a capture for {device.target} does without",
+            f"padded_matmuls is measured on a device, which a capture for {device.target} does without",
             hint="leave the option out, or capture a model that is on the device, without a target",
         )
     with capture_session(options), recorded_checks() as checks, ExitStack() as stack:
@@ -127,7 +127,7 @@ def _capture(
         constants={name: tensor_data(name, t) for name, t in built.constants.items() if not is_packed(t)},
         handles={name: tensor for name, tensor in built.constants.items() if is_packed(tensor)},
         metadata=_metadata(state, program),
-        extensions=MappingProxyType(explaining_extensions(program, built.sources, options, built.products)),
+        extensions=MappingProxyType(explaining_extensions(program, built.sources, options, built.matmuls)),
     )
     artifact = with_group_ranks(artifact, own_ranks(groups_of(program, analyses)))
     found = check_signature(artifact, analyses) if options.verify else ()
@@ -161,7 +161,7 @@ def _request(model: FunctionalModel, options: CaptureOptions) -> LoweringRequest
         gm=model.gm,
         inputs=[n.meta["val"] for n in model.inputs],
         static_inputs=[i for i, n in enumerate(model.inputs) if n.name in model.roles],
-        splits_products=options.products == "split",
+        splits_matmuls=options.matmuls == "split",
     )
 
 

@@ -30,7 +30,7 @@ class PaddingOptions:
     Each field is Inductor's option of the same name, and is what that option is when the value is made: a capture
     follows the process's configuration unless told otherwise, and depends on nothing but its options. Inductor pads
     nothing on a CPU as long as `disable_padding_cpu` holds, which is its default. Its other padding, of the operands of matrix
-    products, is `CaptureOptions.padded_products`.
+    matmuls, is `CaptureOptions.padded_matmuls`.
     """
 
     comprehensive_padding: bool = field(default_factory=lambda: _flag("comprehensive_padding"))
@@ -68,22 +68,22 @@ class CaptureOptions:
     """Keep in-place kernels that the scheduler decided on; off: every kernel output gets storage of its own."""
     padding: PaddingOptions = field(default_factory=PaddingOptions)
     """Padded strides, as Inductor is configured."""
-    padded_products: bool = False
-    """Pad operands of matrix products to what a GPU's library computes fast, where Inductor measures on that GPU that it pays
+    padded_matmuls: bool = False
+    """Pad operands of matmuls to what a GPU's library computes fast, where Inductor measures on that GPU that it pays
     (its `shape_padding`); torch.compile's default is Inductor's. Never on a CPU; not for a `target` that is not here."""
     cpu_kernels: Literal["cpp", "triton"] = "cpp"
     """What kernels for a CPU are written in."""
     multi_kernels: bool = False
     """Where a reduction's elements fit into registers, have kernels that hold them there and kernels that loop, one of
     which is chosen by measurement when the program is tuned or runs. Of Triton kernels alone."""
-    products: Literal["extern", "split", "templates", "candidates"] = "extern"
-    """What computes matrix products and convolutions: the library's operators; the same, where products with few rows on a GPU
-    are batched products of parts, which the kernel that uses the product adds up (`record/split_rule.py` says which); kernels of
+    matmuls: Literal["extern", "split", "templates", "candidates"] = "extern"
+    """What computes matmuls and convolutions: the library's operators; the same, where matmuls with few rows on a GPU
+    are batched matmuls of parts, which the kernel that uses the matmul adds up (`record/split_rule.py` says which); kernels of
     Inductor's Triton templates, where it has one, fused with what is around them; or one of operator and template, which is
     chosen by measurement when the program is tuned or runs, and with which nothing is fused. Templates have all of Inductor's
     configs; nothing is measured here."""
     size_hints: tuple[int, ...] = ()
-    """With `products="templates"`: sizes that templates over dynamic sizes are made for, a kernel for each, of which one
+    """With `matmuls="templates"`: sizes that templates over dynamic sizes are made for, a kernel for each, of which one
     is chosen by the sizes of a call; empty: one kernel, made for the sizes of the example."""
     gpu: GpuProperties | None = None
     """The GPU to capture for, where the target's architecture is not in the table (`devices.DEVICES`) or another one

@@ -162,7 +162,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
                 ),
             )
         )
-        stack.enter_context(keeping_choices(options.products == "candidates"))
+        stack.enter_context(keeping_choices(options.matmuls == "candidates"))
         stack.enter_context(known_descriptors())
         stack.enter_context(quick_checks())
         stack.enter_context(preserve_rng_state())

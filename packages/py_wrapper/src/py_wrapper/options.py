@@ -19,7 +19,7 @@ class PyOptions:
     operators allocate against their declared types. `persistent_buffers` holds the memory of intermediate results of
     fixed sizes from call to call, for each stream: calls neither allocate nor make views, and the memory is not free
     in between. `recordings` is how many recordings a recordable function may have at a time, on a device that records (see
-    `wrapper_ir_runtime.Recorded`); with 0 it is called as any other. `repeated_operators`: the kernels of matrix products and attention on a GPU are
+    `wrapper_ir_runtime.Recorded`); with 0 it is called as any other. `repeated_operators`: the kernels of matmuls and attention on a GPU are
     launched again without torch where their operands lie and look as in an earlier call (see `wrapper_ir_torch.repeated_operator`). `poison` fills uninitialised and freed storages with this byte, for tests; then nothing is kept.
     `cache_folder` is the root of the cache where `compile` puts modules (None: as `wrapper_ir_runtime.cache.settings` says).
     `find_runtime` finds the runtimes of kernels for `compile`. `guarded` is what the module need not check.

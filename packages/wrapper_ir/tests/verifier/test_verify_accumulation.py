@@ -1,4 +1,4 @@
-"""Out arguments of accumulating products may be what is added to, and nothing else that is read."""
+"""Out arguments of accumulating matmuls may be what is added to, and nothing else that is read."""
 
 from __future__ import annotations
 

@@ -196,11 +196,11 @@ def test_options() -> None:
     assert len(graphs(body, "cuda-graphs{least=1}").functions) == 2
 
 
-PRODUCT = 'extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"\n'
+MATMUL = 'extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"\n'
 
 
 def test_regions_where_nothing_but_the_program_allocates() -> None:
-    """A product writes where it is told; `relu` allocates its result."""
+    """A matmul writes where it is told; `relu` allocates its result."""
     body = """
 func @main(%x: f32[8, 8]) {
   %a = alloc f32[8, 8]
@@ -213,12 +213,12 @@ func @main(%x: f32[8, 8]) {
   return %c
 }
 """
-    whole = graphs(PRODUCT + body)
+    whole = graphs(MATMUL + body)
     assert [f.recordable for f in whole.functions] == [False, True]
     stats = program_stats(whole)
     assert stats.foreign_memory == {"graph_0": "aten::relu allocates memory of its own"}
     assert ("  @graph_0 not recorded in C++", "aten::relu allocates memory of its own") in list(stats.rows())
-    split = graphs(PRODUCT + body, "cuda-graphs{own_memory=true}")
+    split = graphs(MATMUL + body, "cuda-graphs{own_memory=true}")
     assert [f.recordable for f in split.functions] == [False, True, True]
     assert not program_stats(split).foreign_memory
 
@@ -240,11 +240,11 @@ func @main(%x: f32[8, 8]) {
   return %y
 }
 """
-    whole = graphs(PRODUCT + body)
+    whole = graphs(MATMUL + body)
     assert [f.recordable for f in whole.functions] == [False, True]
     why = "%s is memory of a process group, which may release it"
     assert program_stats(whole).foreign_memory == {"graph_0": why}
-    split = graphs(PRODUCT + body, "cuda-graphs{own_memory=true}")
+    split = graphs(MATMUL + body, "cuda-graphs{own_memory=true}")
     assert [f.recordable for f in split.functions] == [False, True, True]
     assert "%s = alloc_storage" in text(split).partition("func @graph_0")[0]
 

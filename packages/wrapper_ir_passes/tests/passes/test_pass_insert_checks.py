@@ -76,7 +76,7 @@ CASES = {
         "  copy %x, %y",
         ['assert s1 == s0 or s1 == 1 "%y cannot be broadcast to %x (WIR054)"'],
     ),
-    "product": (
+    "matmul": (
         "  %m = view %y : f32[8, s1]\n  %a = alloc f32[s0, s0]\n  call aten::mm.out(%x, %m, out=%a)\n  free %a.s",
         ['assert s1 == s0 "aten::mm.out: the sizes of its arguments do not fit (WIR058)"'],
     ),

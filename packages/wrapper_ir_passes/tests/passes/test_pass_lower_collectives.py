@@ -28,7 +28,7 @@ extern "lib::keep(Tensor self) -> Tensor" tags(may_alias)
 
 """
 REDUCE = '  %h = collective _c10d_functional::all_reduce_(%a, "sum", "0") group("0") : f32[8, 8]\n  %s = wait %h : f32[8, 8]\n'
-PRODUCT = "  %a = alloc f32[8, 8]\n  call aten::mm.out(%x, %w, out=%a)\n"
+MATMUL = "  %a = alloc f32[8, 8]\n  call aten::mm.out(%x, %w, out=%a)\n"
 
 
 def _program(body: str, device: str = 'cuda:0 arch "sm_90"', result: str = "%s") -> ir.Program:
@@ -48,7 +48,7 @@ def _why(program: ir.Program, **options: object) -> tuple[Form, str]:
 
 def test_the_operand_is_symmetric_and_the_sum_has_a_storage_of_its_own() -> None:
     """Names over the operand that are used later are made again over the sum."""
-    body = f"{PRODUCT}  %v = view %a + 32 : f32[8]\n{REDUCE}  %c = alloc f32[8]\n  copy %c, %v\n"
+    body = f"{MATMUL}  %v = view %a + 32 : f32[8]\n{REDUCE}  %c = alloc f32[8]\n  copy %c, %v\n"
     text = _lowered(_program(body, result="%s, %c"))
     id = text[text.index('symmetric("0", ') + len('symmetric("0", ') :].partition(")")[0]
     assert text == (
@@ -94,7 +94,7 @@ def test_an_input_is_copied() -> None:
     ],
 )
 def test_options(options: str, operator: str) -> None:
-    assert operator in _lowered(_program(PRODUCT + REDUCE), options)
+    assert operator in _lowered(_program(MATMUL + REDUCE), options)
 
 
 @pytest.mark.parametrize("operator", ["all_gather_into_tensor(%x, ", 'reduce_scatter_tensor(%x, "sum", '])
@@ -116,7 +116,7 @@ SCATTER = '  %h = collective _c10d_functional::reduce_scatter_tensor(%a, "sum", 
 
 def test_a_share_of_a_sum_is_one_kernel() -> None:
     """Torch's takes tensors of one dimension."""
-    text = _lowered(_program(PRODUCT + SCATTER))
+    text = _lowered(_program(MATMUL + SCATTER))
     id = text[text.index('symmetric("0", ') + len('symmetric("0", ') :].partition(")")[0]
     assert text == (
         f"""func @main(%x: f32[8, 8], %w: f32[8, 8]) {{
@@ -152,7 +152,7 @@ SCATTERED_BY_THE_LIBRARY = {
         + SCATTER.replace("f32[4, 8]", "f32[512, 257]"),
         "1052672 bytes are more than 1048576",
     ),
-    "not a sum": (PRODUCT + SCATTER.replace('"sum"', '"avg"'), "reduction 'avg' is not a sum"),
+    "not a sum": (MATMUL + SCATTER.replace('"sum"', '"avg"'), "reduction 'avg' is not a sum"),
 }
 
 
@@ -165,7 +165,7 @@ def test_a_share_that_stays_the_librarys(case: str) -> None:
 
 @pytest.mark.parametrize("collective", [REDUCE.replace("all_reduce_", "all_reduce"), SCATTER])
 def test_what_is_read_later_is_not_given_to_a_kernel_that_writes_there(collective: str) -> None:
-    body = f"{PRODUCT}{collective}  %c = alloc f32[8, 8]\n  call aten::mm.out(%a, %w, out=%c)\n"
+    body = f"{MATMUL}{collective}  %c = alloc f32[8, 8]\n  call aten::mm.out(%a, %w, out=%c)\n"
     lowering = LowerCollectives(one_shot_all_reduce_threshold_bytes=0)
     (choice,) = lowering.choices(Analyses(_program(body, result="%s, %c")))
     assert (choice.form.writes_operand, choice.storage) == (True, None)
@@ -177,7 +177,7 @@ REFUSED = {
         '  %h = collective _c10d_functional::broadcast(%x, 0, "0") group("0") : f32[8, 8]\n  %s = wait %h : f32[8, 8]\n',
         "without multicast",
     ),
-    "not a sum": (PRODUCT + REDUCE.replace('"sum"', '"max"'), "reduction 'max' is not a sum"),
+    "not a sum": (MATMUL + REDUCE.replace('"sum"', '"max"'), "reduction 'max' is not a sum"),
     "integers": (
         "  %a = alloc i32[8, 8]\n  copy %a, %x\n" + REDUCE.replace("f32", "i32"),
         "i32 is not summed there",
@@ -228,11 +228,11 @@ COPIED = {
         "begins with zeros",
     ),
     "what an operator may keep": (
-        f"{PRODUCT}  %k = call lib::keep(%a) : f32[8, 8]\n{REDUCE}",
+        f"{MATMUL}  %k = call lib::keep(%a) : f32[8, 8]\n{REDUCE}",
         "lib::keep may keep %a",
     ),
     "two collectives": (
-        PRODUCT
+        MATMUL
         + REDUCE.replace("%h", "%h0").replace("%s", "%s0").replace("all_reduce_", "all_reduce")
         + REDUCE,
         "%a is in another collective",
@@ -251,7 +251,7 @@ def test_a_storage_stays_what_it_is(case: str) -> None:
 
 
 def test_the_cpu_has_none() -> None:
-    assert _why(_program(PRODUCT + REDUCE, "cpu")) == (
+    assert _why(_program(MATMUL + REDUCE, "cpu")) == (
         Form.LIBRARY,
         "%a lies on cpu, which has no memory of groups",
     )
@@ -259,7 +259,7 @@ def test_the_cpu_has_none() -> None:
 
 def test_each_choice_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "wrapper_ir_passes.collectives.lower_collectives"):
-        _lowered(_program(PRODUCT + REDUCE))
+        _lowered(_program(MATMUL + REDUCE))
     assert (
         "@main op 3 %h = all_reduce_ in group '0': symm_mem::one_shot_all_reduce_out, over %a.s itself"
         in caplog.text
@@ -275,9 +275,9 @@ def _ids(program: ir.Program) -> list[int]:
 def test_ids_follow_from_the_program_alone() -> None:
     """Equal on every device of equal programs; another program has others; each place has its own."""
     two = (
-        PRODUCT
+        MATMUL
         + REDUCE
-        + (PRODUCT + REDUCE)
+        + (MATMUL + REDUCE)
         .replace("%x", "%s")
         .replace("%a", "%b")
         .replace("%h", "%k")
@@ -286,14 +286,14 @@ def test_ids_follow_from_the_program_alone() -> None:
     first = _ids(_program(two, 'cuda:0 arch "sm_90"', "%t"))
     assert first == _ids(_program(two, 'cuda:3 arch "sm_90"', "%t"))
     assert len({*first}) == 2
-    assert not {*first} & {*_ids(_program(PRODUCT + REDUCE))}
+    assert not {*first} & {*_ids(_program(MATMUL + REDUCE))}
     assert all(0 < id < 1 << 63 for id in first)
 
 
 def test_storages_share_a_slot_when_planned() -> None:
     """A buffer for each call at first; planned, those that follow each other share their bytes."""
     body = "".join(
-        (PRODUCT + REDUCE).replace("%a", f"%a{n}").replace("%h", f"%h{n}").replace("  %s =", f"  %s{n} =")
+        (MATMUL + REDUCE).replace("%a", f"%a{n}").replace("%h", f"%h{n}").replace("  %s =", f"  %s{n} =")
         for n in range(4)
     )
     program = _program(body, result="%s0, %s1, %s2, %s3")

@@ -28,7 +28,7 @@ extern "lib::keep(Tensor self) -> Tensor" tags(may_alias)
 const %c : f32[8, 8]
 
 """
-PRODUCT = "  %a = alloc f32[8, 8]\n  call aten::mm.out(%x, %w, out=%a)\n"
+MATMUL = "  %a = alloc f32[8, 8]\n  call aten::mm.out(%x, %w, out=%a)\n"
 REDUCE = '  %h = collective _c10d_functional::all_reduce_(%a, "sum", "0") group("0") : f32[8, 8]\n  %s = wait %h : f32[8, 8]\n'
 GATHER = '  %g = collective _c10d_functional::all_gather_into_tensor(%s, 2, "0") group("0") : f32[16, 8]\n  %t = wait %g : f32[16, 8]\n'
 OUT = "  %y = alloc f32[16, 8]\n  copy %y, %t\n"
@@ -52,7 +52,7 @@ def _buffers(program: ir.Program, **options: object) -> dict[str, str]:
 
 
 def test_operand_and_result_are_registered_and_the_operators_stay() -> None:
-    text = _text(_program(PRODUCT + REDUCE + GATHER + OUT))
+    text = _text(_program(MATMUL + REDUCE + GATHER + OUT))
     first, second = (part.partition(")")[0] for part in text.split('registered("0", ')[1:])
     assert int(second) == int(first) + 1
     assert text == (
@@ -80,7 +80,7 @@ def test_operand_and_result_are_registered_and_the_operators_stay() -> None:
 
 def test_copies_are_counted() -> None:
     """A sum in place reads and writes its buffer; the gather reads one and writes another."""
-    program = _program(PRODUCT + REDUCE + GATHER + OUT)
+    program = _program(MATMUL + REDUCE + GATHER + OUT)
     done = run_pipeline(program, "derive-frees,register-buffers")
     totals = [registration_totals(RegisterBuffers().choices(Analyses(p))) for p in (program, done)]
     assert totals == [
@@ -91,7 +91,7 @@ def test_copies_are_counted() -> None:
 
 def test_planned_buffers_share_one_id_and_stay_registered() -> None:
     body = "".join(
-        (PRODUCT + REDUCE + f"  %y{n} = alloc f32[8, 8]\n  copy %y{n}, %s\n")
+        (MATMUL + REDUCE + f"  %y{n} = alloc f32[8, 8]\n  copy %y{n}, %s\n")
         .replace("%a", f"%a{n}")
         .replace("%h", f"%h{n}")
         .replace("%s", f"%s{n}")
@@ -120,7 +120,7 @@ REFUSED = {
         "%a",
         "is the result of an operator",
     ),
-    "an output": (PRODUCT + REDUCE + "  %y = view %s : f32[8, 8]\n", "%a", "%y is an output"),
+    "an output": (MATMUL + REDUCE + "  %y = view %s : f32[8, 8]\n", "%a", "%y is an output"),
     "an output of the collective's own": (
         GATHER.replace("%s", "%x") + "  %y = view %t : f32[16, 8]\n",
         "%g",
@@ -133,7 +133,7 @@ REFUSED = {
         "the operator allocates it",
     ),
     "what an operator may keep": (
-        f"{PRODUCT}  %k = call lib::keep(%a) : f32[8, 8]\n{REDUCE}{SMALL}",
+        f"{MATMUL}  %k = call lib::keep(%a) : f32[8, 8]\n{REDUCE}{SMALL}",
         "%a",
         "lib::keep may keep %a",
     ),
@@ -156,7 +156,7 @@ REFUSED = {
         "known at run time only",
     ),
     "another group": (
-        PRODUCT + REDUCE + GATHER.replace('"0"', '"1"') + OUT,
+        MATMUL + REDUCE + GATHER.replace('"0"', '"1"') + OUT,
         "%s",
         "is registered with group '0'",
     ),
@@ -174,7 +174,7 @@ def test_a_buffer_stays_where_it_is(case: str) -> None:
 
 
 def test_options() -> None:
-    program = _program(PRODUCT + REDUCE + GATHER + OUT)
+    program = _program(MATMUL + REDUCE + GATHER + OUT)
     assert _buffers(program, threshold_bytes=512) == {
         "a": "is not registered: %a has 256 bytes, fewer than 512",
         "s": "is not registered: %s has 256 bytes, fewer than 512",
@@ -188,7 +188,7 @@ def test_options() -> None:
 
 
 def test_the_cpu_has_none() -> None:
-    found = _buffers(_program(PRODUCT + REDUCE + SMALL, "cpu"))
+    found = _buffers(_program(MATMUL + REDUCE + SMALL, "cpu"))
     assert found == {"a": "is not registered: %a lies on cpu, which has no memory of groups"}
 
 
@@ -199,7 +199,7 @@ def test_collectives_over_symmetric_memory_are_not_the_librarys() -> None:
 
 def test_each_buffer_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "wrapper_ir_passes.collectives.register_buffers"):
-        _text(_program(PRODUCT + REDUCE + SMALL))
+        _text(_program(MATMUL + REDUCE + SMALL))
     assert "@main op 3 all_reduce_ in group '0': %a of 256 bytes can be registered" in caplog.text
 
 
@@ -210,8 +210,8 @@ def test_ids_follow_from_the_program_alone() -> None:
         program = run_pipeline(_program(body, f'{device} arch "sm_90"'), f"derive-frees,{pipeline}")
         return [op.result.type.space.alloc_id for op in program.ops if isinstance(op, ir.AllocStorage)][:-1]
 
-    body = PRODUCT + REDUCE + GATHER + OUT
+    body = MATMUL + REDUCE + GATHER + OUT
     assert ids(body) == ids(body, "cuda:3")
-    assert not {*ids(body)} & {*ids(PRODUCT + REDUCE + SMALL)}
+    assert not {*ids(body)} & {*ids(MATMUL + REDUCE + SMALL)}
     symmetric, *rest = ids(body, pipeline="lower-collectives,register-buffers")
     assert len({symmetric, *rest}) == len([symmetric, *rest])

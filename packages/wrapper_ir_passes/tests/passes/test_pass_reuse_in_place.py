@@ -71,7 +71,7 @@ def test_a_chain_is_one_storage() -> None:
     )
 
 
-PRODUCT = """%x: f32[8, 8], %y: f32[8, 8]) {{
+MATMUL = """%x: f32[8, 8], %y: f32[8, 8]) {{
   %a = alloc f32[8, 8]
   call aten::mul.out(%x, %y, out=%a)
   %b = alloc f32[8, 8]{strides}
@@ -79,8 +79,8 @@ PRODUCT = """%x: f32[8, 8], %y: f32[8, 8]) {{
   return %b"""
 
 
-def test_a_product_that_is_added_up() -> None:
-    text = _reused(PRODUCT.format(strides="", added="%a", factor="%x", after=""))
+def test_a_matmul_that_is_added_up() -> None:
+    text = _reused(MATMUL.format(strides="", added="%a", factor="%x", after=""))
     assert (
         text
         == """\
@@ -104,8 +104,8 @@ def test_a_product_that_is_added_up() -> None:
         ("", "%a", "%x", "\n  call aten::mul.out(%a, %x, out=%y)"),  # is read later
     ],
 )
-def test_a_product_that_keeps_its_storage(strides: str, added: str, factor: str, after: str) -> None:
-    text = _reused(PRODUCT.format(strides=strides, added=added, factor=factor, after=after))
+def test_a_matmul_that_keeps_its_storage(strides: str, added: str, factor: str, after: str) -> None:
+    text = _reused(MATMUL.format(strides=strides, added=added, factor=factor, after=after))
     assert text.count(" = alloc ") == 2
 
 

@@ -120,8 +120,8 @@ FAST_VIEW: Callable[..., Tensor] = _guards._reinterpret_tensor
 """`(x, sizes, strides, offset)`, the offset in elements from the first one of `x`."""
 
 
-def product_settings() -> tuple[Callable[[], Hashable], ...]:
-    """All settings of torch that results of a product on a GPU depend on. The first one raises RuntimeError where torch's newer
+def matmul_settings() -> tuple[Callable[[], Hashable], ...]:
+    """All settings of torch that results of a matmul on a GPU depend on. The first one raises RuntimeError where torch's newer
     settings of precision contradict it."""
     return (
         torch._C._get_cublas_allow_tf32,
@@ -133,7 +133,7 @@ def product_settings() -> tuple[Callable[[], Hashable], ...]:
 
 
 def forget_workspaces() -> None:
-    """cuBLAS gets new workspaces where torch is asked for a product; the memory of those before goes back to the pools that they are of."""
+    """cuBLAS gets new workspaces where torch is asked for a matmul; the memory of those before goes back to the pools that they are of."""
     torch._C._cuda_clearCublasWorkspaces()
 
 

@@ -1,9 +1,9 @@
-"""Matrix products and attention on a GPU whose kernels are launched again without asking torch and its libraries, where a runtime can.
+"""Matmuls and attention on a GPU whose kernels are launched again without asking torch and its libraries, where a runtime can.
 
 What an operator launches is seen once, on a stream that is recorded and never run. Its kernels may use the workspace that torch gives to
 that stream, and scratch memory of the operator's: both lie in a pool of ours, so that they stay where they are, and each stream that
 programs run on has its own, so that the kernels that use them run in order. The workspace of a stream that programs run on is given
-back, so that the stream has one, unless others ask torch for products there.
+back, so that the stream has one, unless others ask torch for matmuls there.
 
 Results that an operator makes lie elsewhere in each call. Two recordings tell where their addresses stand in what is launched.
 """
@@ -26,8 +26,8 @@ from wrapper_ir_torch._compat import (
     WATCHERS,
     forget_workspaces,
     has_memory_pools,
+    matmul_settings,
     memory_pool,
-    product_settings,
     segments_by_pool,
     segments_of,
     stream_at,
@@ -71,7 +71,7 @@ class _Recording:
     def __init__(self, repeater: OperatorRepeater, device: ir.Device) -> None:
         self._repeater = repeater
         self._device = torch.device(str(device))
-        self._settings = product_settings()
+        self._settings = matmul_settings()
         self._pool: Any = None
         self._segments: list[tuple[int, int]] = []
         self._streams: dict[int, int] = {}

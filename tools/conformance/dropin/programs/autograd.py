@@ -152,7 +152,7 @@ PROGRAMS = table(
     cholesky=(lambda x: torch.linalg.cholesky(x.t() @ x + torch.eye(6)), _grad),
     inverse=(lambda x: torch.linalg.inv(x.t() @ x + torch.eye(6)), _grad),
     fft=(lambda x: torch.fft.rfft(x).abs(), _grad),
-    complex_product=(
+    complex_matmul=(
         lambda x: (x * x.conj()).real.sum(),
         lambda n: (rand(n, 2, dtype=torch.complex64, grad=True),),
     ),

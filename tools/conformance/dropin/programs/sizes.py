@@ -1,4 +1,4 @@
-"""Sizes that masks, items, differences and products tell."""
+"""Sizes that masks, items, differences and matmuls tell."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PROGRAMS = table(
     item_checked=(_checked_item, _of_length),
     item_arange=(lambda k: torch.arange(k.item()) * 2, lambda n: (torch.tensor(n),)),
     item_full=(lambda k: torch.full((k.item(), 3), 2.0), lambda n: (torch.tensor(n),)),
-    item_zeros_product=(
+    item_zeros_matmul=(
         lambda a, b: torch.zeros(a.item(), b.item()) + 1,
         lambda n: (torch.tensor(n), torch.tensor(2)),
     ),
@@ -89,7 +89,7 @@ PROGRAMS = table(
     tolist_sum=(lambda s: torch.zeros(sum(s.tolist())), lambda n: (torch.tensor([1, n]),)),
     tolist_cat=(lambda s: torch.cat([torch.ones(k) for k in s.tolist()]), lambda n: (torch.tensor([1, n]),)),
     size_arithmetic=lambda x: x.view(-1)[: x.shape[0] * 2] + x.numel(),
-    size_product_view=lambda x: x.view(x.shape[0] * x.shape[1]).sum(),
+    size_matmul_view=lambda x: x.view(x.shape[0] * x.shape[1]).sum(),
     size_halved=lambda x: x[: x.shape[0] // 2] * 2,
     size_modulo=lambda x: x[x.shape[0] % 2 :] + 1,
     size_minimum=lambda x: x[: min(x.shape[0], 4)] + 1,

@@ -36,7 +36,7 @@ from wrapper_ir_runtime.cache import Entry, Store, open_cache
 
 _OBJECT, _CODE = "unit.o", "code.so"
 _DEBUG = ("-g", "-fno-omit-frame-pointer")
-PARTS = ("program.cpp", *RUNTIME, "driver.cpp", "gpu.cpp", "graphs.cpp", "gpu_products.cpp")
+PARTS = ("program.cpp", *RUNTIME, "driver.cpp", "gpu.cpp", "graphs.cpp", "gpu_matmuls.cpp")
 """Files beside those of kernels that can be compiled alone, the last four of programs for GPUs alone."""
 EXPORTS = "{ global: AOTInductor*; wir_agreed; wir_file; wir_python; wir_release; wir_update; wir_write_outputs; local: *; };\n"
 """What a library shows."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cpp_wrapper.sources.products import write_product
+from cpp_wrapper.sources.matmuls import write_matmul
 from cpp_wrapper.sources.scalars import is_whole, keeps_meaning, wide_number
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir import ir
@@ -87,13 +87,13 @@ def _full(step: steps.CallOperator, scope: FunctionScope) -> bool:
 
 
 def _addmm(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    """`addmm.out` into new memory: products convert their factors to the element type."""
+    """`addmm.out` into new memory: matmuls convert their factors to the element type."""
     given = _given(step)
     handles = [scope.handle(v) for n in ("self", "mat1", "mat2") if isinstance(v := given[n], ir.Value)]
     factors = [scope.real(v) for n in ("beta", "alpha") if isinstance(v := given[n], Expr)]
     if len(handles) != 3 or len(factors) != 2 or not (made := _new(step, scope)):
         return False
-    if write_product(step, [made, *handles, *factors], scope):
+    if write_matmul(step, [made, *handles, *factors], scope):
         return True
     function = _ADDMM.format(_device_type(step, scope))
     scope.module.shims[function] = f"int32_t {function}({_ADDMM_PARAMETERS});"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cpp_wrapper._compat import takes_any
 from cpp_wrapper.sources.bridge import bridge, mixes_returns, returned
 from cpp_wrapper.sources.exact import write_exactly
-from cpp_wrapper.sources.products import write_product
+from cpp_wrapper.sources.matmuls import write_matmul
 from cpp_wrapper.sources.scalars import (
     has_whole_scalars,
     keeps_meaning,
@@ -72,7 +72,7 @@ def _require_python(step: CallStep, scope: FunctionScope) -> None:
     """Refuses (EmitError CPP502) what only torch's Python code can call, in libraries for other processes: it keeps the memory of the
     group, and streams."""
     if uses_workspace(step.operator.schema) and not scope.module.python_operators:
-        hint = "run lower-collectives without fused-products and low-contention-threshold-bytes, or emit with py_wrapper or fx_converter"
+        hint = "run lower-collectives without fused-matmuls and low-contention-threshold-bytes, or emit with py_wrapper or fx_converter"
         name = step.operator.extern.name
         raise scope.error("CPP502", f"operator {name} exists in Python only, with its group's memory", hint)
 
@@ -167,7 +167,7 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     texts = [text for a in ordered for text in _shim_argument(a.schema.type, a.value, scope)]
     made = [] if writes else _result_slots(step, len(schema.returns), scope)
     texts += [f"&{handle}" for handle in made]
-    if write_product(step, texts, scope):
+    if write_matmul(step, texts, scope):
         return True
     scope.module.shims[function] = f"int32_t {function}({parameters});"
     scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")

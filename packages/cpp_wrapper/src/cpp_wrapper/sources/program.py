@@ -88,9 +88,7 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     launched = gpu_kernels(plan, module, options.archs)
     place_images(launched, blobs)
     unused = set() if module.gpu else {"driver.h", "driver.cpp", "gpu.cpp"}
-    unused |= (
-        set() if module.recorded.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_products.cpp"}
-    )
+    unused |= set() if module.recorded.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_matmuls.cpp"}
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
     files["helpers.h"] = '#pragma once\n#include "symbols.h"\n' + CPP_HELPERS
     lines = _program(module, levels, launched, blobs)

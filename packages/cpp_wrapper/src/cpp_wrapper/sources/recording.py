@@ -13,7 +13,7 @@ from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import FunctionPlan, Plan
 from wrapper_ir_lowering.steps import Recording
 
-_PRODUCT_TYPES = (ir.DType.F32, ir.DType.F16, ir.DType.BF16)
+_MATMUL_TYPES = (ir.DType.F32, ir.DType.F16, ir.DType.BF16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,16 @@ def _refusal(plan: FunctionPlan, analyses: Analyses) -> str:
         return "it is work of several streams"
     if plan.recording is not None and plan.recording.given:
         return "it ends arguments"
-    return function_foreign_memory(plan.name, analyses) or _other_product(plan, analyses)
+    return function_foreign_memory(plan.name, analyses) or _other_matmul(plan, analyses)
 
 
-def _other_product(plan: FunctionPlan, analyses: Analyses) -> str:
-    """A product of element types for which the runtime has none; "" where there is none."""
+def _other_matmul(plan: FunctionPlan, analyses: Analyses) -> str:
+    """A matmul of element types for which the runtime has none; "" where there is none."""
     for name in _with_callees({plan.name: 0}, analyses):
         for op in analyses.functions[name].body:
             types = [v.type for v in ir.operands(op) if isinstance(v.type, ir.TensorType)]
-            if isinstance(op, ir.CallExtern) and any(type.dtype not in _PRODUCT_TYPES for type in types):
-                return f"{op.target} is not a product of {', '.join(t.value for t in _PRODUCT_TYPES)}"
+            if isinstance(op, ir.CallExtern) and any(type.dtype not in _MATMUL_TYPES for type in types):
+                return f"{op.target} is not a matmul of {', '.join(t.value for t in _MATMUL_TYPES)}"
     return ""
 
 

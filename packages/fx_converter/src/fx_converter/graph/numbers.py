@@ -16,7 +16,7 @@ from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.partial import has_any_value, is_partial
 
 # Any in this file: nodes, numbers, symbolic numbers, and the functions over them.
-_MAX_FACTORS = 8  # powers up to here are products
+_MAX_FACTORS = 8  # powers up to here are matmuls
 
 CALLS: Mapping[Operator, Callable[..., Any]] = {
     op: EXACT[op.name] if op in ops.UNARY_FUNCTIONS else FUNCTIONS[op.name]

@@ -115,7 +115,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "bit_xor": operator.xor,
     "round_to": round,
 }
-"""A function for each operator whose operands have values, by its name; `neg` is the product with -1."""
+"""A function for each operator whose operands have values, by its name; `neg` is the matmul with -1."""
 _MATH = (
     "sqrt",
     "exp",

@@ -24,7 +24,7 @@ RECORDINGS = 16
 """CUDA graphs for each stretch of a program, where a mode or an option of Inductor asks for some."""
 _GRAPHS: Mapping[str, object] = MappingProxyType({"recordings": RECORDINGS})
 _TUNING: Mapping[str, object] = MappingProxyType(
-    {"products": "candidates", "multi_kernels": True, "tune": True}
+    {"matmuls": "candidates", "multi_kernels": True, "tune": True}
 )
 _MODES: Mapping[str, Mapping[str, object]] = MappingProxyType(
     {
@@ -38,7 +38,7 @@ _MODES: Mapping[str, Mapping[str, object]] = MappingProxyType(
     }
 )
 """Modes of Inductor -> options of the backend, or of Inductor, that have their effect."""
-_TUNED = '`mode="max-autotune-no-cudagraphs"`, or `options={"products": "candidates", "multi_kernels": True, "tune": True}`'
+_TUNED = '`mode="max-autotune-no-cudagraphs"`, or `options={"matmuls": "candidates", "multi_kernels": True, "tune": True}`'
 _LIMITED = '`options={"recordings": N}` bounds the recordings of a stretch; others run as they are'
 _SPLIT = '`options={"passes": "cuda-graphs{least=N}"}` says how many ops a recording has at least'
 _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
@@ -49,10 +49,10 @@ _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
         "freezing": "`inductor_frontend.capture` has a model's weights as constants",
         "inplace_buffers": "`inplace_kernels`",
         "max_autotune": _TUNED,
-        "max_autotune_gemm": "`products`",
+        "max_autotune_gemm": "`matmuls`",
         "nan_asserts": '`options={"passes": "insert-finite-checks"}`',
         "scalar_asserts": "`scalar_asserts` is an option here too",
-        "shape_padding": "`padded_products`",
+        "shape_padding": "`padded_matmuls`",
         "size_asserts": "`layout_asserts`",
         "triton.cudagraph_capture_sizes": _LIMITED,
         "triton.cudagraph_dynamic_shape_warn_limit": _LIMITED,
@@ -83,7 +83,7 @@ _FOLLOWED: Mapping[str, str] = MappingProxyType(
     {
         "inplace_buffers": "inplace_kernels",
         "scalar_asserts": "scalar_asserts",
-        "shape_padding": "padded_products",
+        "shape_padding": "padded_matmuls",
         "size_asserts": "layout_asserts",
     }
 )

@@ -46,7 +46,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         is_inference=bool(facts.get("is_inference", False)),
         is_backward=request.is_backward,
         graph_id=facts.get("graph_id"),
-        splits_products=options.capture.products == "split",
+        splits_matmuls=options.capture.matmuls == "split",
     )
     context = BuildContext(
         guards=TraceGuards(checks=request.checks), options=options.capture, root=os.getcwd()
@@ -92,7 +92,7 @@ def _artifact(
         program = run_pipeline(program, passes, analyses=analyses)
     constants = {name: tensor_data(name, t) for name, t in built.constants.items()}
     artifact = bare_artifact(program, constants, analyses)
-    extensions = explaining_extensions(program, built.sources, options.capture, built.products)
+    extensions = explaining_extensions(program, built.sources, options.capture, built.matmuls)
     extensions |= stages
     return replace(
         artifact,

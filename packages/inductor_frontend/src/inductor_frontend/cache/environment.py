@@ -143,13 +143,13 @@ def option_lines(options: CaptureOptions) -> Iterator[str]:
         for name in sorted(table):
             if name not in pinned and not name.startswith(_IGNORED):
                 yield f"{module.__name__}.{name} {_option(name, table[name])}"
-    if options.products == "split":
+    if options.matmuls == "split":
         yield f"multiprocessors {_multiprocessors()}"
     yield from _global_state()
 
 
 def _multiprocessors() -> list[int]:
-    """Of each GPU: how many parts a product has depends on it."""
+    """Of each GPU: how many parts a matmul has depends on it."""
     if not torch.cuda.is_available():
         return []
     every = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))

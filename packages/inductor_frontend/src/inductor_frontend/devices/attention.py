@@ -1,6 +1,6 @@
 """`scaled_dot_product_attention` on a GPU that is not here.
 
-Torch asks the device which fused kernel to take; without one it takes the products and the softmax, or fails. For the
+Torch asks the device which fused kernel to take; without one it takes the matmuls and the softmax, or fails. For the
 length of a stand-in, the operator decomposes as on the GPU: `chosen` says for which kernel, and what torch does around
 each kernel is done here.
 """

@@ -15,7 +15,7 @@ from torch._inductor.cpu_vec_isa import VecAVX2, VecAVX512, VecISA
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.torch_patches.replaced import replaced
-from inductor_frontend.torch_patches.table import BF16_VECTORS, CHOSEN_VECTORS, CHOSEN_VECTORS_OF_PRODUCTS
+from inductor_frontend.torch_patches.table import BF16_VECTORS, CHOSEN_VECTORS, CHOSEN_VECTORS_OF_MATMULS
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.text import print_program
@@ -59,7 +59,7 @@ def written_for(name: str) -> Iterator[None]:
         inductor_config.patch(options),
         replaced(
             CHOSEN_VECTORS.by(pick_vec_isa=lambda: isa),
-            CHOSEN_VECTORS_OF_PRODUCTS.by(pick_vec_isa=lambda: isa),
+            CHOSEN_VECTORS_OF_MATMULS.by(pick_vec_isa=lambda: isa),
             BF16_VECTORS.by(_is_avx512_bf16_supported=lambda: False),
         ),
     ):

@@ -40,7 +40,7 @@ class _Moved:
         fake = self.mode.from_tensor(value.detach(), static_shapes=True)
         assert isinstance(fake, FakeTensor)
         fake.fake_device = self.device
-        # Torch decomposes products by whether gradients are wanted.
+        # Torch decomposes matmuls by whether gradients are wanted.
         if isinstance(value, torch.nn.Parameter):
             return torch.nn.Parameter(fake, requires_grad=value.requires_grad)
         return fake.requires_grad_(value.requires_grad)

@@ -98,5 +98,5 @@ def to_constant(name: str, value: object) -> ir.OperatorConstant:
     raise ConversionError(
         "FE301",
         f"argument {name} = {value!r} of an operator that one may choose has no typed form",
-        hint='capture with CaptureOptions(products="extern") or "templates"',
+        hint='capture with CaptureOptions(matmuls="extern") or "templates"',
     )

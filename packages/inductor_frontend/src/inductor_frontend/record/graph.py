@@ -20,7 +20,7 @@ from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.record.bindings import bind_unbacked
 from inductor_frontend.record.donated import donated_alone
 from inductor_frontend.record.events import CallNode
-from inductor_frontend.record.split_rule import ProductDecision
+from inductor_frontend.record.split_rule import MatmulDecision
 from inductor_frontend.record.wrapper import RecordingWrapper, record_own_kernel
 from inductor_frontend.torch_patches._compat import (
     EXTERN_MULTI_OUT,
@@ -34,8 +34,8 @@ from inductor_frontend.torch_patches._compat import (
 class RecordingGraph(GraphLowering):
     """Lowers an FX graph and records its wrapper in `recording`."""
 
-    product_decisions: tuple[ProductDecision, ...] = ()
-    """Which of its products are split, where products are."""
+    matmul_decisions: tuple[MatmulDecision, ...] = ()
+    """Which of its matmuls are split, where matmuls are."""
 
     def init_wrapper_code(self, *args: object, **kwargs: object) -> None:
         """Installs our wrapper; takes Inductor's arguments, which concern subgraphs and partitions."""

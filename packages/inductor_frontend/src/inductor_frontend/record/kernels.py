@@ -36,7 +36,7 @@ def triton_module(name: str, body: str) -> str:
                 raise HookError(
                     "FE202",
                     f"kernel {name} is written in {language}: kernels of a program are C++ for a CPU, or Triton",
-                    hint=f"switch off what chooses {language}: a backend of matrix products in Inductor's configuration, or "
+                    hint=f"switch off what chooses {language}: a backend of matmuls in Inductor's configuration, or "
                     "the option BACKEND of flex_attention",
                 )
             case _:

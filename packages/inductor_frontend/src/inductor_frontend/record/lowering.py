@@ -34,7 +34,7 @@ from inductor_frontend.record.replacement_traces import equal_replacements_trace
 from inductor_frontend.record.resizes import check_resizes
 from inductor_frontend.record.returned_literals import copy_returned_literals
 from inductor_frontend.record.snapshots import keep_old_values
-from inductor_frontend.record.split_products import split_products
+from inductor_frontend.record.split_matmuls import split_matmuls
 from inductor_frontend.torch_patches._compat import decomposition_argument, shape_env_from_inputs
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import DESCRIPTORS
@@ -43,7 +43,7 @@ from inductor_frontend.torch_patches.table import DESCRIPTORS
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringRequest:
     """A functional graph to lower. `inputs` are its (fake) inputs; `static_inputs` the positions of weights;
-    `graph_id` numbers graphs for Inductor's logs; `splits_products`: products with few rows on a GPU become sums of parts."""
+    `graph_id` numbers graphs for Inductor's logs; `splits_matmuls`: matmuls with few rows on a GPU become sums of parts."""
 
     gm: GraphModule
     inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
@@ -51,7 +51,7 @@ class LoweringRequest:
     is_inference: bool = True
     is_backward: bool = False
     graph_id: int | None = None
-    splits_products: bool = False
+    splits_matmuls: bool = False
 
 
 @contextmanager
@@ -79,12 +79,12 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
             with equal_replacements_traced_once():
                 _recursive_post_grad_passes(gm, is_inference=request.is_inference)
             copy_returned_literals(gm)
-            decisions = split_products(gm) if request.splits_products else ()
+            decisions = split_matmuls(gm) if request.splits_matmuls else ()
             _log_graph(gm)
             stack.enter_context(maybe_disable_comprehensive_padding(inputs))
             stack.enter_context(DebugContext())
             graph = _graph(request)
-            graph.product_decisions = decisions
+            graph.matmul_decisions = decisions
             stack.enter_context(V.set_graph_handler(graph))
             stack.enter_context(replaced(DESCRIPTORS.by(_CACHE={})))
             stack.enter_context(told_partials())

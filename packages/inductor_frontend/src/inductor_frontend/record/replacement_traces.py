@@ -1,7 +1,7 @@
 """Inductor's passes trace each kind of replacement once a graph.
 
 What takes the place of a match is a function, which torch traces for every match: some 6 ms each. In a model of equal layers a pattern
-matches in every layer with tensors of the same sizes (a bias that the kernel after a product adds), and the traces are equal.
+matches in every layer with tensors of the same sizes (a bias that the kernel after a matmul adds), and the traces are equal.
 """
 
 from __future__ import annotations

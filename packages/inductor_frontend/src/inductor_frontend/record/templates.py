@@ -1,4 +1,4 @@
-"""Inductor's templates of matrix products, convolutions and attention: every instance is kept, none is measured.
+"""Inductor's templates of matmuls, convolutions and attention: every instance is kept, none is measured.
 
 Inductor makes a list of choices for such an op: instances of a template, which differ in their blocks, and the library's
 operator. Then it compiles and measures them, now or while it fuses. Here the list itself is what the graph holds, as one
@@ -153,7 +153,7 @@ def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None
         raise HookError(
             "FE202",
             f"the instances of template kernel {name} take different arguments, or have a grid that only Python computes",
-            hint='capture with CaptureOptions(products="extern")',
+            hint='capture with CaptureOptions(matmuls="extern")',
         )
     workspaces = {w.outer_name for w in kernels[0].args.workspace_args}
     plain = [i for i, arg in enumerate(args[0]) if arg not in workspaces]

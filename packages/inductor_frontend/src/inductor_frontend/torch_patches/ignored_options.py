@@ -17,8 +17,8 @@ from inductor_frontend.torch_patches.pinned_options import functorch_patches, in
 _WEIGHTS = (
     "weights are folded and packed by `capture(..., options=CaptureOptions(packed_weights=True))` alone"
 )
-_TUNED = '`mode="max-autotune-no-cudagraphs"` tunes kernels and products'
-_PRODUCTS = "the option `products` says what computes products and convolutions"
+_TUNED = '`mode="max-autotune-no-cudagraphs"` tunes kernels and matmuls'
+_MATMULS = "the option `matmuls` says what computes matmuls and convolutions"
 _MEMORY = '`options={"passes": "plan-memory"}` plans the memory of a program'
 _EMITTER = "the option `emitter` says what is written"
 _PROFILED = "`wir profile` measures a stored program"
@@ -37,7 +37,7 @@ FOLLOWED_BY_BACKEND: Mapping[str, str] = MappingProxyType(
         "inplace_buffers": "`CaptureOptions(inplace_kernels=...)` says it",
         "nan_asserts": "the pass `insert-finite-checks` adds the checks",
         "scalar_asserts": "`CaptureOptions(scalar_asserts=...)` says it",
-        "shape_padding": "`CaptureOptions(padded_products=...)` says it",
+        "shape_padding": "`CaptureOptions(padded_matmuls=...)` says it",
         "size_asserts": "`CaptureOptions(layout_asserts=...)` says it",
     }
 )
@@ -56,18 +56,18 @@ IGNORED: Mapping[str, str] = MappingProxyType(
         "freezing": _WEIGHTS,
         "freezing_discard_parameters": "a model keeps its weights, and a program shares their memory",
         "cpp.weight_prepack": _WEIGHTS,
-        "force_shape_pad": "the option `padded_products` pads products where that pays",
+        "force_shape_pad": "the option `padded_matmuls` pads matmuls where that pays",
         "max_autotune": _TUNED,
         "max_autotune_pointwise": _TUNED,
-        "max_autotune_gemm": _PRODUCTS,
-        "max_autotune_gemm_backends": _PRODUCTS,
-        "max_autotune_conv_backends": _PRODUCTS,
+        "max_autotune_gemm": _MATMULS,
+        "max_autotune_gemm_backends": _MATMULS,
+        "max_autotune_conv_backends": _MATMULS,
         "distributed_max_autotune_gemm": _TUNED_AT_LAUNCH,
         "remote_gemm_autotune_cache": _TUNED_AT_LAUNCH,
         "combo_kernel_compile_time_autotune": _TUNED_AT_LAUNCH,
         "multi_kernel_hints": "the option `size_hints` has the sizes that templates are made for",
         "triton.multi_kernel": "the option `multi_kernels` makes kernels to choose from",
-        "triton.num_decompose_k_splits": '`CaptureOptions(products="split")` splits products',
+        "triton.num_decompose_k_splits": '`CaptureOptions(matmuls="split")` splits matmuls',
         "triton.autotune_at_compile_time": _TUNED_AT_LAUNCH,
         "memory_planning": _MEMORY,
         "allow_buffer_reuse": _MEMORY,

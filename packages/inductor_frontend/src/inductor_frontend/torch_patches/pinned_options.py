@@ -66,15 +66,15 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
         # constants stay as they are, neither folded nor packed for this machine, unless asked for
         "freezing": options.packed_weights,
         "cpp.weight_prepack": options.packed_weights,
-        "shape_padding": options.padded_products,
+        "shape_padding": options.padded_matmuls,
         "cpu_backend": options.cpu_kernels,
         "triton.multi_kernel": int(options.multi_kernels),
-        "max_autotune_gemm": options.products in ("templates", "candidates"),
+        "max_autotune_gemm": options.matmuls in ("templates", "candidates"),
         "max_autotune_gemm_backends": "ATEN,TRITON",
         "max_autotune_conv_backends": "ATEN,TRITON",
-        "multi_kernel_hints": list(options.size_hints) if options.products == "templates" else [],
-        # a product that is chosen at run time may be an operator, into which nothing can be fused
-        **({"epilogue_fusion": False, "prologue_fusion": False} if options.products == "candidates" else {}),
+        "multi_kernel_hints": list(options.size_hints) if options.matmuls == "templates" else [],
+        # a matmul that is chosen at run time may be an operator, into which nothing can be fused
+        **({"epilogue_fusion": False, "prologue_fusion": False} if options.matmuls == "candidates" else {}),
         "inplace_buffers": options.inplace_kernels,
         "scalar_asserts": options.scalar_asserts,
         "size_asserts": options.layout_asserts,

@@ -268,7 +268,7 @@ TUNER = PatchPoint(
 CHOSEN_VECTORS = PatchPoint(
     "torch._inductor.cpu_vec_isa", "pick_vec_isa", "asks the machine which vector instructions it has"
 )
-CHOSEN_VECTORS_OF_PRODUCTS = PatchPoint(
+CHOSEN_VECTORS_OF_MATMULS = PatchPoint(
     "torch._inductor.codegen.cpp_micro_gemm",
     "pick_vec_isa",
     "asks the machine which vector instructions it has",
@@ -310,7 +310,7 @@ TRITON_DRIVER = PatchPoint(
 ATTENTION = PatchPoint(
     "torch:ops.aten.scaled_dot_product_attention.default",
     "py_kernels",
-    "torch asks the device which kernel to take, and takes products and a softmax where there is none",
+    "torch asks the device which kernel to take, and takes matmuls and a softmax where there is none",
 )
 
 PATCH_POINTS = tuple(value for value in vars().copy().values() if isinstance(value, PatchPoint))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from inductor_frontend.options import CaptureOptions
-from inductor_frontend.record.split_rule import ProductDecision
+from inductor_frontend.record.split_rule import MatmulDecision
 from wrapper_ir import ir
 from wrapper_ir.artifact.choices import CHOICES, Candidate, Choice, choices_json
 from wrapper_ir.artifact.sources import SOURCES
@@ -24,25 +24,25 @@ PIPELINE = "inductor_frontend.passes"
 
 _WITH_TEMPLATES = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution"})
 """Operators that Inductor has Triton templates for."""
-_SUBJECT = "matrix products and convolutions"
+_SUBJECT = "matmuls and convolutions"
 
 
 def explaining_extensions(
     program: ir.Program,
     sources: Mapping[str, str],
     options: CaptureOptions,
-    decisions: Sequence[ProductDecision] = (),
+    decisions: Sequence[MatmulDecision] = (),
 ) -> dict[str, str]:
-    """The artifact's extensions by name; one that would be empty is left out. `decisions` are about the products that might
+    """The artifact's extensions by name; one that would be empty is left out. `decisions` are about the matmuls that might
     have been split."""
     found: dict[str, str] = {}
     if sources:
         found[SOURCES] = json.dumps(dict(sorted(sources.items())), ensure_ascii=False)
-    products = sorted(e.name for e in program.externs if e.name.partition(".")[0] in _WITH_TEMPLATES)
-    if products:
+    matmuls = sorted(e.name for e in program.externs if e.name.partition(".")[0] in _WITH_TEMPLATES)
+    if matmuls:
         device = program.target.device.type
-        chosen = _split(decisions) if decisions and device != "cpu" else _products(options, device)
-        found[CHOICES] = choices_json([(chosen, products)])
+        chosen = _split(decisions) if decisions and device != "cpu" else _matmuls(options, device)
+        found[CHOICES] = choices_json([(chosen, matmuls)])
     return found
 
 
@@ -57,15 +57,15 @@ def stage_extensions(
     }
 
 
-def _split(decisions: Sequence[ProductDecision]) -> Choice:
-    """A candidate for products of the same sizes with the same outcome, with the names of their nodes."""
+def _split(decisions: Sequence[MatmulDecision]) -> Choice:
+    """A candidate for matmuls of the same sizes with the same outcome, with the names of their nodes."""
     nodes: dict[tuple[str, str, bool], list[str]] = {}
     for one in decisions:
         nodes.setdefault((one.sizes, one.outcome, one.parts > 1), []).append(one.node)
     count = sum(one.parts > 1 for one in decisions)
     return Choice(
         subject=_SUBJECT,
-        why=f"the capture's option products='split': {count} of {len(decisions)} products are sums of parts",
+        why=f"the capture's option matmuls='split': {count} of {len(decisions)} matmuls are sums of parts",
         candidates=tuple(
             Candidate(name=f"{sizes}: {outcome}", chosen=chosen, detail=", ".join(names))
             for (sizes, outcome, chosen), names in nodes.items()
@@ -73,16 +73,16 @@ def _split(decisions: Sequence[ProductDecision]) -> Choice:
     )
 
 
-def _products(options: CaptureOptions, device: str) -> Choice:
+def _matmuls(options: CaptureOptions, device: str) -> Choice:
     operator = Candidate(name="the library's operator", chosen=True)
     if device == "cpu" and options.cpu_kernels == "cpp":
-        why = "matrix products and convolutions on a CPU are the library's operators: nothing else is offered"
+        why = "matmuls and convolutions on a CPU are the library's operators: nothing else is offered"
         return Choice(subject=_SUBJECT, why=why, candidates=(operator,))
     template = Candidate(
-        name="a Triton template", detail="offered with products='templates' or products='candidates'"
+        name="a Triton template", detail="offered with matmuls='templates' or matmuls='candidates'"
     )
-    if options.products in ("extern", "split"):
-        why = f"the capture's option products={options.products!r}: operators, without measuring"
+    if options.matmuls in ("extern", "split"):
+        why = f"the capture's option matmuls={options.matmuls!r}: operators, without measuring"
     else:
-        why = f"products={options.products!r}: Inductor has no template that fits these calls"
+        why = f"matmuls={options.matmuls!r}: Inductor has no template that fits these calls"
     return Choice(subject=_SUBJECT, why=why, candidates=(operator, template))

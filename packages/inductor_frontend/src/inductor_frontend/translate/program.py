@@ -23,7 +23,7 @@ from inductor_frontend.guards.trace_guards import TraceGuards
 from inductor_frontend.kernels.launches import KernelTable
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.graph import RecordingGraph
-from inductor_frontend.record.split_rule import ProductDecision
+from inductor_frontend.record.split_rule import MatmulDecision
 from inductor_frontend.scope.arguments import to_arg
 from inductor_frontend.scope.constant_table import ConstantTable, literals
 from inductor_frontend.scope.outer_streams import OuterStreams
@@ -40,7 +40,7 @@ from wrapper_ir.ir import UNKNOWN, Arg, Device, Ownership, Program, Target, Valu
 class GraphProgram:
     """A program and what belongs to it: its constants' tensors by `Constant.data_name`, for each parameter of `main` the position of
     the graph input that it is, and for each result the parameter (by its position) whose storage it shares; `outer` are
-    the streams around it, `sources` the text of source lines by `file:line`, `products` what became of matrix products where some
+    the streams around it, `sources` the text of source lines by `file:line`, `matmuls` what became of matmuls where some
     are split."""
 
     program: Program
@@ -49,7 +49,7 @@ class GraphProgram:
     shared: tuple[int | None, ...]
     outer: OuterStreams
     sources: Mapping[str, str]
-    products: tuple[ProductDecision, ...]
+    matmuls: tuple[MatmulDecision, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class _Builder:
             shared,
             self.scope.streams.outer,
             self.scope.provenance.texts,
-            self.graph.product_decisions,
+            self.graph.matmul_decisions,
         )
 
     def _results(self) -> tuple[Arg, ...]:

@@ -1,6 +1,6 @@
 """Library operators whose launches the launcher repeats, once it has seen what they queue.
 
-cuBLAS and torch take some 12 us of the host for a product that is one or two kernels. What these are depends on the operands'
+cuBLAS and torch take some 12 us of the host for a matmul that is one or two kernels. What these are depends on the operands'
 addresses and layouts alone, and on torch's settings: a call with all of them as in an earlier one launches the same kernels with the
 same parameters.
 """

@@ -82,7 +82,7 @@ class Completed:
         return self.of_type(result, kind) if kind.name in floats.FORMATS else result
 
     def dot(self, a: Any, b: Any, d: Any, *rest: Any) -> Any:
-        """Matrix products."""
+        """Matmuls."""
         return self._own["create_dot"](self.numbers(a), self.numbers(b), d, *rest)
 
     def atomic(self, op: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:

@@ -6,11 +6,11 @@ from wrapper_ir import ir
 from wrapper_ir.expr import Int, expand, mul
 
 _ACCUMULATING = frozenset({"aten::addmm.out", "aten::baddbmm.out"})
-"""Products whose result is their first argument's elements and what is added to them: torch's `addmm_` is this with both the same."""
+"""Matmuls whose result is their first argument's elements and what is added to them: torch's `addmm_` is this with both the same."""
 
 
 def accumulated(op: ir.CallExtern) -> tuple[ir.Value[ir.TensorType], ir.Value[ir.TensorType]] | None:
-    """The out argument of an accumulating product and the tensor that it adds to, where both may be the same elements: of one layout
+    """The out argument of an accumulating matmul and the tensor that it adds to, where both may be the same elements: of one layout
     that has no element twice, and the second one no factor besides."""
     if op.target not in _ACCUMULATING or not op.args:
         return None

@@ -28,7 +28,7 @@ class Contents:
 
     `spans` has, for each storage that the function owns, the times in which its content is needed: each begins where nothing
     of the content before is read again, and ends at the last read. `uses` has all ops that use it. `in_place` says how many bytes at most the launch or
-    product at a position could save by writing over arguments that it is the last to read, as `in_place_pairs` allows.
+    matmul at a position could save by writing over arguments that it is the last to read, as `in_place_pairs` allows.
     """
 
     spans: dict[ir.Value, tuple[Span, ...]]
@@ -183,7 +183,7 @@ class _Contents:
 
 
 def in_place_pairs(op: ir.Op, analyses: Analyses) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """Arguments that may be the same bytes, as the kernel says, or the accumulating product: each pair in both orders."""
+    """Arguments that may be the same bytes, as the kernel says, or the accumulating matmul: each pair in both orders."""
     if isinstance(op, ir.CallExtern) and (pair := accumulated(op)) is not None:
         yield pair
         yield pair[::-1]

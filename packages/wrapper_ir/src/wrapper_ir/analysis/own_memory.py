@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 
-PRODUCTS = frozenset({"aten::mm.out", "aten::addmm.out", "aten::bmm.out", "aten::baddbmm.out"})
+MATMULS = frozenset({"aten::mm.out", "aten::addmm.out", "aten::bmm.out", "aten::baddbmm.out"})
 """Operators that write to a tensor of their caller, and need nothing more than a workspace that the caller can bring."""
 
 
@@ -21,7 +21,7 @@ def foreign_memory(op: ir.Op, analyses: Analyses) -> str:
         case ir.AllocStorage() if op.result.type.is_group_memory:
             return f"%{op.result.name} is memory of a process group, which may release it"
         case ir.CallExtern() | ir.CollectiveStart():
-            return "" if op.target in PRODUCTS else f"{op.target} allocates memory of its own"
+            return "" if op.target in MATMULS else f"{op.target} allocates memory of its own"
         case ir.Launch():
             name = _operator(op.kernel, analyses)
             return f"@{op.kernel} may be {name}, which may allocate memory of its own" if name else ""

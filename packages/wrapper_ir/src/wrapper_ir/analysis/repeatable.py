@@ -1,7 +1,7 @@
 """Operators that do nothing but launch kernels, which follow from their arguments and from settings of the tensor library.
 
 A runtime may launch these kernels again in place of a call (see `wrapper_ir.plugins.repeating.RepeatingRuntime`). Such an operator reads no
-number from a tensor and draws no random number. Matrix products write their last argument; attention makes its results.
+number from a tensor and draws no random number. Matmuls write their last argument; attention makes its results.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from wrapper_ir import ir
 from wrapper_ir.expr import Float, Int
 
-_PRODUCTS = frozenset({"aten::addmm.out", "aten::baddbmm.out", "aten::bmm.out", "aten::mm.out"})
+_MATMULS = frozenset({"aten::addmm.out", "aten::baddbmm.out", "aten::bmm.out", "aten::mm.out"})
 _ATTENTION = frozenset(
     {
         "aten::_scaled_dot_product_efficient_attention",
@@ -24,7 +24,7 @@ DROPOUT = "dropout_p"
 
 def is_repeatable(name: str) -> bool:
     """Whether calls of the operator may be repeated so."""
-    return name in _PRODUCTS or makes_results(name)
+    return name in _MATMULS or makes_results(name)
 
 
 def makes_results(name: str) -> bool:

@@ -22,10 +22,10 @@ class Form(enum.Enum):
     """Each process reads all parts of its share and sums them."""
     REDUCE_SCATTER = "symm_mem::_low_contention_reduce_scatter"
     ALL_GATHER = "symm_mem::_low_contention_all_gather"
-    GATHER_PRODUCTS = "symm_mem::fused_all_gather_matmul"
-    """It and the products of what it gathers are one operator, which multiplies each part while the next one is copied."""
-    PRODUCT_SCATTER = "symm_mem::fused_matmul_reduce_scatter"
-    """It and the product that it scatters are one operator, which sends each part while the next one is multiplied."""
+    GATHER_MATMULS = "symm_mem::fused_all_gather_matmul"
+    """It and the matmuls of what it gathers are one operator, which multiplies each part while the next one is copied."""
+    MATMUL_SCATTER = "symm_mem::fused_matmul_reduce_scatter"
+    """It and the matmul that it scatters are one operator, which sends each part while the next one is multiplied."""
 
     @property
     def is_kernel(self) -> bool:
@@ -53,11 +53,11 @@ _SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
     ),
     Form.REDUCE_SCATTER: ("(Tensor tensor, str reduce_op, str group_name) -> Tensor", ()),
     Form.ALL_GATHER: ("(Tensor tensor, str group_name) -> Tensor", ()),
-    Form.GATHER_PRODUCTS: (
+    Form.GATHER_MATMULS: (
         "(Tensor A, Tensor[] Bs, int gather_dim, str group_name, *, bool return_A=True) -> (Tensor?, Tensor[])",
         (),
     ),
-    Form.PRODUCT_SCATTER: (
+    Form.MATMUL_SCATTER: (
         "(Tensor A, Tensor B, str reduce_op, int scatter_dim, str group_name) -> Tensor",
         (),
     ),

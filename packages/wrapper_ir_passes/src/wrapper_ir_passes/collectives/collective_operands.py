@@ -19,7 +19,7 @@ class Limits:
     one_shot_scatter: int
     low_contention: int
     fused: int
-    """Products are fused with collectives of at least so many."""
+    """Matmuls are fused with collectives of at least so many."""
     groups: frozenset[str]
     """The groups whose processes can read each other's memory; none: all can."""
 

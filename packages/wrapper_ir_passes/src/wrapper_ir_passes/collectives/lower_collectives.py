@@ -17,8 +17,8 @@ from wrapper_ir_passes.cleanup.new_names import NewNames
 from wrapper_ir_passes.collectives.collective_choices import CollectiveChoice, collective_choices
 from wrapper_ir_passes.collectives.collective_forms import Form, with_forms_declared
 from wrapper_ir_passes.collectives.collective_operands import Limits, operand_of
-from wrapper_ir_passes.collectives.fusable_products import Fusion, GatherFusion
-from wrapper_ir_passes.collectives.fuse_products import Site, fuse_products
+from wrapper_ir_passes.collectives.fusable_matmuls import Fusion, GatherFusion
+from wrapper_ir_passes.collectives.fuse_matmuls import Site, fuse_matmuls
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,8 +30,8 @@ class LowerCollectives(Pass):
     An all-reduce of at most `one_shot_all_reduce_threshold_bytes` becomes a one-shot one, of at most
     `two_shot_all_reduce_threshold_bytes` a two-shot one, a reduce-scatter of at most `one_shot_reduce_scatter_threshold_bytes` one that
     sums its share; gathers and other scatters of at most `low_contention_threshold_bytes` use the copy
-    engines. With `fused_products`, gathers of at least `fused_products_minimum_bytes` whose result is the left factor of matrix products
-    become one operator with those, and so does a product that is only reduced and scattered. `groups` names the groups whose processes can read each other's memory, with `:` between them; none: all. Without
+    engines. With `fused_matmuls`, gathers of at least `fused_matmuls_minimum_bytes` whose result is the left factor of matmuls
+    become one operator with those, and so does a matmul that is only reduced and scattered. `groups` names the groups whose processes can read each other's memory, with `:` between them; none: all. Without
     `auto_select` nothing changes. Log level INFO says for each collective what it becomes, and why. Which storages are symmetric,
     and their ids, follow from the program alone: equal programs have equal ones. No operator uses multicast.
     """
@@ -44,8 +44,8 @@ class LowerCollectives(Pass):
     two_shot_all_reduce_threshold_bytes: int = 1024 * 1024
     one_shot_reduce_scatter_threshold_bytes: int = 1024 * 1024
     low_contention_threshold_bytes: int = 0
-    fused_products: bool = False
-    fused_products_minimum_bytes: int = 1024 * 1024
+    fused_matmuls: bool = False
+    fused_matmuls_minimum_bytes: int = 1024 * 1024
     groups: str = ""
 
     def transform(self, analyses: Analyses) -> ir.Program:
@@ -75,17 +75,17 @@ class LowerCollectives(Pass):
             self.two_shot_all_reduce_threshold_bytes,
             self.one_shot_reduce_scatter_threshold_bytes,
             self.low_contention_threshold_bytes,
-            self.fused_products_minimum_bytes,
+            self.fused_matmuls_minimum_bytes,
             frozenset(filter(None, self.groups.split(":"))),
         )
 
     def _fused(self, stripped: Analyses) -> tuple[ir.Program, Mapping[Site, Fusion]]:
-        """The program with fused products, where the option is on, and what each gather and scatter can be fused with."""
-        program, fusions = fuse_products(stripped, self._limits())
-        return (program if self.fused_products else stripped.program), fusions
+        """The program with fused matmuls, where the option is on, and what each gather and scatter can be fused with."""
+        program, fusions = fuse_matmuls(stripped, self._limits())
+        return (program if self.fused_matmuls else stripped.program), fusions
 
     def _unfused(self, stripped: Analyses) -> Iterator[CollectiveChoice]:
-        """The choices of collectives that products are not fused with."""
+        """The choices of collectives that matmuls are not fused with."""
         for function in stripped.program.functions:
             yield from collective_choices(function, stripped, self._limits())
 
@@ -116,13 +116,13 @@ def _choice(
     site = function.name, op.results[0].name
     fusion = fusions.get(site)
     if site not in left:
-        form = Form.GATHER_PRODUCTS if isinstance(fusion, GatherFusion) else Form.PRODUCT_SCATTER
+        form = Form.GATHER_MATMULS if isinstance(fusion, GatherFusion) else Form.MATMUL_SCATTER
         return CollectiveChoice(function.name, position, op, form, str(fusion))
     why = left[site].why
     if isinstance(fusion, str) and fusion != why:
-        why += f"; not fused with products: {fusion}"
+        why += f"; not fused with matmuls: {fusion}"
     elif fusion is not None and not isinstance(fusion, str):
-        why += f"; option fused-products is off, which would fuse it {fusion}"
+        why += f"; option fused-matmuls is off, which would fuse it {fusion}"
     return dataclasses.replace(left[site], position=position, op=op, why=why)
 
 

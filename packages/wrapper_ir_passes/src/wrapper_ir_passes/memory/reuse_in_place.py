@@ -1,4 +1,4 @@
-"""Lets a launch, or a product that is added up, write its result over an argument that nothing reads afterwards."""
+"""Lets a launch, or a matmul that is added up, write its result over an argument that nothing reads afterwards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReuseInPlace(Pass):
     """Lets launches write results over arguments that they are the last to read, and derives lifetimes again.
 
     A result takes over the storage of an argument where the kernel says that both may be the same bytes (`may_alias`), or the operator adds a
-    product to it (`addmm.out`, `baddbmm.out`), nothing uses the argument's storage later under any name, nothing used the result's before, both begin at the same byte of storages
+    matmul to it (`addmm.out`, `baddbmm.out`), nothing uses the argument's storage later under any name, nothing used the result's before, both begin at the same byte of storages
     of the same size on one device and stream, and no other argument lies in either. Results equal those before, bit for bit,
     and no more is held. An argument may be an operator's own result, if no kernel relies on more of its address than is checked.
     With `donated`, it may be an argument that the caller has given up. Other arguments of the program, its results, workspaces, pools and their slots, and what a callee takes as a whole keep their storages,
@@ -103,7 +103,7 @@ class _Reuse:
                     break
 
     def _accumulate(self, position: int, op: ir.CallExtern, result: ir.Value, argument: ir.Value) -> None:
-        """A product's result that takes over what it is added to."""
+        """A matmul's result that takes over what it is added to."""
         new, old = self._root(result), self._root(argument)
         used = [root for value in ir.operands(op) for root in self.roots.get(value, NO_ROOTS)]
         if (

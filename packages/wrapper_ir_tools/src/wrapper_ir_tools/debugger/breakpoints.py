@@ -11,8 +11,8 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.errors import DebugError
 from wrapper_ir.expr import SymKind
+from wrapper_ir_tools.debugger.computed_values import computed_values
 from wrapper_ir_tools.debugger.conditions import Condition, parse_condition
-from wrapper_ir_tools.debugger.products import products
 
 FORMS = (
     "`12`, `@function:12`, `@kernel`, `%value`, `file.py:30`, the name of an operator, node or module, "
@@ -84,7 +84,9 @@ def _places(text: str, analyses: Analyses) -> Places:
 def _matches(text: str, function: ir.Function, position: int, analyses: Analyses) -> bool:
     op = function.body[position]
     if text.startswith("%"):
-        return any(fnmatch.fnmatchcase(v.name, text[1:]) for v in products(function, position, analyses))
+        return any(
+            fnmatch.fnmatchcase(v.name, text[1:]) for v in computed_values(function, position, analyses)
+        )
     if text.startswith("@"):
         return isinstance(op, ir.Launch) and fnmatch.fnmatchcase(op.kernel, text[1:])
     if place := _PLACE.fullmatch(text):

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir_runtime.interp import Step
-from wrapper_ir_tools.debugger.products import products
+from wrapper_ir_tools.debugger.computed_values import computed_values
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ def events(run: Generator[Step[T], None, tuple[Any, ...]], analyses: Analyses) -
 def _event(step: Step[T], analyses: Analyses) -> Event[T]:
     frame = step.frame
     values = {}
-    for value in products(step.function, step.position, analyses):
+    for value in computed_values(step.function, step.position, analyses):
         data = frame.values.get(value, frame)
         data = frame.session.constants.get(value, frame) if data is frame else data
         if data is not frame:

@@ -15,10 +15,10 @@ from typing import Any
 
 from wrapper_ir import ir
 from wrapper_ir_runtime.interp import Step
+from wrapper_ir_tools.debugger.computed_values import computed_at, computing_position
 from wrapper_ir_tools.debugger.contents import content_of, is_bad
 from wrapper_ir_tools.debugger.events import Event, events
 from wrapper_ir_tools.debugger.kept_states import KeptStates, StateLimits, can_keep
-from wrapper_ir_tools.debugger.products import computed_at, computing_position
 from wrapper_ir_tools.debugger.subject import Kept, Subject
 
 

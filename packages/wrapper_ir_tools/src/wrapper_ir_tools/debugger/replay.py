@@ -18,8 +18,8 @@ from wrapper_ir.verifier import verify
 from wrapper_ir_passes.cleanup.dead_ops import without_unused_definitions
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_runtime.interp import Step
+from wrapper_ir_tools.debugger.computed_values import computed_values
 from wrapper_ir_tools.debugger.events import events
-from wrapper_ir_tools.debugger.products import products
 from wrapper_ir_tools.debugger.snapshot import Snapshot
 from wrapper_ir_tools.debugger.subject import Subject
 from wrapper_ir_tools.debugger.taps import dense_copy
@@ -132,7 +132,7 @@ class _Piece:
             return
         computed: dict[ir.Value, None] = {}
         for position in range(self._wanted.first, self._wanted.last + 1):
-            computed |= dict.fromkeys(products(self._function, position, self._subject.analyses))
+            computed |= dict.fromkeys(computed_values(self._function, position, self._subject.analyses))
         values = step.frame.values
         roots = {r for v in computed if v not in values for r in step.frame.roots_of(v)}
         # a computed value may survive under another name that took over its storage

@@ -10,9 +10,9 @@ from typing import Any
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.text import print_op
+from wrapper_ir_tools.debugger.computed_values import computing_position
 from wrapper_ir_tools.debugger.contents import Content, content_of
 from wrapper_ir_tools.debugger.events import Event, events
-from wrapper_ir_tools.debugger.products import computing_position
 from wrapper_ir_tools.debugger.subject import Subject
 
 Key = tuple[str, str, int]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir_tools.debugger.compare import Mismatch
-from wrapper_ir_tools.debugger.products import products
+from wrapper_ir_tools.debugger.computed_values import computed_values
 from wrapper_ir_tools.debugger.samples import Sample
 from wrapper_ir_tools.debugger.subject import Subject
 
@@ -81,7 +81,7 @@ class Suspects:
         return read, {r for v in self._written(function, position) for r in self._root(function, v)}
 
     def _written(self, function: ir.Function, position: int) -> tuple[ir.Value, ...]:
-        return products(function, position, self._subject.analyses)
+        return computed_values(function, position, self._subject.analyses)
 
     def _root(self, function: ir.Function, value: ir.Value) -> tuple[ir.Value, ...]:
         return self._subject.analyses.aliasing(function).roots.get(value, NO_ROOTS)

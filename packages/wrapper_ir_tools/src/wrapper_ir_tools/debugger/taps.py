@@ -11,7 +11,7 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.expr import Number, evaluate
 from wrapper_ir_runtime.interp.inputs import symbol_values
-from wrapper_ir_tools.debugger.products import products
+from wrapper_ir_tools.debugger.computed_values import computed_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def all_taps(program: ir.Program, analyses: Analyses) -> list[Tap]:
     taps: list[Tap] = []
     counts: Counter[str] = Counter()
     for position in range(len(program.main.body)):
-        for value in products(program.main, position, analyses):
+        for value in computed_values(program.main, position, analyses):
             taps.append(Tap(position, value, counts[value.name]))
             counts[value.name] += 1
     return taps

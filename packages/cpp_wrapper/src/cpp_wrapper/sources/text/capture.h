@@ -128,7 +128,7 @@ class Memory final : public RecordedMemory {
 /// While this lives what the run queues is recorded, on a stream of its own.
 class Capture {
  public:
-  Capture(Run& run, Memory& memory, Products& products) : run_(run), before_(run.stream) {
+  Capture(Run& run, Memory& memory, Matmuls& matmuls) : run_(run), before_(run.stream) {
     check(driver().StreamCreate(&stream_, kNonBlocking), "make a stream");
     try {
       use_stream(stream_, run.gpu.index, &guard_);
@@ -139,7 +139,7 @@ class Capture {
     }
     run.stream = stream_;
     run.recorded = &memory;
-    run.products = &products;
+    run.matmuls = &matmuls;
     is_open_ = true;
   }
   Capture(const Capture&) = delete;
@@ -163,7 +163,7 @@ class Capture {
   void leave() noexcept {
     run_.stream = before_;
     run_.recorded = nullptr;
-    run_.products = nullptr;
+    run_.matmuls = nullptr;
     if (guard_ != nullptr) aoti_torch_delete_cuda_stream_guard(guard_);
     if (stream_ != nullptr) driver().StreamDestroy(stream_);
   }

@@ -58,7 +58,7 @@ __attribute__((target("pclmul"))) inline Pair folded(Pair from, Pair by, Pair on
 }
 
 /// At least 64 bytes, four remainders at once.
-__attribute__((target("pclmul"))) uint32_t by_products(const unsigned char* bytes, size_t count, uint32_t crc) {
+__attribute__((target("pclmul"))) uint32_t by_matmuls(const unsigned char* bytes, size_t count, uint32_t crc) {
   const Pair over_64{0x154442bd4, 0x1c6e41596}, over_16{0x1751997d0, 0x0ccaa009e};
   Pair part[4], next;
   std::memcpy(part, bytes, sizeof part);
@@ -82,8 +82,8 @@ uint32_t checksum(const unsigned char* bytes, size_t count, uint32_t before) {
   static const bool is_filled = (fill_table(), true);
   (void)is_filled;
 #if defined(__x86_64__)
-  static const bool has_products = __builtin_cpu_supports("pclmul");
-  if (has_products && count >= 64) return ~by_products(bytes, count, ~before);
+  static const bool has_matmuls = __builtin_cpu_supports("pclmul");
+  if (has_matmuls && count >= 64) return ~by_matmuls(bytes, count, ~before);
 #endif
   return ~by_table(bytes, count, ~before);
 }

@@ -130,7 +130,7 @@ class Graphs {
   void warm_up(const Call& call);
 
   const GpuProgram& program_;
-  Products products_;  // lives longer than what was recorded with it
+  Matmuls matmuls_;  // lives longer than what was recorded with it
   Blocks shared_;
   std::vector<Function> functions_;
   uint64_t constants_ = 0;
@@ -181,13 +181,13 @@ Entry* Graphs::find(Function& function, std::vector<int64_t> key) {
   return nullptr;
 }
 
-/// As it is, with the library of products that is recorded later: it loads kernels now.
+/// As it is, with the library of matmuls that is recorded later: it loads kernels now.
 void Graphs::warm_up(const Call& call) {
   struct Warm {
     Run& run;
-    Warm(Run& run, Products* products) : run(run) { run.products = products; }
-    ~Warm() { run.products = nullptr; }
-  } const warm(call.run, &products_);
+    Warm(Run& run, Matmuls* matmuls) : run(run) { run.matmuls = matmuls; }
+    ~Warm() { run.matmuls = nullptr; }
+  } const warm(call.run, &matmuls_);
   call.run_plain();
 }
 
@@ -237,7 +237,7 @@ std::unique_ptr<Recording> Graphs::record(const Call& call, const Entry& entry) 
     made->results.resize(std::strlen(call.what.results));
     Memory memory(call.run, call.run.stream, shared_, apart);
     {
-      Capture capture(call.run, memory, products_);
+      Capture capture(call.run, memory, matmuls_);
       call.body(call.context, given.data(), made->results.data());
       made->graph = capture.end();
     }

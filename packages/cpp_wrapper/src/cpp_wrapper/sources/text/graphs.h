@@ -25,7 +25,7 @@ void recorded(Run& run, int number, std::initializer_list<int64_t> key, Tensor* 
 }
 std::shared_ptr<Graphs> make_graphs(const GpuProgram& program);
 
-// --- products of matrices on the device: as torch's `out=` operators, but for their workspace
+// --- matmuls on the device: as torch's `out=` operators, but for their workspace
 
 void mm(const Run& run, Tensor out, Tensor mat1, Tensor mat2);
 void addmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
@@ -33,11 +33,11 @@ void bmm(const Run& run, Tensor out, Tensor mat1, Tensor mat2);
 void baddbmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
 
 /// cuBLAS with a workspace of our own: torch's belongs to torch, which may free it while recordings still use it.
-class Products {
+class Matmuls {
  public:
-  Products() = default;
-  Products(const Products&) = delete;
-  ~Products();
+  Matmuls() = default;
+  Matmuls(const Matmuls&) = delete;
+  ~Matmuls();
   /// `out = beta * bias + alpha * first @ second`, of batches where they have three dimensions. Gives why it cannot, or "".
   const char* multiply(const Run& run, Tensor out, const Tensor* bias, Tensor first, Tensor second, float beta, float alpha);
 

@@ -1,4 +1,4 @@
-// How libraries of products (BLAS, cuBLAS) are to read matrices.
+// How libraries of matmuls (BLAS, cuBLAS) are to read matrices.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace wir {
 
 enum class Backend : int32_t { kGeneric, kCuda, kMkldnn };
 enum class Precision : int32_t { kNone, kIeee, kTf32, kBf16, kDefault };
-/// Whether torch can be asked for `product_precision`.
+/// Whether torch can be asked for `matmul_precision`.
 inline bool knows_precision() { return &global_context != nullptr && &float32_precision != nullptr; }
 /// `torch.backends.<backend>.matmul.fp32_precision`.
-inline Precision product_precision(Backend backend) {
+inline Precision matmul_precision(Backend backend) {
   constexpr int32_t kMatmul = 3;
   return static_cast<Precision>(float32_precision(global_context(), static_cast<int32_t>(backend), kMatmul));
 }

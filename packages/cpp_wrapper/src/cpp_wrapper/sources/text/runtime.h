@@ -303,7 +303,7 @@ struct Returned {
 void call_mixed(const char* name, const char* overload, std::initializer_list<uint64_t> arguments,
                 std::initializer_list<Returned> returned);
 
-// --- products of float32 on a CPU
+// --- matmuls of float32 on a CPU
 
 /// `out = beta * self + alpha * mat1 @ mat2`, as `aten::addmm.out`.
 void addmm(Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
@@ -374,7 +374,7 @@ struct Convention {
 
 class Device;
 class Graphs;
-class Products;
+class Matmuls;
 class RecordedMemory;
 struct GpuProgram;
 struct CudaGuardOpaque;
@@ -394,7 +394,7 @@ struct Run {
   uint64_t constants = 0;     // the state of the constants that the call reads
   Graphs* graphs = nullptr;   // this call's recordings (graphs.h); null where recordable functions run as they are
   RecordedMemory* recorded = nullptr;  // while a function is recorded
-  Products* products = nullptr;        // while a function is recorded, and in the calls before that
+  Matmuls* matmuls = nullptr;        // while a function is recorded, and in the calls before that
 };
 
 struct Program {

@@ -112,7 +112,7 @@ class Externs(Check):
 
     def outs(self, position: int, op: ir.CallExtern | ir.CollectiveStart, info: ir.ExternInfo) -> None:
         """Out arguments are written before all reads are done; only a collective may work in its own part of them, and an accumulating
-        product on what it adds to."""
+        matmul on what it adds to."""
         if not info.outs:
             return
         roots_at = self.facts.aliasing.roots_at

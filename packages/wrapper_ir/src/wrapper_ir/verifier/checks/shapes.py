@@ -1,6 +1,6 @@
 """The sizes of an operator's arguments fit each other, for operators that do not check them.
 
-A matrix product with an output of the wrong size resizes it, and other tensors over its storage do not follow. oneDNN's
+A matmul with an output of the wrong size resizes it, and other tensors over its storage do not follow. oneDNN's
 recurrent layers read states and weights in the expected shapes, even beyond their memory.
 """
 
@@ -19,7 +19,7 @@ Pairs = list[tuple[Expr, Expr]] | None
 """Sizes that have to be equal; None where the ranks do not fit."""
 
 
-def _product(a: Sizes, b: Sizes, out: Sizes) -> Pairs:
+def _matmul_sizes(a: Sizes, b: Sizes, out: Sizes) -> Pairs:
     """[..., n, k] x [..., k, m] = [..., n, m], all of rank 2 or 3."""
     if not len(a) == len(b) == len(out) or len(a) not in (2, 3):
         return None
@@ -28,11 +28,11 @@ def _product(a: Sizes, b: Sizes, out: Sizes) -> Pairs:
 
 
 def _matmul(args: tuple[Sizes, ...], out: Sizes) -> Pairs:
-    return _product(args[0], args[1], out) if len(args) == 2 else None
+    return _matmul_sizes(args[0], args[1], out) if len(args) == 2 else None
 
 
 def _add_matmul(args: tuple[Sizes, ...], out: Sizes) -> Pairs:
-    return _product(args[1], args[2], out) if len(args) == 3 and len(args[0]) <= len(out) else None
+    return _matmul_sizes(args[1], args[2], out) if len(args) == 3 and len(args[0]) <= len(out) else None
 
 
 _RULES: Mapping[str, Callable[[tuple[Sizes, ...], Sizes], Pairs]] = MappingProxyType(

@@ -11,7 +11,7 @@ from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
 from wrapper_ir_runtime.tensor_text import TensorView
-from wrapper_ir_tools.debugger.products import products
+from wrapper_ir_tools.debugger.computed_values import computed_values
 from wrapper_ir_tools.debugger.samples import samples
 from wrapper_ir_tools.debugger.subject import Subject
 
@@ -23,7 +23,7 @@ def replaceable(program: ir.Program, analyses: Analyses) -> list[int]:
     main = program.main
     positions = []
     for position, op in enumerate(main.body):
-        values = products(main, position, analyses)
+        values = computed_values(main, position, analyses)
         tensors_only = values and all(map(ir.is_tensor, (*values, *ir.results(op))))
         if isinstance(op, _WORK) and tensors_only and not is_stub(op):
             positions.append(position)
@@ -51,7 +51,7 @@ def stubbed(subject: Subject, positions: Collection[int]) -> Artifact:
         if position not in positions:
             body.append(op)
             continue
-        for value in products(main, position, subject.analyses):
+        for value in computed_values(main, position, subject.analyses):
             assert ir.is_tensor(value)
             content = contents[position, f"%{value.name}"]
             dense = replace(value.type, strides=ir.contiguous_strides(value.type.sizes))

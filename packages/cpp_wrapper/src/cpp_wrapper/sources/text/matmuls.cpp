@@ -1,4 +1,4 @@
-// Products of matrices of float32 on a CPU: for small ones the call of BLAS that torch makes, without what torch does around it.
+// Matmuls of float32 on a CPU: for small ones the call of BLAS that torch makes, without what torch does around it.
 #include "container.h"
 #include "matrices.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 /// The torch whose source this follows: aten/src/ATen/native/LinearAlgebra.cpp and CPUBlas.cpp are the same in all of them.
 constexpr uint64_t kOldest = 2ull << 56 | 11ull << 48, kNewest = 2ull << 56 | 16ull << 48;
-/// From here on torch copies in parallel, and what it does besides the product takes little of the time.
+/// From here on torch copies in parallel, and what it does besides the matmul takes little of the time.
 constexpr int64_t kSmall = 32768;
 /// Up to here torch computes in full precision whatever the setting.
 constexpr int64_t kTiny = 16 * 16 * 16;
@@ -35,7 +35,7 @@ bool is_known() {
 }
 
 bool is_full_precision() {
-  const Precision set = product_precision(Backend::kMkldnn);
+  const Precision set = matmul_precision(Backend::kMkldnn);
   return set == Precision::kNone || set == Precision::kIeee || set == Precision::kDefault;
 }
 

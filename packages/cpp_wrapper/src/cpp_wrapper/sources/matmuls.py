@@ -1,5 +1,5 @@
-"""Products of matrices that the runtime computes: of float32 on a CPU (`text/products.cpp`), and on a device where they are
-recorded (`text/gpu_products.cpp`)."""
+"""Matmuls that the runtime computes: of float32 on a CPU (`text/matmuls.cpp`), and on a device where they are
+recorded (`text/gpu_matmuls.cpp`)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir import ir
-from wrapper_ir.analysis.own_memory import PRODUCTS
+from wrapper_ir.analysis.own_memory import MATMULS
 from wrapper_ir_lowering import steps
 
 _FUNCTIONS = {"aten::addmm": "addmm", "aten::addmm.out": "addmm", "aten::mm.out": "mm"}
-_RECORDED = {name: name.removeprefix("aten::").removesuffix(".out") for name in sorted(PRODUCTS)}
+_RECORDED = {name: name.removeprefix("aten::").removesuffix(".out") for name in sorted(MATMULS)}
 
 
-def write_product(step: steps.CallOperator, arguments: Sequence[str], scope: FunctionScope) -> bool:
-    """Writes a call that takes what the shim's function takes, the result first. False: the product is of another kind."""
+def write_matmul(step: steps.CallOperator, arguments: Sequence[str], scope: FunctionScope) -> bool:
+    """Writes a call that takes what the shim's function takes, the result first. False: the matmul is of another kind."""
     if scope.is_recorded:
         recorded = _RECORDED[step.operator.extern.name]
         scope.line(f"{recorded}({', '.join(('run', *arguments))});")

@@ -1,4 +1,4 @@
-"""`lower-collectives{fused-products=true}`: text in, text out, and why a gather or a reduce-scatter is fused with no product."""
+"""`lower-collectives{fused-matmuls=true}`: text in, text out, and why a gather or a reduce-scatter is fused with no matmul."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GATHER = """  %h = collective _c10d_functional::all_gather_into_tensor(%x, 2, "0
   %g = wait %h : f32[16, 8]\n"""
 SCATTER = """  %r = collective _c10d_functional::reduce_scatter_tensor(%p, "sum", 2, "0") group("0") : f32[4, 8]
   %s = wait %r : f32[4, 8]\n"""
-PRODUCT = "  %p = alloc f32[8, 8]\n  call aten::mm.out(%x, %w, out=%p)\n"
+MATMUL = "  %p = alloc f32[8, 8]\n  call aten::mm.out(%x, %w, out=%p)\n"
 
 
 def _program(body: str, result: str, device: str = 'cuda:0 arch "sm_90"') -> ir.Program:
@@ -42,11 +42,11 @@ def _program(body: str, result: str, device: str = 'cuda:0 arch "sm_90"') -> ir.
 
 
 UNFUSED = LowerCollectives(one_shot_reduce_scatter_threshold_bytes=0)  # all stays the library's
-FUSED = replace(UNFUSED, fused_products=True)
+FUSED = replace(UNFUSED, fused_matmuls=True)
 
 
 def _fused(program: ir.Program, minimum: int = 0) -> ir.Program:
-    made = run_pipeline(program, f"derive-frees,{replace(FUSED, fused_products_minimum_bytes=minimum).spec}")
+    made = run_pipeline(program, f"derive-frees,{replace(FUSED, fused_matmuls_minimum_bytes=minimum).spec}")
     assert not check(made)
     return made
 
@@ -57,11 +57,11 @@ def _text(program: ir.Program) -> str:
 
 
 def _why(program: ir.Program, minimum: int = 0) -> list[tuple[Form, str]]:
-    found = replace(FUSED, fused_products_minimum_bytes=minimum).choices(Analyses(program))
+    found = replace(FUSED, fused_matmuls_minimum_bytes=minimum).choices(Analyses(program))
     return [(choice.form, choice.why) for choice in found]
 
 
-def test_products_of_one_gather_are_computed_together() -> None:
+def test_matmuls_of_one_gather_are_computed_together() -> None:
     """The second factor has its name only later; what is gathered is needed by nothing else."""
     body = f"""{GATHER}  %a = alloc f32[16, 8]
   call aten::mm.out(%g, %w, out=%a)
@@ -75,24 +75,24 @@ def test_products_of_one_gather_are_computed_together() -> None:
         """func @main(%x: f32[8, 8], %w: f32[8, 8], %v: f32[8, 4]) {
   drop %v
   %t = view %w : f32[8, 8]{1, 8}
-  %h.products = call symm_mem::fused_all_gather_matmul(%x, [%w, %t], 0, "0") : results
+  %h.matmuls = call symm_mem::fused_all_gather_matmul(%x, [%w, %t], 0, "0") : results
   drop %x
   drop %w
   drop %t
-  %a.product = unpack %h.products[1][0] : f32[16, 8]
-  %b.product = unpack %h.products[1][1] : f32[16, 8]
-  drop %h.products
-  %c = reuse %a.product : f32[128]
+  %a.matmul = unpack %h.matmuls[1][0] : f32[16, 8]
+  %b.matmul = unpack %h.matmuls[1][1] : f32[16, 8]
+  drop %h.matmuls
+  %c = reuse %a.matmul : f32[128]
   %d = call aten::relu(%c) : f32[128]
-  free %a.product
-  return %d, %b.product
+  free %a.matmul
+  return %d, %b.matmul
 }
 """
     )
 
 
 def test_what_is_gathered_is_returned_where_others_need_it() -> None:
-    """A reader, and a product whose left factor it is not; the operator is finished before both."""
+    """A reader, and a matmul whose left factor it is not; the operator is finished before both."""
     body = f"""{GATHER}  %a = call aten::mm(%g, %w) : f32[16, 8]
   %b = call aten::relu(%g) : f32[16, 8]
   %t = view %g : f32[8, 16]{{1, 8}}
@@ -101,13 +101,13 @@ def test_what_is_gathered_is_returned_where_others_need_it() -> None:
     assert _text(_fused(_program(body, "%a, %c"))) == (
         """func @main(%x: f32[8, 8], %w: f32[8, 8], %v: f32[8, 4]) {
   drop %v
-  %h.products = call symm_mem::fused_all_gather_matmul(%x, [%w], 0, "0") : results
+  %h.matmuls = call symm_mem::fused_all_gather_matmul(%x, [%w], 0, "0") : results
   drop %x
   drop %w
-  %h.rows = unpack %h.products[0] : f32[16, 8]
+  %h.rows = unpack %h.matmuls[0] : f32[16, 8]
   %h = view %h.rows : f32[16, 8]
-  %a = unpack %h.products[1][0] : f32[16, 8]
-  drop %h.products
+  %a = unpack %h.matmuls[1][0] : f32[16, 8]
+  drop %h.matmuls
   %g = view %h : f32[16, 8]
   %b = call aten::relu(%g) : f32[16, 8]
   %t = view %g : f32[8, 16]{1, 8}
@@ -120,7 +120,7 @@ def test_what_is_gathered_is_returned_where_others_need_it() -> None:
     )
 
 
-def test_a_product_after_others_have_begun() -> None:
+def test_a_matmul_after_others_have_begun() -> None:
     """The second one is needed after the first one is; its factor is viewed again."""
     body = f"""{GATHER}  %a = call aten::mm(%g, %w) : f32[16, 8]
   %b = call aten::relu(%a) : f32[16, 8]
@@ -133,21 +133,21 @@ def test_a_product_after_others_have_begun() -> None:
     assert _text(_fused(_program(body, "%b, %c, %o"))) == (
         """func @main(%x: f32[8, 8], %w: f32[8, 8], %v: f32[8, 4]) {
   %t.early = view %v : f32[8, 4]
-  %h.products = call symm_mem::fused_all_gather_matmul(%x, [%w, %t.early], 0, "0") : results
+  %h.matmuls = call symm_mem::fused_all_gather_matmul(%x, [%w, %t.early], 0, "0") : results
   drop %x
   drop %w
   drop %t.early
-  %a = unpack %h.products[1][0] : f32[16, 8]
-  %o.product = unpack %h.products[1][1] : f32[16, 4]
-  drop %h.products
+  %a = unpack %h.matmuls[1][0] : f32[16, 8]
+  %o.matmul = unpack %h.matmuls[1][1] : f32[16, 4]
+  drop %h.matmuls
   %b = call aten::relu(%a) : f32[16, 8]
   free %a
   %t = view %v : f32[8, 4]
   drop %v
   drop %t
-  %u.product = view %o.product + 16 : f32[4]
-  %c = call aten::relu(%u.product) : f32[4]
-  return %b, %c, %o.product
+  %u.matmul = view %o.matmul + 16 : f32[4]
+  %c = call aten::relu(%u.matmul) : f32[4]
+  return %b, %c, %o.matmul
 }
 """
     )
@@ -164,10 +164,10 @@ def test_the_operator_waits_for_factors_that_are_made_meanwhile() -> None:
   drop %v
   %c = call aten::relu(%w) : f32[8, 8]
   drop %w
-  %h.products = call symm_mem::fused_all_gather_matmul(%x, [%c], 0, "0") : results
+  %h.matmuls = call symm_mem::fused_all_gather_matmul(%x, [%c], 0, "0") : results
   free %c
-  %a = unpack %h.products[1][0] : f32[16, 8]
-  drop %h.products
+  %a = unpack %h.matmuls[1][0] : f32[16, 8]
+  drop %h.matmuls
   call aten::relu_(%x)
   drop %x
   return %a
@@ -176,7 +176,7 @@ def test_the_operator_waits_for_factors_that_are_made_meanwhile() -> None:
     )
 
 
-def test_a_product_that_goes_elsewhere_is_copied() -> None:
+def test_a_matmul_that_goes_elsewhere_is_copied() -> None:
     body = f"""{GATHER}  %o = view %w : f32[16, 4]
   call aten::mm.out(%g, %v, out=%o)
 """
@@ -184,13 +184,13 @@ def test_a_product_that_goes_elsewhere_is_copied() -> None:
         """func @main(%x: f32[8, 8], %w: f32[8, 8], %v: f32[8, 4]) {
   %o = view %w : f32[16, 4]
   drop %w
-  %h.products = call symm_mem::fused_all_gather_matmul(%x, [%v], 0, "0") : results
+  %h.matmuls = call symm_mem::fused_all_gather_matmul(%x, [%v], 0, "0") : results
   drop %x
   drop %v
-  %o.product = unpack %h.products[1][0] : f32[16, 4]
-  drop %h.products
-  copy %o, %o.product
-  free %o.product
+  %o.matmul = unpack %h.matmuls[1][0] : f32[16, 4]
+  drop %h.matmuls
+  copy %o, %o.matmul
+  free %o.matmul
   return %o
 }
 """
@@ -211,19 +211,19 @@ def test_gathers_of_more_dimensions() -> None:
   drop %x
   %y.rows = view %y : f32[8, 8]
   drop %y
-  %h.products = call symm_mem::fused_all_gather_matmul(%y.rows, [%w], 0, "0") : results
+  %h.matmuls = call symm_mem::fused_all_gather_matmul(%y.rows, [%w], 0, "0") : results
   drop %w
   drop %y.rows
-  %a = unpack %h.products[1][0] : f32[16, 8]
-  drop %h.products
+  %a = unpack %h.matmuls[1][0] : f32[16, 8]
+  drop %h.matmuls
   return %a
 }
 """
     )
 
 
-def test_a_product_that_is_scattered() -> None:
-    body = f"{PRODUCT}{SCATTER}"
+def test_a_matmul_that_is_scattered() -> None:
+    body = f"{MATMUL}{SCATTER}"
     assert _text(_fused(_program(body, "%s"))) == (
         """func @main(%x: f32[8, 8], %w: f32[8, 8], %v: f32[8, 4]) {
   drop %v
@@ -239,7 +239,7 @@ def test_a_product_that_is_scattered() -> None:
 
 
 def test_collectives_keep_their_order() -> None:
-    """A product can be fused with one of two; the sum between them stays between them."""
+    """A matmul can be fused with one of two; the sum between them stays between them."""
     body = f"""{GATHER}  %p = call aten::mm(%g, %w) : f32[16, 8]
   %k = collective _c10d_functional::all_reduce_(%x, "sum", "1") group("1") : f32[8, 8]
   %l = wait %k : f32[8, 8]
@@ -258,7 +258,7 @@ LATER = f"{GATHER}  %a = call aten::mm(%g, %w) : f32[16, 8]\n  %b = call aten::r
 IN_FLIGHT = """  %k = collective _c10d_functional::all_reduce_(%v, "sum", "0") group("0") : f32[8, 4]
 """
 NOT_GATHERED = {
-    "no product": (GATHER, "%g", "%h is not the left factor of a matrix product"),
+    "no matmul": (GATHER, "%g", "%h is not the left factor of a matmul"),
     "a part of it": (
         f"{GATHER}  %t = view %g : f32[8, 8]\n  %a = call aten::mm(%t, %w) : f32[8, 8]\n",
         "%a",
@@ -307,33 +307,33 @@ def test_invalid_gather(case: str) -> None:
 
 
 NOT_SCATTERED = {
-    "no product": (
+    "no matmul": (
         f"  %p = call aten::relu(%x) : f32[8, 8]\n{SCATTER}",
         "%s",
-        "%p is not the result of a matrix product",
+        "%p is not the result of a matmul",
     ),
-    "a product that is changed": (
-        f"{PRODUCT}  call aten::relu_(%p)\n{SCATTER}",
+    "a matmul that is changed": (
+        f"{MATMUL}  call aten::relu_(%p)\n{SCATTER}",
         "%s",
         "%p is not the result",
     ),
-    "a product that is read": (
-        f"{PRODUCT}{SCATTER}  %a = call aten::relu(%p) : f32[8, 8]\n",
+    "a matmul that is read": (
+        f"{MATMUL}{SCATTER}  %a = call aten::relu(%p) : f32[8, 8]\n",
         "%s, %a",
         "%p is used by op 5, too",
     ),
-    "a product in an input": (
+    "a matmul in an input": (
         f"  call aten::mm.out(%w, %w, out=%x)\n{SCATTER.replace('%p', '%x')}",
         "%s",
         "%x is not in memory of its own",
     ),
     "a factor that is changed": (
-        f"{PRODUCT}  call aten::relu_(%w)\n{SCATTER}",
+        f"{MATMUL}  call aten::relu_(%w)\n{SCATTER}",
         "%s",
         "a factor of %p is changed before",
     ),
     "the largest": (
-        f"{PRODUCT}{SCATTER.replace('sum', 'max')}",
+        f"{MATMUL}{SCATTER.replace('sum', 'max')}",
         "%s",
         "reduction 'max' is neither a sum nor a mean",
     ),
@@ -355,44 +355,44 @@ def test_invalid_scatter(case: str) -> None:
     assert "fused" not in _text(_fused(program))
 
 
-def test_a_product_of_a_product_is_not_computed_with_it() -> None:
+def test_a_matmul_of_a_matmul_is_not_computed_with_it() -> None:
     body = f"{LATER}  %t = view %a : f32[8, 16]\n  %c = call aten::mm(%g, %t) : f32[16, 16]\n"
     text = _text(_fused(_program(body, "%b, %c")))
     assert "fused_all_gather_matmul(%x, [%w], 0" in text
     assert "%c = call aten::mm(%g, %t)" in text
 
 
-def test_a_product_between_two_collectives_goes_to_the_first() -> None:
+def test_a_matmul_between_two_collectives_goes_to_the_first() -> None:
     scatter = SCATTER.replace("f32[4, 8]", "f32[8, 8]").replace("%p", "%a")
     program = _program(f"{GATHER}  %a = call aten::mm(%g, %w) : f32[16, 8]\n{scatter}", "%s")
     (gather, _), (scatter_form, why) = _why(program)
-    assert (gather, scatter_form) == (Form.GATHER_PRODUCTS, Form.LIBRARY)
-    assert "%a is not the result of a matrix product" in why
+    assert (gather, scatter_form) == (Form.GATHER_MATMULS, Form.LIBRARY)
+    assert "%a is not the result of a matmul" in why
 
 
 @pytest.mark.parametrize(("minimum", "fused"), [(256, True), (257, False)])
 def test_small_ones_are_left(minimum: int, fused: bool) -> None:
-    program = _program(PRODUCT + SCATTER, "%s")
+    program = _program(MATMUL + SCATTER, "%s")
     ((form, why),) = _why(program, minimum)
-    assert (form is Form.PRODUCT_SCATTER, "256 bytes are fewer than 257" in why) == (fused, not fused)
+    assert (form is Form.MATMUL_SCATTER, "256 bytes are fewer than 257" in why) == (fused, not fused)
     assert ("fused_matmul_reduce_scatter" in _text(_fused(program, minimum))) == fused
 
 
 def test_off_unless_asked_for() -> None:
     """What it would do is said."""
-    program = _program(PRODUCT + SCATTER, "%s")
+    program = _program(MATMUL + SCATTER, "%s")
     lowered = run_pipeline(program, f"derive-frees,{UNFUSED.spec}")
     assert _text(lowered) == _text(run_pipeline(program, "derive-frees"))
-    (choice,) = LowerCollectives(fused_products_minimum_bytes=0).choices(Analyses(program))
+    (choice,) = LowerCollectives(fused_matmuls_minimum_bytes=0).choices(Analyses(program))
     assert str(choice).endswith(
-        "option fused-products is off, which would fuse it with the product %p, which nothing else reads"
+        "option fused-matmuls is off, which would fuse it with the matmul %p, which nothing else reads"
     )
 
 
 def test_what_is_said_of_the_operators() -> None:
     """A recording would keep memory that torch gives up when a later call needs more, and processes share it: they are asked whether
     they run the same."""
-    program = _program(PRODUCT + SCATTER, "%s")
+    program = _program(MATMUL + SCATTER, "%s")
     made = _fused(program)
     (extern,) = (e for e in made.externs if "fused" in e.name)
     assert [tag.value for tag in extern.tags] == ["collective", "python_only"]

@@ -1,4 +1,4 @@
-// Products of matrices on a CUDA device by cuBLAS, which is opened by name, with a workspace of the library's own.
+// Matmuls on a CUDA device by cuBLAS, which is opened by name, with a workspace of the library's own.
 //
 // torch's operators give cuBLAS a workspace that torch allocates for each of its handles and streams, and frees when it likes
 // (`torch._C._cuda_clearCublasWorkspaces`): a recording of them would go on writing there.
@@ -82,8 +82,8 @@ const CublasLt* cublas() {
   static const CublasLt* const opened = open_library();
   return opened;
 }
-void check_product(int status) {
-  if (status != 0) [[unlikely]] fail_text("CPP595", "cuBLAS cannot compute a product: status " + std::to_string(status));
+void check_matmul(int status) {
+  if (status != 0) [[unlikely]] fail_text("CPP595", "cuBLAS cannot compute a matmul: status " + std::to_string(status));
 }
 
 // --- operands
@@ -114,9 +114,9 @@ int32_t dtype_of(Tensor tensor) {
   ok(aoti_torch_get_dtype(tensor, &found), "dtype");
   return found;
 }
-/// `torch.backends.cuda.matmul.fp32_precision`, where torch tells; else products are in full precision.
+/// `torch.backends.cuda.matmul.fp32_precision`, where torch tells; else matmuls are in full precision.
 int compute_type(int type) {
-  const bool is_tf32 = type == kFloat && knows_precision() && product_precision(Backend::kCuda) == Precision::kTf32;
+  const bool is_tf32 = type == kFloat && knows_precision() && matmul_precision(Backend::kCuda) == Precision::kTf32;
   return is_tf32 ? kComputeTf32 : kComputeFloat;
 }
 
@@ -126,11 +126,11 @@ class Layout {
  public:
   Layout(int type, const Batch& batch, int64_t leading) {
     const auto rows = static_cast<uint64_t>(batch.matrix.rows), columns = static_cast<uint64_t>(batch.matrix.columns);
-    check_product(cublas()->MatrixLayoutCreate(&made_, type, rows, columns, leading));
+    check_matmul(cublas()->MatrixLayoutCreate(&made_, type, rows, columns, leading));
     if (batch.count == 1) return;
     const auto count = static_cast<int32_t>(batch.count);
-    check_product(cublas()->MatrixLayoutSetAttribute(made_, kBatchCount, &count, sizeof count));
-    check_product(cublas()->MatrixLayoutSetAttribute(made_, kBatchStride, &batch.step, sizeof batch.step));
+    check_matmul(cublas()->MatrixLayoutSetAttribute(made_, kBatchCount, &count, sizeof count));
+    check_matmul(cublas()->MatrixLayoutSetAttribute(made_, kBatchStride, &batch.step, sizeof batch.step));
   }
   Layout(const Layout&) = delete;
   ~Layout() { cublas()->MatrixLayoutDestroy(made_); }
@@ -141,11 +141,11 @@ class Layout {
 };
 class Description {
  public:
-  explicit Description(int compute) { check_product(cublas()->MatmulDescCreate(&made_, compute, kFloat)); }
+  explicit Description(int compute) { check_matmul(cublas()->MatmulDescCreate(&made_, compute, kFloat)); }
   Description(const Description&) = delete;
   ~Description() { cublas()->MatmulDescDestroy(made_); }
   template <class T> void set(int attribute, T value) {
-    check_product(cublas()->MatmulDescSetAttribute(made_, attribute, &value, sizeof value));
+    check_matmul(cublas()->MatmulDescSetAttribute(made_, attribute, &value, sizeof value));
   }
   void* get() const { return made_; }
 
@@ -154,11 +154,11 @@ class Description {
 };
 class Preference {
  public:
-  Preference() { check_product(cublas()->MatmulPreferenceCreate(&made_)); }
+  Preference() { check_matmul(cublas()->MatmulPreferenceCreate(&made_)); }
   Preference(const Preference&) = delete;
   ~Preference() { cublas()->MatmulPreferenceDestroy(made_); }
   template <class T> void set(int attribute, T value) {
-    check_product(cublas()->MatmulPreferenceSetAttribute(made_, attribute, &value, sizeof value));
+    check_matmul(cublas()->MatmulPreferenceSetAttribute(made_, attribute, &value, sizeof value));
   }
   void* get() const { return made_; }
 
@@ -172,7 +172,7 @@ uint32_t alignment(const void* address) {
   return lowest == 0 || lowest > 256 ? 256 : static_cast<uint32_t>(lowest);
 }
 
-/// Where a product finds what is added to it: a row for each of its rows, a matrix of its own layout, or nothing.
+/// Where a matmul finds what is added to it: a row for each of its rows, a matrix of its own layout, or nothing.
 struct Added {
   const void *row = nullptr, *matrix = nullptr;
   int64_t leading = 0, step = 0;
@@ -194,29 +194,29 @@ bool read_added(const Batch& bias, const Batch& out, const Batch& c, bool is_tra
 
 }  // namespace
 
-Products::~Products() {
+Matmuls::~Matmuls() {
   drop(workspace_);
   if (handle_ != nullptr) cublas()->Destroy(handle_);
 }
 
-bool Products::prepare(const Run& run) {
+bool Matmuls::prepare(const Run& run) {
   if (handle_ != nullptr) return true;
   if (run.recorded != nullptr || cublas() == nullptr || cublas()->Create(&handle_) != 0) return false;
   wir::allocate(workspace_, {Int(kWorkspace)}, {1}, u8(), run.gpu);
   return true;
 }
 
-const char* Products::multiply(const Run& run, Tensor to, const Tensor* bias, Tensor mat1, Tensor mat2, float beta, float alpha) {
+const char* Matmuls::multiply(const Run& run, Tensor to, const Tensor* bias, Tensor mat1, Tensor mat2, float beta, float alpha) {
   Batch out, first, second, added;
   const int type = data_type(dtype_of(to));
-  if (type < 0 || data_type(dtype_of(mat1)) != type || data_type(dtype_of(mat2)) != type) return "a product of other types";
-  if (!read_batch(to, out) || !read_batch(mat1, first) || !read_batch(mat2, second)) return "a product of other shapes";
+  if (type < 0 || data_type(dtype_of(mat1)) != type || data_type(dtype_of(mat2)) != type) return "a matmul of other types";
+  if (!read_batch(to, out) || !read_batch(mat1, first) || !read_batch(mat2, second)) return "a matmul of other shapes";
   const bool adds = bias != nullptr && beta != 0;
-  if (adds && (!read_batch(*bias, added, true) || data_type(dtype_of(*bias)) != type)) return "a product to which something else is added";
+  if (adds && (!read_batch(*bias, added, true) || data_type(dtype_of(*bias)) != type)) return "a matmul to which something else is added";
   const int64_t count = out.count, k = first.matrix.columns;
-  if (first.count != count || second.count != count || k == 0) return "a product of other shapes";
+  if (first.count != count || second.count != count || k == 0) return "a matmul of other shapes";
   if (out.matrix.rows == 0 || out.matrix.columns == 0 || count == 0) return "";
-  if (!prepare(run)) return "a product, and torch has not loaded a cuBLAS that is known";
+  if (!prepare(run)) return "a matmul, and torch has not loaded a cuBLAS that is known";
   Batch c = out, a = first, b = second;
   const bool is_transposed = out.matrix.column_stride == 1 && !(out.matrix.is_written() && out.matrix.columns != 1);
   if (is_transposed) {
@@ -225,16 +225,16 @@ const char* Products::multiply(const Run& run, Tensor to, const Tensor* bias, Te
     a.matrix = a.matrix.transposed(), b.matrix = b.matrix.transposed();
   }
   const Factor how_a = read_factor(a.matrix), how_b = read_factor(b.matrix);
-  if (!c.matrix.is_written() || how_a.how == 0 || how_b.how == 0) return "a product whose factors have to be copied";
+  if (!c.matrix.is_written() || how_a.how == 0 || how_b.how == 0) return "a matmul whose factors have to be copied";
   Added more;
-  if (adds && !read_added(added, out, c, is_transposed, beta, more)) return "a product to which something else is added";
+  if (adds && !read_added(added, out, c, is_transposed, beta, more)) return "a matmul to which something else is added";
 
-  Description product(compute_type(type));
-  product.set(kTransposeA, int32_t{how_a.how == 't' ? kTranspose : 0});
-  product.set(kTransposeB, int32_t{how_b.how == 't' ? kTranspose : 0});
+  Description matmul(compute_type(type));
+  matmul.set(kTransposeA, int32_t{how_a.how == 't' ? kTranspose : 0});
+  matmul.set(kTransposeB, int32_t{how_b.how == 't' ? kTranspose : 0});
   if (more.row != nullptr) {
-    product.set(kEpilogue, int32_t{kEpilogueBias});
-    product.set(kBiasPointer, more.row);
+    matmul.set(kEpilogue, int32_t{kEpilogueBias});
+    matmul.set(kBiasPointer, more.row);
   }
   if (how_a.how == 't') a.matrix = a.matrix.transposed();
   if (how_b.how == 't') b.matrix = b.matrix.transposed();
@@ -250,11 +250,11 @@ const char* Products::multiply(const Run& run, Tensor to, const Tensor* bias, Te
   for (int i = 0; i < 4; ++i) preference.set(kAlignmentA + i, alignment(places[i]));
   Heuristic chosen{};
   int found = 0;
-  const int asked = cublas()->MatmulAlgoGetHeuristic(handle_, product.get(), layout_a.get(), layout_b.get(), layout_c.get(),
+  const int asked = cublas()->MatmulAlgoGetHeuristic(handle_, matmul.get(), layout_a.get(), layout_b.get(), layout_c.get(),
                                                      layout_d.get(), preference.get(), 1, &chosen, &found);
-  if (asked != 0 || found == 0) return "a product that cuBLAS does not compute";
+  if (asked != 0 || found == 0) return "a matmul that cuBLAS does not compute";
   const float scale = more.matrix != nullptr ? beta : 0;
-  check_product(cublas()->Matmul(handle_, product.get(), &alpha, a.matrix.data, layout_a.get(), b.matrix.data, layout_b.get(), &scale,
+  check_matmul(cublas()->Matmul(handle_, matmul.get(), &alpha, a.matrix.data, layout_a.get(), b.matrix.data, layout_b.get(), &scale,
                                  from, layout_c.get(), c.matrix.data, layout_d.get(), &chosen.algorithm, data(workspace_), kWorkspace,
                                  run.stream));
   return "";
@@ -264,9 +264,9 @@ namespace {
 
 /// False: torch's operator does it, in a call that is not recorded.
 bool multiply(const Run& run, Tensor out, const Tensor* bias, Tensor mat1, Tensor mat2, double beta, double alpha) {
-  if (run.products == nullptr) return false;
+  if (run.matmuls == nullptr) return false;
   try {
-    const char* why = run.products->multiply(run, out, bias, mat1, mat2, static_cast<float>(beta), static_cast<float>(alpha));
+    const char* why = run.matmuls->multiply(run, out, bias, mat1, mat2, static_cast<float>(beta), static_cast<float>(alpha));
     if (*why == '\0') return true;
     if (run.recorded != nullptr) fail_text("CPP595", std::string("it has ") + why);
   } catch (const Failure&) {

@@ -1,4 +1,4 @@
-"""Products as sums of parts on a GPU, through every emitter and `torch.compile`, beside eager mode."""
+"""Matmuls as sums of parts on a GPU, through every emitter and `torch.compile`, beside eager mode."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ pytestmark = [
 ]
 Made = tuple[nn.Module, tuple[Tensor, ...]]
 Model = Callable[..., Any]  # Any: what models return
-OPTIONS: dict[str, Any] = {"products": "split", "cache": False, "on_unsupported": "error"}
+OPTIONS: dict[str, Any] = {"matmuls": "split", "cache": False, "on_unsupported": "error"}
 TOLERANCE = 2e-3
-"""Products on the device add up in another order."""
+"""Matmuls on the device add up in another order."""
 
 
 def mlp() -> Made:
@@ -56,10 +56,10 @@ def gpt2() -> Made:
 
 MODELS: dict[str, tuple[Callable[[], Made], dict[str, int]]] = {
     "mlp": (mlp, {"bmm": 2}),
-    # attention takes what the first product of a layer gives, and the last one's result is the model's
+    # attention takes what the first matmul of a layer gives, and the last one's result is the model's
     "gpt2": (gpt2, {"addmm": 2, "bmm": 6, "mm": 1}),
 }
-"""A model, and the products that its program calls."""
+"""A model, and the matmuls that its program calls."""
 
 
 def python(artifact: Artifact, folder: Path) -> Model:
@@ -77,12 +77,12 @@ def cpp(artifact: Artifact, folder: Path) -> Model:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("emit", [python, fx, cpp])
 def test_an_emitter(emit: Callable[[Artifact, Path], Model], name: str, tmp_path: Path) -> None:
-    make, products = MODELS[name]
+    make, matmuls = MODELS[name]
     model, args = make()
     with torch.no_grad():
-        artifact = capture(model, args, options=CaptureOptions(products="split"))
+        artifact = capture(model, args, options=CaptureOptions(matmuls="split"))
         found = re.findall(r"call aten::(addmm|bmm|mm)\.out", print_program(artifact.program))
-        assert {kind: found.count(kind) for kind in sorted(set(found))} == products
+        assert {kind: found.count(kind) for kind in sorted(set(found))} == matmuls
         run = emit(artifact, tmp_path)
         for _ in range(2):
             torch.testing.assert_close(run(*args), model(*args), rtol=TOLERANCE, atol=TOLERANCE)
@@ -100,7 +100,7 @@ def test_torch_compile(name: str, recordings: int) -> None:
 
 
 def test_a_training_step() -> None:
-    """Products of the backward graph are split, too."""
+    """Matmuls of the backward graph are split, too."""
     model, (x,) = mlp()
     compiled = torch.compile(model, backend="wrapper_ir", options=OPTIONS)
     want, found = (

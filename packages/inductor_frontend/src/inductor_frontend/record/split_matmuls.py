@@ -1,11 +1,11 @@
-"""Splits matrix products with few rows along the summed dimension: a batched product of the parts, and their sum.
+"""Splits matmuls with few rows along the summed dimension: a batched matmul of the parts, and their sum.
 
     addmm(bias, a, b)   ->   parts = bmm(a as [parts, rows, length], b as [parts, length, columns])
                              parts[0] + parts[1] + ... + bias
 
 Operands are views of what they were. The sum is written as additions, which Inductor inlines into the kernels that use it; a kernel that
-only adds would be one more, so a product stays whole unless such a kernel uses it. The pass runs after Inductor's own passes and
-those of the user (`post_grad_custom_post_pass`), which see whole products, and what Inductor's patterns fold stays folded.
+only adds would be one more, so a matmul stays whole unless such a kernel uses it. The pass runs after Inductor's own passes and
+those of the user (`post_grad_custom_post_pass`), which see whole matmuls, and what Inductor's patterns fold stays folded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-from inductor_frontend.record.split_rule import LEAST_ROWS, MOST_ROWS, ProductDecision, ProductSizes, parts_of
+from inductor_frontend.record.split_rule import LEAST_ROWS, MOST_ROWS, MatmulDecision, MatmulSizes, parts_of
 
 _LOG = logging.getLogger(__name__)
 _ATEN = torch.ops.aten
-_PRODUCTS = (_ATEN.mm.default, _ATEN.addmm.default)
+_MATMULS = (_ATEN.mm.default, _ATEN.addmm.default)
 _OF_VALUES = ("eager_input_vals", "tensor_meta", "unbacked_bindings", "val")
 """Metadata of a node about its own value; the rest says where it comes from, and holds for what replaces it."""
 
@@ -38,28 +38,28 @@ def multiprocessors_of(device: torch.device) -> int | None:
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
-def split_products(
+def split_matmuls(
     gm: GraphModule, multiprocessors: Callable[[torch.device], int | None] = multiprocessors_of
-) -> tuple[ProductDecision, ...]:
-    """Splits the products of a graph and of its subgraphs for which that pays (`split_rule`), and says what became of each, in
+) -> tuple[MatmulDecision, ...]:
+    """Splits the matmuls of a graph and of its subgraphs for which that pays (`split_rule`), and says what became of each, in
     order. Nodes have fake values (`meta["val"]`), and new ones get theirs."""
-    found: list[ProductDecision] = []
+    found: list[MatmulDecision] = []
     for module in gm.modules():
         if isinstance(module, GraphModule):
             found += _split_graph(module, multiprocessors)
     for one in found:
-        _LOG.debug("product %s %s: %s", one.node, one.sizes, one.outcome)
-    _LOG.info("%d of %d matrix products are split", sum(one.parts > 1 for one in found), len(found))
+        _LOG.debug("matmul %s %s: %s", one.node, one.sizes, one.outcome)
+    _LOG.info("%d of %d matmuls are split", sum(one.parts > 1 for one in found), len(found))
     return tuple(found)
 
 
 def _split_graph(
     gm: GraphModule, multiprocessors: Callable[[torch.device], int | None]
-) -> list[ProductDecision]:
-    found: list[ProductDecision] = []
-    # From the end: a product is fused with the sum of a split one that it is added to.
+) -> list[MatmulDecision]:
+    found: list[MatmulDecision] = []
+    # From the end: a matmul is fused with the sum of a split one that it is added to.
     for node in reversed(gm.graph.nodes):
-        if node.op == "call_function" and node.target in _PRODUCTS:
+        if node.op == "call_function" and node.target in _MATMULS:
             one = _decision(node, multiprocessors)
             found.append(one)
             if one.parts > 1:
@@ -69,13 +69,13 @@ def _split_graph(
     return found[::-1]
 
 
-def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None]) -> ProductDecision:
+def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None]) -> MatmulDecision:
     a, b = (x.meta["val"] for x in _operands(node))
     (rows, summed), columns = a.shape, b.shape[1]
     sizes = f"[{rows}, {summed}] x [{summed}, {columns}]"
     if not all(isinstance(n, int) for n in (rows, summed, columns)):
-        return ProductDecision(node.name, sizes, why="a size is symbolic")
-    known = ProductSizes(rows, summed, columns)
+        return MatmulDecision(node.name, sizes, why="a size is symbolic")
+    known = MatmulSizes(rows, summed, columns)
     processors = multiprocessors(a.device)
     why = ""
     if processors is None:
@@ -83,7 +83,7 @@ def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None])
     elif config.triton.native_matmul:
         why = "a kernel of Inductor's (triton.native_matmul)"
     elif a.dtype is not torch.float32:
-        # A batched product rounds each part to the type of its operands, which one product of halves does not do.
+        # A batched matmul rounds each part to the type of its operands, which one matmul of halves does not do.
         why = f"elements are {str(a.dtype).removeprefix('torch.')}, not float32"
     elif any(factor != 1 for factor in node.kwargs.values()):
         why = "it has factors alpha or beta"
@@ -98,8 +98,8 @@ def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None])
     elif not _is_inlined(node):
         why = "no generated kernel uses it, which the sum could be part of"
     else:
-        return ProductDecision(node.name, sizes, parts)
-    return ProductDecision(node.name, sizes, why=why)
+        return MatmulDecision(node.name, sizes, parts)
+    return MatmulDecision(node.name, sizes, why=why)
 
 
 def _operands(node: Node) -> list[Node]:
@@ -128,7 +128,7 @@ def _is_generated(target: object) -> bool:
 
 
 def _split(node: Node, parts: int) -> None:
-    """Replaces a product by the sum of a batched product."""
+    """Replaces a matmul by the sum of a batched matmul."""
     a, b = _operands(node)
     rows, summed = a.meta["val"].shape
     columns, length = b.meta["val"].shape[1], summed // parts

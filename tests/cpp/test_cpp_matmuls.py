@@ -1,4 +1,4 @@
-"""Products of float32 that the runtime hands to BLAS itself: the same bits as torch's, the same settings, the same refusals."""
+"""Matmuls of float32 that the runtime hands to BLAS itself: the same bits as torch's, the same settings, the same refusals."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ import cpp_wrapper
 from cpp_wrapper.library.python import LoadedProgram
 from tests.common.torch_versions import since
 from tests.cpp.cpp_case import FAST, artifact_of_text, stock_run
-from tests.cpp.products import TEXT, by_torch, by_us, differing, square
+from tests.cpp.matmuls import TEXT, by_torch, by_us, differing, square
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return cpp_wrapper.build(artifact_of_text(TEXT), tmp_path_factory.mktemp("products") / "m.so", FAST)
+    return cpp_wrapper.build(artifact_of_text(TEXT), tmp_path_factory.mktemp("matmuls") / "m.so", FAST)
 
 
 @pytest.fixture(scope="module")
-def products(library: Path) -> LoadedProgram:
+def matmuls(library: Path) -> LoadedProgram:
     return cpp_wrapper.load(library)
 
 
-def test_bits_are_those_of_torch(products: LoadedProgram) -> None:
+def test_bits_are_those_of_torch(matmuls: LoadedProgram) -> None:
     """Sizes of 0 and 1 and every layout: torch decides by strides what BLAS is to transpose."""
-    assert differing(products, 400) == []
+    assert differing(matmuls, 400) == []
 
 
 def _reads_itself(program: LoadedProgram, given: list[Tensor]) -> bool:
-    """Whether the library asked for the address of `x`, a lazy clone, which ends its laziness; torch's product does not."""
+    """Whether the library asked for the address of `x`, a lazy clone, which ends its laziness; torch's matmul does not."""
     lazy: Tensor = torch._lazy_clone(given[0])
     program(lazy, *given[1:])
     return not torch._C._is_cow_tensor(lazy)  # type: ignore[attr-defined]  # torch does not list it
 
 
-def test_small_products_are_the_runtimes_and_large_ones_torchs(products: LoadedProgram) -> None:
-    assert _reads_itself(products, square(64))
-    assert not _reads_itself(products, square(192))
+def test_small_matmuls_are_the_runtimes_and_large_ones_torchs(matmuls: LoadedProgram) -> None:
+    assert _reads_itself(matmuls, square(64))
+    assert not _reads_itself(matmuls, square(192))
 
 
 @pytest.fixture
 def reduced() -> Iterator[None]:
-    """Products of float32 may compute in bfloat16, where the processor can."""
+    """Matmuls of float32 may compute in bfloat16, where the processor can."""
     settings: Any = torch.backends.mkldnn  # torch makes its parts when it is imported
     before = settings.matmul.fp32_precision
     settings.matmul.fp32_precision = "bf16"
@@ -55,11 +55,11 @@ def reduced() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("reduced")
-def test_torchs_setting_of_precision_holds(products: LoadedProgram) -> None:
+def test_torchs_setting_of_precision_holds(matmuls: LoadedProgram) -> None:
     given = square(64)
-    assert all(map(torch.equal, by_us(products, given), by_torch(given)))
-    assert not _reads_itself(products, given)
-    assert _reads_itself(products, square(16))  # which torch computes in full precision whatever the setting
+    assert all(map(torch.equal, by_us(matmuls, given), by_torch(given)))
+    assert not _reads_itself(matmuls, given)
+    assert _reads_itself(matmuls, square(16))  # which torch computes in full precision whatever the setting
 
 
 def test_a_result_over_its_own_bias_is_left_to_torch(library: Path) -> None:

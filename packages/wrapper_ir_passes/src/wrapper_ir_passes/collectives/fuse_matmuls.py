@@ -1,4 +1,4 @@
-"""Makes one operator of a collective and the matrix products that make its operand, or use its result."""
+"""Makes one operator of a collective and the matmuls that make its operand, or use its result."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from wrapper_ir.expr import Int
 from wrapper_ir_passes.cleanup.new_names import NewNames
 from wrapper_ir_passes.collectives.collective_forms import Form, with_forms_declared
 from wrapper_ir_passes.collectives.collective_operands import Limits, arguments_of, operand_of
-from wrapper_ir_passes.collectives.fusable_products import (
+from wrapper_ir_passes.collectives.fusable_matmuls import (
     GATHER,
     SCATTER,
     Fusion,
     GatherFusion,
-    Product,
+    Matmul,
     ScatterFusion,
     fusion_of,
     root_set,
@@ -30,7 +30,7 @@ Site = tuple[str, str]
 _NAMES = ir.AssertLayout | ir.View | ir.Wait
 
 
-def fuse_products(analyses: Analyses, limits: Limits) -> tuple[ir.Program, Mapping[Site, Fusion]]:
+def fuse_matmuls(analyses: Analyses, limits: Limits) -> tuple[ir.Program, Mapping[Site, Fusion]]:
     """The program, which has no frees, with fused operators, and what became of each gather and reduce-scatter: what it is fused with, or
     why with nothing. They keep the order that they have with all other collectives."""
     found: dict[Site, Fusion] = {}
@@ -79,7 +79,7 @@ def _without_unused(body: Sequence[ir.Op], names: set[ir.Value]) -> Iterator[ir.
 
 
 class _Gather:
-    """One gather, and its products."""
+    """One gather, and its matmuls."""
 
     def __init__(self, function: ir.Function, analyses: Analyses, fusion: GatherFusion) -> None:
         self.function, self.analyses, self.fusion = function, analyses, fusion
@@ -89,16 +89,16 @@ class _Gather:
         self.op, self.prov = op, op.prov
         (self.handle,) = op.results
         self.gathered = root_set((self.handle,), function, analyses)
-        self.products = {p.position: p for p in fusion.products}
+        self.matmuls = {p.position: p for p in fusion.matmuls}
         self.made: dict[int, ir.Value[ir.TensorType]] = {}
         self.moved: dict[ir.Value, ir.Value] = {}
         self.replaced: set[ir.Value] = set()
         self.is_read = any(map(self.reads, range(fusion.position + 1, len(function.body))))
 
     def reads(self, at: int) -> bool:
-        """Whether an op besides the products needs what is gathered."""
+        """Whether an op besides the matmuls needs what is gathered."""
         op = self.function.body[at]
-        return at not in self.products and not isinstance(op, _NAMES) and self.uses(op)
+        return at not in self.matmuls and not isinstance(op, _NAMES) and self.uses(op)
 
     def uses(self, op: ir.Op) -> bool:
         return not self.gathered.isdisjoint(root_set(ir.operands(op), self.function, self.analyses))
@@ -114,8 +114,8 @@ class _Gather:
 
     def fused(self, defined: set[ir.Value]) -> Iterator[ir.Op]:
         """The operator, and names for what it returns."""
-        tensor, products = operand_of(self.op), self.fusion.products
-        rows, columns = products[0].left.type.sizes
+        tensor, matmuls = operand_of(self.op), self.fusion.matmuls
+        rows, columns = matmuls[0].left.type.sizes
         assert isinstance(rows, Int)
         assert isinstance(columns, Int)
         size = arguments_of(self.op, self.analyses)["group_size"]
@@ -125,20 +125,20 @@ class _Gather:
             yield dataclasses.replace(window, prov=self.prov)
             tensor = window.result
         factors: list[ir.Value] = []
-        for product in products:
-            view = self.factor(product.right, defined)
+        for matmul in matmuls:
+            view = self.factor(matmul.right, defined)
             if view is not None:
                 yield view
-            factors.append(product.right if view is None else view.result)
-        call: ir.Value[ir.TupleType] = ir.Value(self.new(f"{self.handle.name}.products"), ir.TupleType())
+            factors.append(matmul.right if view is None else view.result)
+        call: ir.Value[ir.TupleType] = ir.Value(self.new(f"{self.handle.name}.matmuls"), ir.TupleType())
         args = (tensor, tuple(factors), Int(0), self.op.group)
-        yield ir.CallExtern(target=Form.GATHER_PRODUCTS.value, args=args, result=call, prov=self.prov)
+        yield ir.CallExtern(target=Form.GATHER_MATMULS.value, args=args, result=call, prov=self.prov)
         if self.is_read:
             whole = _window(self.handle, self.new(f"{self.handle.name}.rows"), rows, columns).result
             yield ir.Unpack(source=call, path=(0,), result=whole, prov=self.prov)
             yield ir.View(source=whole, result=self.handle, prov=self.prov)
-        for number, product in enumerate(products):
-            yield ir.Unpack(source=call, path=(1, number), result=self.result(product), prov=self.prov)
+        for number, matmul in enumerate(matmuls):
+            yield ir.Unpack(source=call, path=(1, number), result=self.result(matmul), prov=self.prov)
 
     def factor(self, value: ir.Value[ir.TensorType], defined: set[ir.Value]) -> ir.View | None:
         """A view of a factor that has its name only later; None where it has it by then."""
@@ -149,21 +149,21 @@ class _Gather:
         result: ir.Value[ir.TensorType] = ir.Value(self.new(f"{value.name}.early"), value.type)
         return ir.View(source=root, result=result, offset=offset, prov=self.prov)
 
-    def result(self, product: Product) -> ir.Value[ir.TensorType]:
-        """What the operator's product is called: as that of the op where it makes one."""
-        op, result = self.function.body[product.position], product.result
+    def result(self, matmul: Matmul) -> ir.Value[ir.TensorType]:
+        """What the operator's matmul is called: as that of the op where it makes one."""
+        op, result = self.function.body[matmul.position], matmul.result
         assert isinstance(op, ir.CallExtern)
         value: ir.Value[ir.TensorType] = (
-            result if op.result else ir.Value(self.new(f"{result.name}.product"), result.type)
+            result if op.result else ir.Value(self.new(f"{result.name}.matmul"), result.type)
         )
-        self.made[product.position] = value
+        self.made[matmul.position] = value
         return value
 
     def after(self, at: int) -> Iterator[ir.Op]:
         """What an op after the operator becomes."""
         op = self.function.body[at]
-        if at in self.products:
-            yield from self.product(self.products[at])
+        if at in self.matmuls:
+            yield from self.matmul(self.matmuls[at])
         elif not self.is_read and isinstance(op, _NAMES) and self.uses(op):
             return
         elif isinstance(op, ir.Wait) and op.source is self.handle:
@@ -171,37 +171,37 @@ class _Gather:
         else:
             yield ir.map_values(op, lambda v: self.moved.get(v, v))
 
-    def product(self, product: Product) -> Iterator[ir.Op]:
-        """Later ops use the operator's product in place of the storage that the op would write, or it is copied there."""
-        made = self.made[product.position]
-        if made is product.result:
+    def matmul(self, matmul: Matmul) -> Iterator[ir.Op]:
+        """Later ops use the operator's matmul in place of the storage that the op would write, or it is copied there."""
+        made = self.made[matmul.position]
+        if made is matmul.result:
             return
-        prov = self.function.body[product.position].prov
-        later = self.replaceable(product)
+        prov = self.function.body[matmul.position].prov
+        later = self.replaceable(matmul)
         if later is None:
-            out = self.moved.get(product.result, product.result)
+            out = self.moved.get(matmul.result, matmul.result)
             yield ir.Copy(dst=ir.as_tensor(out), src=made, prov=prov)
             return
-        views = self.new.views_of(made, (v for v in later if v is not product.result), "product")
+        views = self.new.views_of(made, (v for v in later if v is not matmul.result), "matmul")
         for value, view in views.items():
             yield dataclasses.replace(view, prov=prov)
             self.moved[value] = view.result
-        storage = self.root(product.result)
-        self.moved |= {product.result: made, storage: made}
+        storage = self.root(matmul.result)
+        self.moved |= {matmul.result: made, storage: made}
         roots = self.analyses.aliasing(self.function).roots
         self.replaced |= {value for value, own in roots.items() if own == (storage,)}
 
     def root(self, tensor: ir.Value) -> ir.Value:
         return self.analyses.aliasing(self.function).roots.get(tensor, (tensor,))[0]
 
-    def replaceable(self, product: Product) -> tuple[ir.Value[ir.TensorType], ...] | None:
-        """The names over the storage of an op's product that later ops use; None where they cannot be names over other memory."""
-        storage, aliasing = self.root(product.result), self.analyses.aliasing(self.function)
+    def replaceable(self, matmul: Matmul) -> tuple[ir.Value[ir.TensorType], ...] | None:
+        """The names over the storage of an op's matmul that later ops use; None where they cannot be names over other memory."""
+        storage, aliasing = self.root(matmul.result), self.analyses.aliasing(self.function)
         places = self.analyses.get_for(self.function, tensor_places)
         makers = [op for op in self.function.body if storage in ir.results(op)]
-        if not (makers and isinstance(makers[0], ir.AllocStorage) and self.is_own(makers[0], product)):
+        if not (makers and isinstance(makers[0], ir.AllocStorage) and self.is_own(makers[0], matmul)):
             return None
-        for op in self.function.body[product.position + 1 :]:
+        for op in self.function.body[matmul.position + 1 :]:
             for value in ir.operands(op):
                 roots = aliasing.roots.get(value, NO_ROOTS)
                 if value is storage and not isinstance(op, ir.View):
@@ -210,41 +210,39 @@ class _Gather:
                     roots != (storage,) or (value is not storage and value not in places)
                 ):
                     return None
-        return self.new.used_later(storage, product.position)
+        return self.new.used_later(storage, matmul.position)
 
-    def is_own(self, made: ir.AllocStorage, product: Product) -> bool:
-        """Whether a storage was allocated for the product alone."""
+    def is_own(self, made: ir.AllocStorage, matmul: Matmul) -> bool:
+        """Whether a storage was allocated for the matmul alone."""
         type, crossing = made.result.type, self.analyses.get_for(self.function, crossing_streams)
         usual = made.purpose is ir.AllocPurpose.PLAIN and not made.stream and made.result not in crossing
-        return usual and not type.is_group_memory and type.nbytes == ir.extent_bytes(product.result.type)
+        return usual and not type.is_group_memory and type.nbytes == ir.extent_bytes(matmul.result.type)
 
 
 def _scattered(function: ir.Function, analyses: Analyses, fusion: ScatterFusion) -> Iterator[ir.Op]:
-    """The function's ops with one operator in place of a reduce-scatter and its operand's product."""
-    body, product = function.body, fusion.product
+    """The function's ops with one operator in place of a reduce-scatter and its operand's matmul."""
+    body, matmul = function.body, fusion.matmul
     op = body[fusion.position]
     assert isinstance(op, ir.CollectiveStart)
     (handle,) = op.results
     arguments, new = arguments_of(op, analyses), NewNames(function, analyses)
-    rows, columns = product.result.type.sizes
+    rows, columns = matmul.result.type.sizes
     size = arguments["group_size"]
     assert isinstance(rows, Int)
     assert isinstance(columns, Int)
     assert isinstance(size, Int)
-    roots = root_set((product.result,), function, analyses)
+    roots = root_set((matmul.result,), function, analyses)
     names = {v for v, own in analyses.aliasing(function).roots.items() if not roots.isdisjoint(own)}
-    part = _window(product.result, new(f"{handle.name}.rows"), Int(rows.value // size.value), columns).result
-    args = (product.left, product.right, arguments["reduce_op"], Int(0), op.group)
+    part = _window(matmul.result, new(f"{handle.name}.rows"), Int(rows.value // size.value), columns).result
+    args = (matmul.left, matmul.right, arguments["reduce_op"], Int(0), op.group)
     kept: list[ir.Op] = []
     for at, other in enumerate(body):
         if at == fusion.position:
-            kept.append(
-                ir.CallExtern(target=Form.PRODUCT_SCATTER.value, args=args, result=part, prov=op.prov)
-            )
+            kept.append(ir.CallExtern(target=Form.MATMUL_SCATTER.value, args=args, result=part, prov=op.prov))
             kept.append(ir.View(source=part, result=handle, prov=op.prov))
         elif isinstance(other, ir.Wait) and other.source is handle:
             kept.append(ir.View(source=handle, result=other.result, prov=other.prov))
-        elif at != product.position and not (
+        elif at != matmul.position and not (
             isinstance(other, ir.AssertLayout) and not names.isdisjoint(ir.operands(other))
         ):
             kept.append(other)

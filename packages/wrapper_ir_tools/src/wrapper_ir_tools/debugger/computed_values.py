@@ -11,7 +11,7 @@ _NO_CONTENT = (ir.AllocStorage, ir.Slot, ir.View, ir.RecordEvent, ir.Free, ir.Dr
 """Ops that compute nothing: uninitialized memory, aliases, ends of lifetimes."""
 
 
-def products(function: ir.Function, position: int, analyses: Analyses) -> tuple[ir.Value, ...]:
+def computed_values(function: ir.Function, position: int, analyses: Analyses) -> tuple[ir.Value, ...]:
     """The tensors and numbers that the op at `position` computes: its results with content, and what it
     writes.
     """
@@ -43,7 +43,7 @@ def computed_at(function: ir.Function, analyses: Analyses) -> Mapping[ir.Value, 
             has_content = op.source in positions or op.source in constants
             if has_content and op.source.type.dtype is op.result.type.dtype and op.mode is ir.ViewMode.ALIAS:
                 positions[op.result] = position
-        for value in products(function, position, analyses):
+        for value in computed_values(function, position, analyses):
             if ir.is_tensor(value) and value not in constants:
                 positions.setdefault(value, position)
     return positions

@@ -1,4 +1,4 @@
-"""Which matrix products can be one operator with the collective that makes their left factor, or that takes their result."""
+"""Which matmuls can be one operator with the collective that makes their left factor, or that takes their result."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _DTYPES = (ir.DType.F64, ir.DType.F32, ir.DType.F16, ir.DType.BF16)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Product:
-    """A product of two matrices; `result` is what the op at `position` makes or writes."""
+class Matmul:
+    """A matmul of two matrices; `result` is what the op at `position` makes or writes."""
 
     position: int
     left: ir.Value[ir.TensorType]
@@ -30,28 +30,28 @@ class Product:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GatherFusion:
-    """A gather at `position` and the products of what it gathers. One operator takes their place, right before the op `at`; ops between
+    """A gather at `position` and the matmuls of what it gathers. One operator takes their place, right before the op `at`; ops between
     the two that use what is gathered are `held` back until after it."""
 
     position: int
     at: int
     held: tuple[int, ...]
-    products: tuple[Product, ...]
+    matmuls: tuple[Matmul, ...]
 
     def __str__(self) -> str:
-        count = len(self.products)
-        return f"with {count} product{'s' if count > 1 else ''} of what it gathers"
+        count = len(self.matmuls)
+        return f"with {count} matmul{'s' if count > 1 else ''} of what it gathers"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScatterFusion:
-    """A reduce-scatter at `position`, and the product that it reduces, which nothing else reads."""
+    """A reduce-scatter at `position`, and the matmul that it reduces, which nothing else reads."""
 
     position: int
-    product: Product
+    matmul: Matmul
 
     def __str__(self) -> str:
-        return f"with the product %{self.product.result.name}, which nothing else reads"
+        return f"with the matmul %{self.matmul.result.name}, which nothing else reads"
 
 
 Fusion = GatherFusion | ScatterFusion | str
@@ -95,8 +95,8 @@ class _Finder:
         self.function, self.body, self.analyses = function, function.body, analyses
         self.aliasing = analyses.aliasing(function)
         self.places: Mapping[ir.Value, RootOffset] = analyses.get_for(function, tensor_places)
-        made = (self.product(at, op) for at, op in enumerate(self.body))
-        self.products = {p.position: p for p in made if p is not None}
+        made = (self.matmul(at, op) for at, op in enumerate(self.body))
+        self.matmuls = {p.position: p for p in made if p is not None}
         self.defined = {value: at for at, op in enumerate(self.body) for value in ir.results(op)}
 
     def roots(self, values: Iterable[ir.Value]) -> frozenset[ir.Value]:
@@ -118,8 +118,8 @@ class _Finder:
         roots = self.roots(values)
         return any(not roots.isdisjoint(self.changed(at)) for at in range(start, stop))
 
-    def product(self, at: int, op: ir.Op) -> Product | None:
-        """The op as a product of two matrices of one dtype whose sizes are known."""
+    def matmul(self, at: int, op: ir.Op) -> Matmul | None:
+        """The op as a matmul of two matrices of one dtype whose sizes are known."""
         if not isinstance(op, ir.CallExtern) or op.target not in ("aten::mm", "aten::mm.out") or op.stream:
             return None
         arguments = arguments_of(op, self.analyses)
@@ -129,7 +129,7 @@ class _Finder:
         known = all(isinstance(n, Int) for t in types for n in (*t.sizes, *t.strides))
         if not known or not ir.is_contiguous(result.type.sizes, result.type.strides):
             return None
-        return Product(at, left, right, result) if len({(t.dtype, t.device) for t in types}) == 1 else None
+        return Matmul(at, left, right, result) if len({(t.dtype, t.device) for t in types}) == 1 else None
 
     def in_flight(self, position: int) -> bool:
         """Whether a collective that was started before is not waited for yet."""
@@ -148,7 +148,7 @@ class _Finder:
         contiguous = all(ir.is_contiguous(v.type.sizes, v.type.strides) for v in (one, other))
         return same and contiguous and ir.extent_bytes(one.type) == ir.extent_bytes(other.type)
 
-    # --- a gather and products of it
+    # --- a gather and matmuls of it
 
     def gather(self, position: int, op: ir.CollectiveStart, size: int) -> GatherFusion | str:
         """As late as what it gathers is needed: the other factors may be made meanwhile."""
@@ -156,91 +156,89 @@ class _Finder:
         gathered, kept = self.roots((handle,)), self.roots((operand_of(op),))
         made: frozenset[ir.Value] = frozenset()
         held: list[int] = []
-        products: list[Product] = []
+        matmuls: list[Matmul] = []
         at = position + 1
         while at < len(self.body):
             used = self.used(at)
             if not used.isdisjoint(made):
                 break
             if not used.isdisjoint(gathered):
-                product = self.factor(at, handle, size, products)
-                if isinstance(product, Product):
-                    products.append(product)
-                    made |= self.roots((product.result,))
-                    kept |= self.roots((product.right,))
+                matmul = self.factor(at, handle, size, matmuls)
+                if isinstance(matmul, Matmul):
+                    matmuls.append(matmul)
+                    made |= self.roots((matmul.result,))
+                    kept |= self.roots((matmul.right,))
                 elif not _is_name(self.body[at]):
                     break
                 held.append(at)
             elif not may_pass(self.body[at], self.analyses) or not kept.isdisjoint(self.changed(at)):
                 break
             at += 1
-        whys = [self.add_later(later, at, handle, size, products) for later in range(at, len(self.body))]
-        if not products:
-            return next(filter(None, whys), f"%{handle.name} is not the left factor of a matrix product")
-        return GatherFusion(position, at, tuple(held), tuple(products))
+        whys = [self.add_later(later, at, handle, size, matmuls) for later in range(at, len(self.body))]
+        if not matmuls:
+            return next(filter(None, whys), f"%{handle.name} is not the left factor of a matmul")
+        return GatherFusion(position, at, tuple(held), tuple(matmuls))
 
     def factor(
-        self, at: int, handle: ir.Value[ir.TensorType], size: int, others: list[Product]
-    ) -> Product | str:
-        """The product of all that was gathered which the op at `at` is, or why it is none."""
-        product = self.products.get(at)
-        if product is None or not self.is_whole(product.left, handle):
+        self, at: int, handle: ir.Value[ir.TensorType], size: int, others: list[Matmul]
+    ) -> Matmul | str:
+        """The matmul of all that was gathered which the op at `at` is, or why it is none."""
+        matmul = self.matmuls.get(at)
+        if matmul is None or not self.is_whole(matmul.left, handle):
             return ""
-        (rows, _), dtype = product.left.type.sizes, handle.type.dtype
-        if product.left.type.dtype is not dtype:
-            return f"%{product.left.name} is not {dtype.value}"
+        (rows, _), dtype = matmul.left.type.sizes, handle.type.dtype
+        if matmul.left.type.dtype is not dtype:
+            return f"%{matmul.left.name} is not {dtype.value}"
         assert isinstance(rows, Int)
         if rows.value % size:
-            return (
-                f"{rows} rows of %{product.left.name} are not the same number from each of {size} processes"
-            )
-        if others and others[0].left.type.sizes != product.left.type.sizes:
-            return f"%{product.left.name} has other rows than %{others[0].left.name}"
-        if not self.roots((product.right,)).isdisjoint(self.roots((handle,))):
-            return f"%{product.right.name} is gathered, too"
-        return product
+            return f"{rows} rows of %{matmul.left.name} are not the same number from each of {size} processes"
+        if others and others[0].left.type.sizes != matmul.left.type.sizes:
+            return f"%{matmul.left.name} has other rows than %{others[0].left.name}"
+        if not self.roots((matmul.right,)).isdisjoint(self.roots((handle,))):
+            return f"%{matmul.right.name} is gathered, too"
+        return matmul
 
     def add_later(
-        self, at: int, start: int, handle: ir.Value[ir.TensorType], size: int, products: list[Product]
+        self, at: int, start: int, handle: ir.Value[ir.TensorType], size: int, matmuls: list[Matmul]
     ) -> str:
-        """Adds the op at `at` to the products where it can be computed before the op at `start`; else says why not."""
-        product = self.factor(at, handle, size, products)
-        if isinstance(product, str):
-            return product
-        roots = self.aliasing.roots.get(product.right, NO_ROOTS)
-        if len(roots) != 1 or product.right not in self.places:
-            return f"it is not known where %{product.right.name} lies"
-        late = self.defined.get(roots[0], -1) >= start or roots[0] in self.roots(p.result for p in products)
-        if late or self.changes((product.right, handle), start, at):
-            return f"%{product.right.name} is ready only after %{handle.name} is needed"
-        products.append(product)
+        """Adds the op at `at` to the matmuls where it can be computed before the op at `start`; else says why not."""
+        matmul = self.factor(at, handle, size, matmuls)
+        if isinstance(matmul, str):
+            return matmul
+        roots = self.aliasing.roots.get(matmul.right, NO_ROOTS)
+        if len(roots) != 1 or matmul.right not in self.places:
+            return f"it is not known where %{matmul.right.name} lies"
+        late = self.defined.get(roots[0], -1) >= start or roots[0] in self.roots(p.result for p in matmuls)
+        if late or self.changes((matmul.right, handle), start, at):
+            return f"%{matmul.right.name} is ready only after %{handle.name} is needed"
+        matmuls.append(matmul)
         return ""
 
-    # --- a product that is scattered
+    # --- a matmul that is scattered
 
     def scatter(self, position: int, op: ir.CollectiveStart, size: int) -> ScatterFusion | str:
-        """The product must be all that the collective is given, and be needed for nothing else."""
+        """The matmul must be all that the collective is given, and be needed for nothing else."""
         tensor, arguments = operand_of(op), arguments_of(op, self.analyses)
         if arguments["reduce_op"] not in ("sum", "avg"):
             return f"reduction {arguments['reduce_op']!r} is neither a sum nor a mean"
         roots = self.aliasing.roots.get(tensor, NO_ROOTS)
         makers = [at for at in range(position) if not self.changed(at).isdisjoint(roots)]
         makers += [self.defined[root] for root in roots if root in self.defined]
-        product = self.products.get(max(makers, default=-1))
-        if product is None or not self.is_whole(product.result, tensor):
-            return f"%{tensor.name} is not the result of a matrix product"
-        rows = product.result.type.sizes[0]
+        matmul = self.matmuls.get(max(makers, default=-1))
+        if matmul is None or not self.is_whole(matmul.result, tensor):
+            return f"%{tensor.name} is not the result of a matmul"
+        rows = matmul.result.type.sizes[0]
         assert isinstance(rows, Int)
         if rows.value % size:
             return (
-                f"{rows} rows of %{product.result.name} are not the same number for each of {size} processes"
+                f"{rows} rows of %{matmul.result.name} are not the same number for each of {size} processes"
             )
-        if self.changes((product.left, product.right), product.position + 1, position):
-            return f"a factor of %{product.result.name} is changed before"
-        return self.other_use(product, position, roots) or ScatterFusion(position, product)
+        if self.changes((matmul.left, matmul.right), matmul.position + 1, position):
+            return f"a factor of %{matmul.result.name} is changed before"
+        return self.other_use(matmul, position, roots) or ScatterFusion(position, matmul)
 
-    def other_use(self, product: Product, position: int, roots: tuple[ir.Value, ...]) -> str:
-        """What needs the product besides the collective."""
+    def other_use(self, matmul: Matmul, position: int, roots: tuple[ir.Value, ...]) -> str:
+        """What needs the matmul besides the collective."""
         made = [
             op
             for op in self.body
@@ -248,13 +246,13 @@ class _Finder:
         ]
         plain = all(not isinstance(op, ir.AllocStorage) or op.purpose is ir.AllocPurpose.PLAIN for op in made)
         if not made or not plain:
-            return f"%{product.result.name} is not in memory of its own"
+            return f"%{matmul.result.name} is not in memory of its own"
         for at, op in enumerate(self.body):
-            later = at > product.position and at != position and not isinstance(op, ir.AssertLayout)
+            later = at > matmul.position and at != position and not isinstance(op, ir.AssertLayout)
             if not self.used(at).isdisjoint(roots) and (
                 isinstance(op, ir.Slot) or (later and not isinstance(op, ir.View))
             ):
-                return f"%{product.result.name} is used by op {at}, too"
+                return f"%{matmul.result.name} is used by op {at}, too"
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Products with few rows as sums of parts: which are split, what becomes of a graph, and that it computes the same."""
+"""Matmuls with few rows as sums of parts: which are split, what becomes of a graph, and that it computes the same."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.cache.environment import option_lines
 from inductor_frontend.devices import DEVICES
 from inductor_frontend.record import lowering
-from inductor_frontend.record.split_products import split_products
-from inductor_frontend.record.split_rule import ProductSizes, parts_of
+from inductor_frontend.record.split_matmuls import split_matmuls
+from inductor_frontend.record.split_rule import MatmulSizes, parts_of
 from wrapper_ir import ir
 from wrapper_ir.text import print_program
 from wrapper_ir_tools.explain import explain_artifact
 
-SPLIT = CaptureOptions(products="split")
+SPLIT = CaptureOptions(matmuls="split")
 Check = Callable[..., None]
 Function = Callable[..., Any]  # Any: of tensors, gives tensors
 
@@ -53,7 +53,7 @@ def text_of(gm: fx.GraphModule) -> str:
 
 
 def outcomes(gm: fx.GraphModule, multiprocessors: int = 132) -> list[str]:
-    return [one.outcome for one in split_products(gm, lambda device: multiprocessors)]
+    return [one.outcome for one in split_matmuls(gm, lambda device: multiprocessors)]
 
 
 class TestRule:
@@ -78,13 +78,13 @@ class TestRule:
         ],
     )
     def test_parts(self, sizes: tuple[int, int, int], multiprocessors: int, parts: int) -> None:
-        assert parts_of(ProductSizes(*sizes), multiprocessors) == parts
+        assert parts_of(MatmulSizes(*sizes), multiprocessors) == parts
 
     @given(st.integers(1, 128), st.integers(1, 600), st.integers(1, 60), st.integers(1, 160))
     def test_each_block_of_each_part_has_a_multiprocessor(
         self, rows: int, steps: int, columns: int, multiprocessors: int
     ) -> None:
-        sizes = ProductSizes(rows, 16 * steps, 64 * columns)
+        sizes = MatmulSizes(rows, 16 * steps, 64 * columns)
         parts = parts_of(sizes, multiprocessors)
         assert 1 <= parts <= 8
         assert sizes.summed % parts == 0
@@ -120,9 +120,9 @@ class TestGraphs:
 
     def test_where_new_nodes_come_from(self) -> None:
         gm = graph_of(lambda x, w: relu(x @ w), ones(8, 192), ones(192, 64))
-        (product,) = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.mm.default)
-        product.meta["stack_trace"] = "a line"
-        split_products(gm, lambda device: 132)
+        (matmul,) = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.mm.default)
+        matmul.meta["stack_trace"] = "a line"
+        split_matmuls(gm, lambda device: 132)
         made = [n for n in gm.graph.nodes if n.name.startswith("mm_")]
         assert {n.meta["stack_trace"] for n in made} == {"a line"}
 
@@ -159,7 +159,7 @@ class TestGraphs:
         ],
         ids=["many rows", "few rows", "bfloat16", "half", "alpha", "wide", "short", "result", "operand"],
     )  # fmt: skip
-    def test_whole_products(self, function: Function, args: tuple[Tensor, ...], why: str) -> None:
+    def test_whole_matmuls(self, function: Function, args: tuple[Tensor, ...], why: str) -> None:
         gm = graph_of(function, *args)
         before = text_of(gm)
         assert outcomes(gm) == [why]
@@ -171,9 +171,9 @@ class TestGraphs:
 
     def test_other_devices(self) -> None:
         gm = graph_of(lambda x, w: relu(x @ w), ones(8, 192), self.W)
-        assert [one.outcome for one in split_products(gm)] == ["on cpu, not on a GPU"]
+        assert [one.outcome for one in split_matmuls(gm)] == ["on cpu, not on a GPU"]
 
-    def test_kernels_that_inductor_makes_of_products(self) -> None:
+    def test_kernels_that_inductor_makes_of_matmuls(self) -> None:
         gm = graph_of(lambda x, w: relu(x @ w), ones(8, 192), self.W)
         with inductor_config.patch({"triton.native_matmul": True}):
             assert outcomes(gm) == ["a kernel of Inductor's (triton.native_matmul)"]
@@ -185,7 +185,7 @@ class TestGraphs:
 
         assert outcomes(graph_of(function, ones(8, 192), self.W)) == ["2 parts"]
 
-    def test_a_product_that_is_added_to_a_split_one(self) -> None:
+    def test_a_matmul_that_is_added_to_a_split_one(self) -> None:
         """As the sum's term it is used by a generated kernel."""
         gm = graph_of(lambda x, v, w: relu(torch.addmm(x @ v, x, w)), ones(8, 192), ones(192, 64), self.W)
         assert outcomes(gm) == ["2 parts", "2 parts"]
@@ -199,12 +199,12 @@ class TestGraphs:
 
     def test_the_log(self, caplog: pytest.LogCaptureFixture) -> None:
         gm = graph_of(lambda x, w: relu(x @ w) @ w[:64], ones(8, 192), self.W)
-        with caplog.at_level(logging.DEBUG, "inductor_frontend.record.split_products"):
+        with caplog.at_level(logging.DEBUG, "inductor_frontend.record.split_matmuls"):
             outcomes(gm)
         assert caplog.messages == [
-            "product mm [8, 192] x [192, 64]: 2 parts",
-            "product mm_1 [8, 64] x [64, 64]: no two parts are long enough and fit 132 multiprocessors with 1 block(s)",
-            "1 of 2 matrix products are split",
+            "matmul mm [8, 192] x [192, 64]: 2 parts",
+            "matmul mm_1 [8, 64] x [64, 64]: no two parts are long enough and fit 132 multiprocessors with 1 block(s)",
+            "1 of 2 matmuls are split",
         ]
 
 
@@ -222,7 +222,7 @@ class TestNumbers:
             (lambda a, x, v, w: relu(torch.addmm(x @ v, x, w)) + a, ((8, 64), (8, 192), (192, 64), (192, 64))),
         ],
     )  # fmt: skip
-    def test_are_those_of_the_whole_product(
+    def test_are_those_of_the_whole_matmul(
         self, function: Function, sizes: tuple[tuple[int, ...], ...]
     ) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -266,14 +266,14 @@ class TestCaptures:
         text = print_program(artifact.program)
         assert "= alloc f32[2, 16, 512]" in text
         assert "= alloc f32[5, 16, 256]" not in text
-        (choice,) = [c for c in explain_artifact(artifact, ()).choices if "products" in c.subject]
-        assert choice.why == "the capture's option products='split': 2 of 2 products are sums of parts"
+        (choice,) = [c for c in explain_artifact(artifact, ()).choices if "matmuls" in c.subject]
+        assert choice.why == "the capture's option matmuls='split': 2 of 2 matmuls are sums of parts"
         assert [(c.name, c.chosen) for c in choice.candidates] == [
             ("[16, 256] x [256, 512]: 2 parts", True),
             ("[16, 512] x [512, 256]: 4 parts", True),
         ]
 
-    def test_no_kernel_more_than_with_whole_products(self) -> None:
+    def test_no_kernel_more_than_with_whole_matmuls(self) -> None:
         whole, split = (
             capture(layers(), (self.X,), target="cuda:sm_90", options=options).program
             for options in (None, SPLIT)
@@ -287,7 +287,7 @@ class TestCaptures:
             layers(),
             (self.X,),
             target="cuda:sm_86",
-            options=CaptureOptions(products="split", gpu=replace(DEVICES["sm_86"], multi_processor_count=9)),
+            options=CaptureOptions(matmuls="split", gpu=replace(DEVICES["sm_86"], multi_processor_count=9)),
         )
         assert called(few.program)[1] == "aten::bmm.out"
         assert "= alloc f32[2, 16, 256]" in print_program(few.program)
@@ -307,7 +307,7 @@ class TestCaptures:
         artifact = capture(Branches(), (self.X, torch.tensor(True)), target="cuda:sm_90", options=SPLIT)
         assert print_program(artifact.program).count("call aten::bmm.out") == 4
 
-    def test_attention_takes_a_whole_product(self) -> None:
+    def test_attention_takes_a_whole_matmul(self) -> None:
         def attention(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
             q, k, value = (x @ w).view(1, 16, 3, 4, 64).permute(2, 0, 3, 1, 4)
             y: Tensor = scaled_dot_product_attention(q, k, value).transpose(1, 2).reshape(16, 256)
@@ -317,15 +317,15 @@ class TestCaptures:
         program = capture(attention, args, target="cuda:sm_90", options=SPLIT).program
         assert [name for name in called(program) if "mm" in name] == ["aten::mm.out", "aten::bmm.out"]
 
-    def test_a_cpu_has_whole_products(self) -> None:
+    def test_a_cpu_has_whole_matmuls(self) -> None:
         model = layers()
         whole, split = (capture(model, (self.X,), options=options).program for options in (None, SPLIT))
         assert print_program(split) == print_program(whole)
 
     def test_computes_what_eager_does(self, monkeypatch: pytest.MonkeyPatch, equals_eager: Check) -> None:
         """On a CPU, for which the rule is given a GPU's multiprocessors."""
-        split = partial(split_products, multiprocessors=lambda device: 132)
-        monkeypatch.setattr(lowering, "split_products", split)
+        split = partial(split_matmuls, multiprocessors=lambda device: 132)
+        monkeypatch.setattr(lowering, "split_matmuls", split)
         model = layers()
         artifact = capture(model, (self.X,), options=SPLIT)
         assert called(artifact.program) == ["aten::bmm.out", "aten::bmm.out"]
@@ -348,7 +348,7 @@ class TestCaptures:
         assert called(program) == ["aten::bmm.out", "aten::bmm.out"]
 
     def test_as_an_option_of_the_backend(self) -> None:
-        assert BackendOptions.parse({"products": "split"}).capture.products == "split"
+        assert BackendOptions.parse({"matmuls": "split"}).capture.matmuls == "split"
 
     def test_keys_have_the_multiprocessors(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not [line for line in option_lines(CaptureOptions()) if line.startswith("multiprocessors")]

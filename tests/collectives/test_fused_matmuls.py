@@ -1,5 +1,5 @@
-"""Products that are fused with collectives give what the collectives gave, through every engine; `test_parallel.py` does the same with
-several processes, `test_fused_products_gpu.py` with torch's own operators."""
+"""Matmuls that are fused with collectives give what the collectives gave, through every engine; `test_parallel.py` does the same with
+several processes, `test_fused_matmuls_gpu.py` with torch's own operators."""
 
 from __future__ import annotations
 
