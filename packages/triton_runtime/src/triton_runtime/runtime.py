@@ -139,6 +139,11 @@ class TritonRuntime:
         extension = self._extension()
         return None if extension is None else address_check(extension, positions, addresses)
 
+    def storage_check(self) -> Callable[..., bool] | None:
+        """See `wrapper_ir.plugins.protocols.StorageChecker`."""
+        extension = None if self._world is None else self._world.cuda.opened
+        return None if extension is None else extension.storage_check()
+
     def operator_repeater(self, device: ir.Device) -> OperatorRepeater | None:
         """See `wrapper_ir.plugins.repeating.RepeatingRuntime`."""
         if self.options.driver is not None or device.type != "cuda":

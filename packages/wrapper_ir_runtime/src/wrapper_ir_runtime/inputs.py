@@ -9,6 +9,7 @@ from wrapper_ir.analysis.input_facts import Input, NumberInput, StorageInput, Te
 from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
 from wrapper_ir.plugins.protocols import CallerTensors
 from wrapper_ir_runtime.caller import TorchCaller
+from wrapper_ir_runtime.native_checks import CALLS_BEFORE_NATIVE, find_native_check
 
 # Any in this file: arguments of every kind, and the module torch
 _INT64 = 1 << 63
@@ -143,22 +144,31 @@ class StorageGuard:
     """Guards the storages of tensors that a program reads or writes. `holds(*tensors)` says whether each storage holds all
     elements of its tensor; `check(*tensors)` raises ArgumentError WIR926 where one does not.
 
-    A loaded kernel of native code may offer `holds` for tensors of any kind (`__self__` of its function): it reads in a few
-    nanoseconds what costs a hundred in Python.
+    Native code answers `holds` in some nanoseconds a tensor, Python in hundreds. A loaded kernel may bring it (`holds`, of itself or
+    of `__self__` of its function); without such kernels it is looked for in the background once a program turns out to
+    be called often, and Python answers until then.
     """
 
     def __init__(self, kernels: Iterable[object], *wanted: StorageInput) -> None:
         self._wanted = wanted
-        native = (getattr(getattr(kernel, "__self__", None), "holds", None) for kernel in kernels)
-        self.holds: Callable[..., bool] = next(filter(None, native), None) or self._holds
+        self._needs = tuple((one.nbytes, one.itemsize) for one in wanted)
+        self._left = CALLS_BEFORE_NATIVE
+        native = next(filter(None, map(_native_check, kernels)), None)
+        self.holds: Callable[..., bool] = native or self._holds
 
     def _holds(self, *tensors: Any) -> bool:
-        for tensor, want in zip(tensors, self._wanted):
+        self._left -= 1
+        if self._left == 0:
+            find_native_check(self._replace)
+        for tensor, (nbytes, itemsize) in zip(tensors, self._needs):
             held: int = tensor.untyped_storage().nbytes()
-            needed = want.nbytes if want.nbytes is not None else _spanned(tensor, want)
-            if needed and held - needed < tensor.storage_offset() * want.itemsize:
+            needed = extent(tensor.size(), tensor.stride()) * itemsize if nbytes is None else nbytes
+            if needed and held - needed < tensor.storage_offset() * itemsize:
                 return False
         return True
+
+    def _replace(self, native: Callable[..., bool]) -> None:
+        self.holds = native
 
     def check(self, *tensors: Any) -> None:
         """Raises ArgumentError WIR926 for the first storage that does not hold its tensor."""
@@ -168,6 +178,11 @@ class StorageGuard:
             start = tensor.storage_offset() * want.itemsize
             if needed > held - start and needed:
                 _fail_storage(want.name, start + needed, held)
+
+
+def _native_check(kernel: object) -> Callable[..., bool] | None:
+    found: Callable[..., bool] | None = getattr(kernel, "holds", None)  # of the kernel's own module
+    return found or getattr(getattr(kernel, "__self__", None), "holds", None)
 
 
 def _spanned(tensor: Any, want: StorageInput) -> int:

@@ -36,6 +36,9 @@ class Launcher(Protocol):
     bind: Callable[[str, str, str, str, tuple[ParamSpec, ...], bool], LoadedKernel]
     """`bind(library, symbol, name, doc, params, check)`; raises OSError for a library that cannot be opened."""
 
+    holds: Callable[..., bool]
+    """Whether the storage under each of these tensors holds all of its elements."""
+
     dtypes: Callable[[], list[str]]
     """Names of the dtypes that tensors may have."""
 

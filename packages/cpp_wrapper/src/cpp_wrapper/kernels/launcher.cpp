@@ -377,7 +377,7 @@ bool is_within_storage(PyObject* o) {
   return last >= 0 && static_cast<std::size_t>(last) < room;
 }
 
-// kernel.holds(tensor, ...) -> bool: whether each storage holds all elements of its tensor
+// holds(tensor, ...) -> bool, of the module and of kernels: whether each storage holds all elements of its tensor
 PyObject* holds(PyObject*, PyObject* const* args, Py_ssize_t count) {
   try {
     for (Py_ssize_t i = 0; i < count; ++i) {
@@ -521,6 +521,8 @@ std::size_t find_impl_offset() {
 
 PyMethodDef kMethods[] = {
     {"bind", bind, METH_VARARGS, "Opens a library and makes a callable of one of its kernels."},
+    {"holds", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(holds)), METH_FASTCALL,
+     "Whether the storage under each of these tensors holds all of its elements."},
     {"dtypes", dtypes, METH_NOARGS, "Names of the dtypes that tensors may have."},
     {nullptr, nullptr, 0, nullptr},
 };

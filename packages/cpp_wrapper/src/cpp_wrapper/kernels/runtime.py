@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -71,6 +71,13 @@ class CppKernelRuntime:
                 builder = self._builder(toolchain, isa_args, settings)
                 loaded |= _load_group(builder, launcher, group, hashes)
         return {kernel.name: loaded[kernel.name] for kernel in kernels}
+
+    def storage_check(self) -> Callable[..., bool]:
+        """See `wrapper_ir.plugins.protocols.StorageChecker`: of the launcher, which is built where the cache has none. Raises CompileError,
+        CacheError, KernelError or StoreError."""
+        settings = self.settings or read_settings()
+        toolchain = find_toolchain(settings.compiler)
+        return load_launcher(toolchain, open_cache(settings.cache), self.options).holds
 
     def _builder(self, toolchain: Toolchain, isa_args: tuple[str, ...], settings: Settings) -> Builder:
         recipe = kernel_recipe(toolchain, isa_args, self.options)

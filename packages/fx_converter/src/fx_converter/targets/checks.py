@@ -216,6 +216,6 @@ def check_storages(given: Sequence[Any], wanted: Sequence[Storage]) -> None:
     """Raises ArgumentError WIR926 for an argument whose storage does not hold its elements. Torch knows that the call has an
     effect."""
     if not (is_watched() or any(isinstance(x, FakeTensor) for x in given)):
-        guard = _known_storage_guard(tuple((name, nbytes, itemsize) for name, nbytes, itemsize in wanted))
+        guard = _known_storage_guard(_tuples(wanted))
         if not guard.holds(*given):
             guard.check(*given)

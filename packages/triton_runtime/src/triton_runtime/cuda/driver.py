@@ -84,6 +84,11 @@ class CudaDriver:
             return None
         return session.extension if session.in_place else None
 
+    @property
+    def opened(self) -> Extension | None:
+        """As `native`, where the driver is open: opening it for nothing would keep a process from forking."""
+        return self.native if self._session is not None else None
+
     def operator_repeater(self, device: ir.Device) -> OperatorRepeater | None:
         """What repeats operators on a device; None where the launcher does not read tensors without calling Python, or the driver
         is of before CUDA 12.4."""

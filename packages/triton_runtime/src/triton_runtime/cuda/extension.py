@@ -56,6 +56,10 @@ class Extension(Protocol):
     def facts(self, tensor: Any) -> tuple[int, int, int, int]:
         """Address, dtype, device type and device index of a tensor, as torch numbers them."""
 
+    def storage_check(self) -> Callable[..., bool] | None:
+        """What says whether the storages under tensors hold all of their elements; None where tensors cannot be read without
+        calling Python."""
+
     def load(self, *parts: Any) -> LoadedKernel:
         """Loads a kernel onto a device."""
 

@@ -50,9 +50,17 @@ GRAPH_FUNCTIONS = (
 )
 """What repeating an operator takes, in the order of the launcher's `GraphApi`; drivers have all of them from CUDA 12.4 on."""
 
-TENSOR_FUNCTIONS = tuple(
-    f"aoti_torch_get_{fact}"
-    for fact in ("data_ptr", "dtype", "device_type", "device_index", "dim", "sizes", "strides")
+TENSOR_FUNCTIONS = (
+    "aoti_torch_get_data_ptr",
+    "aoti_torch_get_dtype",
+    "aoti_torch_get_device_type",
+    "aoti_torch_get_device_index",
+    "aoti_torch_get_dim",
+    "aoti_torch_get_sizes",
+    "aoti_torch_get_strides",
+    "aoti_torch_get_storage_offset",
+    "aoti_torch_get_storage_size",
+    "aoti_torch_dtype_element_size",
 )
 """torch's stable C functions, in the order of the launcher's `TensorFunctions`."""
 

@@ -132,6 +132,9 @@ struct TensorFunctions {
   std::int32_t (*dim)(void*, std::int64_t*);
   std::int32_t (*sizes)(void*, std::int64_t**);
   std::int32_t (*strides)(void*, std::int64_t**);
+  std::int32_t (*storage_offset)(void*, std::int64_t*);
+  std::int32_t (*storage_size)(void*, std::int64_t*);
+  std::size_t (*element_size)(std::int32_t);
 };
 
 // Set once, by set_torch; read-only afterwards.
@@ -209,6 +212,48 @@ PyObject* facts(PyObject*, PyObject* o) {
   return Py_BuildValue("Kiii", static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(f.data)), f.dtype,
                        f.device_type, f.device_index);
 }
+
+// Whether the storage under a tensor holds all of its elements. What torch's functions do not read is not judged.
+bool is_within_storage(PyObject* o) {
+  if (!PyType_IsSubtype(Py_TYPE(o), torch.tensor)) {
+    return true;
+  }
+  void* handle = handle_of(o);
+  std::int64_t rank = 0, last = 0, held = 0, step = 0, *sizes = nullptr, *strides = nullptr;
+  std::int32_t dtype = 0;
+  if (torch.storage_size(handle, &held) != 0 || torch.storage_offset(handle, &last) != 0 || torch.dim(handle, &rank) != 0 ||
+      torch.sizes(handle, &sizes) != 0 || torch.strides(handle, &strides) != 0 || torch.dtype(handle, &dtype) != 0) {
+    return true;
+  }
+  for (std::int64_t i = 0; i < rank; ++i) {
+    if (sizes[i] == 0) {
+      return true;
+    }
+    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) || __builtin_add_overflow(last, step, &last)) {
+      return false;
+    }
+  }
+  return last >= 0 && last < held / static_cast<std::int64_t>(torch.element_size(dtype));
+}
+
+// holds(tensor, ...) -> bool: whether each storage holds all elements of its tensor
+PyObject* holds(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  bool all = true;
+  for (Py_ssize_t i = 0; i < count && all; ++i) {
+    all = is_within_storage(args[i]);
+  }
+  return PyBool_FromLong(all);
+}
+
+PyMethodDef kHolds = {"holds", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(holds)), METH_FASTCALL,
+                      "Whether the storage under each of these tensors holds all of its elements."};
+
+// `holds` where tensors can be read without calling Python, else None.
+PyObject* storage_check(PyObject*, PyObject*) {
+  return torch.offset == 0 ? Py_NewRef(Py_None) : PyCFunction_NewEx(&kHolds, nullptr, nullptr);
+}
+
+PyObject* get_holds(PyObject*, void*) { return storage_check(nullptr, nullptr); }
 
 // --- kernels ------------------------------------------------------------------------------------------------------
 
@@ -1464,6 +1509,11 @@ PyMethodDef kKernelMethods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
+PyGetSetDef kHoldsMember[] = {
+    {"holds", get_holds, nullptr, "What checks the storages of tensors; None where tensors cannot be read.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
 PyMethodDef kRepeatedMethods[] = {
     {"begin", repeated_begin, METH_O, "Records what is queued on a stream."},
     {"end", repeated_end, METH_O, "Ends that and gives what was queued."},
@@ -1488,6 +1538,7 @@ PyType_Slot kKernelSlots[] = {
     {Py_tp_call, slot_of(PyVectorcall_Call)},
     {Py_tp_members, kKernelMembers},
     {Py_tp_methods, kKernelMethods},
+    {Py_tp_getset, kHoldsMember},
     {0, nullptr},
 };
 
@@ -1541,6 +1592,8 @@ bool make_type(PyType_Spec& spec, PyTypeObject** type) {
 PyMethodDef kMethods[] = {
     {"open_driver", open_driver, METH_O, "Opens the CUDA driver's library."},
     {"set_torch", set_torch, METH_VARARGS, "Says how tensors are read."},
+    {"storage_check", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(storage_check)), METH_NOARGS,
+     "What checks the storages of tensors; None where tensors cannot be read."},
     {"facts", facts, METH_O, "Address, dtype, device type and device index of a tensor."},
     {"load", load, METH_VARARGS, "Loads a kernel onto a device."},
     {"sequence", sequence, METH_VARARGS, "Several launches in one call."},

@@ -159,6 +159,16 @@ class AddressComparer(Protocol):
 
 
 @runtime_checkable
+class StorageChecker(Protocol):
+    """What a `KernelRuntime` offers besides where native code of its can check the storages of tensors."""
+
+    # Any: the library's tensors
+    def storage_check(self) -> Callable[..., bool] | None:
+        """What says whether the storages of its arguments, tensors, hold all of their elements; None where the runtime cannot. It may
+        take long the first time."""
+
+
+@runtime_checkable
 class AheadCompiler(KernelRuntime, Protocol):
     """A kernel runtime that compiles ahead of time, also for devices that this machine does not have."""
 
