@@ -1,5 +1,7 @@
-"""The repository's own tools. What they run, tests among it, stops where the backend cannot compile a graph: otherwise Inductor
-would compile it, and what is measured or compared would be Inductor."""
+"""Tools of this repository. They refuse graphs that the backend cannot compile.
+
+By default Inductor would compile such graphs, and measurements and comparisons would apply to Inductor.
+"""
 
 import os
 

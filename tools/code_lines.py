@@ -24,7 +24,7 @@ _LAYOUT = frozenset(
 
 
 def code_lines(source: str) -> int:
-    """Lines that hold a token of code; strings that stand alone are documentation."""
+    """Counts lines with a token of code; standalone strings are documentation."""
     strings: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         match node:

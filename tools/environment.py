@@ -1,7 +1,7 @@
-"""Make an environment with another torch: `python tools/environment.py FOLDER TORCH`.
+"""Creates an environment with another torch: `python tools/environment.py FOLDER TORCH`.
 
-It has what pyproject.toml asks for, but for torch and for what only the first environment runs (types, lints, imports), with
-the Triton that this torch asks for. It needs nothing but the standard library.
+It has the requirements of pyproject.toml, with this torch and its Triton, and without those that only the
+first environment runs (types, lints, imports). It needs only the standard library.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _LEFT_OUT = frozenset({"torch", "triton", "mypy", "ruff", "import-linter", "twin
 
 
 def requirements(project: str, torch: str) -> list[str]:
-    """What pip installs, from the text of the root's pyproject.toml."""
+    """Returns the requirements for pip, from the text of the root's pyproject.toml."""
     listed: list[str] = tomllib.loads(project)["tool"]["hatch"]["envs"]["default"]["dependencies"]
     others = (text for text in listed if re.split(r"[^\w.-]", text, maxsplit=1)[0] not in _LEFT_OUT)
     return [f"torch=={torch}", *others]
 
 
 def main(folder: Path, torch: str) -> None:
-    """Makes the environment, or brings it up to date."""
+    """Creates the environment, or updates it."""
     if not (folder / "bin" / "python").exists():
         venv.create(folder, with_pip=True, clear=True)
     wanted = requirements((_ROOT / "pyproject.toml").read_text(encoding="utf-8"), torch)

@@ -1,9 +1,10 @@
-"""Which of torch's operators have a variant that writes into a given tensor, and allocates no result all the same.
+"""Finds torch's operators with a variant that writes into a given tensor and allocates no result.
 
-Usage: `python -m tools.out_variants`. Prints the table of `wrapper_ir.operators.out_variants` (some 5 minutes): an operator
-with one result, and the overload with an argument `out` and otherwise the same arguments. torch makes some variants of the allocating operator and a copy
-(tag `generated`); they are left out. The others are measured on the samples of torch's own operator database: each must give
-the same bits, and ask the allocator for nothing as large as its result.
+Usage: `python -m tools.out_variants`. Prints the table of `wrapper_ir.operators.out_variants` (some 5
+minutes): an operator with one result, and the overload with an argument `out` and otherwise the same
+arguments. torch generates some variants from the allocating operator and a copy (tag `generated`); they are
+skipped. The others are measured on the samples of torch's own operator database: each must return the same
+bits, and request no allocation as large as its result.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _arguments(overload: Any, drop: str = "") -> tuple[Any, ...]:
 
 
 class _Recorder(TorchDispatchMode):
-    """Holds each first few calls of candidates to their variants."""
+    """Compares the first few calls of candidates with their variants."""
 
     def __init__(self, variants: Mapping[str, str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch leaves these three so
@@ -111,7 +112,7 @@ def _is_right(variant: Any, args: Any, kwargs: Any, result: Tensor) -> bool:
 
 
 def row(name: str, variant: str) -> str:
-    """The operator, and the overload where it is not `out`."""
+    """Returns the operator, and the overload if it is not `out`."""
     overload = variant.partition(".")[2]
     return name if overload == "out" else f"{name}:{overload}"
 

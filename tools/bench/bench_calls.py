@@ -1,13 +1,13 @@
-"""What a call of the emitted Python costs, against Inductor's Python wrapper, in one run.
+"""Measures a call of the emitted Python against Inductor's Python wrapper, in one run.
 
-Usage: `python -m tools.bench.bench_calls [--write] [NAME ...]`. Prints a table of ratios; `--write` also writes
-`docs/benchmarks/calls.md`, prediction first.
+Usage: `python -m tools.bench.bench_calls [--write] [NAME ...]`. Prints a table of ratios; `--write` also
+writes `docs/benchmarks/calls.md`, prediction first.
 
-Five comparisons for each model. A captured artifact (weights are its constants) against Inductor's wrapper (weights
-are arguments), both on flat arguments, and the same with `PyOptions(persistent_buffers=True)`; the artifact called
-with the model's own signature against `torch.compile`'s callable; both compilers under `torch.compile`, with the same
-guards around; and the two wrappers on the very same flat arguments, weights included. All run the same kernels from
-the same graph.
+Five comparisons for each model. A captured artifact (weights are its constants) against Inductor's wrapper
+(weights are arguments), both on flat arguments, and the same with `PyOptions(persistent_buffers=True)`; the
+artifact called with the model's own signature against `torch.compile`'s callable; both compilers under
+`torch.compile`, with the same guards around; and the two wrappers on identical flat arguments, including
+weights. All run the same kernels from the same graph.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def measure(case: Case) -> dict[str, Ratio]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures, prints, and with --write records."""
+    """Measures and prints; `--write` also writes the page."""
     parser = command_line(__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("names", nargs="*", help="parts of the models' names")

@@ -1,9 +1,10 @@
-"""How long it takes to get from a model to its first result, against `torch.compile`, in one run.
+"""Measures the time from a model to its first result, against `torch.compile`, in one run.
 
-Usage: `python -m tools.bench.bench_capture [--write] [NAME ...]`. Every measurement is a process of its own with empty
-caches (kernel caches, Inductor's caches), after torch and the model are loaded; sides alternate. "capture" is
-`inductor_frontend.capture` alone; "first result" adds emitting, compiling the kernels and one call, which is what
-`torch.compile` does before its first call returns. `--write` also writes `docs/benchmarks/capture.md`.
+Usage: `python -m tools.bench.bench_capture [--write] [NAME ...]`. Every measurement is a separate process
+with empty caches (kernel caches, Inductor's caches), after torch and the model are loaded; sides alternate.
+"capture" is `inductor_frontend.capture` alone. "first result" adds emission, compilation of the kernels and
+one call, as `torch.compile` does before its first call returns. `--write` also writes
+`docs/benchmarks/capture.md`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _theirs(name: str) -> dict[str, float]:
 
 
 def _run(side: str, name: str) -> dict[str, float]:
-    """One measurement in a fresh process with empty caches."""
+    """Returns one measurement of a fresh process with empty caches."""
     with tempfile.TemporaryDirectory() as folder:
         return in_fresh_process(("-m", "tools.bench.bench_capture", f"--side={side}", name), folder)
 
@@ -77,7 +78,7 @@ def measure(name: str) -> list[tuple[str, str, str, str, str]]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures, prints, and with --write records."""
+    """Measures and prints; `--write` also writes the page."""
     parser = command_line(__doc__)
     parser.add_argument("--side", choices=("ours", "theirs"), help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*", default=list(NAMES))

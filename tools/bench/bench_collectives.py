@@ -1,9 +1,11 @@
-"""Models split over several GPUs, and sums over all processes: eager mode, stock torch.compile and ours in one run.
+"""Models split over several GPUs, and sums over all processes: eager mode, stock torch.compile and ours in
+one run.
 
-Usage: `python -m tools.bench.bench_collectives [--write] [--world N] [--limit SECONDS] [--job NAME ...] [--found FILE]`. Prints a table; `--write`
-also writes `docs/benchmarks/collectives.md`, prediction first. Each job is a group of processes of its own, all compile at the same
-time, and one measures at a time. Sides that fail or give other results are named. `--found` reads what an earlier run has written
-with `--save`.
+Usage: `python -m tools.bench.bench_collectives [--write] [--world N] [--limit SECONDS] [--job NAME ...]
+[--found FILE]`. Prints a table; `--write` also writes `docs/benchmarks/collectives.md`, prediction first.
+Each job is a separate group of processes. All compile at the same time, and one measures at a time. Sides
+that fail or return other results are named. `--found` reads the output that an earlier run wrote with
+`--save`.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ _MODELS = {
 }
 
 _DEATHS = 75.0
-"""Seconds that are left for killing processes."""
+"""Seconds reserved for killing processes."""
 Found = dict[str, Any]  # Any: JSON
 
 
@@ -100,7 +102,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Where a run keeps its files, how many processes a job has, when it ends, and all that were started."""
+    """State of a run: its folder, processes per job, deadline, and all started processes."""
 
     folder: Path
     world: int
@@ -130,7 +132,7 @@ def _start(job: str, label: str, run: _Run, **env: str) -> _Group:
 
 
 def _end(group: _Group, deadline: float) -> Found:
-    """What rank 0 has written, or why there is nothing."""
+    """Returns the output of rank 0, or the reason why it is missing."""
     try:
         for process in group.ranks:
             process.wait(max(deadline - time.monotonic(), 0.1))
@@ -145,7 +147,9 @@ def _end(group: _Group, deadline: float) -> Found:
 
 
 def _death(side: str, run: _Run, patience: int = 12) -> Found:
-    """Kills the last process while all are at work: whether the first one ends by itself, with what, and after how long."""
+    """Kills the last process while all are busy; returns whether and how the first one ends by itself, and
+    after how long.
+    """
     label = f"death {side}".replace(" ", "_").replace(",", "")
     group = _start("death", label, run, BENCH_SIDES=side, BENCH_PATIENCE=str(patience))
     try:
@@ -180,7 +184,7 @@ def _run(jobs: Sequence[str], world: int, limit: float) -> Found:
     with (
         tempfile.TemporaryDirectory() as name,
         ThreadPoolExecutor() as pool,
-        Processes() as processes,  # ended first: what the pool's threads wait for ends with them
+        Processes() as processes,  # ends first, so that the pool's threads stop waiting
     ):
         run = _Run(Path(name), world, deadline, processes)
         groups = [_start(job, job, run) for job in jobs if job != "death"]

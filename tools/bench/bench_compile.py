@@ -1,11 +1,11 @@
-"""How long torch.compile takes until a small GPT-2 has run once, ours against Inductor's, in one run.
+"""Measures torch.compile until the first result of a small GPT-2, ours against Inductor's, in one run.
 
-Usage: `python -m tools.bench.bench_compile [--write] [--rounds N] [cold|warm ...]`. Every measurement is a process of its
-own, from the call of `torch.compile` to the first result, after torch and the model (see `tools.bench.models`) are
-loaded; sides alternate. "cold": all caches are empty folders. "warm": an earlier process with the same folders has
-compiled the same, so Inductor finds it in its caches and we in ours. "training" is forward and backward, "prediction"
-forward without gradients. Seconds of processor time include child processes, so they don't depend on what else the
-machine does. `--write` also writes `docs/benchmarks/compile.md`.
+Usage: `python -m tools.bench.bench_compile [--write] [--rounds N] [cold|warm ...]`. Every measurement is a
+separate process, from the call of `torch.compile` to the first result, after torch and the model (see
+`tools.bench.models`) are loaded; sides alternate. "cold": all caches are empty folders. "warm": an earlier
+process with the same folders has compiled the same model, so both compilers find it in their caches.
+"training" is forward and backward, "prediction" forward without gradients. Seconds of processor time include
+child processes, so they do not depend on other load. `--write` also writes `docs/benchmarks/compile.md`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _processor_seconds() -> float:
 
 
 def _measure_here(side: str, task: str) -> dict[str, float]:
-    """One measurement, in this process."""
+    """Returns one measurement of this process."""
     # Imported here: only the measured processes need them.
     import torch
 
@@ -64,7 +64,7 @@ def _measure_here(side: str, task: str) -> dict[str, float]:
 
 
 def _run(side: str, task: str, kept: str | None) -> dict[str, float]:
-    """One measurement in a fresh process, with the side's caches in `kept`, or with empty ones."""
+    """Returns one measurement of a fresh process, with the side's caches in `kept`, or with empty ones."""
     with tempfile.TemporaryDirectory() as fresh:
         caches = fresh if kept is None else f"{kept}/{side}"
         return in_fresh_process(("-m", "tools.bench.bench_compile", f"--side={side}", task), caches)
@@ -85,7 +85,7 @@ def measure(state: str, task: str, rounds: int) -> tuple[str, ...]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures, prints, and with --write records."""
+    """Measures and prints; `--write` also writes the page."""
     parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--side", choices=tuple(BACKENDS), help=argparse.SUPPRESS)

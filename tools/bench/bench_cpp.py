@@ -1,9 +1,10 @@
 """Ahead-of-time C++ for a CPU against AOTInductor, in one run: builds, packages, loads and calls.
 
-Usage: `python -m tools.bench.bench_cpp [--write] [--rounds N] [build growth load calls ...]`. Prints tables; `--write` also
-writes `docs/benchmarks/cpp.md`, prediction first. Builds and loads are processes of their own, with caches in empty folders
-(`tools.bench.cpp_sides`); sides alternate. Their seconds are processor time in user mode, of compilers too, so that they do not
-depend on what else the machine does. Calls are timed in one process, on one thread.
+Usage: `python -m tools.bench.bench_cpp [--write] [--rounds N] [build growth load calls ...]`. Prints tables;
+`--write` also writes `docs/benchmarks/cpp.md`, prediction first. Builds and loads are separate processes,
+with caches in empty folders (`tools.bench.cpp_sides`); sides alternate. Their seconds are processor time in
+user mode, including compilers, so that they do not depend on other load. Calls are timed in one process, on
+one thread.
 """
 
 from __future__ import annotations
@@ -83,13 +84,13 @@ _WIDTH = 40
 
 
 def _fresh(arguments: Sequence[str]) -> dict[str, float]:
-    """One measurement with empty caches."""
+    """Returns one measurement with empty caches."""
     with tempfile.TemporaryDirectory() as caches:
         return in_fresh_process(("-m", "tools.bench.cpp_sides", *arguments), caches)
 
 
 def _prepared(arguments: Sequence[str]) -> dict[str, float]:
-    """One measurement with caches as builds of other models leave them."""
+    """Returns one measurement with caches as earlier builds of other models leave them."""
     with tempfile.TemporaryDirectory() as caches:
         in_fresh_process(
             ("-m", "tools.bench.cpp_sides", arguments[0], "prepare", "mlp", f"{caches}/m.pt2"), caches
@@ -192,7 +193,9 @@ def loads(rounds: int) -> str:
 
 
 def _warm_loads(paths: Mapping[str, str], caches: str, rounds: int) -> dict[str, list[dict[str, float]]]:
-    """With caches that an earlier load has filled: torch's loader asks the compiler about the processor only once."""
+    """Measures loads with caches that an earlier load has filled: torch's loader queries the compiler for the
+    processor once.
+    """
     sides = {
         side: partial(in_fresh_process, ("-m", "tools.bench.cpp_sides", side, "load", path), caches)
         for side, path in paths.items()
@@ -250,8 +253,10 @@ def _seconds(run: Callable[[], object], seconds: float = 0.004) -> Callable[[], 
 
 
 def _compared(runs: Mapping[str, Callable[[], object]], rounds: int) -> list[tuple[str, str, str, str]]:
-    """Rows of (way, best us, AOTInductor's best us, ratio of the two): with other load on the machine, the best of many
-    short rounds says most."""
+    """Returns rows of (way, best us, AOTInductor's best us, ratio of the two).
+
+    Under other load on the machine, the best of many short rounds is the most stable figure.
+    """
     best = {
         name: min(times)
         for name, times in alternate({n: _seconds(r) for n, r in runs.items()}, rounds).items()
@@ -287,7 +292,7 @@ def calls(rounds: int) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures, prints, and with --write records."""
+    """Measures and prints; `--write` also writes the page."""
     parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="processes of each side")
     parser.add_argument("--call-rounds", type=int, default=500)

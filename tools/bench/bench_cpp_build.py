@@ -1,11 +1,11 @@
-"""How fast a program's C++ kernels are built: shared units against one library each, with and without a
-precompiled header, in one run.
+"""Measures builds of C++ kernels: shared units against one library each, with and without a precompiled
+header.
 
 Usage: `python -m tools.bench.bench_cpp_build [--write]`. Prints a table; `--write` also writes
 `docs/benchmarks/cpp_build.md`, expectation first.
 
-The kernels are those that Inductor generates for a training step of a transformer layer. Nothing of Inductor's own
-compiling is timed: its compiler is replaced by one that only collects sources.
+The kernels are those that Inductor generates for a training step of a transformer layer. Inductor's own
+compilation is not timed: its compiler is replaced by one that only collects sources.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ C_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Seconds until all kernels are loaded; `runs` says in how many libraries."""
+    """Seconds until all kernels are loaded; `runs` is the number of libraries."""
 
     way: str
     seconds: float
@@ -55,7 +55,7 @@ class Row:
 
 
 def collect() -> list[ir.CppKernel]:
-    """The kernels of a training step, by recording what Inductor wants compiled."""
+    """Returns the kernels of a training step, by intercepting Inductor's compiler."""
     kernels: list[ir.CppKernel] = []
     isa = tuple(str(pick_vec_isa()).split())
 
@@ -90,13 +90,13 @@ def parse_param(index: int, declared: str) -> ir.KernelParam:
 
 
 def _settings(folder: str) -> Settings:
-    """The settings of the environment, with a cache of their own."""
+    """Returns settings of the environment with a separate cache."""
     settings = read_settings()
     return replace(settings, cache=replace(settings.cache, folder=Path(folder)))
 
 
 def timed(way: str, kernels: list[ir.CppKernel], header: bool, shared: bool) -> Row:
-    """Builds into an empty cache; launcher and header are made beforehand, in time that is not counted."""
+    """Times a build into an empty cache; launcher and header are built beforehand, without timing."""
     with tempfile.TemporaryDirectory() as folder:
         options = CppOptions(precompile_after=0 if header else None)
         runtime = CppKernelRuntime(options=options, settings=_settings(folder))
@@ -114,7 +114,7 @@ def timed(way: str, kernels: list[ir.CppKernel], header: bool, shared: bool) -> 
 
 
 def header_seconds(kernels: list[ir.CppKernel]) -> float:
-    """What making the precompiled header adds to a build."""
+    """Measures the build time that the precompiled header adds."""
     costs = []
     for after in (None, 0):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,11 @@
 """Calls of C++ libraries on a GPU, against AOTInductor, Inductor's wrappers and graph replay, in one run.
 
-Usage: `python -m tools.bench.bench_cpp_gpu [--write] [--limit SECONDS] [--packages FOLDER]`. Prints a table a model; `--write` also writes
-`docs/benchmarks/cpp_gpu.md`, prediction first. Packages are built by processes of their own, at the same time; then each side is timed
-until a call has finished, in rounds that take turns. Sides that fail, give other results than eager mode, or are not ready after
-the limit are named and left out. Packages that `--packages` has already are not built. AOTInductor's libraries may need the
-system's libstdc++ (`LD_PRELOAD`).
+Usage: `python -m tools.bench.bench_cpp_gpu [--write] [--limit SECONDS] [--packages FOLDER]`. Prints a table
+per model; `--write` also writes `docs/benchmarks/cpp_gpu.md`, prediction first. Packages are built by
+separate processes, at the same time. Then each side is timed until a call has finished, in alternating
+rounds. Sides that fail, return other results than eager mode, or exceed the limit are named and skipped.
+Packages that exist in `--packages` are not built. AOTInductor's libraries may need the system's libstdc++
+(`LD_PRELOAD`).
 """
 
 from __future__ import annotations
@@ -71,14 +72,14 @@ cuBLAS's, so that the call takes 1.12; split matmuls in a graph are the choice."
 
 _ROUNDS, _CALLS = 15, 20
 _TOLERANCE = 2e-2
-"""Matmuls are of TensorFloat-32."""
+"""Matmuls use TensorFloat-32."""
 _PERSISTENT = CppOptions(persistent_buffers=True)
 _MATMULS: Mapping[str, Literal["extern", "templates", "split"]] = {
     "ours": "extern",
     "matmuls": "templates",
     "split": "split",
 }
-"""What computes matmuls in each kind of our packages."""
+"""How each kind of our packages computes matmuls."""
 
 
 def mlp() -> tuple[nn.Module, tuple[Any, ...]]:
@@ -101,7 +102,9 @@ TITLES = {"mlp": "48 linear layers and ReLUs, 8 x 64", "gpt2": "GPT-2 small, 1 x
 
 
 def _build(kind: str, model: nn.Module, args: tuple[Any, ...], folder: Path) -> None:
-    """`ours` writes three packages, `ours.pt2` last, `matmuls` and `split` two, that of their name last, and `aoti` one."""
+    """Builds packages: `ours` writes three, `ours.pt2` last, `matmuls` and `split` two, the one of their
+    name last, `aoti` one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if kind == "aoti":
         exported = torch.export.export(model, args)
@@ -121,7 +124,7 @@ def _build(kind: str, model: nn.Module, args: tuple[Any, ...], folder: Path) -> 
 
 
 def _elsewhere(name: str, kind: str, folder: Path, limit: float) -> None:
-    """Builds in a process of its own. Raises RuntimeError with the last line that it wrote."""
+    """Builds in a separate process. Raises RuntimeError with the last line of its output."""
     if (folder / f"{kind}.pt2").exists():
         return
     command = (sys.executable, "-W", "ignore", "-m", __spec__.name, "--make", kind, name, str(folder))
@@ -137,7 +140,7 @@ def _elsewhere(name: str, kind: str, folder: Path, limit: float) -> None:
 
 @dataclass
 class _Sides:
-    """What of a model can be called, and why the rest cannot."""
+    """Callables of a model, and the reasons for missing ones."""
 
     name: str
     model: nn.Module
@@ -147,7 +150,7 @@ class _Sides:
     failed: dict[str, str] = field(default_factory=dict)
 
     def add(self, side: str, make: Callable[[], Model], *, is_plain: bool = True) -> None:
-        """`is_plain`: it gives the model's own results."""
+        """Adds a side. `is_plain`: its results have the model's own structure."""
         begin = time.perf_counter()
         try:
             if begin > self.deadline:

@@ -1,10 +1,10 @@
-"""What it costs to launch a compiled CPU kernel from Python, against Inductor's own binding, in one run.
+"""Measures launches of a compiled CPU kernel from Python, against Inductor's own binding, in one run.
 
 Usage: `python -m tools.bench.bench_cpp_launch [--write]`. Prints a table; `--write` also writes
 `docs/benchmarks/cpp_launch.md`, prediction first.
 
-Both sides launch the same kernels, which do nothing, so the time is the launch. Rounds of the two sides alternate
-and the fastest round of each counts, so that other load on the machine hits both alike. The two binds of a kernel
+Both sides launch the same empty kernels, so the time is the launch. Rounds of the two sides alternate and the
+fastest round of each counts, so that other load on the machine affects both alike. The two binds of a kernel
 are also timed with argument checks off.
 """
 
@@ -44,7 +44,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """The row's name in the table."""
         return f"{self.tensors} tensors, {self.sizes} sizes"
 
     @property
@@ -95,7 +95,7 @@ class Row:
 
 
 def inductor_launch(case: Case) -> Callable[..., None]:
-    """The same kernel behind Inductor's binding."""
+    """Returns the same kernel behind Inductor's binding."""
     types = ["float*"] * case.tensors + ["const int64_t"] * case.sizes
     launch: Callable[..., None] = CppPythonBindingsCodeCache.load_pybinding(types, case.kernel.source)
     return launch

@@ -1,8 +1,9 @@
-"""What the copies cost from which Inductor compiles where the backend cannot, beside the compilation that they precede.
+"""Measures the copies for the fallback to Inductor, relative to the compilation that they precede.
 
-Usage: `python -m tools.bench.bench_fallback [--write] [--rounds N]`. Compiles a training step of a small GPT-2 (see
-`tools.bench.models`) with `on_unsupported="inductor"`, with fixed and with symbolic sizes, every time in a process of its own
-with empty caches, and times each copy. `--write` also writes `docs/benchmarks/fallback.md`.
+Usage: `python -m tools.bench.bench_fallback [--write] [--rounds N]`. Compiles a training step of a small
+GPT-2 (see `tools.bench.models`) with `on_unsupported="inductor"`, with fixed and with symbolic sizes, each in
+a separate process with empty caches, and times each copy. `--write` also writes
+`docs/benchmarks/fallback.md`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ SIZES = ("fixed", "symbolic")
 
 
 def _measure_here(sizes: str) -> dict[str, float]:
-    """One measurement, in this process: seconds of compilation and of copies, and how many nodes were copied."""
+    """Returns one measurement of this process: seconds of compilation and of copies, and the number of copied
+    nodes.
+    """
     # Imported here: only the measured processes need them.
     import torch
 
@@ -70,7 +73,7 @@ def measure(sizes: str, rounds: int) -> tuple[str, ...]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures, prints, and with --write records."""
+    """Measures and prints; `--write` also writes the page."""
     parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--sizes", choices=SIZES, help=argparse.SUPPRESS)

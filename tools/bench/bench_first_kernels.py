@@ -1,12 +1,13 @@
-"""How long the first kernels of a process take to compile, ours against Inductor's pool, in one run and without a GPU.
+"""Measures the compilation of the first kernels of a process, ours against Inductor's pool, without a GPU.
 
-Usage: `python -m tools.bench.bench_first_kernels [--write] [--rounds N]`. Prints a table; `--write` also writes
-`docs/benchmarks/first_kernels.md`. Each measurement is a process of its own with empty caches, in which Dynamo and Inductor are
-imported; sides alternate. It tells each side that kernels will come, as a compilation does (`PreparingRuntime.prepare`,
-`AsyncCompile.wakeup`), waits as long as lowering would take, and then asks for all kernels: the seconds are from there to the last
-cubin for sm_90. Nothing is loaded onto a device: of `AsyncCompile.triton`, the part that needs one is left out. "Processor" is the
-processor time of this process and of all that it started, from the notice to the last cubin, in seconds: on a machine that does other
-work, the steadier number.
+Usage: `python -m tools.bench.bench_first_kernels [--write] [--rounds N]`. Prints a table; `--write` also
+writes `docs/benchmarks/first_kernels.md`. Each measurement is a separate process with empty caches, in which
+Dynamo and Inductor are imported; sides alternate. The process announces kernels to each side, as a
+compilation does (`PreparingRuntime.prepare`, `AsyncCompile.wakeup`), waits as long as lowering would take,
+and then requests all kernels. The seconds are from there to the last cubin for sm_90. Nothing is loaded onto
+a device: the part of `AsyncCompile.triton` that needs one is skipped. "Processor" is the processor time of
+this process and its children, from the announcement to the last cubin, in seconds. It is the more stable
+number on a loaded machine.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _capture(folder: Path, count: int) -> None:
 
 
 def _ours(folder: Path, count: int) -> tuple[Callable[[], object], Callable[[], object]]:
-    """What tells the runtime that kernels will come, and what compiles them."""
+    """The function that announces kernels to the runtime, and the one that compiles them."""
     import wrapper_ir
     from triton_runtime import KERNEL_RUNTIME
 
@@ -142,7 +143,7 @@ def _row(path: Path) -> tuple[int, int, int]:
 
 
 def _measure(side: str, folder: Path, count: int, pause: float) -> dict[str, float]:
-    """One measurement, in this process."""
+    """Returns one measurement of this process."""
     import torch._dynamo
     import torch._inductor.compile_fx  # noqa: F401  # what has been imported when kernels are asked for
 
@@ -177,7 +178,7 @@ def measure(folder: Path, count: int, pause: float, rounds: int) -> tuple[str, .
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures, prints, and with --write records."""
+    """Measures and prints; `--write` also writes the page."""
     parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)

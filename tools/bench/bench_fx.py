@@ -1,9 +1,9 @@
-"""FX graphs: what a call costs beside the Python wrapper, what converting costs, and whether that is linear in the ops.
+"""Measures FX graphs: a call against the Python wrapper, conversion, and the growth of both with the ops.
 
-Usage: `python -m tools.bench.bench_fx [--write] [--device cuda]`. On a CUDA device Inductor's converter (`fx_wrapper=True`)
-runs beside ours in the same process: calls of its graphs, and the time it takes to convert. On CPU it refuses kernels, which
-are in C++, so there it runs a model that has none. `--write` also writes `docs/benchmarks/fx.md`, or `fx_cpu.md`, prediction
-first.
+Usage: `python -m tools.bench.bench_fx [--write] [--device cuda]`. On a CUDA device Inductor's converter
+(`fx_wrapper=True`) runs beside ours in the same process: calls of its graphs, and its conversion time. On CPU
+it refuses kernels, which are in C++, so there it runs a model without kernels. `--write` also writes
+`docs/benchmarks/fx.md`, or `fx_cpu.md`, prediction first.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ INDUCTOR_OPTIONS: dict[str, Any] = {
     "scalar_asserts": False,
     "compile_threads": 1,
 }
-"""Inductor's converter refuses assertions that its wrapper writes as text; ours keeps them, on both sides of the table. What
-torch 2.11 compiles in other processes comes back without the Python function that its graph needs."""
+"""Options for Inductor's converter. It refuses assertions that its wrapper writes as text; ours keeps them,
+in all rows. torch 2.11 loses the Python function that its graph needs when other processes compile kernels.
+"""
 CASES: dict[str, Callable[[], Case]] = {
     "MLP, 48 x linear 64, batch 8": lambda: mlp(depth=49),
     "GPT-2, 12 blocks of width 32": lambda: gpt2(layers=12),
@@ -176,7 +177,7 @@ def calls(device: str) -> str:
             rows += (found := part())
             print(
                 *(", ".join(row) for row in found), sep="\n", flush=True
-            )  # a run that is cut short has said these
+            )  # printed at once, in case the run is interrupted
     headers = ("model", "ours / theirs", "ours us", "theirs us", "ratio")
     return table(headers, rows)
 
@@ -217,7 +218,7 @@ def _call(run: Callable[[list[Any]], object], flat: list[Any]) -> None:
 
 
 def _wait(flat: list[Any]) -> Callable[[], object] | None:
-    """Waits until the device of the arguments has done what it was given."""
+    """Waits until the device of the arguments has finished its work."""
     return torch.cuda.synchronize if any(x.is_cuda for x in flat if isinstance(x, torch.Tensor)) else None
 
 
@@ -263,7 +264,7 @@ def _inductor(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures, prints, and with --write records."""
+    """Measures and prints; `--write` also writes the page."""
     parser = command_line(__doc__)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--only", choices=["calls", "growth"])

@@ -1,13 +1,16 @@
-"""`torch.compile` on a GPU: calls, training steps and first calls, stock beside ours, with CUDA graphs and without.
+"""`torch.compile` on a GPU: calls, training steps and first calls, stock and ours, with and without CUDA
+graphs.
 
-Usage: `python -m tools.bench.bench_gpu [--write] [calls|host|first ...]`. Prints tables; `--write` also writes `docs/benchmarks/gpu.md`,
-prediction first; a part that is not asked for stays as the page has it. "calls": each model is compiled in a process of its own,
-all at the same time, and measured one at a time when all are compiled, sides in alternating rounds; results and losses are held against eager mode's. What a
-training step holds is measured in a process for each side.
-"host": where the host's time of a call goes (`tools.bench.call_parts`). "first": from the call of `torch.compile` to the end of the first call, after torch, the device and the model are there, with
-empty cache folders, and with those that an earlier process has filled; each measurement is a process, and the two sides of a
-model run at the same time. Our packages have bytecode then, as pip leaves them (and torch), also where they lie in a checkout or were
-installed without.
+Usage: `python -m tools.bench.bench_gpu [--write] [calls|host|first ...]`. Prints tables; `--write` also
+writes `docs/benchmarks/gpu.md`, prediction first; parts that are not selected keep the page's text.
+
+"calls": each model is compiled in a separate process, all at the same time, and measured one at a time when
+all are compiled, sides in alternating rounds. Results and losses are compared with eager mode's. The memory
+of a training step is measured in a process for each side. "host": the host time of a call by part
+(`tools.bench.call_parts`). "first": from the call of `torch.compile` to the end of the first call, after
+torch, the device and the model are loaded, with empty cache folders, and with those that an earlier process
+has filled. Each measurement is a process, and the two sides of a model run at the same time. Our packages
+then have bytecode, as pip installs them (and torch), also in a checkout or an installation without it.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ _ROUNDS, _CALLS = 15, 10
 _ROW = 50
 """Calls that are queued without waiting for any."""
 _TOLERANCE = 2e-2
-"""Matmuls are of TensorFloat-32."""
+"""Matmuls use TensorFloat-32."""
 
 Made = tuple[nn.Module, tuple[Any, ...]]  # Any: a model's arguments
 Settings = Mapping[str, Any]  # Any: keywords of torch.compile
@@ -98,12 +101,14 @@ SPLIT_SIDES: Mapping[str, Settings] = {
     "ours, split matmuls": {**OURS, "options": {"matmuls": "split"}},
     "ours, reduce-overhead, split matmuls": {**OURS, "options": {"matmuls": "split", "recordings": 16}},
 }
-"""Of the model that has matmuls to split: those of the 48 layers sum up 64 elements, and 8 x 256 tokens are too many rows."""
+"""The model with matmuls to split: those of the 48 layers sum 64 elements, and 8 x 256 tokens are too many
+rows.
+"""
 STEPS = ("stock", "stock, reduce-overhead", "ours", "ours, FX", "ours, reduce-overhead")
 """The sides of a training step."""
 REPLAY = "replay of what ours queues"
 CAPTURED, CAPTURED_REPLAY = "ours, captured, graphs", "replay of what that queues"
-"""Without torch.compile: what is left where nothing is guarded."""
+"""Calls without torch.compile, and thus without guards."""
 
 
 # --- calls of one model, in its process
@@ -120,7 +125,7 @@ def _made(model: nn.Module, args: tuple[Any, ...], settings: Settings) -> Model:
 
 
 def _captured(model: nn.Module, args: tuple[Any, ...]) -> Model:
-    """The model as a program of its own, whose weights are constants, with graphs."""
+    """Returns the model as a separate program, whose weights are constants, with CUDA graphs."""
     artifact = run_on_artifact(inductor_frontend.capture(model, args), "cuda-graphs,plan-memory")
     return py_wrapper.compile(artifact)
 
@@ -151,8 +156,9 @@ def _calls(name: str, runs: dict[str, Model], failed: dict[str, str]) -> None:
 
 
 def _training(runs: dict[str, Model], failed: dict[str, str], caches: str) -> dict[str, dict[str, float]]:
-    """Makes the sides; gives the bytes that each takes, in a process of its own: weights, the optimizer's state, recordings, and what a
-    step needs."""
+    """Creates the sides; returns the bytes of each, in a separate process: weights, optimizer state, CUDA
+    graphs, and the peak of a step.
+    """
     model = gpt2_small()
     want: list[float] = []
     sides = ("eager", *STEPS)
@@ -176,7 +182,9 @@ def _training(runs: dict[str, Model], failed: dict[str, str], caches: str) -> di
 
 
 def _one(name: str, lock: Path) -> dict[str, Any]:
-    """What a process prints: seconds of each side until finished and until returned, and of a call in a row, by round."""
+    """Prints the output of a process: seconds of each side until finished and until returned, and of a call
+    in a row, by round.
+    """
     runs: dict[str, Model] = {}
     failed: dict[str, str] = {}
     memory: dict[str, dict[str, float]] = {}
@@ -280,8 +288,9 @@ def _first_call(name: str, side: str) -> dict[str, float]:
 
 
 def _with_bytecode() -> None:
-    """Has Python compile our packages, where it has not yet: a first call of a process that compiles them itself is not what users of
-    an installed package see."""
+    """Compiles bytecode of our packages if it is missing: users of an installed package never compile it in a
+    first call.
+    """
     for name in (
         "wrapper_ir",
         "wrapper_ir_passes",

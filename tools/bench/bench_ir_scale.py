@@ -1,9 +1,10 @@
-"""What it costs to parse, print, verify, convert and store programs, and whether that is linear in the ops.
+"""Measures parsing, printing, verification, conversion and storage of programs, and their growth with the
+ops.
 
-Usage: `python -m tools.bench.bench_ir_scale [--write] [OPS ...]`. Programs are synthetic: layers of allocations, a
-library call, a launch and views, with lifetimes derived, as a capture of a deep model would give. Times are the best
-of a few rounds, in process time. "growth" is the time per op of the largest program over that of the one before it:
-1.0 is linear. `--write` also writes `docs/benchmarks/ir_scale.md`.
+Usage: `python -m tools.bench.bench_ir_scale [--write] [OPS ...]`. Programs are synthetic: layers of
+allocations, a library call, a launch and views, with derived lifetimes, as in a capture of a deep model.
+Times are the best of a few rounds, in process time. "growth" is the time per op of the largest program over
+that of the next smaller one: 1.0 is linear. `--write` also writes `docs/benchmarks/ir_scale.md`.
 """
 
 from __future__ import annotations
@@ -124,7 +125,9 @@ def measure(program: ir.Program, folder: Path) -> dict[str, float]:
 
 
 def _family_row(name: str) -> list[object]:
-    """What a family of programs takes at three sizes, each twice the one before, and how the last doubling grows."""
+    """Returns the times of a family of programs at three sizes, each twice the one before, and the growth of
+    the last doubling.
+    """
     make, first = FAMILIES[name]
     cells: list[object] = [name]
     totals = []
@@ -145,7 +148,7 @@ def _family_row(name: str) -> list[object]:
 
 
 _NO_SIZES = ("product of sums",)
-"""Families whose bytes under the hints are no int64: there is no memory to tell."""
+"""Families whose bytes under the hints exceed int64, so that memory cannot be reported."""
 FAMILY_HEADERS = ("family", "verify, s (growth)", "memory", "plan-memory", "parts")
 FAMILY_TEXT = """Families of programs that grow in one way each. Growth is the time over that of half as many parts: 2.0 is linear."""
 

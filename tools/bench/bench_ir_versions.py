@@ -1,9 +1,9 @@
 """Parse, print, verify and JSON of two versions of `wrapper_ir`, in one run.
 
-Usage: `python -m tools.bench.bench_ir_versions OLD NEW [OPS ...]`, where OLD and NEW are folders to import `wrapper_ir`
-from (`git worktree add /tmp/old 64cc238~1`, then `/tmp/old/packages/wrapper_ir/src packages/wrapper_ir/src`). Each version
-runs in a process of its own, on the program of `bench_ir_scale`, in the text and JSON that it makes itself. Rounds
-alternate between the two; times are the best of the rounds, in process time.
+Usage: `python -m tools.bench.bench_ir_versions OLD NEW [OPS ...]`, where OLD and NEW are folders to import
+`wrapper_ir` from (`git worktree add /tmp/old 64cc238~1`, then `/tmp/old/packages/wrapper_ir/src
+packages/wrapper_ir/src`). Each version runs in a separate process, on the program of `bench_ir_scale`, with
+its own text and JSON. Rounds alternate between the two; times are the best of the rounds, in process time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _measured(ops: int, dynamic: bool) -> dict[str, Callable[[], object]]:
 
 
 def serve(ops: int, dynamic: bool) -> None:
-    """Answers each step that is asked for on the standard input by the seconds that it took."""
+    """Runs each step that is named on standard input, and prints its seconds."""
     runs = _measured(ops, dynamic)
     for line in sys.stdin:
         gc.collect()
@@ -49,7 +49,7 @@ def serve(ops: int, dynamic: bool) -> None:
 
 
 class _Side:
-    """One version in a process of its own."""
+    """One version in a separate process."""
 
     def __init__(self, source: str, ops: int, dynamic: bool) -> None:
         command = [sys.executable, "-m", "tools.bench.bench_ir_versions", "--serve", str(ops)]
@@ -66,7 +66,7 @@ class _Side:
         )
 
     def seconds(self, step: str) -> float:
-        """How long it takes once."""
+        """Returns the seconds of one execution."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(step, file=self._process.stdin, flush=True)

@@ -1,13 +1,13 @@
-"""What it costs to launch a Triton kernel from Python, against the CUDA driver itself and the launchers of others, in one
-run on one GPU.
+"""Measures launches of a Triton kernel from Python, against the CUDA driver and other launchers, on one GPU.
 
 Usage: `python -m tools.bench.bench_launch [--write]`. Prints a table; `--write` also writes
-`docs/benchmarks/launch.md`, prediction first. Exit status 1 where a goal is missed.
+`docs/benchmarks/launch.md`, prediction first. Exit status 1 if a goal is missed.
 
-All sides launch small pointwise kernels with as many arguments: ours, a bare `cuLaunchKernel` through ctypes and a loop of
-launches in C the very same binary; `triton.jit` the same source; Inductor's launcher the kernel that Inductor makes of the
-same sum. A round is a burst that fits into the device's queue, timed until the last launch returns; then the device
-finishes, untimed. Rounds of all sides alternate. A ratio is the median of the rounds' ratios.
+All sides launch small pointwise kernels with the same number of arguments. Ours, a bare `cuLaunchKernel`
+through ctypes and a loop of launches in C use the same binary; `triton.jit` uses the same source; Inductor's
+launcher uses the kernel that Inductor generates for the same sum. A round is a burst that fits into the
+device's queue, timed until the last launch returns; then the device finishes, untimed. Rounds of all sides
+alternate. A ratio is the median of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def report(rows: list[Row]) -> str:
 
 
 def cell(values: dict[str, float], name: str, form: str) -> str:
-    """A number of the table; Inductor may have made another kernel."""
+    """Formats a number of the table; Inductor's kernel may differ."""
     return format(values[name], form) if name in values else "none"
 
 

@@ -1,9 +1,10 @@
-"""What a planned program holds and how often it allocates, against the bound, no plan, and Inductor, in one run.
+"""Measures peaks and allocations of planned programs, against the bound, no plan, and Inductor, in one run.
 
 Usage: `python -m tools.bench.bench_memory [--write] [NAME ...]`. Prints the tables; `--write` also writes
-`docs/benchmarks/memory.md`, prediction first. Bytes are of one call on one thread, constants not counted. "held" is what the
-program says that it holds at the worst moment, operators' results included; "measured" is the peak of torch's allocator. Inductor's
-allocations are counted in the text that it writes. All sides compile the same graph, through `torch.compile`.
+`docs/benchmarks/memory.md`, prediction first. Bytes are of one call on one thread, without constants. "held"
+is the program's computed peak, operators' results included; "measured" is the peak of torch's allocator.
+Inductor's allocations are counted in its generated text. All sides compile the same graph, through
+`torch.compile`.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class _Measured:
     pools: _Side
 
     def held(self) -> list[object]:
-        """What the programs say."""
+        """Returns the computed figures of the programs."""
         before, after = program_stats(self.before).memory, program_stats(self.after).memory
         return [
             self.name, f"{before.live:,}", f"{before.bound:,}", f"{after.bound:,}", f"{after.peak:,}",
@@ -109,7 +110,7 @@ class _Measured:
         ]  # fmt: skip
 
     def peaks(self) -> list[object]:
-        """What was measured."""
+        """Returns the measured figures."""
         held, ours = program_stats(self.after).memory.peak, self.ours
         return [
             self.name, f"{held:,}", f"{ours.peak:,}", f"{ours.peak / held:.3f}", f"{ours.whole - ours.peak:,}",
@@ -148,7 +149,7 @@ def _cpu() -> float:
 
 
 def _cold(name: str) -> list[object]:
-    """What the passes take of a compilation that finds nothing in our cache."""
+    """Measures the share of the passes in a compilation with an empty cache."""
     case = CASES[name]()
     kwargs = dict(case.kwargs or {})
     with (
@@ -189,7 +190,7 @@ COLD_HEADING, CALLS_HEADING = "Planning in a cold compilation", "Calls"
 def _times(names: Sequence[str]) -> list[tuple[str, str]]:
     """The sections with times."""
     mlp = CASES["mlp"]()
-    inductor_frontend.capture(mlp.model, mlp.args)  # imports are not what is measured
+    inductor_frontend.capture(mlp.model, mlp.args)  # imports are not measured
     cold = table(COLD_HEADERS, map(_cold, names))
     calls = table(planned_calls.HEADERS, planned_calls.rows())
     return [

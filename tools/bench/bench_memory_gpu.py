@@ -1,9 +1,11 @@
-"""What planned programs hold on a GPU, against the plan's own figure and against Inductor, in one run.
+"""Measures peaks of planned programs on a GPU, against the plan's own figure and against Inductor, in one
+run.
 
 Usage: `python -m tools.bench.bench_memory_gpu [--write]`. Prints the tables; `--write` also writes
-`docs/benchmarks/memory_gpu.md`, prediction first. Measured are the bytes that torch's caching allocator was asked for at the
-worst moment of a call, beyond what was there before it (parameters, inputs, the libraries' workspaces, which stay after the
-first call), and how often it was asked. Tables are printed as they come: a run compiles GPT-2 small seven times.
+`docs/benchmarks/memory_gpu.md`, prediction first. The figures are the peak bytes requested from torch's
+caching allocator during a call, without memory from before it (parameters, inputs, the libraries' workspaces,
+which stay after the first call), and the number of requests. Tables are printed immediately: a run compiles
+GPT-2 small seven times.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ _MIB = 2**20
 def gpt2_small() -> nn.Module:
     """GPT-2 small as transformers configures it, without dropout, on the GPU; the same weights in every run."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    # Imported here: it takes seconds, and `--help` does not want it.
+    # Imported here because it takes seconds, which `--help` does not need.
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
@@ -134,7 +136,7 @@ def _training(model: nn.Module, ids: Tensor) -> list[list[object]]:
 
 
 def _planned(model: nn.Module, ids: Tensor) -> list[list[object]]:
-    """The figures of a captured program beside what its call is measured to hold."""
+    """Returns the figures of a captured program beside its measured call."""
     with torch.no_grad():
         artifact = inductor_frontend.capture(model.eval(), (ids,))
         rows: list[list[object]] = []
@@ -170,7 +172,7 @@ def _outcome(
     inference: Sequence[Sequence[object]],
     training: Sequence[Sequence[object]],
 ) -> str:
-    """What the tables say."""
+    """Summarises the tables."""
     _, stock, pools, ours = inference
     _, theirs, planned, donated = training
     return OUTCOME.format(

@@ -1,10 +1,11 @@
-"""The models of the tests and three larger ones on a GPU, through `torch.compile`: ours beside stock and both with CUDA graphs.
+"""The models of the tests and three larger ones on a GPU through `torch.compile`: ours and stock, with CUDA
+graphs.
 
-Usage: `python -m tools.bench.bench_models_gpu [--write] [--limit SECONDS]`. Prints a table; `--write` also writes
-`docs/benchmarks/models_gpu.md`, prediction first. Each model is compiled in a process of its own, all at the same time; one at a
-time is measured. Each side's results are held against eager mode's, for several calls with other values; the decoder generates
-tokens over a static cache. Sides that fail or give other results are named. A process that does not end within the limit is
-named, too.
+Usage: `python -m tools.bench.bench_models_gpu [--write] [--limit SECONDS]`. Prints a table; `--write` also
+writes `docs/benchmarks/models_gpu.md`, prediction first. Each model is compiled in a separate process, all at
+the same time; one at a time is measured. Each side's results are compared with eager mode's, for several
+calls with other values; the decoder generates tokens over a static cache. Sides that fail or return other
+results are named. So are processes that exceed the limit.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ eager alone, ran to the end with eager's results. BERT and ViT were measured ane
 
 _ROUNDS, _CALLS = 9, 10
 _TOLERANCE = 2e-2
-"""Matmuls are of TensorFloat-32."""
+"""Matmuls use TensorFloat-32."""
 _TOKENS = 8
-"""That the decoder generates."""
+"""Tokens that the decoder generates."""
 
 Made = tuple[nn.Module, list[tuple[Any, ...]]]
 """A model on the GPU, and the arguments of several calls: the same sizes, other values."""
@@ -113,7 +114,7 @@ def _vision() -> Made:
 
 
 class _Keywords(nn.Module):
-    """A model whose call is all positional: what a keyword means is kept beside it."""
+    """Wraps a model for positional calls: stores the meaning of each keyword."""
 
     def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
         super().__init__()
@@ -132,7 +133,7 @@ def _small(name: str) -> Made:
     return _Keywords(case.model, tuple(kwargs)).cuda().eval(), calls
 
 
-def _other(seed: int, value: Any) -> Any:  # Any: whatever stands in a model's arguments
+def _other(seed: int, value: Any) -> Any:  # Any: arguments of any model
     """The same on the GPU; numbers in another order for each seed."""
     if not isinstance(value, Tensor):
         return value
@@ -174,7 +175,9 @@ def _side(model: nn.Module, calls: Sequence[tuple[Any, ...]], settings: Mapping[
 
 
 def _one(name: str, lock: Path) -> dict[str, Any]:
-    """What a process prints of a model: microseconds of each side until finished, best and by round, or why there are none."""
+    """Prints the output of a process for a model: microseconds of each side until finished, best and by
+    round, or the reason why they are missing.
+    """
     torch.manual_seed(0)
     model, calls = MODELS[name]()
     runs: dict[str, Model] = {"eager": model}

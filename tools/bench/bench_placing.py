@@ -1,8 +1,8 @@
-"""How near to the bound each algorithm places buffers, and how long it takes, in one run.
+"""Compares the placement algorithms: distance from the bound, and time, in one run.
 
-Usage: `python -m tools.bench.bench_placing [--write]`. Prints the tables; `--write` also writes `docs/benchmarks/placing.md`,
-prediction first. Buffers are generated (`tools/bench/placing_instances.py`); seconds are of CPU on this machine, heights
-of any.
+Usage: `python -m tools.bench.bench_placing [--write]`. Prints the tables; `--write` also writes
+`docs/benchmarks/placing.md`, prediction first. Buffers are generated (`tools/bench/placing_instances.py`);
+seconds are of CPU on this machine, heights of any.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _timed(packer: Packer, buffers: Sequence[Buffer], bound: int) -> tuple[float
 
 
 def _pools(buffers: Sequence[Buffer], bound: int) -> tuple[str, float, float]:
-    """(pools, held / bound, seconds) of buffers with nothing outside them."""
+    """Returns (pools, held / bound, seconds) of buffers without other storages."""
     begin = time.process_time()
     nothing = [0] * max(b.end for b in buffers)
     pools = plan_pools(buffers, [*nothing, 0], dict.fromkeys((b.name for b in buffers), 0))

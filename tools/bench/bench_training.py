@@ -1,11 +1,10 @@
-"""What a training step and a prediction of a small GPT-2 cost under `torch.compile`, ours against Inductor's, in one run.
+"""Measures a training step and a prediction of a small GPT-2 under `torch.compile`, ours against Inductor's.
 
-Usage: `python -m tools.bench.bench_training [--write] [--threads N]`. Both compile the same transformers GPT-2 (4 blocks
-of width 256, 8 heads, 4 sequences of 64 tokens) from the same weights, in one process; rounds alternate
-(`tools.bench.timing`). A step is forward, backward and eager SGD, whole as a user runs it, with guards and autograd
-around the compiled graphs; forward and backward alone leave the optimizer out. The C library is told to keep freed memory
-(`tools.bench.timing.keep_memory`). `--write` also writes
-`docs/benchmarks/training.md`.
+Usage: `python -m tools.bench.bench_training [--write] [--threads N]`. Both compile the same transformers
+GPT-2 (4 blocks of width 256, 8 heads, 4 sequences of 64 tokens) from the same weights, in one process; rounds
+alternate (`tools.bench.timing`). A step is forward, backward and eager SGD, as a user runs it, with guards
+and autograd around the compiled graphs; forward and backward alone exclude the optimizer. The C library keeps
+freed memory (`tools.bench.timing.keep_memory`). `--write` also writes `docs/benchmarks/training.md`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ BACKENDS = ("wrapper_ir", "inductor")
 
 
 def _training(model: nn.Module, backend: str, ids: Tensor, *, optimize: bool) -> Callable[[], object]:
-    """One training step of a compiled copy of the model."""
+    """Runs one training step of a compiled copy of the model."""
     own = copy.deepcopy(model).train()
     compiled: Any = torch.compile(own, backend=backend)  # a module, to its users
     optimizer = torch.optim.SGD(own.parameters(), lr=1e-3)
@@ -64,7 +63,7 @@ def _prediction(model: nn.Module, backend: str, ids: Tensor) -> Callable[[], obj
 
 
 def measure() -> dict[str, Ratio]:
-    """The comparisons, by what is measured."""
+    """Returns the comparisons, by measured quantity."""
     model, ids = small_gpt2(), tokens()
     found = {}
     for name, optimize in (("forward, backward and SGD", True), ("forward and backward", False)):
@@ -78,7 +77,7 @@ def measure() -> dict[str, Ratio]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures, prints, and with --write records."""
+    """Measures and prints; `--write` also writes the page."""
     parser = command_line(__doc__)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(argv)

@@ -1,13 +1,14 @@
-"""How good and how steady the tuner's choices are, on kernels of real models, on one GPU.
+"""Measures quality and stability of the tuner's choices, on kernels of real models, on one GPU.
 
-Usage: `python -m tools.bench.bench_tuning [--write] [--times FILE]`. Prints a table, and all means where a goal is missed;
-`--write` also writes `docs/benchmarks/tuning.md`, prediction first; `--times` all times, as JSON. Exit status 1 where a
-goal is missed.
+Usage: `python -m tools.bench.bench_tuning [--write] [--times FILE]`. Prints a table, and all means if a goal
+is missed; `--write` also writes `docs/benchmarks/tuning.md`, prediction first; `--times` writes all times, as
+JSON. Exit status 1 if a goal is missed.
 
-Models are captured for the device, and their programs reduced to launches. Candidates are the configs that a kernel lists
-and the neighbours of its first one. For 20 launches of different kernels or numbers, 5 of each model at most, those of most elements, the tuner
-chooses twice, each time knowing nothing. Before and afterwards every candidate is measured exhaustively: as many
-interleaved rounds for all, none stopped early.
+Models are captured for the device, and their programs reduced to launches. Candidates are the configs that a
+kernel lists and the neighbours of its first one. For 20 launches of different kernels or numbers, at most 5
+per model, those with the most elements, the tuner chooses twice, each time from scratch. Before and
+afterwards every candidate is measured exhaustively: equally many interleaved rounds for all, none stopped
+early.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ EXHAUSTIVE = MeasureOptions(rounds=500, trial=500, most=500, warm_up=3)
 
 @dataclass(frozen=True)
 class Job:
-    """One launch: its kernel, with all candidate configs, and its arguments, the numbers of its grid among them."""
+    """One launch: its kernel with all candidate configs, and its arguments, including the numbers of its
+    grid.
+    """
 
     model: str
     kernel: ir.TritonKernel
@@ -93,7 +96,7 @@ def models() -> Iterator[tuple[str, nn.Module, tuple[Any, ...]]]:
 
 
 class _Arguments:
-    """A runtime whose kernels keep what they are launched with."""
+    """A runtime whose kernels store their launch arguments."""
 
     kind = "triton"
 
@@ -127,8 +130,9 @@ def widened(kernel: ir.KernelDef) -> ir.KernelDef:
 
 
 def jobs(name: str, program: ir.Program, machine: Machine[Any], seen: set[object]) -> Iterator[Job]:
-    """A program's launches with their candidates, with arguments on its device, those of most elements first; those in
-    `seen` left out."""
+    """Returns a program's launches with candidates and device arguments, those with the most elements first,
+    without those in `seen`.
+    """
     whole = replace(program, kernels=tuple(map(widened, program.kernels)))
     found = tuning_programs(whole)
     for one in sorted(found, key=lambda one: -math.prod(one.numbers(one.launch.kernel))):
@@ -169,7 +173,7 @@ def examined(job: Job, load_each: LoadEach, timer: Timer, exhaustive: MeasureOpt
 
 
 def _tuned(job: Job, load_each: LoadEach, timer: Timer) -> tuple[ir.TritonConfig, Entry]:
-    """What is chosen, and the times that led to it: none of a kernel that leaves no choice."""
+    """Returns the choice, and its measurements; a kernel without candidates has none."""
     tuner = Tuner(load_each, timer, TimingCache(DeviceKey("this device", "this compiler")))
     chosen = tuner.choose(job.kernel, job.args)
     unknown = Entry(order=(config_key(chosen),), times={})

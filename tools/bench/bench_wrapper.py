@@ -1,17 +1,19 @@
-"""What a whole call of emitted Python costs on a GPU, against Inductor's Python wrapper, in one run.
+"""Measures a whole call of emitted Python on a GPU, against Inductor's Python wrapper, in one run.
 
-Usage: `python -m tools.bench.bench_wrapper [--write] [--matmuls] [--device cpu]`. Prints tables; `--write` also writes
-`docs/benchmarks/wrapper.md`, prediction first. Exit status 1 where the goal is missed, which `--matmuls` measures.
-`--device cpu` runs the same with C++ kernels where there is no GPU, to try the benchmark itself: it writes nothing and has
-no goals.
+Usage: `python -m tools.bench.bench_wrapper [--write] [--matmuls] [--device cpu]`. Prints tables; `--write`
+also writes `docs/benchmarks/wrapper.md`, prediction first. Exit status 1 if the goal is missed, which
+`--matmuls` measures. `--device cpu` runs the same with C++ kernels on machines without a GPU, to test the
+benchmark itself: it writes nothing and has no goals.
 
-Sides, all with the same weights and results: the captured artifact's `boxed` call, as emitted by default and with persistent
-buffers (`PyOptions(persistent_buffers=True)`), and its call with the model's own signature; Inductor's Python wrapper as
-`torch.compile` calls it, on flat arguments; `torch.compile`'s callable, guards included; eager mode; and a CUDA graph of our
-call, replayed, which is what the GPU needs. `--matmuls` adds both wrappers with matmuls as Triton templates, in
-the same instance. A round calls one side several times, few enough for the device's queue: until the last call returns
-(the host's part), and until the device has finished. Rounds of all sides alternate. A ratio is the median of the rounds'
-ratios.
+All sides have the same weights and results: the captured artifact's `boxed` call, as emitted by default and
+with persistent buffers (`PyOptions(persistent_buffers=True)`), and its call with the model's own signature;
+Inductor's Python wrapper as `torch.compile` calls it, on flat arguments; `torch.compile`'s callable, guards
+included; eager mode; and a CUDA graph of our call, replayed, which is the GPU time. `--matmuls` adds both
+wrappers with matmuls as Triton templates, in the same instance.
+
+A round calls one side several times, few enough for the device's queue: until the last call returns (the
+host's part), and until the device has finished. Rounds of all sides alternate. A ratio is the median of the
+rounds' ratios.
 """
 
 from __future__ import annotations
@@ -53,15 +55,17 @@ Inductor's wrapper, and the GPT's, whose attention stays an operator, to 0.4; wh
 templates, to 0.45 of it."""
 
 GOAL = 0.5
-"""Of the host's time of Inductor's wrapper, where both launch matmuls as Triton templates."""
+"""Share of the host time of Inductor's wrapper, with both launching matmuls as Triton templates."""
 OURS, PERSISTENT, INDUCTOR = "ours", "ours, persistent buffers", "Inductor's wrapper"
 INSTANCE = "BLOCK_K=128, BLOCK_M=32, BLOCK_N=32"
-"""Of the template for matmuls: the fastest for these models on an H200, where Inductor measured all of them."""
+"""Instance of the template for matmuls: the fastest for these models on an H200, as Inductor measured."""
 MATMULS, THEIR_MATMULS = "ours, persistent buffers, Triton matmuls", "Inductor's wrapper, Triton matmuls"
 ROUNDS = 41
 LAUNCHES = 400
-"""At most so many of one side in a round, well below the 1,024 that the device's queue holds: a full queue would make the
-host wait, and every side as slow as the GPU."""
+"""Maximum calls of one side per round, well below the 1,024 entries of the device's queue.
+
+A full queue would block the host, and every side would be as slow as the GPU.
+"""
 TOLERANCE = 2e-3
 
 
@@ -75,11 +79,11 @@ def mlp() -> Case:
 
 
 class Gpt(nn.Module):
-    """GPT-2's blocks and head; gives the logits alone."""
+    """GPT-2's blocks and head; returns only the logits."""
 
     def __init__(self) -> None:
         super().__init__()
-        from transformers import GPT2Config, GPT2LMHeadModel  # takes seconds, and not every process wants it
+        from transformers import GPT2Config, GPT2LMHeadModel  # takes seconds, and only some processes need it
 
         config = GPT2Config(
             bos_token_id=0,
@@ -128,7 +132,9 @@ def sync(device: str) -> None:
 
 
 def with_matmuls(case: Case, there: Case, target: str) -> dict[str, Run]:
-    """Both wrappers with matmuls as one instance of Triton's template: what differs is how it is launched."""
+    """Adds both wrappers with matmuls as one instance of Triton's template, so that they differ only in the
+    launch.
+    """
     options = inductor_frontend.CaptureOptions(matmuls="templates")
     artifact = inductor_frontend.capture(case.model, case.args, target=target, options=options)
     ours = py_wrapper.compile(one_instance(artifact), py_wrapper.PyOptions(persistent_buffers=True))
@@ -161,7 +167,7 @@ def one_instance(artifact: Artifact) -> Artifact:
 
 
 def make_sides(case: Case, device: str, *, matmuls: bool = False) -> dict[str, Run]:
-    """What is timed; the model goes to the device."""
+    """Creates the timed sides; moves the model to the device."""
     target = None
     if device == "cuda":
         major, minor = torch.cuda.get_device_capability()
@@ -193,7 +199,7 @@ def make_sides(case: Case, device: str, *, matmuls: bool = False) -> dict[str, R
 
 
 def check_results(sides: Mapping[str, Run]) -> None:
-    """Every side computes what eager mode does; one that does nothing would be fast."""
+    """Checks that every side equals eager mode: a side without work would be fast."""
     want = _first(sides["eager"]())
     for name, run in sides.items():
         for _ in range(3):  # compiled, warm, and once more
@@ -223,7 +229,7 @@ def graph_of(run: Run) -> Run:
 
 
 def launches_of(run: Run) -> int:
-    """How many kernels, copies and fills one call puts into the device's queue."""
+    """Returns the number of kernels, copies and fills that one call puts into the device's queue."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
         run()
         torch.cuda.synchronize()
@@ -233,7 +239,7 @@ def launches_of(run: Run) -> int:
 
 
 def calls_of(sides: Mapping[str, Run]) -> int:
-    """How many calls a round makes, of every side the same."""
+    """Returns the number of calls per round, the same for every side."""
     return max(1, min(6, LAUNCHES // max(launches_of(run) for run in sides.values())))
 
 
@@ -305,7 +311,7 @@ def report(results: Mapping[str, Times]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures, prints, and with --write records; 1 where a goal is missed."""
+    """Measures and prints; `--write` also writes the page. Returns 1 if a goal is missed."""
     parser = command_line(__doc__)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--matmuls", action="store_true", help="also with matmuls as Triton templates")

@@ -1,5 +1,8 @@
-"""Where the host's time of a call through `torch.compile` goes, as differences of whole calls: without what the program does,
-without its launches, without its matmuls, and with buffers that are kept."""
+"""Splits the host time of a call through `torch.compile` by differences of whole calls.
+
+Variants are calls without the program's work, without its launches, without its matmuls, and with persistent
+buffers.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ PARTS = (
 )
 _MATMULS = ("mm", "addmm", "bmm", "baddbmm")
 _nothing: Any = "".format
-"""Takes any arguments and costs what calling a function of C costs."""
+"""Accepts any arguments, at the cost of calling a C function."""
 _ROUNDS, _CALLS = 15, 10
 
 # Any in this file: models, their arguments and results.
@@ -51,7 +54,7 @@ class _NoKernels:
 
 @dataclass(frozen=True)
 class _FirstResults(PythonEmitter):
-    """Programs that give the results of their first call again."""
+    """Programs that return the results of their first call again."""
 
     name: str = field(default="first-results", init=False)
 
@@ -73,7 +76,7 @@ class _FirstResults(PythonEmitter):
 
 @dataclass(frozen=True)
 class _NoMatmuls(PythonEmitter):
-    """Programs whose matmuls, which torch is asked for each time, do nothing."""
+    """Programs whose matmuls through torch do nothing."""
 
     options: PyOptions = field(default_factory=lambda: PyOptions(repeated_operators=False))
     name: str = field(default="no-matmuls", init=False)
@@ -91,7 +94,9 @@ class _NoMatmuls(PythonEmitter):
 def host_parts(
     model: nn.Module, args: tuple[Any, ...], seconds: Callable[[Callable[[], object], int], float]
 ) -> Mapping[str, float]:
-    """Seconds by part, and of the whole call; `seconds` gives those of the best of some calls, until they have returned."""
+    """Returns seconds by part, and of the whole call; `seconds` returns the best of some calls, until they
+    have returned.
+    """
     sides = {
         "whole": PythonEmitter(),
         "nothing": _FirstResults(),

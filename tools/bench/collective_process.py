@@ -16,10 +16,10 @@ from filelock import FileLock
 
 from tools.bench.timing import alternate
 
-# Any in this file: compiled callables, what torch leaves untyped
+# Any in this file: compiled callables, untyped parts of torch
 _ROUNDS, _CALLS = 9, 10
 PATIENCE = int(os.environ.get("BENCH_PATIENCE", "300"))
-"""Seconds after which a process that hears nothing from another one gives up."""
+"""Seconds after which a process gives up waiting for another one."""
 _LOWERED = "lower-collectives,plan-memory"
 _OURS = {"backend": "wrapper_ir"}
 _GRAPHS = "cuda-graphs{collectives=true}"
@@ -66,7 +66,7 @@ class Rank:
         self.dtype = torch.bfloat16 if self.on_gpu else torch.float32
 
     def wait(self) -> None:
-        """All processes have finished what they queued."""
+        """Waits until all processes have finished their queued work."""
         if self.on_gpu:
             torch.cuda.synchronize()
         dist.barrier(self.calm)
@@ -84,12 +84,12 @@ class Rank:
         return float(own) / calls
 
     def memory(self) -> int:
-        """Bytes that torch's allocator holds for tensors of the device."""
+        """Returns the bytes that torch's allocator has allocated for tensors of the device."""
         return torch.cuda.max_memory_allocated() if self.on_gpu else 0
 
 
 def told(error: Exception) -> str:
-    """An error in one line."""
+    """Formats an error in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 

@@ -1,4 +1,6 @@
-"""One process of `bench_collectives`: a model or a measurement, by all sides, in lockstep with the other processes."""
+"""One process of `bench_collectives`: runs a model or a measurement on all sides, in lockstep with the
+others.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,14 @@ from tests.common.parallel_models import ParallelMlp, SequenceMlp
 from tools.bench.collective_process import FUSED, SIDES, Found, Rank, ours, timed, told
 from tools.bench.collective_training import fsdp_training, gpt, gpt_training
 
-# Any in this file: compiled callables, what torch leaves untyped
+# Any in this file: compiled callables, untyped parts of torch
 _funcol: Any = _functional_collectives
 _TOLERANCE = 3e-2
 _WITH_FUSED: Mapping[str, Mapping[str, Any]] = {
     **SIDES,
     FUSED: ours(passes="lower-collectives{fused-matmuls=true},plan-memory"),
 }
-"""Also with matmuls that are fused with collectives, where a job has any."""
+"""Also with matmuls fused with collectives, if a job has any."""
 SIZES = (1 << 10, 1 << 14, 1 << 17, 1 << 18, 1 << 20)
 """Bytes of the all-reduces whose latency is measured."""
 
@@ -96,7 +98,9 @@ def mlp(me: Rank) -> Found:
 
 
 def sequence_mlp(me: Rank) -> Found:
-    """Two gated layers of a model of 4096 whose 4096 rows are split: a gather of 16 MiB a process, matmuls, a reduce-scatter."""
+    """Two gated layers of width 4096 whose 4096 rows are split: a gather of 16 MiB per process, matmuls, a
+    reduce-scatter.
+    """
     torch.manual_seed(me.rank)
     width, inner, rows = (4096, 14336, 4096) if me.on_gpu else (32, 64, 16)
     model = SequenceMlp(2, width, inner, me.world).to(me.device, me.dtype).eval()
@@ -105,7 +109,7 @@ def sequence_mlp(me: Rank) -> Found:
 
 
 def gpt_inference(me: Rank) -> Found:
-    """One row of 128 tokens."""
+    """Inference on one row of 128 tokens."""
     model, ids = gpt(me)
     return _inference(me, model.eval(), (ids,))
 
@@ -182,8 +186,10 @@ def endurance(me: Rank) -> Found:
 
 
 def death(me: Rank) -> Found:
-    """Calls without end, of which the driver kills one process; the file `running` says that they have begun. What the other
-    one does then is the driver's to see."""
+    """Calls without end, until the driver kills one process.
+
+    The file `running` marks their begin. The driver observes the behaviour of the other process.
+    """
     torch.manual_seed(me.rank)
     model = ParallelMlp(2, 256, 1024, me.world).to(me.device, me.dtype).eval()
     x = torch.randn(16, 256).to(me.device, me.dtype)
@@ -214,14 +220,14 @@ JOBS: Mapping[str, Callable[[Rank], Found]] = {
 
 
 def main(job: str, rank: int, world: int, folder: Path) -> None:
-    """Runs one job; rank 0 writes what was found."""
+    """Runs one job; rank 0 writes the results."""
     me = Rank(rank, world, folder)
     found = JOBS[job](me)
     if rank == 0:
         (folder / "found.json").write_text(json.dumps(found), encoding="utf-8")
     me.wait()
     sys.stdout.flush()
-    os._exit(0)  # what holds a group at Python's own exit now and then aborts the process
+    os._exit(0)  # objects that keep a group at Python's exit abort the process
 
 
 if __name__ == "__main__":

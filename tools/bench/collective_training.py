@@ -72,7 +72,7 @@ def gpt_training(me: Rank) -> Found:
 
 
 def fsdp_training(me: Rank) -> Found:
-    """GPT-2 small, whose weights are shared out (FSDP2) and whose blocks are compiled; each process has tokens of its own."""
+    """GPT-2 small with sharded weights (FSDP2) and compiled blocks; each process has separate tokens."""
     torch.manual_seed(0)
     large = {"n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50304, "n_positions": 128}
     small = {"n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": 128, "n_positions": 16}
@@ -103,7 +103,7 @@ def _training(
     ids: Tensor,
     sides: Sequence[str],
 ) -> Found:
-    """Steps of a model of each side, its curve of 20 losses, and the bytes that it held at most."""
+    """Runs steps of a model on each side; returns its curve of 20 losses, and its peak bytes."""
     calls: dict[str, Callable[[], object]] = {}
     curves: dict[str, list[float]] = {}
     held: dict[str, int] = {}

@@ -1,15 +1,15 @@
-"""One measurement of ahead-of-time C++, in a process of its own: `python -m tools.bench.cpp_sides SIDE WHAT ...`.
+"""One measurement of ahead-of-time C++, in a separate process: `python -m tools.bench.cpp_sides SIDE WHAT ...`.
 
-| what                 | does                                                                                     |
+| command              | effect                                                                                   |
 | -------------------- | ---------------------------------------------------------------------------------------- |
 | `build MODEL PATH`   | a package of a model, from `ExportedProgram` to file                                     |
-| `wheel MODEL PATH`   | the same, with the runtime compiled as wheels for a platform bring it                    |
-| `prepare MODEL PATH` | the same, as the builds before it leave the caches: with the kernels' header precompiled |
-| `matmuls COUNT`     | a library of a program with that many matmuls, from text to file                        |
-| `load PATH`          | opens a package after `import torch`; what it needs besides is imported in that time     |
+| `wheel MODEL PATH`   | the same, with the compiled runtime of a platform wheel                                  |
+| `prepare MODEL PATH` | the same, after earlier builds: with the kernels' header precompiled                     |
+| `matmuls COUNT`     | a library of a program with that many matmuls, from text to file                         |
+| `load PATH`          | opens a package after `import torch`; includes its other imports                         |
 
-It prints numbers by name, as JSON. "user" are seconds of processor time in user mode, of this process and the compilers that
-it starts; "compiler" those of the part that turns sources into a library.
+Prints numbers by name, as JSON. "user" are seconds of processor time in user mode, of this process and its
+compilers; "compiler" those of the part that turns sources into a library.
 """
 
 from __future__ import annotations

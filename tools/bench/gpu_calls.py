@@ -35,7 +35,7 @@ def row_seconds(run: Model, args: tuple[Any, ...], calls: int) -> float:
 
 
 def recorded(run: Model, args: tuple[Any, ...]) -> Model:
-    """A graph of the caller's own, replayed."""
+    """Captures and replays a graph of the caller."""
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
     with torch.cuda.stream(side):
         run(*args)

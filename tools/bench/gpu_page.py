@@ -1,4 +1,4 @@
-"""What `docs/benchmarks/gpu.md` says besides its tables: see `tools.bench.bench_gpu`."""
+"""Text of `docs/benchmarks/gpu.md` besides its tables: see `tools.bench.bench_gpu`."""
 
 PREDICTION = """\
 Written before this table was measured, and after parts of it: calls without graphs take what the emitted code takes, 0.6 to 0.8

@@ -1,5 +1,8 @@
-"""Families of programs that grow in one way each, as text: what takes more than linear time in one of them shows as a growth of its
-row. `bench_ir_scale` measures them, and tests count their work."""
+"""Families of programs that grow in one way each, as text.
+
+Superlinear time in one of them shows as growth of its row. `bench_ir_scale` measures them, and tests count
+their work.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def _inputs(symbols: int) -> tuple[list[str], list[str]]:
 
 
 def product_of_sums(n: int) -> str:
-    """Two slots of a pool of as many bytes as a product of `n` sums has."""
+    """Two slots of a pool whose sizes are a multiplication of `n` sums."""
     params, defines = _inputs(2 * n)
     product = "*".join(f"(2*s{2 * k} + 3*s{2 * k + 1} - 1)" for k in range(n))
     body = [
@@ -63,7 +66,7 @@ def alias_calls(n: int) -> str:
 
 
 def switches(n: int) -> str:
-    """`n` switches, each of what the one before gives."""
+    """`n` switches, each over the result of the previous one."""
     body = [f"%y{k + 1} = cond %p then @f else @g (%y{k}) : f32[8]" for k in range(n)]
     made = ["%y = alloc f32[8]", "copy %y, %x"]
     functions = [_function("main", ["%y0: f32[8]", "%p: bool"], body, f"%y{n}")]
@@ -77,7 +80,7 @@ def aligned(n: int) -> str:
 
 
 def aliasing_switches(n: int) -> str:
-    """`n` switches, each of which makes a tensor or gives back what the one before gave."""
+    """`n` switches, each of which creates a tensor or returns the previous result."""
     body = [f"%y{k + 1} = cond %p then @f else @g (%y{k}) : f32[8]" for k in range(n)]
     functions = [
         _function("main", ["%y0: f32[8]", "%p: bool"], body, f"%y{n}"),
@@ -88,7 +91,7 @@ def aliasing_switches(n: int) -> str:
 
 
 def wide_switch(n: int) -> str:
-    """A switch of `n` arguments and `n` results; one branch makes these, the other gives back its arguments."""
+    """A switch of `n` arguments and `n` results; one branch creates these, the other returns its arguments."""
     params = [f"%x{k}: f32[8]" for k in range(n)]
     results, types = ", ".join(f"%y{k}" for k in range(n)), ", ".join(["f32[8]"] * n)
     arguments = ", ".join(f"%x{k}" for k in range(n))

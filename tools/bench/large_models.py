@@ -1,4 +1,4 @@
-"""Models that hold 4 MiB and more in a call, for benchmarks of memory."""
+"""Models whose calls need 4 MiB and more, for benchmarks of memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _gpt2(batch: int) -> Case:
 
 
 def _bert(batch: int) -> Case:
-    # Imported here: it takes seconds, and `--help` does not want it.
+    # Imported here because it takes seconds, which `--help` does not need.
     from transformers import BertConfig, BertModel
 
     torch.manual_seed(0)
@@ -59,7 +59,7 @@ LARGE: Mapping[str, Callable[[], Case]] = {
     "moe x 256": partial(_repeated, "moe", 256),
     "minilm x 32": partial(_repeated, "minilm", 32),
 }
-"""By name; `x 512` stands for 512 times the batch of the small model of that name."""
+"""Models by name; `x 512` is 512 times the batch of the small model of that name."""
 
 TRAINED: Mapping[str, Callable[[], Case]] = {
     "gpt2-256": partial(_gpt2, 8),

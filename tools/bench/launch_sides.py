@@ -1,5 +1,8 @@
-"""The sides of `bench_launch`: the same sum, launched by us, by the driver through ctypes and in C, by `triton.jit` and by
-Inductor. A side is a function that makes BURST launches."""
+"""The sides of `bench_launch`: the same sum, launched by us, by the driver through ctypes and in C, by
+`triton.jit` and by Inductor.
+
+A side is a function that performs BURST launches.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ int launch_many(Launch launch, void* function, unsigned grid, unsigned block, un
 """
 
 Burst = Callable[[], None]
-"""Makes BURST launches."""
+"""Performs BURST launches."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Case:
 
     @property
     def inputs(self) -> int:
-        """How many tensors it reads."""
+        """Number of tensors that it reads."""
         return self.arguments - 2
 
     @property
@@ -82,7 +85,7 @@ class Case:
 
 
 def repeated(names: dict[str, Any], call: str, count: int) -> Burst:
-    """A function that makes a call `count` times, written out, as a generated wrapper would have it."""
+    """Returns a function that makes a call `count` times, unrolled, as a generated wrapper does."""
     text = (
         f"def burst({', '.join(names)}):\n    def make_burst():\n"
         + f"        {call}\n" * count
@@ -112,11 +115,11 @@ def our_sequence(
 
 @dataclass(frozen=True)
 class Bare:
-    """The same binary, loaded through ctypes, with its arguments as C takes them."""
+    """The same binary, loaded through ctypes, with its arguments in C layout."""
 
     library: ctypes.CDLL
     function: ctypes.c_void_p
-    params: Any  # an array of pointers, whose type ctypes makes
+    params: Any  # an array of pointers, whose type ctypes creates
     block: int
     shared: int
     stream: ctypes.c_void_p
@@ -198,8 +201,10 @@ def triton_jit(case: Case, tensors: list[torch.Tensor], folder: Path) -> Burst:
 
 
 def inductor(case: Case, tensors: list[torch.Tensor]) -> Burst | None:
-    """Launches of the kernel that Inductor makes of the same sum, as its generated code makes them; None where Inductor
-    makes another number of kernels or arguments."""
+    """Launches the kernel that Inductor generates for the same sum, as its generated code does.
+
+    Returns None if Inductor generates another number of kernels or arguments.
+    """
     from torch._inductor.codecache import PyCodeCache
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 

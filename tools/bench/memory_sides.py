@@ -1,4 +1,4 @@
-"""What the benchmarks of memory run: planned programs, and what Inductor writes."""
+"""Sides of the memory benchmarks: planned programs, and Inductor's generated code."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Planned:
 
 
 def allocations(program: ir.Program) -> int:
-    """How many allocations a program makes, branches and callees among them, its operators' own not."""
+    """Counts the allocations of a program, including branches and callees, without those inside operators."""
     return sum(isinstance(op, ir.AllocStorage) for op in program.ops)
 
 
 def allocations_in(codes: Iterable[str]) -> int:
-    """How many a wrapper that Inductor has written makes."""
+    """Counts the allocations in a wrapper of Inductor."""
     return sum(line.count("= empty_strided_") for code in codes for line in code.splitlines())

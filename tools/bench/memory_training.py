@@ -1,4 +1,4 @@
-"""What training steps of planned programs hold, against the bound and Inductor."""
+"""Peaks of training steps of planned programs, against the bound and Inductor."""
 
 from __future__ import annotations
 

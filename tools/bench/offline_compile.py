@@ -1,4 +1,4 @@
-"""Inductor's compile tasks where there is no GPU: as they are, but that nothing looks for a driver."""
+"""Runs Inductor's compile tasks without a GPU: unchanged except for the driver look-up."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ LoadKernel = Callable[[], Any]  # Any: Inductor's own class, which has no types
 
 
 def compile_here(load: LoadKernel) -> None:
-    """What `AsyncCompile.triton` does while its pool starts, less launchers."""
+    """Does the work of `AsyncCompile.triton` while its pool starts, without launchers."""
     _without_driver()
     load().precompile(warm_cache_only=True)
 
 
 def compile_in_worker(load: LoadKernel, environment: Mapping[str, str], settings: Mapping[str, Any]) -> Any:
-    """What a process of Inductor's pool does; sent there by its name."""
+    """Does the work of a process of Inductor's pool; sent there by its name."""
     from torch._inductor.runtime.compile_tasks import _worker_compile_triton
 
     _without_driver()

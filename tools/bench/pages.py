@@ -1,4 +1,4 @@
-"""What benchmarks share besides timing: their command line, tables, and pages in `docs/benchmarks/`."""
+"""Shared parts of benchmarks besides timing: their command line, tables, and pages in `docs/benchmarks/`."""
 
 from __future__ import annotations
 
@@ -24,26 +24,30 @@ def command_line(description: str | None) -> argparse.ArgumentParser:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; numbers stand as they are given."""
+    """Formats a Markdown table; numbers are not rounded."""
     return tabulate(list(rows), headers, tablefmt="github", disable_numparse=True)
 
 
 def page(title: str, command: str, *sections: tuple[str, str]) -> str:
-    """A page with the command that wrote it; sections are (heading, text), and those without text are left out."""
+    """Formats a page with the command that wrote it; sections are (heading, text), and empty ones are
+    skipped.
+    """
     parts = [f"# {title}", f"Written by `{command}`; not edited by hand."]
     parts += [f"## {heading}\n\n{text.strip()}" for heading, text in sections if text.strip()]
     return "\n\n".join(parts) + "\n"
 
 
 def section_of(name: str, heading: str) -> str:
-    """The text of a section of a page; '' where there is no such page, or none of its sections has this heading."""
+    """Returns the text of a section of a page, or '' if the page or the section does not exist."""
     path = _FOLDER / f"{name}.md"
     parts = path.read_text(encoding="utf-8").split("\n## ") if path.is_file() else []
     return dict(part.split("\n\n", 1) for part in parts[1:]).get(heading, "").strip()
 
 
 def publish(name: str, text: str, options: argparse.Namespace) -> None:
-    """Prints a page, and writes it to `docs/benchmarks/<name>.md` where `options`, of `command_line`, ask for it."""
+    """Prints a page, and writes it to `docs/benchmarks/<name>.md` if `options`, of `command_line`, request
+    it.
+    """
     print(text)
     if options.write:
         path = _FOLDER / f"{options.page or name}.md"

@@ -33,8 +33,9 @@ def generated(count: int, live: int, seed: int = 0) -> list[Buffer]:
 
 
 def irregular(count: int, live: int, seed: int = 0) -> list[Buffer]:
-    """As `generated`, but each of another size and beginning at any time, which no placement fits: what a planner takes longest
-    for."""
+    """As `generated`, but with irregular sizes and begins that no placement fits: the slowest case for a
+    planner.
+    """
     rng = random.Random(seed)
     begins = [rng.randrange(count) for _ in range(count)]
     return [
@@ -59,7 +60,7 @@ def challenge(count: int, seed: int = 0) -> list[Buffer]:
             pieces += [(begin, end, low, cut), (begin, end, cut, high)]
         else:
             pieces.append((begin, end, low, high))
-    full = rng.randrange(side)  # at this time no piece is left out: the height is known
+    full = rng.randrange(side)  # pieces fill the whole height at this time, so the height is known
     kept = [p for p in pieces if p[0] <= full < p[1] or rng.random() < _KEPT]
     rng.shuffle(kept)
     return [

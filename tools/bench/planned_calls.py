@@ -1,4 +1,4 @@
-"""What a call of a planned program costs against the same program without a plan, and how often it allocates."""
+"""Measures a call of a planned program against the same program without a plan, and counts its allocations."""
 
 from __future__ import annotations
 

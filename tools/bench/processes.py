@@ -1,4 +1,6 @@
-"""Measurements in processes of their own: with caches in a folder of theirs, or several at a time that end with this one."""
+"""Measurements in separate processes: with caches in a given folder, or several at a time that end with this
+one.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,12 @@ from types import FrameType, TracebackType
 
 
 def in_fresh_process(arguments: Sequence[str], caches: str) -> dict[str, float]:
-    """What Python, started with `arguments`, prints last: numbers by name, as JSON. Every cache of ours and of torch's is in
-    the folder `caches`. Raises RuntimeError with what the process wrote where it fails."""
+    """Runs Python with `arguments` in a fresh process; returns its last line of output: numbers by name, as
+    JSON.
+
+    Every cache of ours and of torch's is in the folder `caches`. Raises RuntimeError with the process's
+    output if it fails.
+    """
     os.makedirs(caches, exist_ok=True)
     env = {
         **os.environ,
@@ -36,7 +42,7 @@ def in_fresh_process(arguments: Sequence[str], caches: str) -> dict[str, float]:
 
 
 def exit_on_termination() -> None:
-    """From now on SIGTERM raises SystemExit in the main thread, so that what cleans up is run."""
+    """Makes SIGTERM raise SystemExit in the main thread, so that clean-up code runs."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -52,7 +58,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 class Processes:
-    """Processes in sessions of their own, none of which is left when the block ends, by an exception too."""
+    """Processes in separate sessions, all ended at the end of the block, also after an exception."""
 
     def __init__(self) -> None:
         self._started: list[subprocess.Popen[bytes]] = []

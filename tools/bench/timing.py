@@ -32,8 +32,10 @@ class Ratio:
 
 
 def alternate(sides: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
-    """What each side measures, one value a round: other load on the machine hits all alike. Which side goes first changes
-    from round to round."""
+    """Returns the measurements of each side, one value per round.
+
+    Alternating rounds expose all sides to the same load. The order of sides changes from round to round.
+    """
     names = list(sides)
     found: dict[str, list[T]] = {name: [] for name in names}
     for index in range(rounds):
@@ -92,9 +94,11 @@ def compare(
 
 
 def keep_memory() -> None:
-    """Tells glibc to keep memory that is freed. Otherwise it returns large blocks to the system, or not, by a threshold
-    that moves with what was freed before: steps of a model then cost hundreds of page faults or none, on either side, by
-    chance."""
+    """Configures glibc to keep freed memory.
+
+    Otherwise it returns large blocks to the system, or not, by a threshold that depends on earlier frees:
+    steps of a model then cost hundreds of page faults or none, on either side, by chance.
+    """
     library = ctypes.CDLL(None)
     for parameter in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
         library.mallopt(parameter, _NEVER)

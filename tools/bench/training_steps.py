@@ -1,4 +1,4 @@
-"""A training step of GPT-2 small, and the memory that it takes in a process of its own."""
+"""A training step of GPT-2 small, and its memory in a separate process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ NAME = "GPT-2 small, training step of 4 x 128 tokens"
 
 Settings = Mapping[str, Any]  # Any: keywords of torch.compile
 _WARM = 6
-"""Steps after which every graph is recorded."""
+"""Steps after which every graph is captured."""
 
 
 def training_step(model: nn.Module, settings: Settings | None) -> Callable[[], Tensor]:
-    """A training step of a copy of the model, compiled with `settings`, which gives its loss."""
+    """Returns a training step of a copy of the model, compiled with `settings`, which returns its loss."""
     own = copy.deepcopy(model).train()
     run: Any = own if settings is None else torch.compile(own, **settings)  # a module, to its users
     optimizer = torch.optim.AdamW(own.parameters(), lr=1e-5)
@@ -30,7 +30,7 @@ def training_step(model: nn.Module, settings: Settings | None) -> Callable[[], T
         optimizer.zero_grad(set_to_none=True)
         logits: Tensor = run(ids)[0]
         loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
-        del logits  # autograd keeps what it needs of them
+        del logits  # autograd keeps the parts that it needs
         torch.autograd.backward(loss)
         optimizer.step()
         return loss.detach().clone()
@@ -39,8 +39,12 @@ def training_step(model: nn.Module, settings: Settings | None) -> Callable[[], T
 
 
 def step_memory(settings: Settings | None) -> dict[str, float]:
-    """Bytes that torch's allocator has from the driver at the worst moment of a step, those that it keeps for later left out before it,
-    and bytes that are allocated then. In a process that has compiled anything before, both depend on what that left behind."""
+    """Returns the peak bytes that torch's allocator has from the driver during a step, and the bytes
+    allocated then.
+
+    Cached blocks are released before it. In a process that has compiled anything before, both depend on the
+    remaining memory.
+    """
     model = gpt2_small()
     step = training_step(model, settings)
     del model

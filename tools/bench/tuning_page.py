@@ -1,4 +1,4 @@
-"""The page about the tuner's choices: what came out for each launch, and whether that meets the goals."""
+"""The page about the tuner's choices: results of each launch, and whether they meet the goals."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ WITHIN = 0.02
 
 @dataclass(frozen=True)
 class Row:
-    """What came out for one launch: the configs chosen in two runs, what each run measured, and the exhaustive times, in
-    seconds."""
+    """Results of one launch: the configs chosen in two runs, the measurements of each run, and the exhaustive
+    times, in seconds.
+    """
 
     model: str
     kernel: ir.TritonKernel
@@ -52,17 +53,17 @@ class Row:
 
     @property
     def loss(self) -> float:
-        """How much longer the first run's choice takes than the best, as a part of the best."""
+        """Excess time of the first run's choice over the best, as a fraction of the best."""
         return self.means[config_key(self.chosen[0])] / self.means[self.best] - 1
 
     @property
     def steady(self) -> bool:
-        """Whether both runs chose the same."""
+        """True if both runs chose the same."""
         return self.chosen[0] == self.chosen[1]
 
 
 def verdict(rows: Sequence[Row]) -> tuple[int, int]:
-    """How many choices are within 2 % of the best, and how many are the same in both runs."""
+    """Counts the choices within 2 % of the best, and the choices that are equal in both runs."""
     return sum(row.loss <= WITHIN for row in rows), sum(row.steady for row in rows)
 
 
@@ -80,7 +81,7 @@ def launch_table(rows: Sequence[Row]) -> str:
 
 
 def missed(rows: Sequence[Row]) -> str:
-    """What was measured of each launch that misses a goal: a line for each config."""
+    """Lists the measurements of each launch that misses a goal: a line for each config."""
     return "\n\n".join(map(_details, (row for row in rows if row.loss > WITHIN or not row.steady)))
 
 

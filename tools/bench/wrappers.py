@@ -17,7 +17,9 @@ Boxed = Callable[[list[Any]], Any]
 
 
 def last_call(run: Callable[[], object], owner: Any, name: str) -> tuple[Boxed, list[Any]]:
-    """The boxed callable that `owner.name(...)` made last, and the flat arguments that `run` gave it."""
+    """Returns the boxed callable that `owner.name(...)` created last, and the flat arguments that `run`
+    passed to it.
+    """
     seen: list[tuple[Boxed, list[Any]]] = []
     make = getattr(owner, name)  # the two compilers' own functions, by name
 

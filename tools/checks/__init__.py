@@ -1,1 +1,1 @@
-"""Rules of this repository that no general tool knows. `python -m tools.checks` runs them all (`make lint`)."""
+"""Rules specific to this repository. `python -m tools.checks` runs them all (`make lint`)."""

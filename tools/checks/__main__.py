@@ -17,7 +17,7 @@ _CHECKS: tuple[Check, ...] = (find_words, find_pickle, find_long, find_test_impo
 
 
 def main() -> int:
-    """Print what was found; return the exit status."""
+    """Prints the findings; returns the exit status."""
     root = Path(__file__).resolve().parents[2]
     sources = list(repository_files(root))
     findings = [finding for source in sources for check in _CHECKS for finding in check(source)]

@@ -1,6 +1,6 @@
-"""Imports that go in circles: a file that needs another which needs it is no file of its own.
+"""Finds circular imports: two files that need each other belong together.
 
-Every import counts: also those in functions and those for types alone. There are no exceptions.
+Every import counts, including those in functions and those for types alone. There are no exceptions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a check reports, and the files it looks at."""
+"""Findings of checks, and the files that checks read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Source:
 
     @property
     def is_python(self) -> bool:
-        """Whether it's Python source."""
+        """Returns whether the file is Python source."""
         return self.path.endswith(".py")
 
 

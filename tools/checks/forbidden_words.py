@@ -1,8 +1,8 @@
-"""Words that may not stand in the repository: they tie it to one machine, or open a door that stays shut.
+"""Finds words that tie the repository to one machine, or that are unsafe.
 
 - absolute paths of one workplace, and references to tickets that a reader can't follow;
-- hosts of package registries: which registry is used is for the machine's own configuration to say;
-- in the packages' source, anything that unpickles: no loader of ours may run code from a file.
+- hosts of package registries, which the machine's own configuration chooses;
+- in the packages' source, unpickling: no loader of ours may run code from a file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Test modules import helpers, never each other: a helper says in its name what it gives, a test module what it proves."""
+"""Checks that test modules import helpers, never each other.
+
+A helper's name states its purpose, a test module's name its subject.
+"""
 
 from __future__ import annotations
 

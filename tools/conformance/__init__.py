@@ -1,1 +1,3 @@
-"""Torch's operator database through every path of ours, held against eager. `python -m tools.conformance` runs it."""
+"""Torch's operator database through all our paths, compared with eager. `python -m tools.conformance` runs
+it.
+"""

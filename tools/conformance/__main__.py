@@ -1,8 +1,10 @@
-"""Run torch's operator database through every path: `python -m tools.conformance`.
+"""Runs torch's operator database through every path: `python -m tools.conformance`.
 
-Writes results to out/conformance as they come: a run that was stopped goes on where it was. A run over all cases with
-the default seed also writes docs/conformance.md, and Inductor's verdicts, which are then part of the repository.
-With --kernels triton kernels are Triton's and run in its interpreter, with --kernels gpu they run on a GPU; results go to out/conformance-triton (-gpu), pages are docs/conformance-triton.md (-gpu).
+Results are written to out/conformance immediately, so an interrupted run resumes. A run over all cases with
+the default seed also writes docs/conformance.md, and Inductor's verdicts, which are part of the repository.
+With --kernels triton, kernels are Triton's and run in its interpreter, with --kernels gpu they run on a GPU;
+results are in out/conformance-triton (-gpu), pages are docs/conformance-triton.md (-gpu).
+
 Exit status 1 if less than 99 % of the cases that Inductor gets right pass, 2 if cases still have to run.
 """
 
@@ -34,7 +36,7 @@ _GOAL = 0.99
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line (the process's own, unless given); return the exit status."""
+    """Runs the command line (by default the process's); returns the exit status."""
     options = _arguments(argv)
     kernels = Kernels(options.kernels)
     name = _NAMES[kernels]
@@ -119,7 +121,7 @@ class _Display:
         self.progress.stop()
 
     def show(self, result: Outcome | StockVerdict) -> None:
-        """One job is done."""
+        """Prints the outcome of a job."""
         self.progress.advance(self.task)
         if isinstance(result, Outcome):
             for failure in result.failures:

@@ -1,8 +1,8 @@
 """C++ libraries under AddressSanitizer: `python -m tools.conformance.asan`.
 
-Builds the small programs of `tests/cpp` and the models of `tests/common/zoo.py` with `-fsanitize=address`, and calls each twice,
-and once with an argument less, in a process that has loaded the sanitizer. `--broken` adds a kernel that writes one element
-past its tensor, which must be found. Exit status 0 if nothing was found.
+Builds the small programs of `tests/cpp` and the models of `tests/common/zoo.py` with `-fsanitize=address`.
+Calls each twice, and once with an argument less, in a process that has loaded the sanitizer. `--broken` adds
+a kernel that writes one element past its tensor, which must be detected. Exit status 0 without findings.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def programs() -> Iterator[Program]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line (the process's own, unless given); return the exit status."""
+    """Runs the command line (by default the process's); returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.conformance.asan", description=__doc__)
     parser.add_argument("--broken", action="store_true", help="a broken program alone, which must be found")
     parser.add_argument("--run", metavar="FOLDER", help=argparse.SUPPRESS)
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _build_all(found: Sequence[Program] | Iterator[Program], folder: Path) -> int:
-    """Builds libraries and writes their arguments beside them; gives how many."""
+    """Builds libraries and writes their arguments beside them; returns their number."""
     compiler = folder / "sanitizing-g++"
     compiler.write_text(
         f'#!/bin/sh\nexec {shutil.which("g++")} -fsanitize=address -fno-omit-frame-pointer -g1 "$@"\n'
@@ -99,7 +99,8 @@ def _library(name: str) -> str:
 
 
 def _under_sanitizer(folder: Path) -> subprocess.CompletedProcess[str]:
-    # The sanitizer looks for the C++ runtime, which throws, when it starts. Python keeps what it has allocated to its end.
+    # The sanitizer looks up the throwing functions of the C++ runtime at start. Python does not free its
+    # memory at exit.
     first = [_library(name) for name in ("libasan.so", "libstdc++.so.6")]
     env = {"LD_PRELOAD": " ".join(first), "ASAN_OPTIONS": "detect_leaks=0"}
     command = [sys.executable, "-m", "tools.conformance.asan", "--run", str(folder)]
@@ -109,7 +110,7 @@ def _under_sanitizer(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _call_all(folder: Path) -> int:
-    """What the process with the sanitizer does, which ends at the first finding."""
+    """Calls all libraries in the process with the sanitizer, which ends at the first finding."""
     for path in sorted(folder.glob("*.so")):
         print(f"calls {path.stem}", flush=True)
         program = cpp_wrapper.load(path)

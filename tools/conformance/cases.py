@@ -29,8 +29,9 @@ _SAMPLES = 8  # how far into an operator's samples a random case looks
 
 @dataclass(frozen=True, slots=True, order=True)
 class CaseId:
-    """One case. `op` is the operator's name, with its variant after a dot; `sample` counts from 0, and stands for the
-    last sample where the operator has fewer."""
+    """One case. `op` is the operator's name, with its variant after a dot. `sample` counts from 0; beyond the
+    last sample of the operator, it is the last one.
+    """
 
     op: str
     dtype: str
@@ -51,7 +52,7 @@ class Call:
 
 
 def op_table() -> OpTable:
-    """Torch's database by name; takes seconds to load, the first time."""
+    """Returns torch's database by name; the first call takes seconds."""
     from torch.testing._internal import common_methods_invocations as database
 
     # Random operators are wrapped in a function that sets the seed, which no compiler may do: each call here starts

@@ -1,4 +1,4 @@
-"""An emitter that keeps the artifacts it is given, and runs each in whatever way is being checked."""
+"""An emitter that stores its artifacts, and runs each in the way under test."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Graphs:
     artifacts: list[Artifact] = field(default_factory=list)
     programs: list[CompiledProgram] = field(default_factory=list)
     failed: bool = False
-    """Whether a graph's program raised."""
+    """True if a graph's program raised."""
 
     def add(self, artifact: Artifact) -> CompiledProgram:
-        """One more graph, as a callable that always runs the current way."""
+        """Adds a graph; returns a callable that always runs the current way."""
         self.artifacts.append(artifact)
         self.programs.append(self.how(artifact))
         return _Graph(self, len(self.artifacts) - 1)

@@ -1,4 +1,4 @@
-"""What a call gives, and whether two calls gave the same."""
+"""Observes the results of a call, and compares those of two calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNDEFINED_VALUES = frozenset(
         "resize_", "resize_as_",
     }
 )  # fmt: skip
-"""Operators whose results hold whatever memory held: only dtypes, sizes and devices are compared."""
+"""Operators with uninitialised results: only dtypes, sizes and devices are compared."""
 
 
 class Mismatch(AssertionError):
@@ -27,7 +27,7 @@ class Mismatch(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The results of a call, and its inputs as the call left them."""
+    """The results of a call, and its inputs after the call."""
 
     results: Any  # Any: an operator's results are its own
     inputs: tuple[Tensor, ...]
@@ -42,7 +42,7 @@ def observe(call: Call, run: Callable[..., Any], seed: int) -> Observed:
 
 
 def is_random(case: CaseId, call: Call, eager: Observed) -> bool:
-    """Whether eager gives other values from another random state. `eager` is what it gave for the case's seed."""
+    """Returns whether eager depends on the random state. `eager` has its values for the case's seed."""
     if case.op in UNDEFINED_VALUES:
         return False
     try:
@@ -53,7 +53,9 @@ def is_random(case: CaseId, call: Call, eager: Observed) -> bool:
 
 
 def _fresh(tensor: Tensor) -> Tensor:
-    """A copy with the same strides and offset in a storage of its own, also where elements overlap."""
+    """Copies a tensor with the same strides and offset into a separate storage, also with overlapping
+    elements.
+    """
     if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
         return torch.clone(tensor)
     storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]  # torch's

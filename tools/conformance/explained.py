@@ -1,9 +1,10 @@
-"""How many lines of the code that is emitted for a training step of GPT-2 lead to a line of the model's source.
+"""Counts the emitted lines of a GPT-2 training step that lead to a line of the model's source.
 
-Usage: `python -m tools.conformance.explained [--emitter NAME] [--least SHARE]`. Compiles forward, loss and backward of the transformers GPT-2
-of `tools.bench.models` (4 blocks of width 256, no dropout), explains every graph with the lines of the emitter, and prints the counts, all
-graphs together and each for itself. Exit status 1 where a line neither leads to a source line nor says why, or where fewer than the
-share of the lines that are written for ops lead to one.
+Usage: `python -m tools.conformance.explained [--emitter NAME] [--least SHARE]`. Compiles forward, loss and
+backward of the transformers GPT-2 of `tools.bench.models` (4 blocks of width 256, no dropout), explains every
+graph with the lines of the emitter, and prints the counts, in total and per graph. Exit status 1 if a line
+neither leads to a source line nor states why, or if fewer than the share of the lines that are written for
+ops lead to one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from wrapper_ir_tools.explain import line_share, share_text
 
 
 class _TrainingStep(nn.Module):
-    """The loss of a language model on its own input, as a user's training loop has it."""
+    """The loss of a language model on its own input, as in a user's training loop."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()

@@ -1,6 +1,7 @@
-"""Torch's operator database through FX graphs, ours and Inductor's, on the same cases: `python -m tools.conformance.fx`.
+"""Torch's operator database through FX graphs, ours and Inductor's, on the same cases: `python -m
+tools.conformance.fx`.
 
-Ours are converted in both forms, and every graph has to be whole; Inductor's are what `fx_wrapper=True` gives.
+Ours are converted in both forms, and every graph must be whole; Inductor's come from `fx_wrapper=True`.
 """
 
 from __future__ import annotations

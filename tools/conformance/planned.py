@@ -1,7 +1,8 @@
 """Torch's operator database with memory plans: `python -m tools.conformance.planned`.
 
-Each program goes through all memory passes, verified and compared after each one, and runs in every engine with poisoned slots or
-persistent buffers. Results, and inputs after the call, are the bits of emitted Python without a plan.
+Each program passes through all memory passes, verified and compared after each one, and runs in every engine
+with poisoned slots or persistent buffers. Results, and inputs after the call, must have the bits of emitted
+Python without a plan.
 """
 
 from __future__ import annotations

@@ -17,16 +17,16 @@ from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter
 
-_POISON = 0x7B  # what slots, and memory that the interpreter allocates, hold at first: a read of it shows in the results
+_POISON = 0x7B  # initial content of slots and of the interpreter's memory: a read of it shows in the results
 
 
 def planned(artifact: Artifact, passes: str = MEMORY_PASSES) -> Artifact:
-    """The artifact after all memory passes, each of them verified, and compared with what was before."""
+    """Returns the artifact after all memory passes, each verified and compared with its input."""
     return replace(artifact, program=run_pipeline(artifact.program, passes))
 
 
 def slot_count(artifact: Artifact) -> int:
-    """How many slots the program has."""
+    """Counts the slots of the program."""
     return sum(isinstance(op, ir.Slot) for op in artifact.program.ops)
 
 
@@ -54,4 +54,4 @@ WAYS: Mapping[str, Callable[[Artifact], CompiledProgram]] = {
     "FX": fx_converter.compile,
     "FX, persistent buffers": _persistent_graph,
 }
-"""How a planned program runs without being built."""
+"""Ways to run a planned program without a build."""

@@ -18,7 +18,7 @@ from typing import Any
 from tools.conformance.cases import CaseId
 
 BUILD = "build_cpp"
-"""What a job is called that builds libraries and checks nothing."""
+"""Name of a job that builds libraries and checks nothing."""
 WORKER = (sys.executable, "-m", "tools.conformance.worker")
 """The command of a worker that checks kernels in C++."""
 
@@ -29,8 +29,11 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`what` is "ours" or "stock", all stages; "fx" or "stock_fx", graphs alone, "cpp" or "stock_cpp", libraries alone, "planned", plans alone. BUILD builds
-    the libraries of several cases, of which `more` are those after the first."""
+    """One job. `what` is "ours" or "stock" for all stages; "fx" or "stock_fx" for graphs, "cpp" or
+    "stock_cpp" for libraries, "planned" for plans.
+
+    BUILD builds the libraries of several cases: the first one and those in `more`.
+    """
 
     what: str
     case: CaseId
@@ -39,8 +42,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`done` is the worker's answer, None where it crashed or ran out of time: then `lost` says how, and `at` the
-    step it had announced."""
+    """A worker's answer. `done` is None if it crashed or ran out of time: then `lost` describes how, and `at`
+    is the step that it had announced.
+    """
 
     job: Job
     seconds: float
@@ -51,9 +55,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOptions:
-    """`timeout` is for one job, `start` for a worker's imports, `budget` for everything (None: no limit), in seconds.
-    A worker is replaced after `jobs` jobs, so that what compilers keep does not pile up. Workers' standard error goes
-    to files in `logs`."""
+    """Options in seconds: `timeout` for one job, `start` for a worker's imports, `budget` for everything
+    (None: no limit).
+
+    A worker is replaced after `jobs` jobs, so that compilers' memory does not accumulate. Workers' standard
+    error is written to files in `logs`.
+    """
 
     logs: Path
     workers: int = 2
@@ -66,7 +73,7 @@ class PoolOptions:
 
 
 class _Worker:
-    """One process and the job it has."""
+    """One process and its current job."""
 
     def __init__(self, number: int, options: PoolOptions) -> None:
         self.log_file = options.logs / f"worker{number}.log"
@@ -89,7 +96,7 @@ class _Worker:
 
     def give(self, job: Job) -> None:
         self.job, self.at, self.since = job, "", time.monotonic()
-        with suppress(BrokenPipeError):  # it died while idle: reading its output says so
+        with suppress(BrokenPipeError):  # it died while idle: reading its output detects it
             self.input.write(json.dumps(asdict(job)).encode() + b"\n")
             self.input.flush()
 
@@ -99,7 +106,7 @@ class _Worker:
         return self.job is not None and time.monotonic() - self.since > limit
 
     def read(self) -> Answer | None:
-        """What has come, once the output is readable: an answer, also when the process has ended."""
+        """Returns the available answer once the output is readable, also after the process has ended."""
         chunk = os.read(self.output.fileno(), 1 << 16)
         if not chunk:
             return self.lose(_end(self.process.wait()))
@@ -146,8 +153,10 @@ def _end(status: int) -> str:
 
 
 def run_jobs(jobs: Iterable[Job], options: PoolOptions) -> Generator[Answer]:
-    """Answers to all jobs, as they come; to those that fit, where there is a budget. Closing the iterator ends the
-    workers. Raises PoolError where a worker cannot start."""
+    """Yields answers to all jobs as they arrive; with a budget, to those that fit.
+
+    Closing the iterator ends the workers. Raises PoolError if a worker cannot start.
+    """
     options.logs.mkdir(parents=True, exist_ok=True)
     waiting = iter(jobs)
     end = None if options.budget is None else time.monotonic() + options.budget
@@ -165,7 +174,7 @@ def run_jobs(jobs: Iterable[Job], options: PoolOptions) -> Generator[Answer]:
 
 
 def _feed(pool: dict[int, _Worker], number: int, waiting: Iterator[Job], options: PoolOptions) -> None:
-    """Gives the place `number` its next job, with a new process where the old one is gone or has done enough."""
+    """Assigns the next job to worker `number`, with a new process if the old one ended or reached its limit."""
     job = next(waiting, None)
     worker = pool.pop(number, None)
     if worker is not None and (
@@ -179,7 +188,7 @@ def _feed(pool: dict[int, _Worker], number: int, waiting: Iterator[Job], options
 
 
 def _answers(pool: dict[int, _Worker]) -> list[tuple[int, Answer]]:
-    """What has come within a second, and what is overdue."""
+    """Returns the answers of the last second, and overdue jobs."""
     found: list[tuple[int, Answer]] = []
     with selectors.DefaultSelector() as selector:
         for number, worker in pool.items():

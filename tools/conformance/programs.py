@@ -1,4 +1,4 @@
-"""The programs of a case, and where they come from: torch.export, or torch.compile graph by graph."""
+"""The programs of a case, from torch.export, or from torch.compile graph by graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wrapper_ir.artifact import Artifact
 
 
 class Kernels(StrEnum):
-    """What kernels are written in."""
+    """Language of the kernels."""
 
     CPP = "cpp"
     TRITON = "triton"
@@ -28,23 +28,24 @@ class Kernels(StrEnum):
 
     @property
     def device(self) -> str:
-        """Where inputs are."""
+        """Device of the inputs."""
         return "cuda" if self is Kernels.GPU else "cpu"
 
     @property
     def on_cpu(self) -> Literal["cpp", "triton"]:
-        """The capture option for what runs on the CPU."""
+        """Capture option for programs on the CPU."""
         return "triton" if self is Kernels.TRITON else "cpp"
 
 
 class Source(StrEnum):
-    """Where a case's programs come from. The stages that need programs run on all of them."""
+    """Source of a case's programs. The stages that need programs run on all of them."""
 
     EXPORT = "torch.export"
     """`capture`: one program for the whole case."""
     COMPILE = "torch.compile"
-    """What torch.export refuses: the graphs that `torch.compile(backend="wrapper_ir")` makes of the case, with Python
-    running between them where the graph breaks."""
+    """For cases that torch.export refuses: the graphs of `torch.compile(backend="wrapper_ir")`, with Python
+    running between them at graph breaks.
+    """
 
 
 class Programs(Protocol):
@@ -52,7 +53,7 @@ class Programs(Protocol):
 
     @property
     def source(self) -> Source:
-        """Where they come from."""
+        """Source of the programs."""
         ...
 
     @property
@@ -94,20 +95,22 @@ class _Compiled:
 
 
 def capture(call: Call, kernels: Kernels) -> Programs:
-    """The whole case as one program, not yet verified. Raises what the frontend's `capture` raises."""
+    """Captures the whole case as one program, not yet verified. Raises the exceptions of the frontend's
+    `capture`.
+    """
     options = CaptureOptions(verify=False, cpu_kernels=kernels.on_cpu)
     return _Exported(inductor_frontend.capture(call.function, call.inputs, options=options))
 
 
 def collect(call: Call, seed: int, how: How, kernels: Kernels) -> Programs:
-    """The graphs that `torch.compile` makes in a first call, in which they run by `how`; none are verified.
+    """Collects the graphs of `torch.compile` in a first call, in which they run by `how`; none are verified.
 
-    Raises what compiling raises. Where a graph raises as it runs, those after it are missing: running it again will
-    say so.
+    Raises exceptions of compilation. If a graph raises when it runs, later graphs are missing: running it
+    again reports that.
     """
     torch._dynamo.reset()
     graphs = Graphs(how)
-    options: dict[str, Any]  # torch.compile declares no objects, which this backend takes
+    options: dict[str, Any]  # torch.compile does not declare objects, which this backend accepts
     options = {"emitter": Collector(graphs), "verify": False, "cpu_kernels": kernels.on_cpu}
     compiled = torch.compile(call.function, backend="wrapper_ir", options=options)
     try:

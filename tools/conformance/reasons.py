@@ -1,6 +1,7 @@
-"""Why a case fails, or does not count, in plain words: the same words for the same cause, so that cases can be grouped.
+"""Reasons why a case fails, or does not count: the same words for the same cause, so that cases can be
+grouped.
 
-What errors say themselves is for whoever debugs a case; it changes with versions and holds names of generated things.
+Texts of errors are for debugging; they change with versions and contain generated names.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 
 from tools.conformance.stages import CRASH, Failure
 
-# Code (empty: any), what the message says, the reason. The first row that fits counts.
+# Code (empty: any), text in the message, the reason. The first matching row counts.
 _FAILURES: tuple[tuple[str, str, str], ...] = (
     (CRASH, "no answer", "The case did not end in time."),
     (CRASH, "", "The process that ran the case died."),

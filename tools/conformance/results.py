@@ -1,4 +1,4 @@
-"""Results as JSON lines: appended as they come, so that a run that was stopped goes on where it was."""
+"""Results as JSON lines, appended immediately, so that an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ _CHECKING = ("cases.py", "collector.py", "compare.py", "programs.py", "stages.py
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case on our side. `sources` identifies the code that ran; `broken` says why eager itself
-    cannot run it (empty where it can). `source` is where its programs come from (empty where there are none),
-    `random` says that Inductor's values are the oracle."""
+    """Outcome of a case on our side.
+
+    `sources` identifies the code that ran. `broken` is the reason why eager itself cannot run it (else
+    empty). `source` is the source of its programs (empty if there are none). `random` marks Inductor's values
+    as the oracle.
+    """
 
     case: CaseId
     sources: str
@@ -43,7 +46,7 @@ class Outcome:
         return not self.failures and not self.broken
 
     def passed_in(self, stage: Stage) -> bool:
-        """Whether the stage was reached, and passed."""
+        """Returns whether the stage was reached, and passed."""
         return not self.broken and not any(f.stage is stage or f.blocks(stage) for f in self.failures)
 
 
@@ -84,7 +87,7 @@ def verdict_of(answer: Answer) -> StockVerdict:
 
 
 def tidy(reason: str) -> str:
-    """Without what differs from machine to machine and run to run, and not too long."""
+    """Removes details that vary between machines and runs, and shortens the text."""
     for folder in (sysconfig.get_path("purelib"), str(_ROOT)):
         reason = reason.replace(folder + "/", "")
     reason = re.sub(r"\b0x[0-9a-f]{6,}", "0x…", reason)
@@ -92,7 +95,7 @@ def tidy(reason: str) -> str:
 
 
 def source_hash() -> str:
-    """Identifies the packages' source code, and that of what checks them."""
+    """Identifies the packages' source code, and that of its checks."""
     digest = hashlib.sha256()
     checking = [_ROOT / "tools" / "conformance" / name for name in _CHECKING]
     for path in (*sorted(_ROOT.glob("packages/*/src/**/*.py")), *checking):
@@ -104,8 +107,9 @@ class Store:
     """Files of results: later lines replace earlier ones."""
 
     def __init__(self, outcomes: Path, stock: Iterable[Path]) -> None:
-        """Outcomes are kept in the file `outcomes`; verdicts are read from all files of `stock` and appended to the
-        last."""
+        """Outcomes are stored in the file `outcomes`; verdicts are read from all files of `stock` and
+        appended to the last.
+        """
         self.outcomes_file = outcomes
         outcomes.parent.mkdir(parents=True, exist_ok=True)
         self.verdict_files = tuple(stock)

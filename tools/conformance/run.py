@@ -1,4 +1,4 @@
-"""A run: what is still to do, done by workers, kept as it comes."""
+"""A run: workers execute the remaining jobs, and results are stored immediately."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parent / "verdicts" / f"torch-{torch.__version__.split(
 
 
 class Again(StrEnum):
-    """Which of the cases that have an outcome run again."""
+    """Selects the cases with an outcome that run again."""
 
     STALE = "stale"
     """Those that ran with other sources."""
@@ -71,8 +71,9 @@ def pool_options(
 
 
 def jobs_of(cases: Sequence[CaseId], store: Store, again: Again, only: Only | None = None) -> list[Job]:
-    """What has to run before the cases can be judged, or one side of it; our side first, since Inductor's verdicts
-    stay true."""
+    """Returns the jobs needed to judge the cases, or one side of them; our side first, since Inductor's
+    verdicts stay valid.
+    """
     sources = source_hash()
 
     def wanted(case: CaseId) -> bool:
@@ -101,7 +102,7 @@ def jobs_of(cases: Sequence[CaseId], store: Store, again: Again, only: Only | No
 def run_cases(
     cases: Sequence[CaseId], jobs: Sequence[Job], store: Store, options: PoolOptions, show: Results
 ) -> Summary:
-    """Runs the jobs; every result is kept, then shown."""
+    """Runs the jobs; each result is stored, then shown."""
     sources = source_hash()
     with closing(run_jobs(jobs, options)) as answers:
         for answer in answers:

@@ -1,10 +1,10 @@
-"""Torch's operator database in one form, ours and Inductor's, on the same cases: what `fx.py`, `cpp.py` and `planned.py` have in
-common.
+"""Torch's operator database in one form, ours and Inductor's, on the same cases: shared by `fx.py`, `cpp.py`
+and `planned.py`.
 
-Cases are those that Inductor's Python wrapper gets right, in an order that makes every part of a run a fair sample. Results
-go to a folder of `out/` as they come: a run that was stopped goes on where it was. A run over all cases writes the page. Exit
-status 1 if less than the goal are right, 2 if cases still have to run. With `--kernels gpu` inputs are on a GPU, as are Triton's
-kernels, and Inductor's side does not run.
+Cases are those that Inductor's Python wrapper gets right, in an order that makes every part of a run a fair
+sample. Results are written to a folder of `out/` immediately, so an interrupted run resumes. A run over all
+cases writes the page. Exit status 1 if less than the goal are right, 2 if cases still have to run. With
+`--kernels gpu` inputs are on a GPU, as are Triton's kernels, and Inductor's side does not run.
 """
 
 from __future__ import annotations
@@ -34,15 +34,18 @@ _OF_THE_CASE = (
     (r"\b(buf|arg)\d+(_\d+)*\b", r"\1…"),
     (r"torch\.ops\.\w+\.\w+\.\w+", "torch.ops.…"),
 )
-"""Names in Inductor's errors, and what stands for them in the page."""
+"""Names in Inductor's errors, and their replacements in the page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """One form of programs. `ours` and `stock` are what jobs of the two sides are called (`worker.py`), `names` what the page
-    calls them; the second one is empty where Inductor has nothing to compare with. `command` is a module of this folder, `title`
-    and `text` begin the page. Inductor's side runs on the first `stock_cases` (None: on all). Ours are built `build_together` at a
-    time before they run, where that is not 0."""
+    """One form of programs.
+
+    `ours` and `stock` are names of jobs of the two sides (`worker.py`), `names` those in the page; the second
+    one is empty if Inductor has no counterpart. `command` is a module of this folder, `title` and `text`
+    begin the page. Inductor's side runs on the first `stock_cases` (None: on all). Ours are built
+    `build_together` at a time before they run, unless that is 0.
+    """
 
     command: str
     ours: str
@@ -55,14 +58,15 @@ class Sides:
     build_together: int = 0
 
     def name(self, kernels: Kernels) -> str:
-        """Of the page, unless the command line says, and of the folder of results."""
+        """Name of the page, unless the command line sets it, and of the folder of results."""
         return f"conformance-{self.command}" + ("-gpu" if kernels is Kernels.GPU else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a case on one side; `error` is empty where it is right. `slots` counts those of its plans, where it was
-    planned."""
+    """Outcome of a case on one side; `error` is empty if it is right. `slots` counts those of its plans, if
+    it was planned.
+    """
 
     side: str
     case: CaseId
@@ -71,7 +75,7 @@ class Result:
 
 
 def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
-    """Run the command line (the process's own, unless given); return the exit status."""
+    """Runs the command line (by default the process's); returns the exit status."""
     options = _arguments(sides, argv)
     kernels = Kernels(options.kernels)
     cases = counted_cases(options.sample, kernels, options.every)
@@ -128,8 +132,11 @@ def _batches(cases: list[CaseId], length: int) -> list[list[CaseId]]:
 
 
 def counted_cases(sample: int | None, kernels: Kernels = Kernels.CPP, every_nth: int = 1) -> list[CaseId]:
-    """The cases that Inductor's Python wrapper gets right, of every Nth operator: as the repository's verdicts say, or, on a
-    GPU, a run of `python -m tools.conformance --kernels gpu`."""
+    """Returns the cases that Inductor's Python wrapper gets right, of every Nth operator.
+
+    The repository contains the verdicts; for a GPU they come from a run of `python -m tools.conformance
+    --kernels gpu`.
+    """
     where = "conformance-gpu" if kernels is Kernels.GPU else "conformance"
     verdicts = open_store(Path("out") / where, kernels.device).verdicts
     cases = [

@@ -1,4 +1,4 @@
-"""The stages of a case on our side: what is checked in each, and what failed."""
+"""The stages of a case on our side: their checks and failures."""
 
 from __future__ import annotations
 
@@ -38,22 +38,25 @@ CRASH = "crash"
 """The code of a failure that ended the process, or for which it had to be ended."""
 
 REFUSED = "FE101"
-"""The code for what torch.export cannot trace."""
+"""Code of cases that torch.export cannot trace."""
 
 T = TypeVar("T")
 
 _LIBRARIES = CppEmitter(options=CppOptions(opt_level=0, precompile_after=0))
-"""Compilers make them in the least time."""
+"""Options for the fastest build."""
 _CALLS: Mapping[Kernels, int] = {
-    Kernels.CPP: 2,  # of emitted code: the second sees what the first left behind
+    Kernels.CPP: 2,  # calls of emitted code: the second sees the state after the first
     Kernels.TRITON: 1,  # interpreted kernels are slow
     Kernels.GPU: 2,
 }
 
 
 class Stage(StrEnum):
-    """One thing that a case goes through, in order. Those from VERIFY to FX need the programs that CAPTURE makes,
-    INTERPRETER, PYTHON and FX valid ones; BACKEND is `torch.compile(backend="wrapper_ir")` as users call it."""
+    """One stage of a case, in order.
+
+    Those from VERIFY to FX need the programs of CAPTURE, INTERPRETER, PYTHON and FX valid ones. BACKEND is
+    `torch.compile(backend="wrapper_ir")` as users call it.
+    """
 
     CAPTURE = "capture"
     VERIFY = "verify"
@@ -64,9 +67,9 @@ class Stage(StrEnum):
     FX = "fx"
     BACKEND = "backend"
     CPP = "cpp"
-    """Built and loaded as a C++ library: in a run of its own, `cpp.py`."""
+    """Built and loaded as a C++ library: in a separate run, `cpp.py`."""
     PLANNED = "planned"
-    """After all memory passes, in every engine: in a run of its own, `planned.py`."""
+    """After all memory passes, in every engine: in a separate run, `planned.py`."""
 
 
 _OWN_RUNS = (Stage.CPP, Stage.PLANNED)
@@ -87,7 +90,7 @@ class Failure:
     reason: str
 
     def blocks(self, later: Stage) -> bool:
-        """Whether the failure keeps a later stage from running."""
+        """Returns whether the failure prevents a later stage."""
         order = list(Stage)
         if order.index(later) <= order.index(self.stage):
             return False
@@ -100,14 +103,14 @@ class Failure:
 
 
 class _Steps:
-    """Runs stages, keeps what failed."""
+    """Runs stages and collects failures."""
 
     def __init__(self, announce: Callable[[Stage], None]) -> None:
         self.announce = announce
         self.failures: list[Failure] = []
 
     def attempt(self, stage: Stage, run: Callable[[], T]) -> T | None:
-        """What `run` returns, or None where it fails."""
+        """Returns the result of `run`, or None if it fails."""
         self.announce(stage)
         try:
             return run()
@@ -117,23 +120,24 @@ class _Steps:
             return None
 
     def blocked(self, stage: Stage) -> bool:
-        """Whether an earlier failure keeps the stage from running."""
+        """Returns whether an earlier failure prevents the stage."""
         return any(failure.blocks(stage) for failure in self.failures)
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What became of a case: its failures, the source of its programs (None where there are none), how many programs
-    there are, and whether its values are random, for which Inductor's own are the oracle."""
+    """Outcome of a case: its failures, the source of its programs (None if there are none), the number of
+    programs, and whether its values are random. For random values Inductor's own are the oracle.
+    """
 
     failures: tuple[Failure, ...]
     source: Source | None
     programs: int
     random: bool
     kernels: int = 0
-    """How many kernels the programs have."""
+    """Number of kernels of the programs."""
     slots: int = 0
-    """How many slots they have after all memory passes, where PLANNED was asked for and passed."""
+    """Number of slots after all memory passes, if PLANNED was requested and passed."""
 
 
 def check_case(
@@ -143,8 +147,9 @@ def check_case(
     kernels: Kernels = Kernels.CPP,
     only: tuple[Stage, ...] | None = None,
 ) -> Checked:
-    """Runs a case through all stages (of `only`, those with these kernels), each announced before it starts. Raises what
-    eager raises."""
+    """Runs a case through all stages (of `only`, those with these kernels), each announced before it starts.
+    Raises eager's exceptions.
+    """
     chosen = STAGES[kernels] if only is None else only
     steps = _Steps(announce)
     with _captured(case, call, steps, kernels, chosen) as (check, programs):
@@ -163,7 +168,9 @@ def check_case(
 
 
 def build_libraries(cases: Iterable[tuple[CaseId, Call]]) -> None:
-    """Builds the libraries of many cases in one go, for the stage CPP to find. Raises what `cpp_wrapper.build` raises."""
+    """Builds the libraries of many cases together, for the stage CPP to find. Raises the exceptions of
+    `cpp_wrapper.build`.
+    """
     artifacts: list[Artifact] = []
     for case, call in cases:
         steps = _Steps(lambda stage: None)
@@ -179,12 +186,13 @@ def build_libraries(cases: Iterable[tuple[CaseId, Call]]) -> None:
 def _captured(
     case: CaseId, call: Call, steps: _Steps, kernels: Kernels, chosen: tuple[Stage, ...]
 ) -> Iterator[tuple[_Check, Programs | None]]:
-    """The case's programs, for as long as Inductor's options hold with which they were captured."""
+    """Yields the case's programs while the Inductor options of their capture are active."""
     eager = observe(call, call.function, case.seed)
     random = is_random(case, call, eager)
-    # Random values are Inductor's, by Inductor's own generators as in its default configuration. All else is eager's,
-    # also what a random operator inside computes with: that takes eager's generators. So do interpreted Triton kernels:
-    # Inductor has none to compare with, and their generators give other values than those in C++.
+    # Random values come from Inductor's own generators, as in its default configuration. All other values are
+    # eager's, including those from a random operator inside, which uses eager's generators. Interpreted
+    # Triton kernels use eager's, too: Inductor has none to compare with, and their generators differ from
+    # those in C++.
     drawn = random and kernels is not Kernels.TRITON
     with inductor_config.patch(fallback_random=not drawn):
         want = _stock_or(eager, call, case.seed) if drawn else eager
@@ -193,11 +201,11 @@ def _captured(
 
 
 def _stock_or(eager: Observed, call: Call, seed: int) -> Observed:
-    """Inductor's values; eager's where Inductor gives something else altogether, or nothing."""
+    """Returns Inductor's values, or eager's if Inductor returns something unrelated, or nothing."""
     try:
         want = stock_values(call, seed)
         assert_same(want, eager, call, values=False)
-    except Exception:  # Inductor's: its verdict on the case says so
+    except Exception:  # Inductor's: its verdict on the case records it
         return eager
     return want
 
@@ -245,7 +253,7 @@ def _graph(form: KernelCalls, artifact: Artifact) -> CompiledProgram:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """What each stage does. `want` is what is right; `values` says whether its elements are defined."""
+    """The checks of each stage. `want` is the right result; `values` states whether its elements are defined."""
 
     seed: int
     call: Call
@@ -257,7 +265,7 @@ class _Check:
 
     @property
     def stages(self) -> dict[Stage, Callable[[Programs], None]]:
-        """What is done with captured programs, in order."""
+        """Yields the stages on captured programs, in order."""
         known: dict[Stage, Callable[[Programs], None]] = {
             Stage.VERIFY: self.verify,
             Stage.TEXT: self.text,
@@ -304,8 +312,10 @@ class _Check:
             self._compare(run)
 
     def planned(self, programs: Programs) -> None:
-        """Each engine gives the bits of emitted Python without a plan; C++ is built where there are slots (C++ cannot call each
-        `out=` variant: those that it cannot stay out then)."""
+        """Checks that each engine returns the bits of emitted Python without a plan.
+
+        C++ is built for programs with slots, without `out=` variants that C++ cannot call.
+        """
         plain = observe(self.call, programs.runner(py_wrapper.compile), self.seed)
         exact = replace(self, want=plain, call=replace(self.call, tolerances=(0.0, 0.0)))
         ways: list[How] = [partial(_with_plan, way) for way in WAYS.values()]

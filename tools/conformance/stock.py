@@ -1,4 +1,4 @@
-"""The oracle for what can be asked of us: whether Inductor's own compiler gets a case right."""
+"""The oracle for the cases that count: whether Inductor's own compiler gets a case right."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Verdict:
 
 
 def judge(case: CaseId, call: Call, *, fx: bool = False) -> Verdict:
-    """Compiles the case with stock `torch.compile`, to FX graphs or else to its Python wrapper, and compares it with
-    eager. Raises what eager raises.
+    """Compiles the case with stock `torch.compile`, to FX graphs or else to its Python wrapper, and compares
+    it with eager. Raises eager's exceptions.
 
-    Random numbers are drawn as eager draws them: only then can they be compared at all.
+    Random numbers are drawn as in eager; only then can they be compared.
     """
     want = observe(call, call.function, case.seed)
     torch._dynamo.reset()
@@ -47,7 +47,9 @@ def judge(case: CaseId, call: Call, *, fx: bool = False) -> Verdict:
 
 
 def judge_library(case: CaseId, call: Call) -> Verdict:
-    """Builds the case with AOTInductor, and compares it with eager through its package loader. Raises what eager raises."""
+    """Builds the case with AOTInductor, and compares it with eager through its package loader. Raises eager's
+    exceptions.
+    """
     want = observe(call, call.function, case.seed)
     try:
         with inductor_config.patch({"fallback_random": True}), TemporaryDirectory() as folder:
@@ -72,6 +74,6 @@ class _Module(torch.nn.Module):
 
 
 def stock_values(call: Call, seed: int) -> Observed:
-    """What stock `torch.compile` gives. Raises what it raises."""
+    """Returns the results of stock `torch.compile`. Raises its exceptions."""
     torch._dynamo.reset()
     return observe(call, torch.compile(call.function), seed)

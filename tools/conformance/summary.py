@@ -24,12 +24,12 @@ class Judged:
 
     @property
     def right_in_stock(self) -> bool:
-        """Whether Inductor gives what eager gives, whoever computes it."""
+        """Returns whether Inductor equals eager, whichever of them computes the case."""
         return not self.verdict.error and not self.outcome.broken
 
     @property
     def counts(self) -> bool:
-        """Whether Inductor compiles the case, and gets it right."""
+        """Returns whether Inductor compiles the case, and gets it right."""
         return self.right_in_stock and self.verdict.graphs > 0
 
 
@@ -70,7 +70,7 @@ class Summary:
 def summarise(
     cases: Iterable[CaseId], outcomes: Mapping[CaseId, Outcome], verdicts: Mapping[CaseId, Verdict]
 ) -> Summary:
-    """What is known of the cases."""
+    """Summarises the outcomes."""
     chosen = list(cases)
     known = [case for case in chosen if case in outcomes and case in verdicts]
     return Summary(tuple(Judged(outcomes[case], verdicts[case]) for case in known), len(chosen) - len(known))

@@ -1,10 +1,10 @@
-"""The process that runs cases: one job a line on standard input, one answer a line on standard output.
+"""The process that runs cases: one job per line on standard input, one answer per line on standard output.
 
-A job is `{"what": "ours" | "stock" | "fx" | "stock_fx" | "cpp" | "stock_cpp" | "planned" | "build_cpp", "case": {...}, "more": [...]}`, where "more" are
-further cases of one build. Answers are `{"at": STAGE}` before each step, so that a crash has a
-place (the first is empty: the worker is ready), and last `{"done": {...}}`: for ours what the check found, for Inductor a
-verdict, or `{"broken": REASON}` where eager itself cannot run the case. The one argument is what kernels are written
-in.
+A job is `{"what": "ours" | "stock" | "fx" | "stock_fx" | "cpp" | "stock_cpp" | "planned" | "build_cpp",
+"case": {...}, "more": [...]}`, where "more" are further cases of one build. Answers are `{"at": STAGE}`
+before each step, so that a crash has a place (the first is empty: the worker is ready), and last `{"done":
+{...}}`: for ours the result of the check, for Inductor a verdict, or `{"broken": REASON}` if eager itself
+cannot run the case. The one argument is the language of the kernels.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _own_stdout() -> TextIO:
-    """Standard output for answers alone: whatever else is printed goes to standard error."""
+    """Reserves standard output for answers: all other output is redirected to standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return answers

@@ -1,4 +1,4 @@
-"""Write every generated page; with `--check`, say which are stale and exit with status 1."""
+"""Writes every generated page; with `--check`, lists stale ones and exits with status 1."""
 
 from __future__ import annotations
 

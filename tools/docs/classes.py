@@ -15,7 +15,7 @@ from wrapper_ir.expr import Expr
 
 
 def docstring(x: object) -> str:
-    """The docstring without its indentation; raises ValueError where there is none."""
+    """Returns the docstring without its indentation; raises ValueError if it is missing."""
     doc = inspect.getdoc(x)
     if not doc:
         raise ValueError(f"{x!r} has no docstring")
@@ -54,7 +54,7 @@ def defined_classes(module: str) -> list[type]:
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """A Markdown table; empty columns are left out."""
+    """Formats a Markdown table; empty columns are omitted."""
     head = list(header)
     body = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
     kept = [i for i in range(len(head)) if any(row[i] for row in body)]
@@ -79,7 +79,7 @@ def field_table(cls: type) -> list[str]:
     docs = attribute_docs(cls)
     rows = [
         (f"`{f.name}`", f"`{f.type}`", default_text(f), docs.get(f.name, ""))
-        for f in dataclasses.fields(cls)  # the caller gives dataclasses
+        for f in dataclasses.fields(cls)  # the caller passes dataclasses
     ]
     return table(("field", "type", "default", "meaning"), rows) if rows else []
 

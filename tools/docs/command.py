@@ -6,7 +6,7 @@ import click
 
 from wrapper_ir_tools.cli.main import main
 
-_WIDTH = 90  # what a page of the site shows without scrolling
+_WIDTH = 90  # columns that a page of the site shows without scrolling
 
 
 def command_page() -> str:

@@ -27,7 +27,7 @@ code. The verifier collects `Diagnostic` values first: `wrapper_ir.check(program
 
 @dataclass(frozen=True, slots=True, order=True)
 class RaiseSite:
-    """One call in the sources with a code as a literal argument; `message` has `…` where values go."""
+    """One call in the sources with a code as a literal argument; `message` has `…` in place of values."""
 
     code: str
     message: str
@@ -70,7 +70,7 @@ def own_table(package: str) -> list[str]:
 
 
 def messages(sites: list[RaiseSite]) -> list[str]:
-    """One row a code, with all its messages."""
+    """Formats one row per code, with all its messages."""
     by_code: dict[str, list[str]] = {}
     for site in sites:
         known = by_code.setdefault(site.code, [])

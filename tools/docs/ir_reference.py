@@ -105,7 +105,7 @@ def op_section(cls: type[ir.OpBase]) -> list[str]:
 
 
 def effects() -> list[str]:
-    """What an op's effects consist of."""
+    """Lists the effects of an op."""
     docs = attribute_docs(ir.Effects)
     rows = [(f"`{name}`", docs.get(name, "")) for name in ir.Effects._fields]
     return [*table(("part", "meaning"), rows), "", *class_section(ir.EffectClass, 3)]

@@ -15,15 +15,15 @@ _ROOT = Path(__file__).resolve().parents[2]
 PAGES: Mapping[str, Callable[[], str]] = MappingProxyType(
     {"docs/errors.md": error_codes, "docs/ir-reference.md": ir_reference, "docs/wir.md": command_page}
 )
-"""Path from the repository's root -> what makes the page's text."""
+"""Path from the repository's root -> function that generates the page's text."""
 
 
 def page_path(page: str) -> Path:
-    """Where the page is on disk."""
+    """Returns the page's path on disk."""
     return _ROOT / page
 
 
 def is_stale(page: str) -> bool:
-    """Whether the file is missing or differs from what would be written now."""
+    """Returns whether the file is missing or differs from the generated text."""
     path = page_path(page)
     return not path.is_file() or path.read_text(encoding="utf-8") != PAGES[page]()

@@ -18,7 +18,7 @@ _ROW = re.compile(r"^(?P<head>\|.*\| `(?P<command>make [^`]+)` \|)[^|]*\|$")
 
 
 def main() -> int:
-    """Rewrite the page, a row at a time; the status is 1 if any command failed, whose time is then left out."""
+    """Updates the page, a row at a time; returns 1 if any command failed, whose time is then omitted."""
     parser = argparse.ArgumentParser(prog="python -m tools.docs.proof_times", description=__doc__)
     parser.add_argument("--only", default="", help="rows that have this in their line")
     only: str = parser.parse_args().only
@@ -38,7 +38,7 @@ def main() -> int:
 
 def _run(command: str) -> tuple[int, bool]:
     started = time.perf_counter()
-    # one of the commands of a page of this repository, as it stands there, without the check of the environment
+    # a command from a page of this repository, without the check of the environment
     words = ["make", "-o", ".venv/.ready", *command.split()[1:]]
     done = subprocess.run(words, cwd=_ROOT, capture_output=True, check=False)
     return round(time.perf_counter() - started), done.returncode == 0

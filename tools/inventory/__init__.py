@@ -1,1 +1,3 @@
-"""Where Inductor may write wrapper text, and what capture makes of each place. `python -m tools.inventory` lists it."""
+"""Lists the places where Inductor may write wrapper text, and their handling by capture: `python -m
+tools.inventory`.
+"""

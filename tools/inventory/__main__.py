@@ -1,8 +1,9 @@
-"""Hold a torch against its inventory: `python -m tools.inventory`. Exit status 1 if something differs.
+"""Compares a torch with its inventory: `python -m tools.inventory`. Exit status 1 if they differ.
 
-`--source PATH` reads another torch than the installed one (the folder `torch` of its sources); `--against VERSION` holds it
-against the inventory of another version, which lists what changed since; `--update` writes the inventory of that torch,
-starting from its own or else from the nearest version's. docs/next-torch.md says what to do with what this prints.
+`--source PATH` reads another torch than the installed one (the folder `torch` of its sources). `--against
+VERSION` compares it with the inventory of another version, which lists the changes since. `--update` writes
+the inventory of that torch, starting from its own or else from the nearest version's. docs/next-torch.md
+describes how to use the output.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def installed_torch() -> Path:
 
 
 def start(version: str) -> Inventory | None:
-    """What an update of a version's inventory begins with: its own, or that of the nearest version; None for none."""
+    """Returns the base of an updated inventory: its own, or that of the nearest version, or None."""
     known = Inventory.known()
     if not known:
         return None
@@ -37,7 +38,7 @@ def start(version: str) -> Inventory | None:
         theirs = [int(p) for p in other.split(".")]
         return abs((theirs[0] - number[0]) * 1000 + theirs[1] - number[1])
 
-    return Inventory.load(min(reversed(known), key=distance))  # of two, the newer: it knows what is new
+    return Inventory.load(min(reversed(known), key=distance))  # of two, the newer: it includes newer entries
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,6 @@
-"""A torch source tree against its inventory: what is new, changed or gone; and the inventory brought up to date."""
+"""Compares a torch source tree with its inventory: new, changed and missing places; and updates the
+inventory.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def _places(tree: SourceTree, inventory: Inventory | None) -> dict[str, list[Pla
 
 
 def differences(tree: SourceTree, inventory: Inventory) -> list[str]:
-    """One message a difference, with its place and what to do; empty where the tree is as recorded."""
+    """Returns one message per difference, with its place and the fix; empty if the tree is as recorded."""
     messages: list[str] = []
     for section, places in _places(tree, inventory).items():
         found, recorded = groups(places), inventory.sections[section]
@@ -53,8 +55,9 @@ def _compare(file: str, group: str, present: list[Place], entry: Entry | None) -
 
 
 def updated(tree: SourceTree, old: Inventory | None) -> Inventory:
-    """The inventory of `tree`: groups that are as in `old` keep what is said of them, all others have to be
-    classified; `by` then tells what the group was before."""
+    """Returns the inventory of `tree`. Groups that are as in `old` keep their entries; all others must be
+    classified, and `by` is then the group's earlier treatment.
+    """
     sections: dict[str, Section] = {}
     for section, places in _places(tree, old).items():
         known = old.sections[section] if old else {}

@@ -20,7 +20,7 @@ _LISTS = frozenset({"lines", "_lines"})
 _LIST_METHODS = frozenset({"append", "extend", "insert"})
 _CODEGEN = frozenset({"codegen", "codegen_fx"})
 
-# Most files hold none of these words, and parsing is what takes the time.
+# Most files contain none of these words, and parsing takes most of the time.
 _WORTH_PARSING = re.compile(r"writeline|splice|lines\.(append|extend|insert)|def codegen")
 
 _WRAPPER = ("codegen/wrapper.py", "PythonWrapperCodegen")
@@ -31,8 +31,9 @@ _Scope = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """One place: `file` below torch/_inductor, `owner` a qualified function or class, `receiver` what a text site
-    writes into (empty for the others), `line` and `text` for messages, `digest` of its syntax."""
+    """One place: `file` below torch/_inductor, `owner` a qualified function or class, `receiver` the object
+    that a text site writes to (empty for the others), `line` and `text` for messages, `digest` of its syntax.
+    """
 
     file: str
     owner: str
@@ -43,7 +44,7 @@ class Place:
 
     @property
     def key(self) -> str:
-        """What places are grouped by within a file."""
+        """Key by which places are grouped within a file."""
         return f"{self.owner} > {self.receiver}" if self.receiver else self.owner
 
     def __str__(self) -> str:
@@ -62,7 +63,9 @@ def _scopes(node: ast.AST, names: tuple[str, ...] = ()) -> Iterator[tuple[str, _
 
 
 def _receiver(node: ast.AST) -> str | None:
-    """What text is written into, where `node` refers to one of the writing methods, called or not."""
+    """Returns the object that text is written to if `node` refers to one of the writing methods, called or
+    not.
+    """
     if not isinstance(node, ast.Attribute):
         return None
     if node.attr in _TEXT:
@@ -74,8 +77,10 @@ def _receiver(node: ast.AST) -> str | None:
 
 
 def _sites(node: ast.AST, statement: ast.AST | None = None) -> Iterator[tuple[str, ast.AST, ast.AST]]:
-    """(receiver, site, what is hashed) of one scope's own body; scopes inside it have their own. Hashed is the simple
-    statement around the site, or the site alone in the head of a compound one."""
+    """Yields (receiver, site, hashed syntax) of one scope's own body, without nested scopes.
+
+    Hashed is the simple statement around the site, or the site alone in the head of a compound one.
+    """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, _Scope):
             continue
@@ -87,8 +92,9 @@ def _sites(node: ast.AST, statement: ast.AST | None = None) -> Iterator[tuple[st
 
 
 class SourceTree:
-    """The sources of one torch, parsed when they are first asked for. `root` is the folder `torch` itself, `left_out`
-    files below torch/_inductor that are not read."""
+    """The sources of one torch, parsed on first use. `root` is the folder `torch` itself, `left_out` files
+    below torch/_inductor that are not read.
+    """
 
     def __init__(self, root: Path, left_out: frozenset[str] = frozenset()) -> None:
         self.root = root
@@ -113,7 +119,7 @@ class SourceTree:
 
     @property
     def version(self) -> str:
-        """Major and minor version, such as `2.13`; raises ValueError where version.py doesn't say."""
+        """Major and minor version, such as `2.13`; raises ValueError if version.py does not contain it."""
         tree = ast.parse((self.root / "version.py").read_text(encoding="utf-8"))
         for node in tree.body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__":
@@ -132,7 +138,7 @@ class SourceTree:
         return sorted(found)
 
     def generators(self) -> list[Place]:
-        """Every class that has a `codegen` or a `codegen_fx` of its own."""
+        """Returns every class that defines `codegen` or `codegen_fx`."""
         return sorted(
             Place(file, name, method.name, method.lineno, f"def {method.name}", digest(method))
             for file, tree in self._trees.items()

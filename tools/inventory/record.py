@@ -1,4 +1,4 @@
-"""The committed inventory of one torch version: every place with what capture makes of it, as JSON."""
+"""The committed inventory of one torch version: every place with its handling by capture, as JSON."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ TREATMENTS: Mapping[str, str] = {
     "buffer": "the text buffer's own code",
     "debug": "text for logs and people, not for wrappers",
 }
-"""What capture may make of a place, and what is named beside it."""
+"""Treatments of a place by capture, and the name that each entry has beside it."""
 
 Section = dict[str, dict[str, "Entry"]]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What capture makes of the places of one group: a treatment's name, by what it happens, and their digests."""
+    """The treatment of the places of one group: its name, its mechanism, and the digests."""
 
     treatment: str = UNCLASSIFIED
     by: str = ""
@@ -62,7 +62,7 @@ class Inventory:
 
     @staticmethod
     def path(version: str) -> Path:
-        """Where the inventory of a version is kept."""
+        """Returns the path of a version's inventory."""
         return FOLDER / f"torch-{version}.json"
 
     @staticmethod
@@ -73,7 +73,7 @@ class Inventory:
 
     @staticmethod
     def load(version: str) -> Inventory:
-        """The inventory of a version; raises FileNotFoundError that says how to make one."""
+        """Loads the inventory of a version; raises FileNotFoundError that names the command to create one."""
         path = Inventory.path(version)
         if not path.exists():
             known = ", ".join(Inventory.known())
@@ -85,7 +85,7 @@ class Inventory:
 
     @staticmethod
     def from_json(text: str) -> Inventory:
-        """Reads what `to_json` wrote."""
+        """Reads the output of `to_json`."""
         data = json.loads(text)
         sections = {
             name: {f: {g: _entry(e) for g, e in groups.items()} for f, groups in files.items()}
@@ -95,7 +95,7 @@ class Inventory:
         return Inventory(torch=data["torch"], files=files, sections=sections)
 
     def to_json(self) -> str:
-        """One group a line, so that a difference between versions can be read."""
+        """Formats one group per line, so that a difference between versions is readable."""
         parts = [
             f'{{\n"torch": {json.dumps(self.torch)},\n"files": {{\n{_lines(self.files)}\n}},\n"sections": {{\n'
         ]

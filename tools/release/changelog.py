@@ -11,12 +11,14 @@ _HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
 
 
 def is_dated(text: str, version: str) -> bool:
-    """Whether the changelog has a section of this version with the day on which it was released."""
+    """Returns whether the changelog has a section of this version with its release date."""
     return any(m["version"] == version and m["date"] for m in map(_VERSION.fullmatch, text.splitlines()) if m)
 
 
 def find_deviations(text: str, name: str, version: str) -> Iterator[tuple[int, str]]:
-    """(line, what is wrong) of a package's changelog: its title, its versions, the kinds of its changes."""
+    """Yields (line, message) for errors in a package's changelog: its title, its versions, the kinds of its
+    changes.
+    """
     seen: list[str] = []
     for heading in _HEADING.finditer(text):
         line, words = text.count("\n", 0, heading.start()) + 1, heading[0]

@@ -1,4 +1,4 @@
-"""Installs built files in an environment that holds nothing else, and runs the README's first example there."""
+"""Installs built files in an otherwise empty environment, and runs the README's first example there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def first_example(root: Path) -> str:
 
 
 def check_installed(root: Path, files: Sequence[Path], extra: str = "inductor") -> None:
-    """Creates an environment, installs the files with what they need, and runs the example. Raises CalledProcessError."""
+    """Creates an environment, installs the files with their requirements, and runs the example. Raises
+    CalledProcessError.
+    """
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         run([sys.executable, "-m", "venv", str(folder / "env")])

@@ -20,12 +20,12 @@ class Package:
 
     @property
     def tag(self) -> str:
-        """The git tag of this version: each package has versions of its own."""
+        """The git tag of this version: each package has separate versions."""
         return f"{self.name}-v{self.version}"
 
     @property
     def wheels(self) -> str:
-        """A pattern for the wheel's file name, which says what the wheel is for."""
+        """A pattern for the wheel's file name, which encodes its target."""
         return f"{self.name.replace('-', '_')}-{self.version}-*.whl"
 
     @property
@@ -52,7 +52,7 @@ def build(package: Package, dist: Path) -> list[Path]:
 
 
 def run(command: Sequence[str], **options: object) -> None:
-    """Runs a command; its output is shown only where it fails. Raises CalledProcessError."""
+    """Runs a command; its output is shown only if it fails. Raises CalledProcessError."""
     done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
     if done.returncode:
         sys.stderr.write(done.stdout + done.stderr)

@@ -1,4 +1,4 @@
-"""What must be decided before a version can be tagged."""
+"""Decisions that must be made before a version can be tagged."""
 
 from __future__ import annotations
 

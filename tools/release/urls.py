@@ -1,8 +1,8 @@
-"""Where the repository is published, in one setting: `[tool.release] repository` of the root `pyproject.toml`.
+"""The repository's URL, in one setting: `[tool.release] repository` of the root `pyproject.toml`.
 
-Metadata of a package holds absolute URLs, and its README is shown where links relative to the repository lead nowhere. Both
-are written from the setting by `python -m tools.release publish-at URL`. While it is empty there are none: an invented URL
-would be someone else's, or nobody's.
+A package's metadata contains absolute URLs, and relative links of its README do not work outside the
+repository. `python -m tools.release publish-at URL` writes both from the setting. While it is empty there are
+none: an invented URL could belong to others.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What the documentation site adds to the pages of `docs/`: `make site`."""
+"""Builds the documentation site around the pages of `docs/`: `make site`."""

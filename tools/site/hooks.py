@@ -13,7 +13,7 @@ from tools.site.pages import Site, expand, extra_pages, list_pages
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Expands `folder/*`, and links to the repository where it is published."""
+    """Expands `folder/*`, and adds links to the published repository."""
     root = _root(config)
     config.nav = expand(config.nav, list_pages(root))
     config.repo_url = read_repository(root) or None

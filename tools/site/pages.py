@@ -1,8 +1,8 @@
-"""Pages of the site that stand elsewhere in the repository, and links between all of them.
+"""Pages of the site from other folders of the repository, and links between all of them.
 
-On the site a page may lie elsewhere than in the repository (`packages/py_wrapper/README.md` is `packages/py_wrapper.md`), so
-links are resolved in the repository and then written for the site. Files that are not pages, such as sources, are linked where
-the repository is published, and are plain text while it is not.
+On the site a page may have another path than in the repository (`packages/py_wrapper/README.md` is
+`packages/py_wrapper.md`), so links are resolved in the repository and then rewritten for the site. Other
+files, such as sources, link to the published repository, or are plain text without one.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _LINK = re.compile(r"\[(?P<text>[^\]\[]*(?:`[^`]*`)?[^\]\[]*)\]\((?P<target>[^)\
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """`pages`: site path by repository path, of everything that is a page. `repository`: the URL where it is published, or ""."""
+    """`pages`: site path by repository path, for every page. `repository`: the published URL, or ""."""
 
     pages: Mapping[str, str]
     repository: str
 
     def for_site(self, text: str, source: str) -> str:
-        """The Markdown of the page `source` (a repository path), with links that lead to pages of the site, and blocks of code
-        that say their language alone.
+        """Returns the Markdown of the page `source` (a repository path), with links to pages of the site, and
+        blocks of code with only their language.
 
-        Raises ValueError for a link that leads out of the repository.
+        Raises ValueError for a link out of the repository.
         """
         parts: list[str] = []
         at = 0
         for fence in _FENCE.finditer(text):
-            # Code is not Markdown. What follows its language is for tests, and nothing that mkdocs knows.
+            # Code is not Markdown. Options after its language are for tests, not for mkdocs.
             code = f"```{fence['language']}{fence['text']}"
             parts += [self._relinked(text[at : fence.start()], source), code]
             at = fence.end()

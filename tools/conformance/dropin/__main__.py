@@ -1,9 +1,10 @@
-"""Run the drop-in list: `python -m tools.conformance.dropin [--feature NAME ...] [--program TEXT] [--jobs N] [--anew]`.
+"""Runs the drop-in list: `python -m tools.conformance.dropin [--feature NAME ...] [--program TEXT] [--jobs N]
+[--anew]`.
 
-Rows go to out/dropin as they come: a run that was stopped goes on where it was, and what was different runs again.
-Each program is compiled by stock `torch.compile` and by the backend wrapper_ir, with fixed and with dynamic sizes, and
-called. Results, changed arguments, gradients, object identity, layouts, the random state and errors must be equal. A run
-over all features writes docs/conformance-drop-in.md. Exit status 1 where something differs.
+Rows are written to out/dropin immediately, so an interrupted run resumes; rows that differed run again. Each
+program is compiled by stock `torch.compile` and by the backend wrapper_ir, with fixed and with dynamic sizes,
+and called. Results, changed arguments, gradients, object identity, layouts, the random state and errors must
+be equal. A run over all features writes docs/conformance-drop-in.md. Exit status 1 if a row differs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tools.conformance.dropin.run import FEATURES, PAGE, render, run_features
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line (the process's own, unless given); return the exit status."""
+    """Runs the command line (by default the process's); returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.conformance.dropin", description=__doc__)
     parser.add_argument("--feature", action="append", choices=FEATURES, help="only this one; may be repeated")
     parser.add_argument("--program", default="", help="only programs whose name has this in it")

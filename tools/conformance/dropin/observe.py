@@ -1,4 +1,4 @@
-"""What one call shows: results, arguments, gradients, which tensors are one, and the random state afterwards."""
+"""Observes one call: results, arguments, gradients, identity of tensors, and the random state afterwards."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Seen:
     bases: tuple[str, ...] = ()
     """The classes of the error, by which callers catch it."""
     compiles: bool = True
-    """Whether the error, if there is one, came from the call and not from compiling it."""
+    """True if an error came from the call and not from compilation."""
 
 
 def outcomes(program: Program, backend: str, *, dynamic: bool) -> list[Seen]:
-    """What calls of a freshly compiled program show, one for each size."""
+    """Returns the outcomes of calls of a freshly compiled program, one for each size."""
     torch._dynamo.reset()
     flags = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
     options: Any = {"cache": False} if backend == "wrapper_ir" else None
@@ -82,7 +82,9 @@ def _gradients(results: Any, args: Sequence[Any]) -> list[Any]:
 
 
 def difference(stock: Sequence[Seen], ours: Sequence[Seen]) -> str:
-    """How ours differs from stock; "" for not at all. Nothing is asked where stock cannot compile the program."""
+    """Describes the difference between ours and stock, or "" if they are equal. Programs that stock cannot
+    compile are not compared.
+    """
     for number, (a, b) in enumerate(zip(stock, ours, strict=True)):
         if a.error and not a.compiles:
             continue
@@ -102,7 +104,7 @@ def difference(stock: Sequence[Seen], ours: Sequence[Seen]) -> str:
 
 
 def _leaves(seen: Seen) -> list[Any]:
-    """Tensors and values, without the objects that hold them: two optimizers are never equal."""
+    """Returns tensors and values, without their container objects: two optimizers are never equal."""
     return [_plain(x) if isinstance(x, Tensor) else x for x in pytree.tree_leaves(seen.tree)]
 
 

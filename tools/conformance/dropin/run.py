@@ -1,4 +1,4 @@
-"""Runs features in processes of their own, and renders the page of results."""
+"""Runs features in separate processes, and renders the page of results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS = ("equal", "error", "as stock", "as eager", "wrong")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One program, compiled with fixed or dynamic sizes, and what became of it."""
+    """One program, compiled with fixed or dynamic sizes, and its verdict."""
 
     feature: str
     name: str
@@ -36,7 +36,7 @@ class Row:
 
     @property
     def wrong(self) -> bool:
-        """Whether ours differs from stock."""
+        """True if ours differs from stock."""
         return self.kind == "wrong"
 
 
@@ -80,7 +80,7 @@ def _process(feature: str, text: str, skipped: list[list[object]]) -> Iterator[R
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            if not line.startswith("{"):  # what programs print
+            if not line.startswith("{"):  # output of programs
                 continue
             found = json.loads(line)
             if "start" in found:

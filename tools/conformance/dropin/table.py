@@ -1,4 +1,4 @@
-"""What a program of the list is, and short ways to write its inputs."""
+"""Defines a program of the list, and short ways to write its inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SEED = 5
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A function, and its arguments for a size `n`. Tensors among the results are differentiated where they can be."""
+    """A function, and its arguments for a size `n`. Tensors among the results are differentiated if possible."""
 
     function: Callable[..., Any]
     args: Callable[[int], tuple[Any, ...]]

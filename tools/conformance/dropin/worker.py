@@ -1,5 +1,7 @@
-"""Runs the programs of one feature: `python -m tools.conformance.dropin.worker FEATURE TEXT SKIPPED`, three JSON lines a run:
-where it starts, where stock has run, and the verdict."""
+"""Runs the programs of one feature: `python -m tools.conformance.dropin.worker FEATURE TEXT SKIPPED`.
+
+Prints three JSON lines per run: at its start, after stock, and the verdict.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,11 @@ def programs_of(feature: str) -> dict[str, Program]:
 
 
 def verdict(program: Program, stock: list[Seen], *, dynamic: bool) -> tuple[str, str]:
-    """How ours compares with what stock showed: `equal`, `error` (the same one in both), `as stock` (which cannot compile it), `as eager` (stock differs from eager
-    mode, and ours does not) or `wrong`, and the difference."""
+    """Compares ours with stock; returns the verdict and the difference.
+
+    Verdicts are `equal`, `error` (the same one in both), `as stock` (which cannot compile it), `as eager`
+    (stock differs from eager mode, and ours does not) and `wrong`.
+    """
     ours = outcomes(program, "wrapper_ir", dynamic=dynamic)
     found = difference(stock, ours)
     if found:

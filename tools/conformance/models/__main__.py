@@ -1,8 +1,9 @@
 """Real models through `torch.compile`, ours beside stock and eager: `python -m tools.conformance.models`.
 
-Each model is run in a process of its own: its results, its gradients, and for decoders what it generates over a static
-cache. Results go to out/conformance-models as they come: a run that was stopped goes on where it was. A run over all models
-writes docs/conformance-models.md. Exit status 1 if a case of ours that stock gets right is wrong.
+Each model runs in a separate process: its results, its gradients, and for decoders the tokens that it
+generates over a static cache. Results are written to out/conformance-models immediately, so an interrupted
+run resumes. A run over all models writes docs/conformance-models.md. Exit status 1 if a case of ours that
+stock gets right is wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Result = dict[str, Any]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line (the process's own, unless given); return the exit status."""
+    """Runs the command line (by default the process's); returns the exit status."""
     options = _arguments(argv)
     if options.worker:
         return _work(options.worker, options.statements)
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def statements_of(case: ModelCase) -> list[str]:
-    """What is said about a model."""
+    """Returns the statements that apply to a model."""
     return [s for s in STATEMENTS if s != "generation" or case.generates]
 
 
@@ -102,8 +103,11 @@ def _verdict(result: Result) -> str:
 
 
 def run_model(case: ModelCase, timeout: float) -> list[Result]:
-    """All statements about a model, from a process of its own. A process that ends decides the statement it was at, for the
-    side it was at; those after it are run by another."""
+    """Checks all statements about a model in a separate process.
+
+    If the process ends, its current statement fails for its current side; another process runs the remaining
+    ones.
+    """
     found: list[Result] = []
     statements = statements_of(case)
     while len(found) < len(statements):

@@ -1,4 +1,4 @@
-"""What is said about a model: its results, its gradients and what it generates are stock's and eager's."""
+"""Statements about a model: its results, its gradients and its generated tokens equal stock's and eager's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.conformance.models.zoo import ModelCase
 
 BACKENDS = {"stock": "inductor", "ours": "wrapper_ir"}
 _RTOL, _ATOL = 1e-3, 1e-4
-"""Of float32 values that another order of additions gives."""
+"""Tolerance of float32 values under another order of additions."""
 
 Run = Callable[[nn.Module, dict[str, Any]], list[Tensor]]
 
@@ -35,7 +35,7 @@ def _gradients(model: nn.Module, inputs: dict[str, Any]) -> list[Tensor]:
 
 
 def _generation(model: nn.Module, inputs: dict[str, Any]) -> list[Tensor]:
-    """Eight tokens over a static cache, whose memory stays where it is."""
+    """Generates eight tokens over a static cache, whose memory stays in place."""
     generate: Any = model.generate  # Any: transformers' models have it, `nn.Module` does not
     settings = {"max_new_tokens": 8, "do_sample": False, "cache_implementation": "static"}
     return [generate(inputs["input_ids"], **settings)]
@@ -45,11 +45,11 @@ STATEMENTS: Mapping[str, Run] = {"forward": _forward, "gradients": _gradients, "
 
 
 def check(case: ModelCase, statement: str, announce: Callable[[str], None]) -> dict[str, Any]:
-    """Run a statement in eager mode, with stock `torch.compile` and with ours; `announce` is told the side whose failure it
-    is if the process ends. What is found: `error` (empty where ours is
-    right), `exact` (every bit of ours is stock's) and `graphs` of both.
+    """Checks a statement in eager mode, with stock `torch.compile` and with ours.
 
-    Raises what stock raises: such a case does not count.
+    `announce` receives the side that fails if the process ends. Returns `error` (empty if ours is right),
+    `exact` (every bit of ours is stock's) and `graphs` of both. Raises stock's exceptions: such a case does
+    not count.
     """
     run = STATEMENTS[statement]
     announce("stock")
@@ -85,7 +85,7 @@ def _run(run: Run, case: ModelCase, backend: str | None) -> tuple[list[Tensor], 
 
 
 def _tensors(output: object) -> Iterator[Tensor]:
-    """The tensors of a result, caches apart, which are objects of their own."""
+    """Returns the tensors of a result, without caches, which are separate objects."""
     values = output.values() if isinstance(output, Mapping) else [output]
     for value in values:
         yield from (leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor))

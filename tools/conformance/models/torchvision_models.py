@@ -49,7 +49,7 @@ class _Classifier(nn.Module):
 
 
 def classifier(name: str) -> Callable[[], nn.Module]:
-    """Makes the model of this name with random weights."""
+    """Creates the model of this name with random weights."""
 
     def make() -> nn.Module:
         return _Classifier(models.get_model(name, weights=None)).eval()
@@ -58,5 +58,5 @@ def classifier(name: str) -> Callable[[], nn.Module]:
 
 
 def image() -> dict[str, Any]:  # Any: a call's keyword arguments
-    """One image and its label."""
+    """Returns one image and its label."""
     return {"x": torch.randn(1, 3, 224, 224), "labels": torch.tensor([1])}

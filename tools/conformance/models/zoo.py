@@ -1,6 +1,6 @@
 """Model configurations of transformers, small and with random weights, by family.
 
-Torch's own image models (torchvision) stand beside them where that package is installed.
+Torch's own image models (torchvision) are included if that package is installed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import torch
 from torch import Tensor, nn
 
 Inputs = Callable[[], dict[str, Any]]
-"""Makes a call's keyword arguments, labels among them. Any: a model's arguments are its own."""
+"""Creates a call's keyword arguments, labels included. Any: arguments of any model."""
 Options = Mapping[str, Any]
 _VOCABULARY, _LENGTH, _LABELS = 96, 12, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCase:
-    """`make` gives the model in evaluation mode, `inputs` a call of it with labels; `generates` says that it is a decoder,
-    which `generate` runs over a static cache."""
+    """A model: `make` returns it in evaluation mode, `inputs` a call of it with labels.
+
+    `generates` marks a decoder, which `generate` runs over a static cache.
+    """
 
     name: str
     family: str

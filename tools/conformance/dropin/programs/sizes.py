@@ -1,4 +1,4 @@
-"""Sizes that masks, items, differences and matmuls tell."""
+"""Sizes that come from masks, items, differences and multiplications."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class _Watched:
         self.optimizer, self.weights = optimizer, weights
 
     def step(self) -> None:
-        """One step."""
+        """Performs one optimizer step."""
         self.optimizer.step()
 
 
