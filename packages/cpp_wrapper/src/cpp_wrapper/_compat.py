@@ -123,11 +123,21 @@ def tensor_offset() -> int:
 @functools.cache
 def wrap_function() -> int:
     """The address of torch's function from `const at::TensorBase&` to a new Python object. Raises KernelError CPP407."""
-    library = ctypes.CDLL(str(torch_library_dir() / "libtorch_python.so"))
+    name = "_Z16THPVariable_WrapRKN2at10TensorBaseE"
+    return _address("libtorch_python.so", name, "makes its tensor objects")
+
+
+@functools.cache
+def modes_function() -> int:
+    """The address of torch's function that says whether the thread has modes of operators, of a bool: without those of torch's own.
+    Raises KernelError CPP407."""
+    name = "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"
+    return _address("libc10.so", name, "keeps modes of operators")
+
+
+def _address(library: str, name: str, what: str) -> int:
     try:
-        function = library._Z16THPVariable_WrapRKN2at10TensorBaseE
+        function = ctypes.CDLL(str(torch_library_dir() / library))[name]
     except AttributeError as error:
-        raise KernelError(
-            "CPP407", f"torch {torch_build()} makes its tensor objects in an unknown way"
-        ) from error
+        raise KernelError("CPP407", f"torch {torch_build()} {what} in an unknown way") from error
     return ctypes.cast(function, ctypes.c_void_p).value or 0

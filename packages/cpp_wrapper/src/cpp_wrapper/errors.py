@@ -37,6 +37,7 @@ A code never changes its meaning once released:
 | CPP530 | ConstantError | values for constants that are unknown, missing, or of another type  |
 | CPP531 | ConstantError | there is no second set of constants to swap in                      |
 | CPP610 | OutputError  | a tensor of the caller cannot take an output                         |
+| CPP611 | CopyError    | a loaded program is not copied, and not pickled                      |
 | CPP620 | EmitError    | a number that 64 bits do not hold                                    |
 | CPP540 | CppError     | processes share memory, and nobody has compared their programs       |
 | CPP580 | CppError     | torch is not installed, and what is asked for needs it               |
@@ -90,6 +91,10 @@ class LaunchError(CppError, TypeError):
 
 class OutputError(CppError, ValueError):
     """A tensor of the caller cannot take an output (CPP610)."""
+
+
+class CopyError(CppError, TypeError):
+    """A loaded program was given to copy or pickle (CPP611); a TypeError, as of all that Python cannot copy."""
 
 
 class KernelIndexError(LaunchError, IndexError):

@@ -163,6 +163,10 @@ class _Writer(StraightLine):
             found[node] = FAST_VIEW(held, *node.args[1:])
         return found
 
+    def is_traceable(self) -> bool:
+        """See `StraightLine`. Memory that is there before a call, and what repeats operators, are not to be seen either."""
+        return False
+
     def _lookup(self, path: str) -> Any:
         held: Any = self._module
         for part in path.split("."):
@@ -177,6 +181,8 @@ class _Writer(StraightLine):
         if inputs:
             head.append(f"    {', '.join(node.name for node in inputs)}, = {args}")
         head.append(f"    {args}.clear()")
+        if not inputs:
+            head.append(f"    {self.refuse_tracers()}")
         enters = any(node.target is targets.enter_device for node in self.nodes)
         taken = [] if self._persistent is None or enters else self._take(self._persistent)
         body: list[Line] = [*((line, None) for line in taken), *self.body()]

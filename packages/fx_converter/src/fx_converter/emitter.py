@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import fx
 
 from fx_converter._compat import without_autograd
@@ -27,7 +28,7 @@ from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.plugins.registry import tuning_runtime
 from wrapper_ir.support.files import MappedFile, check_files
 from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
-from wrapper_ir_runtime import signature_call
+from wrapper_ir_runtime import keep_from_dynamo, signature_call
 from wrapper_ir_torch import caller
 
 
@@ -47,7 +48,10 @@ def compile(
     else:
         boxed = _boxed(compiler.compile_graph(convert(artifact, options, analyses)))
     files = artifact.mapped_files()
-    return signature_call(artifact.signature, _watched(boxed, files) if files else boxed, caller())
+    boxed = _watched(boxed, files) if files else boxed
+    program = signature_call(artifact.signature, boxed, caller())
+    keep_from_dynamo(torch, program, boxed)
+    return program
 
 
 def _straight_line(

@@ -9,16 +9,19 @@ from __future__ import annotations
 from operator import attrgetter, itemgetter
 from typing import Any
 
+import torch
 from torch import fx
 from torch.fx.graph import CodeGen, PythonCode
 
 from fx_converter._compat import FORWARD_NAMES, unrecorded
 from fx_converter.convention import ModelCodeGen
-from fx_converter.kernels import KernelCalls
+from fx_converter.failures import Function
+from fx_converter.kernels import KernelCalls, LoadedTarget
 from fx_converter.state import buffers_of
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import Windows, constant_windows
 from wrapper_ir import ir
+from wrapper_ir_runtime import keep_from_dynamo
 
 
 def codegen(kernel_calls: KernelCalls, signature: ir.Signature | None) -> CodeGen:
@@ -75,6 +78,11 @@ class DirectModelCodeGen(ModelCodeGen, DirectCodeGen):
     """The same, called like the model."""
 
 
+def _kept_from_dynamo(function: Function) -> Function:
+    keep_from_dynamo(torch, function)
+    return function
+
+
 class _Forward(StraightLine):
     def __init__(self, gen: DirectCodeGen, nodes: list[fx.Node]) -> None:
         super().__init__(nodes, FORWARD_NAMES)
@@ -109,6 +117,19 @@ class _Forward(StraightLine):
         """See `StraightLine`."""
         return node in self._windows or super().is_ready(node)
 
+    def is_traceable(self) -> bool:
+        """See `StraightLine`; for the functions that this one calls as well."""
+        module = self._module()
+        graphs = (
+            [] if module is None else [m.graph for m in module.modules() if isinstance(m, fx.GraphModule)]
+        )
+        return super().is_traceable() and not any(
+            isinstance(node.target, LoadedTarget) for graph in graphs for node in graph.nodes
+        )
+
+    def _module(self) -> fx.GraphModule | None:
+        return next((node.graph.owning_module for node in self.nodes), None)
+
     def returns(self, result: Any) -> str:
         """See `StraightLine`."""
         return self._gen.returned(self.repr(result))
@@ -119,7 +140,13 @@ class _Forward(StraightLine):
         windows = self._take_windows()
         inputs = [node.name for node in self.nodes if node.op == "placeholder"]
         head = self._gen.gen_fn_def(inputs, "").split("\n")
-        lines = self.guarded([*self._fetch(), *windows, *body]) or [("pass", None)]
+        if not self.is_traceable():
+            head.insert(
+                next(n for n, line in enumerate(head) if line.startswith("def ")), "@_kept_from_dynamo"
+            )
+            self.scope["_kept_from_dynamo"] = _kept_from_dynamo
+        alone = [] if inputs or self.is_traceable() else [(self.refuse_tracers(), None)]
+        lines = self.guarded([*alone, *self._fetch(), *windows, *body]) or [("pass", None)]
         numbers = {len(head) + at: number for at, (_, number) in enumerate(lines)}
         text = "\n".join([*head, *(line for line, _ in indented(lines))])
         named = {**self.scope, **dict(self._gen.additional_globals())}
@@ -127,7 +154,7 @@ class _Forward(StraightLine):
 
     def _fetch(self) -> list[Line]:
         """Takes the attributes, each as the module would give it."""
-        module = next((node.graph.owning_module for node in self.nodes), None)
+        module = self._module()
         owners: dict[str, list[str]] = {}
         for path in self._attributes:
             owners.setdefault("" if module is None else buffers_of(module, path), []).append(path)

@@ -17,6 +17,7 @@ from fx_converter.targets import placement
 from fx_converter.targets.checks import described, input_guard, storage_guard
 from wrapper_ir.analysis.input_facts import NumberInput, TensorInput
 from wrapper_ir.support.quoting import python_attribute, python_keyword, python_string
+from wrapper_ir_runtime import refuse_tracers
 
 Line = tuple[str, int | None]
 """A line, and the number of the node that it is for."""
@@ -74,6 +75,17 @@ class StraightLine:
     def lines_after(self, node: fx.Node) -> list[str]:
         """Lines that follow a node's own."""
         return []
+
+    def is_traceable(self) -> bool:
+        """Whether tracers of torch's see all that the text calls."""
+        return not any(isinstance(node.target, LoadedTarget) for node in self.nodes)
+
+    def refuse_tracers(self) -> str:
+        """The line that a program without arguments has for their check."""
+        return f"if {self._modes()}: {self.object(refuse_tracers, 'refuse_tracers')}(torch)"
+
+    def _modes(self) -> str:
+        return f"{self.object(torch._C._len_torch_dispatch_stack, 'count_modes')}()"
 
     def before_output(self) -> list[str]:
         """More lines before the last one."""
@@ -153,11 +165,12 @@ class StraightLine:
         """One call of a compiled check for all tensors; what it does not pass is looked at."""
         arguments: Any = node.args
         given, expected = arguments
-        guard = self.object(input_guard(expected), "inputs")
+        guard = self.object(input_guard(expected, is_traceable=self.is_traceable()), "inputs")
         names = [self.repr(arg) for arg in given]
         inputs = [described(e) for e in expected]
         tensors = [n for n, want in zip(names, inputs) if isinstance(want, TensorInput)]
-        conditions = [f"{guard}.match({', '.join(tensors)})"] if tensors else []
+        conditions = [f"not {self._modes()}"]
+        conditions += [f"{guard}.match({', '.join(tensors)})"] if tensors else []
         for name, want in zip(names, inputs):
             if isinstance(want, NumberInput):
                 conditions.append(f"type({name}) is {want.kind}")

@@ -14,6 +14,9 @@ FAST_IMPORTS: Mapping[str, str] = {
         "torch._C._dynamo.guards._empty_strided_cpu"
     ),
     "any_requires_grad": "any_requires_grad = torch._C._any_requires_grad",
+    "is_autocast_enabled": "is_autocast_enabled = torch._C._is_any_autocast_enabled",
+    "set_grad_enabled": "set_grad_enabled = torch._C._set_grad_enabled",
+    "count_modes": "count_modes = torch._C._len_torch_dispatch_stack",
     "reinterpret": "reinterpret = torch._C._dynamo.guards._reinterpret_tensor",
     "device_guard": "device_guard = torch.cuda._DeviceGuard",
     "raw_stream": "raw_stream = torch._C._cuda_getCurrentRawStream",

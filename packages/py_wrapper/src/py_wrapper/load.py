@@ -15,11 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
+import torch
+
 from py_wrapper.emit.program import EmittedModule
 from py_wrapper.errors import CacheError
 from py_wrapper.options import PyOptions
 from wrapper_ir.artifact import Artifact
-from wrapper_ir_runtime import ModuleContents
+from wrapper_ir_runtime import ModuleContents, keep_from_dynamo
 from wrapper_ir_runtime.cache import open_cache, read_settings
 from wrapper_ir_torch import resolve
 
@@ -82,9 +84,8 @@ def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) 
     module.__spec__ = spec
     module.__file__ = str(path)
     exec(compile(emitted.source, str(path), "exec"), module.__dict__)
-    # Dynamo would import the module by its name to trace into it: it calls the function instead, between two graphs.
-    module.forward._torchdynamo_disable = True
-    inspect.unwrap(module.forward)._torchdynamo_disable = True
+    # Dynamo would import the module by its name to trace into it, and cannot see what kernels write.
+    keep_from_dynamo(torch, module.forward, inspect.unwrap(module.forward), module.boxed)
     return module
 
 

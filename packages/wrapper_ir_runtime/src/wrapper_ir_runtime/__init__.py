@@ -46,6 +46,7 @@ from wrapper_ir_runtime.sharing import (
     shared_window,
 )
 from wrapper_ir_runtime.subclasses import Subclass
+from wrapper_ir_runtime.tracers import keep_from_dynamo, refuse_tracers
 from wrapper_ir_runtime.trees import (
     PytreeContainers,
     custom_container,
@@ -115,12 +116,14 @@ __all__ = [
     "flatten",
     "gradient_leaves",
     "int64",
+    "keep_from_dynamo",
     "literal",
     "load_kernels",
     "namedtuple_of",
     "open_parts",
     "power",
     "refuse_gradient",
+    "refuse_tracers",
     "refuse_unsupported",
     "save_tensor",
     "select_branch",

@@ -61,6 +61,8 @@ class TorchCaller:
     def _special(self, tensor: Any) -> tuple[str, str]:
         """The kind of a tensor that is not plain strided memory, and how to make it plain."""
         plain, kind = self._torch.Tensor, type(tensor)
+        if isinstance(tensor, self._torch._subclasses.FakeTensor):
+            return f"{kind.__name__}", "pass a tensor that has memory"
         if kind.__torch_dispatch__ is not plain.__torch_dispatch__:
             return f"{kind.__name__}", "pass the tensor that it wraps, or capture with one of its class"
         if kind is not plain and not self._uses_usual_function(kind):

@@ -10,6 +10,7 @@ from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
 from wrapper_ir.plugins.protocols import CallerTensors
 from wrapper_ir_runtime.caller import TorchCaller
 from wrapper_ir_runtime.native_checks import CALLS_BEFORE_NATIVE, find_native_check
+from wrapper_ir_runtime.tracers import is_plain_thread, refuse_tracers
 
 # Any in this file: arguments of every kind, and the module torch
 _INT64 = 1 << 63
@@ -112,7 +113,8 @@ class InputGuard:
     device, dispatch keys, sizes and strides. Where it returns False, `check(*arguments)` decides.
 
     Torch's check compares classes, dispatch keys and `requires_grad` exactly although several values are valid, so it is
-    rebuilt from tensors that `check` has accepted. It holds no reference to them.
+    rebuilt from tensors that `check` has accepted. It holds no reference to them. It does not see all modes of operators: who
+    calls it asks for those (`torch._C._len_torch_dispatch_stack`) and calls `check` where there are some.
     """
 
     def __init__(self, torch: Any, *inputs: Input) -> None:
@@ -124,10 +126,13 @@ class InputGuard:
         self.match: Callable[..., bool] = _nothing_is_known
 
     def check(self, *given: Any) -> None:
-        """Raises what `check_inputs` raises. `match` accepts such tensors from now on."""
+        """Raises what `refuse_tracers` and `check_inputs` raise. `match` accepts such tensors from now on."""
+        refuse_tracers(self._torch, given)
         check_inputs(self._caller, self._inputs, given)
         if self._learned == _MAX_RELEARNED or any(i.apart for _, i in self._tensors):
             return  # torch's check does not compare storages
+        if not is_plain_thread(self._torch):
+            return  # the keys of such tensors are those of a mode or a transform as well
         self._learned += 1
         tensors = [given[n] for n, _ in self._tensors]
         plain = (self._torch.Tensor, self._torch.nn.Parameter)

@@ -11,14 +11,15 @@ import re
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import torch
 
-from cpp_wrapper._compat import tensor_offset, wrap_function
+from cpp_wrapper._compat import modes_function, tensor_offset, wrap_function
 from cpp_wrapper.errors import (
     CacheError,
     ConstantError,
+    CopyError,
     CppError,
     DeviceError,
     IsaError,
@@ -45,6 +46,7 @@ from wrapper_ir_runtime import (
     TorchCaller,
     apart_leaves,
     gradient_leaves,
+    keep_from_dynamo,
     literal,
 )
 from wrapper_ir_runtime.trees import container_maker, flatten, tree_keys
@@ -198,6 +200,14 @@ class LoadedProgram:
         if self._library.wir_write_outputs(*counted) != 0:
             raise error_of(self._text())
 
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Raises CopyError CPP611: constants and code are the library's."""
+        raise CopyError(
+            "CPP611",
+            f"the program of {self.path} is not copied, and not pickled",
+            "cpp_wrapper.load makes another one of the file, also in another process; constants begin as they were built",
+        )
+
     # --- constants
 
     @property
@@ -255,12 +265,15 @@ class LoadedProgram:
             names = [one.name for one in self._inputs]
             raise ArgumentError("WIR926", f"expected {len(names)} arguments {names}, got {len(given)}")
         plain = len(self._tensors) == len(given)
-        if not plain or not self._guard.match(*given):
+        if not plain or torch._C._len_torch_dispatch_stack() or not self._guard.match(*given):
             self._guard.check(*given)
         if torch._C._is_any_autocast_enabled():  # the program says what its operators compute with
             with torch._C._DisableAutocast():
                 return self._run(*given)
         return self._run(*given)
+
+
+keep_from_dynamo(torch, LoadedProgram.__call__, LoadedProgram.boxed, LoadedProgram.run_into)
 
 
 def _after(check: Callable[[], None], call: Callable[..., _T]) -> Callable[..., _T]:
@@ -300,7 +313,13 @@ def _record(
     tensors = {leaf for leaf, want in zip(signature.params, inputs) if isinstance(want, TensorInput)}
     _, _, index = program.metadata["device"].partition(":")
     return (
-        *(int(index or -1), tensor_offset(), wrap_function(), _without_owner(program._slow)),
+        *(
+            int(index or -1),
+            tensor_offset(),
+            wrap_function(),
+            modes_function(),
+            _without_owner(program._slow),
+        ),
         *(None if built else program._convention.finish, guard, "match", error_of),
         *(torch._C._is_any_autocast_enabled, "requires_grad", int, float, bool, tuple, list, None),
         *(

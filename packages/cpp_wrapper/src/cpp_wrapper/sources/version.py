@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-METADATA_VERSION = 7
+METADATA_VERSION = 8

@@ -9,6 +9,7 @@ import torch
 
 from fx_converter._compat import free_name
 from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_runtime import refuse_tracers
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,5 +33,6 @@ class LoadedTarget:
 
     # Any: tensors and numbers, in the order of the kernel's parameters, then those of its grid
     def __call__(self, *args: Any) -> None:
-        """Launches the kernel."""
+        """Launches the kernel. Raises ExecutionError WIR939 under a tracer."""
+        refuse_tracers(torch)
         self.launch(*args)

@@ -20,12 +20,13 @@ def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
     entry = step.inputs
     names = [scope.name(value) for value, _ in entry]
     tensors = [n for n, (_, want) in zip(names, entry) if isinstance(want, TensorInput)]
-    conditions = [f"not inputs.match({', '.join(tensors)})"] if tensors else []
+    modes = f"{scope.module.helper(Helper.MODES)}()"
+    conditions = [modes, *([f"not inputs.match({', '.join(tensors)})"] if tensors else [])]
     for name, (_, want) in zip(names, entry):
         if isinstance(want, NumberInput):
             conditions.append(_wrong_number(name, want))
-    if len(conditions) == 1 and len(conditions[0]) < 90:
-        head = f"if {conditions[0]}:"
+    head = f"if {' or '.join(conditions)}:"
+    if len(head) < 90:
         with scope.out.block(head):
             scope.out.items("inputs.check(", names, ")")
         return

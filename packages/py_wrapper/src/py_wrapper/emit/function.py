@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
+from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.lent import write_lent_windows
 from py_wrapper.emit.persistent import name_persistent, write_new_buffers, write_take
 from py_wrapper.emit.placement import on_stream
@@ -39,6 +40,9 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
         if function.params:
             out.unpack([scope.bind(p.value) for p in function.params], "args")
         out.line("args.clear()")
+        if scope.plan.is_main and not function.params:  # else the check of arguments asks
+            with out.block(f"if {scope.module.helper(Helper.MODES)}():"):
+                out.line(f"{scope.module.runtime('refuse_tracers')}(torch)")
         _write_steps(scope)
 
 

@@ -30,6 +30,9 @@ class Helper(enum.Enum):
     OPERATORS = "torch_operators"
     ANY_GRADIENT = "any_requires_grad"
     DEVICE_GUARD = "device_guard"
+    MODES = "count_modes"
+    AUTOCAST = "is_autocast_enabled"
+    GRADIENT = "set_grad_enabled"
     STREAM_KEY = "stream_key"
     GRAPHS = "TorchGraphs"
     FINISHED = "finished_collective"
@@ -126,6 +129,9 @@ HELPERS: Mapping[Helper, str] = {
     Helper.GROUPS: "from wrapper_ir_torch import program_groups",
     Helper.OPERATORS: "from wrapper_ir_torch import torch_operators",
     Helper.ANY_GRADIENT: FAST_IMPORTS["any_requires_grad"],
+    Helper.MODES: FAST_IMPORTS["count_modes"],
+    Helper.AUTOCAST: FAST_IMPORTS["is_autocast_enabled"],
+    Helper.GRADIENT: FAST_IMPORTS["set_grad_enabled"],
     Helper.DEVICE_GUARD: FAST_IMPORTS["device_guard"],
     Helper.STREAM_KEY: _STREAM_KEY,
     Helper.FINISHED: "from wrapper_ir_torch import finished_collective",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from py_wrapper.emit.examples import write_examples
 from py_wrapper.emit.function import write_function
 from py_wrapper.emit.header import write_header
+from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.prologue import write_prologue
 from py_wrapper.emit.recording import write_recorded
@@ -48,8 +49,8 @@ def boxed(args):
 {check}    grad = torch.is_grad_enabled()
     try:
         if grad:
-            torch._C._set_grad_enabled(False)
-        if torch._C._is_any_autocast_enabled():
+            set_grad_enabled(False)
+        if is_autocast_enabled():
             with torch._C._DisableAutocast():
                 return {main}(args)
         return {main}(args)
@@ -57,7 +58,7 @@ def boxed(args):
         raise explain(error, __file__)
     finally:
         if grad:
-            torch._C._set_grad_enabled(True)
+            set_grad_enabled(True)
 '''
 _CHECK_FILES = """\
     if mapped:
@@ -83,6 +84,8 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
     artifact = plan.artifact
     if plan.reads_files:
         scope.runtime("check_files")
+    scope.helper(Helper.AUTOCAST)
+    scope.helper(Helper.GRADIENT)
     body = Writer()
     for function in (*plan.functions[1:], plan.main):
         _write_function(function, scope, body)

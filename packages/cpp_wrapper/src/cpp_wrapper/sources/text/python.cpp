@@ -35,6 +35,7 @@ struct Call {
   Container* container = nullptr;
   size_t offset = 0;  // of the `at::Tensor` in a tensor object
   PyObject* (*wrap)(Tensor) = nullptr;
+  bool (*has_modes)(bool without_torchs_own) = nullptr;  // whether modes see the operators of this thread
   Ref slow, finish, guard, match, fail, autocast, requires_grad, integer, real, truth, tuple, list, none;
   bool is_plain = false;  // `call` may bind arguments itself
   size_t leaves = 0, positional = 0;
@@ -138,6 +139,7 @@ bool has_class(const Call& call, Value want, PyObject* given) {
 
 /// Whether arguments are what the guard has seen before; else `slow` looks closer. An error is a no.
 bool passes(const Call& call, PyObject* const* args) {
+  if (call.has_modes(false)) return false;
   auto** tensors = static_cast<PyObject**>(alloca((call.params.size() + 1) * sizeof(PyObject*)));
   size_t count = 0;
   for (size_t i = 0; i < call.params.size(); ++i) {
@@ -318,6 +320,7 @@ __attribute__((visibility("default"))) PyObject* wir_python(PyObject* facts) {
   }
   call.offset = number(next());
   call.wrap = reinterpret_cast<PyObject* (*)(Tensor)>(number(next()));
+  call.has_modes = reinterpret_cast<bool (*)(bool)>(number(next()));
   for (Ref* part : {&call.slow, &call.finish, &call.guard, &call.match, &call.fail, &call.autocast, &call.requires_grad,
                     &call.integer, &call.real, &call.truth, &call.tuple, &call.list, &call.none}) {
     *part = held(next());
