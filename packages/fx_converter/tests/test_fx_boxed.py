@@ -34,6 +34,7 @@ def test_equal_devices_are_one_object() -> None:
         "_constant",
         "_constant_1",
         "_copy__default",
+        "_count_modes",
         "_empty_strided_default",
         "_inputs",
         "_storages",
@@ -43,7 +44,7 @@ def test_equal_devices_are_one_object() -> None:
 def test_numbers_stand_in_the_text() -> None:
     written, names = source("  %y = call aten::add.Tensor(%x, %x, alpha=0.5) : f32[4]\n  return %y\n")
     assert "(x, x, alpha=0.5)" in written
-    assert names == ["_add_Tensor", "_inputs", "_storages"]
+    assert names == ["_add_Tensor", "_count_modes", "_inputs", "_storages"]
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])

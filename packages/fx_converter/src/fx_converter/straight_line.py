@@ -169,7 +169,7 @@ class StraightLine:
         names = [self.repr(arg) for arg in given]
         inputs = [described(e) for e in expected]
         tensors = [n for n, want in zip(names, inputs) if isinstance(want, TensorInput)]
-        conditions = [f"not {self._modes()}"]
+        conditions = [] if self.is_traceable() else [f"not {self._modes()}"]
         conditions += [f"{guard}.match({', '.join(tensors)})"] if tensors else []
         for name, want in zip(names, inputs):
             if isinstance(want, NumberInput):
