@@ -1,6 +1,7 @@
-"""Puts the launcher, compiled, into wheels: they are for a platform then, and for every Python from 3.11 on.
+"""Adds the compiled launcher to wheels, which are then for a platform and every Python from 3.11 on.
 
-Where there is no compiler, or with HATCH_BUILD_NO_HOOKS=true, the wheel is a pure one, and the launcher is built at first use.
+Without a compiler, or with HATCH_BUILD_NO_HOOKS=true, the wheel is a pure one, and the launcher is built at
+first use.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ _FOUND_AT_RUN_TIME = re.compile(r"_?Py\w+|__gmon_start__|_ITM_\w+|__cxa_finalize
 
 
 class LauncherHook(BuildHookInterface[Any]):
-    """The hook `custom` of the wheel target."""
+    """The wheel target's hook `custom`."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # Any: hatchling's own
-        """Compiles the launcher and says what the wheel is for. Editable installs get none: their source may change."""
+        """Compiles the launcher and sets the wheel's tag. Editable installs get none: their source may
+        change.
+        """
         compiler = shutil.which(os.environ.get("WRAPPER_IR_CXX") or os.environ.get("CXX") or "g++")
         self._folder = Path(tempfile.mkdtemp(prefix="launcher-"))
         if version == "editable" or sys.platform != "linux":
@@ -48,19 +51,22 @@ class LauncherHook(BuildHookInterface[Any]):
         build_data["tag"] = f"cp311-abi3-{platform_tag(output)}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Removes what was compiled."""
+        """Removes the compiled files."""
         shutil.rmtree(self._folder)
 
 
 def platform_tag(library: Path) -> str:
-    """The manylinux tag (PEP 600) of what a library needs: functions of Python and glibc alone. Raises ValueError otherwise."""
+    """The manylinux tag (PEP 600) of a library that needs only Python and glibc.
+
+    Raises ValueError otherwise.
+    """
     dynamic = _output("readelf", "-dW", str(library))
-    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    libraries = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
     table = _output("readelf", "--dyn-syms", "-W", str(library))
     missing = [line.split()[7] for line in table.splitlines() if " UND " in line and len(line.split()) > 7]
     others = [name for name in missing if not _FOUND_AT_RUN_TIME.fullmatch(name)]
-    if others or set(needed) - {"libc.so.6"}:
-        raise ValueError(f"the launcher needs {', '.join([*others, *needed])}")
+    if others or set(libraries) - {"libc.so.6"}:
+        raise ValueError(f"the launcher needs {', '.join([*others, *libraries])}")
     minors = [int(minor) for name in missing for minor in re.findall(r"@GLIBC_2\.(\d+)", name)]
     return f"manylinux_2_{max([_OLDEST, *minors])}_{platform.machine()}"
 

@@ -1,4 +1,4 @@
-"""Kernels on CUDA devices: loaded through the driver, launched by a small extension that is built at first use."""
+"""Kernels on CUDA devices: loaded through the driver, launched by a native extension."""
 
 from triton_runtime.cuda.driver import CudaDriver, CudaOptions
 from triton_runtime.cuda.sequence import Step, make_sequence

@@ -1,4 +1,4 @@
-"""Comparisons of the addresses of many tensors by the launcher's native code."""
+"""Compares the addresses of many tensors in native code."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from triton_runtime.cuda.extension import Extension
 def address_check(
     extension: Extension, positions: Sequence[int], wanted: Sequence[int]
 ) -> Callable[[list[Any]], bool]:
-    """What says of a list whether its tensors at these positions lie at these addresses. Raises TypeError for other objects,
-    IndexError for a shorter list."""
+    """Returns a check that the tensors of a list at these positions have these addresses.
+
+    The check raises TypeError for other objects, IndexError for a shorter list.
+    """
     return extension.addresses(array.array("i", positions).tobytes(), array.array("Q", wanted).tobytes())

@@ -26,13 +26,13 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaOptions:
-    """How kernels are launched.
+    """Options of launches.
 
-    `check_args`: compare dtype and device of every tensor with the definition at each launch, and hold addresses and
-    numbers against what the code relies on. It costs a few nanoseconds a tensor; a launch on wrong memory costs the
-    process. Counts and Python types are checked always.
-    `library`: the CUDA driver's library. `stream`: gives the raw stream for launches on the device with an index;
-    None: torch's current one.
+    `check_args`: compare dtype and device of every tensor with the definition at each launch, and check the
+    alignment of addresses and numbers that the code assumes. It costs a few nanoseconds per tensor; a launch
+    on wrong memory costs the process. Counts and Python types are always checked. `library` is the CUDA
+    driver's library. `stream` returns the raw stream for launches on the device with an index; None uses
+    torch's current one.
     """
 
     check_args: bool = True
@@ -42,7 +42,7 @@ class CudaOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """What all kernels of a driver share."""
+    """State shared by all kernels of a driver."""
 
     extension: Extension
     api: object
@@ -52,7 +52,7 @@ class _Session:
 
 @dataclass(slots=True, kw_only=True)
 class CudaDriver:
-    """Runs kernels on CUDA devices through the CUDA driver. Nothing is opened or built before the first use.
+    """Runs kernels on CUDA devices through the CUDA driver. Nothing is opened or built before first use.
 
     `settings`: None reads the environment.
     """
@@ -66,8 +66,10 @@ class CudaDriver:
 
     @property
     def hooks(self) -> Hooks:
-        """Functions around all launches of this driver's kernels, loaded before or afterwards; None costs nothing.
-        Raises DriverError, as `load` does."""
+        """Hooks around all launches of this driver's kernels, whenever loaded; None costs nothing.
+
+        Raises DriverError, as `load` does.
+        """
         return self._open().hooks
 
     @property
@@ -77,7 +79,9 @@ class CudaDriver:
 
     @property
     def native(self) -> Extension | None:
-        """The launcher's module where it reads tensors without calling Python; None where it does not, or there is no driver."""
+        """The launcher's module if it reads tensors without calling Python; otherwise, or without a driver,
+        None.
+        """
         try:
             session = self._open()
         except DriverError:
@@ -90,8 +94,11 @@ class CudaDriver:
         return self.native if self._session is not None else None
 
     def operator_repeater(self, device: ir.Device) -> OperatorRepeater | None:
-        """What repeats operators on a device; None where the launcher does not read tensors without calling Python, or the driver
-        is of before CUDA 12.4."""
+        """Returns an operator repeater for a device.
+
+        Returns None if the launcher cannot read tensors without calling Python, or for a driver before CUDA
+        12.4.
+        """
         try:
             session = self._open()
             functions = addresses(self.options.library, GRAPH_FUNCTIONS)
@@ -111,8 +118,10 @@ class CudaDriver:
         return tensors.stream_source(device) if self.options.stream is None else (0, self.options.stream)
 
     def prepare(self) -> None:
-        """Builds the launcher in the background where the wheel has none; whoever needs it first waits, and is told what is
-        wrong."""
+        """Builds the launcher in the background if the wheel has none.
+
+        The first use waits and raises errors.
+        """
         if not PREBUILT.exists():
             threading.Thread(target=self._build, name="triton-launcher", daemon=True).start()
 
@@ -121,12 +130,13 @@ class CudaDriver:
             load_extension(self.settings or read_settings())
 
     def load(self, launchable: Launchable, device: ir.Device) -> LoadedKernel:
-        """Puts the binary onto the device and gives its launch function. Arguments are the definition's (tensors, numbers,
-        then the numbers of the grid); the keyword `stream` takes a raw stream instead of the current one. Where the index
-        of `device` is None, the kernel is loaded onto the device that is current now.
+        """Loads the binary onto the device and returns its launch function.
 
-        Raises KernelError TR109 or TR110, and DriverError TR501 to TR505. Launches raise LaunchError TR301 to
-        TR303 and TR306 to TR308; TR308 and TR505 are torch.OutOfMemoryError where the device's memory is full.
+        Arguments are the definition's: tensors, numbers, then the numbers of the grid. The keyword `stream`
+        selects a raw stream instead of the current one. If the index of `device` is None, the kernel is
+        loaded onto the current device. Raises KernelError TR109 or TR110, and DriverError TR501 to TR505.
+        Launches raise LaunchError TR301 to TR303 and TR306 to TR308. TR308 and TR505 are
+        torch.OutOfMemoryError if the device's memory is full.
         """
         binary = launchable.binary
         if binary is None:
@@ -164,7 +174,7 @@ class CudaDriver:
     def _layout(
         self, launchable: Launchable, binary: ir.KernelBinary, session: _Session
     ) -> tuple[list[Slot], bytes]:
-        """The kernel's parameters, and where the other numbers of the grid are."""
+        """The kernel's parameters, and positions of the other numbers of the grid."""
         number = tensors.dtype_number(session.extension, session.in_place)
         slots = make_slots(binary.params, len(launchable.kernel.params), number)
         whole = {s.position for s in slots if s.kind in (SlotKind.SIGNED, SlotKind.UNSIGNED)}
@@ -187,6 +197,7 @@ class CudaDriver:
             raise DriverError(
                 "TR504",
                 f"the CUDA driver cannot be used: {cause}",
-                "kernels for CUDA run where NVIDIA's driver is installed; elsewhere they can be compiled and interpreted",
+                "kernels for CUDA run where NVIDIA's driver is installed; elsewhere they can be compiled "
+                "and interpreted",
             ) from cause
         return _Session(extension, api, extension.Hooks(), tensors.set_up_tensors(extension))

@@ -1,4 +1,4 @@
-"""What is wrong with a launch, in words. The launcher calls this where it cannot go on."""
+"""Explains launch errors. The launcher calls this when it cannot continue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triton_runtime.errors import DriverError, LaunchError
 from wrapper_ir import ir
 
 STICKY_STATUSES = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
-"""Driver errors after which the process can use the device no more: an earlier kernel has failed."""
+"""Driver errors that make the device unusable for the process: an earlier kernel has failed."""
 OUT_OF_MEMORY = 2
 """CUDA_ERROR_OUT_OF_MEMORY."""
 STICKY_HINT = (
@@ -25,12 +25,14 @@ class Explainer:
     kernel: ir.TritonKernel
     device: ir.Device
     shared_bytes: int = 0
-    """What a block of the kernel's config takes."""
+    """Shared memory per block of the kernel's config."""
 
-    # Any: whatever somebody passed
+    # Any: an arbitrary argument
     def __call__(self, reason: str, position: int, value: Any) -> NoReturn:
-        """Raises LaunchError (TR301 to TR303, TR306 to TR308), or DriverError TR505 where a kernel is being loaded;
-        either is a DeviceMemoryError where memory is full."""
+        """Raises LaunchError (TR301 to TR303, TR306 to TR308), or DriverError TR505 while loading a kernel.
+
+        Either is a DeviceMemoryError if memory is full.
+        """
         match reason:
             case "count":
                 self._count(position)
@@ -50,11 +52,11 @@ class Explainer:
     def _names(self) -> Sequence[str]:
         return (*(p.name for p in self.kernel.params), *self.kernel.grid_params)
 
-    def _count(self, given: int) -> NoReturn:
+    def _count(self, count: int) -> NoReturn:
         names = self._names()
         raise LaunchError(
             "TR301",
-            f"kernel '{self.kernel.name}' takes {len(names)} arguments ({', '.join(names)}), got {given}",
+            f"kernel '{self.kernel.name}' takes {len(names)} arguments ({', '.join(names)}), got {count}",
         )
 
     def _argument(self, reason: str, position: int, value: Any) -> NoReturn:
@@ -72,7 +74,8 @@ class Explainer:
             case "layout":
                 raise LaunchError(
                     "TR302",
-                    f"{place}expected {self._wanted(param)} with {len(param.block) if param else 0} dimensions, the last of "
+                    f"{place}expected {self._wanted(param)} with {len(param.block) if param else 0} "
+                    "dimensions, the last of "
                     f"stride 1, got sizes {tuple(value.shape)} and strides {value.stride()}",
                 )
             case "int" | "float":
@@ -97,7 +100,8 @@ class Explainer:
         hint = ""
         is_launch = what in ("launch", "describe a tensor")
         if status == OUT_OF_MEMORY:
-            from triton_runtime.cuda.memory_error import DeviceMemoryError  # torch is needed for its base
+            # its base class needs torch
+            from triton_runtime.cuda.memory_error import DeviceMemoryError
 
             raise DeviceMemoryError("TR308" if is_launch else "TR505", message)
         if status in STICKY_STATUSES:
@@ -110,14 +114,16 @@ class Explainer:
             raise LaunchError("TR308", message, hint)
         if what == "reserve shared memory":
             hint = hint or (
-                f"its config takes {self.shared_bytes} bytes of shared memory a block; choose one with smaller blocks or fewer "
+                f"its config takes {self.shared_bytes} bytes of shared memory a block; choose one with "
+                "smaller blocks or fewer "
                 "stages (tuning leaves out what does not fit)"
             )
         raise DriverError("TR505", message, hint or "was it compiled for this device, and does it fit on it?")
 
 
 def _describe(value: Any) -> str:
-    dtype, device = getattr(value, "dtype", None), getattr(value, "device", None)  # a tensor, if anything
+    # set if the value is a tensor
+    dtype, device = getattr(value, "dtype", None), getattr(value, "device", None)
     if dtype is None or device is None:
         return (
             f"{type(value).__name__} {value!r:.60}"

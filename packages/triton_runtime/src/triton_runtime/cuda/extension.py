@@ -1,7 +1,8 @@
-"""Imports the launcher extension (`launcher.cpp`): the one that the wheel brought, else one that is built at first use.
+"""Imports the launcher extension (`launcher.cpp`): the wheel's if it has one, otherwise one built at first
+use.
 
-What is built is in the namespace `launchers` of the cache on disk, under a hash of its source and the flags. It is for every
-Python that this package runs with.
+The built library is stored in the namespace `launchers` of the cache on disk, under a hash of its source and
+flags. It works with every Python that this package supports.
 """
 
 from __future__ import annotations
@@ -34,27 +35,30 @@ _SHOWN_LINES = 12
 
 
 class Hooks(Protocol):
-    """What is called around every launch of a driver's kernels: None, or a function of (kernel, (x, y, z), raw stream).
-    What a hook raises is raised by the launch."""
+    """Hooks around every launch of a driver's kernels: None, or a function of (kernel, (x, y, z), raw
+    stream).
+
+    The launch raises exceptions of hooks.
+    """
 
     enter: Callable[[LoadedKernel, tuple[int, int, int], int], object] | None
     exit: Callable[[LoadedKernel, tuple[int, int, int], int], object] | None
 
 
 class Extension(Protocol):
-    """The extension module. Its functions say in `launcher.cpp` what they take."""
+    """The extension module. `launcher/` documents the arguments of its functions."""
 
     Hooks: Callable[[], Hooks]
 
     # Any below: tensors and classes of torch, and the driver's handle, which is opaque
     def open_driver(self, addresses: bytes) -> object:
-        """Starts the CUDA driver whose functions these are; raises OSError."""
+        """Initializes the CUDA driver with the addresses of its functions; raises OSError."""
 
     def set_torch(self, *parts: Any) -> bool:
-        """Says how tensors are read; gives whether that can be done without calling Python."""
+        """Sets the functions that read tensors; returns True if that needs no call of Python."""
 
     def facts(self, tensor: Any) -> tuple[int, int, int, int]:
-        """Address, dtype, device type and device index of a tensor, as torch numbers them."""
+        """Address, dtype, device type and device index of a tensor, numbered as in torch."""
 
     def storage_check(self) -> Callable[..., bool] | None:
         """What says whether the storages under tensors hold all of their elements; None where tensors cannot be read without
@@ -66,22 +70,22 @@ class Extension(Protocol):
     def sequence(
         self, kernels: tuple[LoadedKernel, ...], values: int, constants: tuple[Any, ...], indices: bytes
     ) -> LoadedKernel:
-        """Several launches in one call."""
+        """Combines several launches into one call."""
 
-    def addresses(self, positions: bytes, wanted: bytes) -> Callable[[list[Any]], bool]:
-        """Whether tensors of a list lie at these addresses."""
+    def addresses(self, positions: bytes, expected: bytes) -> Callable[[list[Any]], bool]:
+        """Returns a check that tensors of a list have these addresses."""
 
     def repeated(self, *parts: Any) -> RepeatedOperator:
-        """An operator whose launches are repeated."""
+        """Creates an operator that launches recorded work."""
 
     def new_stream(self, driver: object, functions: bytes, ordinal: int) -> int:
-        """A raw stream that nobody else has; raises OSError."""
+        """Creates a raw stream; raises OSError."""
 
 
 def load_extension(settings: Settings) -> Extension:
-    """Imports the extension; builds it where neither the wheel nor the cache has one.
+    """Imports the extension; builds it if neither the wheel nor the cache has one.
 
-    Raises DriverError: TR501 for no compiler, TR502 where it fails, TR503 where it cannot be loaded; StoreError.
+    Raises DriverError TR501 without a compiler, TR502 if the build fails, TR503 if loading fails; StoreError.
     """
     if PREBUILT.exists():
         return _import(
@@ -106,21 +110,24 @@ def _compile(compiler: str, output: Path) -> None:
     if command is None:
         raise DriverError(
             "TR501",
-            f"no C++ compiler: '{compiler}' is not on PATH, and the launcher of CUDA kernels is not built yet",
+            f"no C++ compiler: '{compiler}' is not on PATH, and the launcher of CUDA kernels is not built "
+            "yet",
             "install g++ (Debian and Ubuntu: `apt-get install g++`), or name a compiler in WRAPPER_IR_CXX",
         )
     words = compile_command(command, output)
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+        process = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     except subprocess.TimeoutExpired as cause:
         raise DriverError("TR502", f"building the launcher took longer than {_TIMEOUT:g} s") from cause
-    if done.returncode != 0:
-        if _FULL in done.stderr:
-            raise OSError(errno.ENOSPC, _FULL, str(output))  # the cache takes another folder
-        shown = "\n".join(f"  | {line}" for line in done.stderr.splitlines()[:_SHOWN_LINES])
+    if process.returncode != 0:
+        if _FULL in process.stderr:
+            # the cache retries in another folder
+            raise OSError(errno.ENOSPC, _FULL, str(output))
+        excerpt = "\n".join(f"  | {line}" for line in process.stderr.splitlines()[:_SHOWN_LINES])
         raise DriverError(
             "TR502",
-            f"the compiler refused the launcher (exit status {done.returncode})\n  command: {shlex.join(words)}\n{shown}",
+            f"the compiler refused the launcher (exit status {process.returncode})\n  command: "
+            f"{shlex.join(words)}\n{excerpt}",
             "are Python's headers installed (Debian and Ubuntu: `apt-get install python3-dev`)?",
         )
 
@@ -134,5 +141,5 @@ def _import(path: Path, hint: str) -> Extension:
         loader.exec_module(module)
     except ImportError as cause:
         raise DriverError("TR503", f"the launcher {path} cannot be imported: {cause}", hint) from cause
-    # cast: a module that was just compiled has no type information
+    # cast: a newly compiled module has no type information
     return cast(Extension, module)

@@ -1,4 +1,4 @@
-"""Functions of shared libraries that the launcher calls by their addresses, so that it links none of them."""
+"""Addresses of functions in shared libraries, so that the launcher links none of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DRIVER_FUNCTIONS = (
     "cuDriverGetVersion",
     "cuTensorMapEncodeTiled",
 )
-"""The versions of these functions that `cuda.h` chooses, in the order of the launcher's `Api`."""
+"""The versions of these functions that `cuda.h` selects, in the order of the launcher's `Api`."""
 
 GRAPH_FUNCTIONS = (
     "cuGraphGetRootNodes",
@@ -48,7 +48,9 @@ GRAPH_FUNCTIONS = (
     "cuStreamEndCapture",
     "cuGraphDestroy",
 )
-"""What repeating an operator takes, in the order of the launcher's `GraphApi`; drivers have all of them from CUDA 12.4 on."""
+"""The driver functions of operator recordings, in the order of the launcher's `GraphApi`; available since
+CUDA 12.4.
+"""
 
 TENSOR_FUNCTIONS = (
     "aoti_torch_get_data_ptr",
@@ -68,11 +70,14 @@ STREAM_FUNCTION = ("aoti_torch_get_current_cuda_stream",)
 
 
 def addresses(path: str, names: Sequence[str]) -> bytes:
-    """The addresses of a library's functions, 8 bytes each; the library stays open for the life of the process. Raises OSError
-    where it does not open or lacks one."""
+    """The addresses of a library's functions, 8 bytes each; the library stays open for the lifetime of the
+    process.
+
+    Raises OSError if it does not open or lacks a function.
+    """
     library = ctypes.CDLL(path)
     try:
-        found = [ctypes.cast(library[name], ctypes.c_void_p).value for name in names]
+        pointers = [ctypes.cast(library[name], ctypes.c_void_p).value for name in names]
     except AttributeError as cause:
         raise OSError(f"{path} is too old: {cause}") from cause
-    return struct.pack(f"={len(found)}Q", *found)
+    return struct.pack(f"={len(pointers)}Q", *pointers)

@@ -1,5 +1,7 @@
-"""How the launcher is compiled: at first use, and by `hatch_build.py` for wheels, which runs this file where nothing of ours is
-installed. Imports only the standard library."""
+"""Compiles the launcher at first use, and for wheels (`hatch_build.py`).
+
+The hook runs this file without installed packages, so it imports only the standard library.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ import sysconfig
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("launcher.cpp")
-INCLUDED = tuple(Path(__file__).with_name(f"{part}.h") for part in ("queued", "moved", "repeated"))
+INCLUDED = tuple(sorted(Path(__file__).with_name("launcher").glob("*.h")))
 PREBUILT = Path(__file__).with_name("launcher.abi3.so")
-"""The launcher in wheels for a platform; other wheels and checkouts have none."""
+"""The launcher in platform wheels; other wheels and checkouts have none."""
 FLAGS = (
     "-std=c++20",
     "-O2",
@@ -21,10 +23,11 @@ FLAGS = (
     "-w",
     "-shared",
 )
-_LINK = ("-Wl,--as-needed",)  # the standard library is not used
+# the C++ standard library is not used
+_LINK = ("-Wl,--as-needed",)
 
 
 def compile_command(compiler: str, output: Path) -> tuple[str, ...]:
-    """The command that compiles the launcher into the file `output`."""
+    """The command that compiles the launcher to the file `output`."""
     include = f"-I{sysconfig.get_path('include')}"
     return (compiler, *FLAGS, include, str(SOURCE), "-o", str(output), *_LINK)

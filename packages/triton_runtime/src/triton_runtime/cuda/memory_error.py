@@ -1,4 +1,4 @@
-"""The error of a device whose memory is full. Imported where one is raised: its base is torch's."""
+"""The out-of-memory error of a device. Imported on demand: its base class is torch's."""
 
 from __future__ import annotations
 

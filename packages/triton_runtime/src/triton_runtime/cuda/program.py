@@ -1,4 +1,5 @@
-"""Grids as programs of a small stack machine, which the launcher runs (`run_steps` in `launcher.cpp`)."""
+"""Translates grids to programs of a small stack machine, which the launcher runs (`run_steps` in
+`grids.h`)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 
 
 class _Op(enum.IntEnum):
-    """In the order of the launcher's `Op`."""
+    """Instructions, in the order of the launcher's `Op`."""
 
     CONST = 0
     NUMBER = 1
@@ -59,18 +60,21 @@ _PAIRWISE: Mapping[Operator, _Op] = {
 
 
 class _NotNative(Exception):
-    """The launcher has no step for this; it calls the grid's Python function instead."""
+    """The launcher has no instruction for this; it calls the grid's Python function instead."""
 
 
 def numbers_of(grid: Grid) -> tuple[int, ...]:
-    """Positions, among the arguments of a launch, of the whole numbers that the grid's sizes mention."""
+    """Positions, among the arguments of a launch, of the integers that the grid uses."""
     names = {name for size in grid.sizes for name in size.free_symbols}
     return tuple(i for i, name in enumerate(grid.params) if name in names)
 
 
 def steps_of(grid: Grid) -> bytes:
-    """The grid's program: pairs of int64. Empty where it has to be computed in Python: fractions, powers, functions,
-    numbers beyond int64. A program gives up by itself where int64 does not suffice or something is divided by zero."""
+    """The grid's program: pairs of int64.
+
+    Empty if it must be computed in Python: fractions, powers, functions, numbers beyond int64. A program
+    falls back to Python on overflow or division by zero.
+    """
     places = {name: i for i, name in enumerate(grid.params)}
     steps: list[tuple[_Op, int]] = []
     try:
@@ -107,7 +111,7 @@ def _steps(e: Expr, places: Mapping[str, int]) -> Iterator[tuple[_Op, int]]:
 
 
 def _depth(steps: list[tuple[_Op, int]]) -> int:
-    """How many values are on the stack at most."""
+    """The maximum depth of the stack."""
     deepest = depth = 0
     for op, _ in steps:
         match op:

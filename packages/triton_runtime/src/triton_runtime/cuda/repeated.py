@@ -1,8 +1,8 @@
-"""Library operators whose launches the launcher repeats, once it has seen what they queue.
+"""Library operators that the launcher records once and then launches itself.
 
-cuBLAS and torch take some 12 us of the host for a matmul that is one or two kernels. What these are depends on the operands'
-addresses and layouts alone, and on torch's settings: a call with all of them as in an earlier one launches the same kernels with the
-same parameters.
+cuBLAS and torch take some 12 us of host time for a matmul of one or two kernels. Those kernels depend only
+on the operands' addresses and layouts, and on torch's settings. A call that repeats all of them launches the
+same kernels with the same parameters.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from wrapper_ir.plugins.repeating import Repeatable, RepeatedOperator
 
 @dataclass(frozen=True, slots=True)
 class OperatorRepeater:
-    """See `wrapper_ir.plugins.repeating.OperatorRepeater`. `functions` are the addresses of `GRAPH_FUNCTIONS`; `device` is the ordinal, and
-    torch's numbers of type and index; `stream` is where the current stream comes from, as `tensors.stream_source` says."""
+    """See `wrapper_ir.plugins.repeating.OperatorRepeater`.
+
+    `functions` are the addresses of `GRAPH_FUNCTIONS`. `device` is the ordinal, and torch's numbers of type
+    and index. `stream` is the source of the current stream (see `tensors.stream_source`).
+    """
 
     extension: Extension
     api: object
@@ -29,13 +32,13 @@ class OperatorRepeater:
     stream: tuple[int, Callable[[int], int] | None]
 
     def new_stream(self) -> int:
-        """A raw stream that nobody else has. Raises OSError."""
+        """Creates a raw stream. Raises OSError."""
         return self.extension.new_stream(self.api, self.functions, self.device[0])
 
     def repeated(
         self, operator: Repeatable, record: Callable[..., object | None], calls: int
     ) -> RepeatedOperator:
-        """See the protocol. Calls raise LaunchError TR308 where the driver refuses a launch."""
+        """See the protocol. Calls raise LaunchError TR308 if the driver refuses a launch."""
 
         def failed(status: int, error: str, text: str) -> NoReturn:
             _failed(operator.name, status, error, text)
@@ -48,7 +51,8 @@ class OperatorRepeater:
 def _failed(name: str, status: int, error: str, text: str) -> NoReturn:
     message = f"operator '{name}': could not launch its kernels again: {error} ({status}, {text})"
     if status == OUT_OF_MEMORY:
-        from triton_runtime.cuda.memory_error import DeviceMemoryError  # torch is needed for its base
+        # its base class needs torch
+        from triton_runtime.cuda.memory_error import DeviceMemoryError
 
         raise DeviceMemoryError("TR308", message)
     raise LaunchError("TR308", message, STICKY_HINT if status in STICKY_STATUSES else "")

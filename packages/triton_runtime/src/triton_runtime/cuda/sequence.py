@@ -12,8 +12,10 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One launch: the kernel (of a `CudaDriver`), and where its arguments are: indices into what a call of the sequence is
-    given, and after that into the constants."""
+    """One launch: the kernel (of a `CudaDriver`) and the indices of its arguments.
+
+    Indices refer to the values of a call, followed by the constants.
+    """
 
     kernel: LoadedKernel
     indices: tuple[int, ...]
@@ -22,11 +24,12 @@ class Step:
 def make_sequence(
     driver: CudaDriver, steps: Sequence[Step], values: int, constants: tuple[int | float, ...] = ()
 ) -> Callable[..., None]:
-    """A function of `values` arguments that does the launches in order, on one stream (the current one of each kernel's
-    device, or the keyword `stream`). All arguments are read before the first launch, each tensor once; where one does not
-    fit, nothing is launched. An error of the driver ends it; the launches before have been made.
+    """Returns a function of `values` arguments that performs the launches in order.
 
-    Raises ValueError where indices do not fit the kernels' arguments, TypeError for another driver's kernel.
+    They run on one stream: the current one of each kernel's device, or the keyword `stream`. All arguments
+    are read before the first launch, each tensor once; if one does not fit, nothing is launched. A driver
+    error stops the sequence; earlier launches have been made. Raises ValueError if indices do not fit the
+    kernels' arguments, TypeError for another driver's kernel.
     """
     indices = array.array("i", (i for step in steps for i in step.indices)).tobytes()
     kernels = tuple(step.kernel for step in steps)

@@ -1,4 +1,4 @@
-"""How the launcher fills a compiled kernel's parameters from the arguments of a launch."""
+"""Maps the arguments of a launch to a compiled kernel's parameters, for the launcher."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from triton_runtime.errors import KernelError
 from wrapper_ir import ir
 
 _SCRATCH = (ir.DriverParamKind.SCRATCH, ir.DriverParamKind.PROFILE)
-"""The launcher appends these to the slots."""
+"""Parameters that the launcher appends to the slots."""
 _MAX_RANK = 5
 
 
 class SlotKind(enum.IntEnum):
-    """In the order of the launcher's `Kind`."""
+    """Kinds of slots, in the order of the launcher's `Kind`."""
 
     POINTER = 0
     SIGNED = 1
@@ -47,15 +47,17 @@ _SCALARS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptor:
-    """How a tensor descriptor is passed: as a `map` for the device's copy engine, or as address, sizes, strides and `flags`
-    numbers that are 0. Sizes and strides follow both."""
+    """The parameters of a tensor descriptor: a `map` (TMA), or address, sizes, strides and `flags` zeros.
+
+    Sizes and strides follow both.
+    """
 
     rank: int
     map: ir.TensorMap | None = None
     flags: int = 0
 
     def packed(self) -> tuple[object, ...]:
-        """In the form of the launcher."""
+        """The descriptor in the launcher's form."""
         m = self.map or ir.TensorMap(box=(), element_type=0, element_size=0)
         about = (bool(self.map), self.flags, m.swizzle, m.element_size, m.element_type, m.padded)
         return self.rank, *about, m.box
@@ -63,8 +65,9 @@ class Descriptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """One argument of a launch that the compiled kernel takes. `dtype`: of a tensor, as torch numbers it; -1 where that is
-    not known."""
+    """One argument of a launch that the compiled kernel uses. `dtype` is torch's number of a tensor's; -1 if
+    unknown.
+    """
 
     position: int
     kind: SlotKind
@@ -74,15 +77,17 @@ class Slot:
     descriptor: Descriptor | None = None
 
     def packed(self) -> tuple[object, ...]:
-        """In the form of the launcher."""
+        """The slot in the launcher's form."""
         described = self.descriptor and self.descriptor.packed()
         return self.position, int(self.kind), self.bits, self.dtype, self.divisible, described
 
 
 def make_slots(params: Sequence[ir.DriverParam], count: int, number: Callable[[ir.DType], int]) -> list[Slot]:
-    """The slots of a compiled kernel's parameters, one for each argument that they come from; a launch has `count` of
-    them. `number` gives torch's numbers of dtypes. Raises KernelError TR109 for parameters that the launcher does not fill
-    in this order."""
+    """The slots of a compiled kernel's parameters, one for each argument; a launch has `count` arguments.
+
+    `number` returns torch's number of a dtype. Raises KernelError TR109 for parameters that the launcher does
+    not fill in this order.
+    """
     kinds = tuple(param.kind for param in params[-len(_SCRATCH) :])
     arguments = params[: -len(_SCRATCH)]
     if kinds != _SCRATCH or not all(0 <= param.position < count for param in arguments):
@@ -114,7 +119,7 @@ _SIZE, _STRIDE, _ZERO = ir.DriverParamKind.SIZE, ir.DriverParamKind.STRIDE, ir.D
 
 
 def _descriptor(group: tuple[ir.DriverParam, ...]) -> Descriptor:
-    """The form in which the launcher passes a descriptor; raises KernelError TR109 where that is not what is wanted."""
+    """The descriptor of a group of parameters; raises KernelError TR109 for any other form."""
     first, rest = group[0], [(param.kind, param.dim) for param in group[1:]]
     rank, flags = 1 + max((dim for _, dim in rest), default=0), rest.count((_ZERO, 0))
     layout = [(kind, dim) for kind in (_SIZE, _STRIDE) for dim in range(rank)]
@@ -126,5 +131,7 @@ def _descriptor(group: tuple[ir.DriverParam, ...]) -> Descriptor:
 
 
 def _unknown(params: Sequence[ir.DriverParam]) -> KernelError:
-    shown = ", ".join(f"{param.kind.value} {param.dtype.value}" for param in params)
-    return KernelError("TR109", f"a compiled kernel takes ({shown}), which this version does not pass")
+    parameter_list = ", ".join(f"{param.kind.value} {param.dtype.value}" for param in params)
+    return KernelError(
+        "TR109", f"a compiled kernel takes ({parameter_list}), which this version does not pass"
+    )

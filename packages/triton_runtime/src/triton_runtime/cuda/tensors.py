@@ -1,4 +1,4 @@
-"""How the launcher reads torch's tensors. torch is imported here, when the first kernel is loaded."""
+"""Configures how the launcher reads torch's tensors. torch is imported when the first kernel is loaded."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from triton_runtime.cuda.functions import STREAM_FUNCTION, TENSOR_FUNCTIONS, add
 from wrapper_ir import ir
 
 _DEVICE_TYPES = {"cpu": 0, "cuda": 1}
-"""Of torch's numbers of device types, those whose tensors kernels of this driver can take."""
+"""torch's numbers of the device types whose tensors this driver accepts."""
 
 
 def set_up_tensors(extension: Extension) -> bool:
-    """Tells the extension how tensors are read; gives whether it can do so by torch's C functions alone.
+    """Configures the extension to read tensors; returns True if torch's C functions suffice.
 
-    Where a Python tensor keeps what those functions take is found by looking, and then tried on some tensors. If a
-    torch should keep it elsewhere, tensors are asked by method: slower, and without comparing dtype and device.
+    The offset of the at::Tensor in a Python tensor is found by search, and then verified on some tensors. If
+    torch stores it elsewhere, tensors are read by method: slower, and without checks of dtype and device.
     """
     import torch
 
@@ -41,23 +41,23 @@ def _functions_of_torch() -> bytes | None:
 
 
 def dtype_number(extension: Extension, in_place: bool) -> Callable[[ir.DType], int]:
-    """torch's numbers of dtypes, -1 where they cannot be known."""
+    """Returns a function from dtypes to torch's numbers; -1 if they are unknown."""
     import torch
 
     def number(dtype: ir.DType) -> int:
-        # torch names them so
+        # torch has this attribute for each dtype
         return extension.facts(torch.empty(0, dtype=getattr(torch, dtype.torch_name)))[1] if in_place else -1
 
     return number
 
 
 def device_number(device: ir.Device) -> tuple[int, int]:
-    """torch's numbers of a device: type and index (-1 where the type has one device)."""
+    """torch's numbers of a device: type and index (-1 if the type has one device)."""
     return _DEVICE_TYPES[device.type], -1 if device.index is None else device.index
 
 
 def current_device(device: ir.Device) -> ir.Device:
-    """The device itself; where it is CUDA without an index, the current one."""
+    """The device; the current one for CUDA without an index."""
     if device.type != "cuda" or device.index is not None:
         return device
     import torch
@@ -66,8 +66,10 @@ def current_device(device: ir.Device) -> ir.Device:
 
 
 def stream_source(device: ir.Device) -> tuple[int, Callable[[int], int] | None]:
-    """Where the current stream of a device comes from: the address of torch's C function, or 0 and a Python function. Other
-    devices than CUDA have no streams."""
+    """The source of a device's current stream: the address of torch's C function, or 0 and a Python function.
+
+    Only CUDA devices have streams.
+    """
     if device.type != "cuda":
         return 0, None
     import torch
@@ -76,12 +78,12 @@ def stream_source(device: ir.Device) -> tuple[int, Callable[[int], int] | None]:
         [address] = struct.unpack("=Q", addresses(_library("torch_cuda"), STREAM_FUNCTION))
     except OSError:
         address = 0
-    # torch publishes no types for this one
+    # torch publishes no types for this function
     return address, torch._C._cuda_getCurrentRawStream
 
 
 def make_allocator(device: ir.Device) -> Callable[[int, int, int], Any]:  # Any: a tensor
-    """Gives memory for a kernel's own use, as a tensor of bytes that belongs to a raw stream."""
+    """Returns an allocator of scratch memory: a byte tensor that belongs to a raw stream."""
     import torch
 
     where = torch.device(str(device))

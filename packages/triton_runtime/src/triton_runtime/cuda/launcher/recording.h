@@ -1,6 +1,10 @@
-// What an operator of a library queues on a stream that is recorded: kernels, fills and copies, read out of the graph and launched later.
-//
-// Included by `launcher.cpp`, into its namespace.
+// The work that an operator of a library queues on a captured stream: kernels, fills and copies, copied from
+// the captured graph and launched later.
+#pragma once
+
+#include "driver.h"
+
+namespace {
 
 // In the order of `GRAPH_FUNCTIONS` in `functions.py`.
 struct GraphApi {
@@ -24,7 +28,8 @@ struct GraphApi {
   Result (*GraphDestroy)(void*);
 };
 
-// `CUDA_KERNEL_NODE_PARAMS_v2`, `CUDA_MEMSET_NODE_PARAMS_v1`, `CUDA_MEMCPY3D_v2` and `CUgraphEdgeData` of cuda.h.
+// `CUDA_KERNEL_NODE_PARAMS_v2`, `CUDA_MEMSET_NODE_PARAMS_v1`, `CUDA_MEMCPY3D_v2` and `CUgraphEdgeData` of
+// cuda.h.
 struct KernelNode {
   void* function;
   unsigned grid[3], block[3], shared;
@@ -56,9 +61,9 @@ constexpr int kKernelNode = 0, kMemcpyNode = 1, kMemsetNode = 2;
 constexpr int kDeviceMemory = 2;
 constexpr int kProgrammaticPort = 1, kProgrammaticEdge = 1;
 constexpr unsigned kNonBlocking = 1;
-constexpr int kRelaxed = 2;  // a recording forbids no thread anything
+constexpr int kRelaxed = 2;  // a capture does not restrict other threads
 
-// --- what an operator queued
+// --- recorded work
 
 enum class Queued : std::uint8_t { Kernel, Fill, Copy };
 
@@ -70,14 +75,14 @@ struct QueuedLaunch {
     std::size_t bytes;
   } copy;
   void* function;
-  Config config;  // but for the stream
+  Config config;  // without the stream
   Attribute attributes[4];
   void** params;  // into `bytes`
   char* bytes;
   std::size_t param_count, byte_count;
 };
 
-// An address in what was queued that lies in the memory of a result, `delta` bytes from where that begins.
+// An address in recorded work that points into a result, `delta` bytes after its start.
 struct Moved {
   std::int32_t item, storage;
   std::size_t offset;  // among the words of the item, see `address_at`
@@ -92,95 +97,100 @@ struct Launches {
   void* context;
   QueuedLaunch* items;
   std::int32_t count;
-  // Of an operator that makes its results: what makes them, from how many storages, and which addresses are theirs, by item.
+  // For an operator that allocates its results: the function that allocates them, the number of storages, and
+  // the addresses to relocate, ordered by item.
   PyObject* make;
   std::int32_t storage_count, moved_count;
   Moved* moved;
 };
 
-// Why a graph cannot be repeated: a status of the driver, or kOther for what is in it.
+// The reason why a graph cannot be launched again: a driver status, or kOther for its contents.
 constexpr Result kOther = -1;
 
-Result copy_params(const GraphApi& api, const KernelNode& node, QueuedLaunch* made) {
+Result copy_params(const GraphApi& api, const KernelNode& node, QueuedLaunch* item) {
   if (node.extra != nullptr) return kOther;
   std::size_t count = 0, bytes = 0, offset = 0, size = 0;
-  while (api.FuncGetParamInfo(made->function, count, &offset, &size) == 0) {
+  while (api.FuncGetParamInfo(item->function, count, &offset, &size) == 0) {
     bytes = offset + size;
     ++count;
   }
   if (count != 0 && node.params == nullptr) return kOther;
-  made->bytes = static_cast<char*>(PyMem_Calloc(bytes + 1, 1));
-  made->params = static_cast<void**>(PyMem_Calloc(count + 1, sizeof(void*)));
-  if (made->bytes == nullptr || made->params == nullptr) return kOther;
-  made->param_count = count;
-  made->byte_count = bytes;
+  item->bytes = static_cast<char*>(PyMem_Calloc(bytes + 1, 1));
+  item->params = static_cast<void**>(PyMem_Calloc(count + 1, sizeof(void*)));
+  if (item->bytes == nullptr || item->params == nullptr) return kOther;
+  item->param_count = count;
+  item->byte_count = bytes;
   for (std::size_t i = 0; i < count; ++i) {
-    if (const Result status = api.FuncGetParamInfo(made->function, i, &offset, &size)) return status;
-    std::memcpy(made->bytes + offset, node.params[i], size);
-    made->params[i] = made->bytes + offset;
+    if (const Result status = api.FuncGetParamInfo(item->function, i, &offset, &size)) return status;
+    std::memcpy(item->bytes + offset, node.params[i], size);
+    item->params[i] = item->bytes + offset;
   }
   return 0;
 }
 
-// Attributes without which a kernel does not run as it was queued.
-Result copy_attributes(const GraphApi& api, void* node, QueuedLaunch* made) {
-  constexpr int kKept[] = {kCooperative, kClusterDimension, kClusterPolicy};
-  for (const int id : kKept) {
-    Attribute found{};
-    if (const Result status = api.GraphKernelNodeGetAttribute(node, id, &found.value)) return status;
-    const bool is_set = id == kClusterDimension ? found.value.cluster[0] != 0 : found.value.number != 0;
+// Copies the attributes that change how a kernel runs.
+Result copy_attributes(const GraphApi& api, void* node, QueuedLaunch* item) {
+  constexpr int kRelevant[] = {kCooperative, kClusterDimension, kClusterPolicy};
+  for (const int id : kRelevant) {
+    Attribute attribute{};
+    if (const Result status = api.GraphKernelNodeGetAttribute(node, id, &attribute.value)) return status;
+    const bool is_set =
+        id == kClusterDimension ? attribute.value.cluster[0] != 0 : attribute.value.number != 0;
     if (!is_set) continue;
-    found.id = id;
-    made->attributes[made->config.count++] = found;
+    attribute.id = id;
+    item->attributes[item->config.count++] = attribute;
   }
   return 0;
 }
 
-Result copy_kernel(const GraphApi& api, void* node, bool is_programmatic, QueuedLaunch* made) {
-  KernelNode found{};
-  if (const Result status = api.GraphKernelNodeGetParams(node, &found)) return status;
-  made->function = found.function;
-  if (found.function == nullptr) {
-    if (const Result status = api.KernelGetFunction(&made->function, found.kernel)) return status;
+Result copy_kernel(const GraphApi& api, void* node, bool is_programmatic, QueuedLaunch* item) {
+  KernelNode launch{};
+  if (const Result status = api.GraphKernelNodeGetParams(node, &launch)) return status;
+  item->function = launch.function;
+  if (launch.function == nullptr) {
+    if (const Result status = api.KernelGetFunction(&item->function, launch.kernel)) return status;
   }
   for (int i = 0; i < 3; ++i) {
-    made->config.grid[i] = found.grid[i];
-    made->config.block[i] = found.block[i];
+    item->config.grid[i] = launch.grid[i];
+    item->config.block[i] = launch.block[i];
   }
-  made->config.shared = found.shared;
+  item->config.shared = launch.shared;
   if (is_programmatic) {
     Attribute one{};
     one.id = kProgrammaticSerialization;
     one.value.number = 1;
-    made->attributes[made->config.count++] = one;
+    item->attributes[item->config.count++] = one;
   }
-  if (const Result status = copy_attributes(api, node, made)) return status;
-  return copy_params(api, found, made);
+  if (const Result status = copy_attributes(api, node, item)) return status;
+  return copy_params(api, launch, item);
 }
 
-Result copy_fill(const GraphApi& api, void* node, QueuedLaunch* made) {
-  made->kind = Queued::Fill;
-  if (const Result status = api.GraphMemsetNodeGetParams(node, &made->fill)) return status;
-  const unsigned size = made->fill.element_size;
-  return made->fill.height > 1 || (size != 1 && size != 2 && size != 4) ? kOther : 0;
+Result copy_fill(const GraphApi& api, void* node, QueuedLaunch* item) {
+  item->kind = Queued::Fill;
+  if (const Result status = api.GraphMemsetNodeGetParams(node, &item->fill)) return status;
+  const unsigned size = item->fill.element_size;
+  return item->fill.height > 1 || (size != 1 && size != 2 && size != 4) ? kOther : 0;
 }
 
-Result copy_copy(const GraphApi& api, void* node, QueuedLaunch* made) {
-  made->kind = Queued::Copy;
-  MemcpyNode found{};
-  if (const Result status = api.GraphMemcpyNodeGetParams(node, &found)) return status;
-  const bool is_line = found.height <= 1 && found.depth <= 1 && found.from.y + found.from.z + found.to.y + found.to.z == 0;
-  if (!is_line || found.from.memory != kDeviceMemory || found.to.memory != kDeviceMemory) return kOther;
-  made->copy = {found.to.device + found.to.x, found.from.device + found.from.x, found.width};
+Result copy_copy(const GraphApi& api, void* node, QueuedLaunch* item) {
+  item->kind = Queued::Copy;
+  MemcpyNode copy{};
+  if (const Result status = api.GraphMemcpyNodeGetParams(node, &copy)) return status;
+  const bool is_line =
+      copy.height <= 1 && copy.depth <= 1 && copy.from.y + copy.from.z + copy.to.y + copy.to.z == 0;
+  if (!is_line || copy.from.memory != kDeviceMemory || copy.to.memory != kDeviceMemory) return kOther;
+  item->copy = {copy.to.device + copy.to.x, copy.from.device + copy.from.x, copy.width};
   return 0;
 }
 
-Result copy_node(const GraphApi& api, void* node, bool is_programmatic, QueuedLaunch* made) {
+Result copy_node(const GraphApi& api, void* node, bool is_programmatic, QueuedLaunch* item) {
   int type = 0;
   if (const Result status = api.GraphNodeGetType(node, &type)) return status;
-  if (type == kKernelNode) return copy_kernel(api, node, is_programmatic, made);
+  if (type == kKernelNode) return copy_kernel(api, node, is_programmatic, item);
   if (is_programmatic) return kOther;
-  return type == kMemsetNode ? copy_fill(api, node, made) : type == kMemcpyNode ? copy_copy(api, node, made) : kOther;
+  return type == kMemsetNode   ? copy_fill(api, node, item)
+         : type == kMemcpyNode ? copy_copy(api, node, item)
+                               : kOther;
 }
 
 bool add_item(Launches* l) {
@@ -191,7 +201,7 @@ bool add_item(Launches* l) {
   return true;
 }
 
-// Follows the graph from its one root, each node with at most one that waits for it.
+// Copies a linear graph: one root, and at most one dependent per node.
 Result copy_chain(Launches* l, void* graph) {
   const GraphApi& api = l->graphs;
   std::size_t count = 0;
@@ -217,11 +227,14 @@ Result copy_chain(Launches* l, void* graph) {
 }
 
 Result launch_one(const Launches& l, QueuedLaunch& item, void* stream) {
-  if (item.kind == Queued::Copy) return l.graphs.MemcpyDtoDAsync(item.copy.to, item.copy.from, item.copy.bytes, stream);
+  if (item.kind == Queued::Copy)
+    return l.graphs.MemcpyDtoDAsync(item.copy.to, item.copy.from, item.copy.bytes, stream);
   if (item.kind == Queued::Fill) {
     const MemsetNode& m = item.fill;
-    if (m.element_size == 1) return l.graphs.MemsetD8Async(m.to, static_cast<unsigned char>(m.value), m.width, stream);
-    if (m.element_size == 2) return l.graphs.MemsetD16Async(m.to, static_cast<unsigned short>(m.value), m.width, stream);
+    if (m.element_size == 1)
+      return l.graphs.MemsetD8Async(m.to, static_cast<unsigned char>(m.value), m.width, stream);
+    if (m.element_size == 2)
+      return l.graphs.MemsetD16Async(m.to, static_cast<unsigned short>(m.value), m.width, stream);
     return l.graphs.MemsetD32Async(m.to, m.value, m.width, stream);
   }
   Config config = item.config;
@@ -229,7 +242,8 @@ Result launch_one(const Launches& l, QueuedLaunch& item, void* stream) {
   return l.api->LaunchKernelEx(&config, item.function, item.params, nullptr);
 }
 
-// The word of an item that may be an address: of a fill or a copy to where, then from where; of a kernel its parameters, 8 bytes each.
+// The word of an item that may be an address: the target, then the source, of a fill or a copy; 8 bytes of a
+// kernel's parameters.
 std::uint64_t* address_at(QueuedLaunch* item, char* bytes, std::size_t offset) {
   if (item->kind == Queued::Fill) return &item->fill.to;
   if (item->kind == Queued::Copy) return offset == 0 ? &item->copy.to : &item->copy.from;
@@ -238,13 +252,15 @@ std::uint64_t* address_at(QueuedLaunch* item, char* bytes, std::size_t offset) {
 
 constexpr std::size_t kMostBytes = 4096, kMostParams = 64, kMostStorages = 8;
 
-// Launches a copy of an item with the addresses of other results: the item itself may be in use by another thread.
-Result launch_moved(const Launches& l, const Moved** next, std::int32_t index, const std::uint64_t* begins, void* stream) {
+// Launches a copy of an item with the addresses of new results: another thread may use the item itself.
+Result launch_moved(const Launches& l, const Moved** next, std::int32_t index, const std::uint64_t* begins,
+                    void* stream) {
   alignas(16) char bytes[kMostBytes];
   void* params[kMostParams];
   QueuedLaunch item = l.items[index];
   if (item.byte_count != 0) std::memcpy(bytes, item.bytes, item.byte_count);
-  for (std::size_t i = 0; i < item.param_count; ++i) params[i] = bytes + (static_cast<char*>(item.params[i]) - item.bytes);
+  for (std::size_t i = 0; i < item.param_count; ++i)
+    params[i] = bytes + (static_cast<char*>(item.params[i]) - item.bytes);
   item.params = params;
   for (const Moved* end = l.moved + l.moved_count; *next != end && (*next)->item == index; ++*next) {
     *address_at(&item, bytes, (*next)->offset) = begins[(*next)->storage] + (*next)->delta;
@@ -252,7 +268,7 @@ Result launch_moved(const Launches& l, const Moved** next, std::int32_t index, c
   return launch_anywhere(*l.api, l.context, [&] { return launch_one(l, item, stream); });
 }
 
-// Called without the lock of the interpreter. `begins`: where the storages of results begin.
+// Must be called without the interpreter's lock. `begins` has the start addresses of the storages of results.
 Result launch_queued(const Launches& l, const std::uint64_t* begins, void* stream) {
   Result status = 0;
   const Moved* next = l.moved;
@@ -275,3 +291,7 @@ void launches_dealloc(PyObject* self) {
   Py_XDECREF(l->make);
   free_object(self);
 }
+
+PyTypeObject* launches_type;
+
+}  // namespace
