@@ -91,6 +91,17 @@ def test_long_files_and_functions_are_found() -> None:
     assert run(find_long, "x = 1\n" * FILE_LIMIT) == []
 
 
+@pytest.mark.parametrize("path", ["packages/p/src/p/x.cpp", "packages/p/src/p/x.h", "packages/p/src/p/x.js"])
+def test_long_files_of_other_languages_are_found(path: str) -> None:
+    assert len(run(find_long, "int x;\n" * (FILE_LIMIT + 1), path)) == 1
+    assert run(find_long, "int x;\n" * FILE_LIMIT, path) == []
+
+
+@pytest.mark.parametrize("path", ["packages/p/tests/golden/x.cpp", "packages/p/src/p/vendor/x.js", "x.css"])
+def test_long_emitted_and_third_party_files_are_not(path: str) -> None:
+    assert run(find_long, "int x;\n" * (FILE_LIMIT + 1), path) == []
+
+
 def make_package(root: Path, urls: str = "") -> Path:
     (root / "LICENSE").write_text("licence")
     (root / "CHANGELOG.md").write_text("# Changelogs\n")
