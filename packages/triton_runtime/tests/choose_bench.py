@@ -1,4 +1,4 @@
-"""A measurer of choices that knows each kernel's time."""
+"""Measures choices with fixed times of each kernel."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ MULTI = ir.MultiKernel(
 
 
 class Bench:
-    """Kernels that write down what they were given, and take as long as a table says."""
+    """Kernels that record their arguments, and take the times of a table."""
 
     def __init__(self, **seconds: float) -> None:
         self.clock = Clock(seconds)

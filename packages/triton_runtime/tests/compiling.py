@@ -1,4 +1,4 @@
-"""Jobs for the tests of compiler processes, and the end of the one that they are forked from."""
+"""Jobs for the tests of compiler processes, and a helper that kills their server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def job_of(kernel: ir.TritonKernel, folder: Path, arch: str = "sm_90", config: i
 
 
 def kill_server(forker: Forker) -> None:
-    """Ends it, and waits for that."""
+    """Kills the server and waits for its end."""
     assert forker.pid is not None
     os.kill(forker.pid, signal.SIGKILL)
     os.waitpid(forker.pid, 0)

@@ -1,4 +1,4 @@
-"""Fixtures: kernels loaded into Triton's interpreter, and a CUDA driver that writes down what it is asked for."""
+"""Fixtures: kernels loaded into Triton's interpreter, and a recording CUDA driver."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load(tmp_path: Path) -> Load:
 
 @pytest.fixture(scope="session")
 def forker() -> Iterator[Forker]:
-    """Starts compiler processes for many tests: its server takes longer to start than a kernel to compile."""
+    """Starts compiler processes for many tests: its server starts more slowly than a kernel compiles."""
     shared = Forker()
     yield shared
     shared.close()
@@ -39,7 +39,7 @@ def forker() -> Iterator[Forker]:
 
 @pytest.fixture(scope="session")
 def built_fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> FakeCuda:
-    """The fake driver, compiled, with a cache that is kept for the whole session."""
+    """The compiled fake driver, with one cache for the session."""
     root = tmp_path_factory.mktemp("cuda")
     settings = Settings(cache=CacheSettings(folder=root / "cache", fallback=root / "fallback"), jobs=1)
     return FakeCuda(build_fake(root), settings)
@@ -47,7 +47,7 @@ def built_fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> FakeCuda:
 
 @pytest.fixture
 def fake(built_fake_cuda: FakeCuda) -> Iterator[FakeCuda]:
-    """The fake driver, with nothing written down."""
+    """The fake driver with an empty record."""
     built_fake_cuda.library.fake_reset()
     yield built_fake_cuda
     assert built_fake_cuda.library.fake_depth() == 0, "the current context is what it was"

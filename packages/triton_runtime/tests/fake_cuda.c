@@ -1,7 +1,7 @@
-// A CUDA driver that runs nothing and writes down what it is asked for.
+// A CUDA driver that runs nothing and records its calls.
 //
-// An image is text: "symbol=add sizes=8,8,4 registers=20"; `sizes` are of the kernel's parameters, in bytes, as a cubin
-// would say them. One device, ordinal 0 to 3, each with a primary context.
+// An image is text: "symbol=add sizes=8,8,4 registers=20"; `sizes` are those of the kernel's parameters, in bytes,
+// as in a cubin. It has devices 0 to 3, each with a primary context.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ EXPORT void fake_host(const char* symbol, Host run) {
   snprintf(hosts[host_count].symbol, sizeof hosts[0].symbol, "%s", symbol);
   hosts[host_count++].run = run;
 }
-// What was done to streams and events, and launches, one a line, in order.
+// Operations on streams and events, and launches, one a line, in order.
 EXPORT const char* fake_log(void) { return log_text; }
 EXPORT void fake_forget(void) { log_text[0] = 0; }
 static void note(const char* what, const void* first, const void* second) {
@@ -86,7 +86,7 @@ static void note(const char* what, const void* first, const void* second) {
   snprintf(log_text + length, sizeof log_text - length, "%s %lx %lx\n", what, (unsigned long)first, (unsigned long)second);
 }
 
-// The next `times` calls of a function give this status.
+// The next `times` calls of a function return this status.
 EXPORT void fake_fail(const char* function, int status, int times) {
   snprintf(fail_function, sizeof fail_function, "%s", function);
   fail_status = status;
@@ -157,7 +157,7 @@ EXPORT int cuStreamCreate(void** stream, unsigned flags) {
   return depth == 0 ? 201 : flags != 1;
 }
 
-// --- graphs: what a thread asks for while it captures a stream is noted, and done when the graph is launched
+// --- graphs: calls of a thread that captures a stream are recorded, and performed when the graph is launched
 
 typedef struct Node {
   void (*run)(void* data, void* stream);
@@ -171,7 +171,7 @@ static int is_capturing;
 static __thread void* captured_stream;
 static __thread Graph* captured;
 EXPORT void fake_capture(int on) { is_capturing = on; }
-// Whether this thread captures a stream: then `run` is noted.
+// Whether this thread captures a stream; if so, records `run`.
 EXPORT int fake_note(void (*run)(void* data, void* stream), void* data) {
   if (!captured) return 0;
   Node* made = calloc(1, sizeof(Node));
@@ -328,7 +328,7 @@ EXPORT int cuDriverGetVersion(int* version) {
   return 0;
 }
 
-// A "map": what it was made of, in words of 8 bytes, with the bit that old drivers set wrongly.
+// A "map": its arguments, in words of 8 bytes, with the bit that old drivers set wrongly.
 EXPORT int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* base, const uint64_t* shape,
                                   const uint64_t* bytes, const unsigned* box, const unsigned* steps, int interleave,
                                   int swizzle, int promotion, int fill) {
@@ -372,7 +372,7 @@ static int note_launch(const Config* c, Kernel* k, void** params, int extended) 
   return fake_note(launch_noted, made);
 }
 
-// --- what is in a graph: nodes one after the other, of which `fake_fork` makes two roots
+// --- nodes of a graph, one after the other; `fake_fork` makes two roots of them
 
 static int is_forked;
 EXPORT void fake_fork(int on) { is_forked = on; }
@@ -431,7 +431,7 @@ typedef struct {
   void **params, **extra;
   void *kernel, *context;
 } KernelNode;
-// A function whose library was loaded in parts is known as a kernel only.
+// A function of a library loaded in parts is returned as a kernel only.
 EXPORT int cuGraphKernelNodeGetParams_v2(void* node, KernelNode* found) {
   Noted* noted = ((Node*)node)->data;
   memset(found, 0, sizeof *found);

@@ -1,4 +1,4 @@
-"""Kernels on a simulated device, whose times are as unsteady as a GPU's."""
+"""Kernels on a simulated device with times as noisy as a GPU's."""
 
 from __future__ import annotations
 
@@ -9,29 +9,33 @@ from collections.abc import Callable
 TICK = 32e-9
 """Seconds between two values of the device's clock."""
 LATE, DELAY = 0.03, 0.15
-"""How many launches start late, and by how much on average, as parts."""
+"""The fraction of launches that start late, and their mean delay as a fraction."""
 COLD_START, COLD = 30, 1.03
-"""The first runs, and how much longer they take."""
+"""The first runs, and their slowdown."""
 MODES = 0.25
-"""How many candidates take longer in a part of their runs."""
+"""The fraction of candidates that are slower in some of their runs."""
 
 
 def some_kernel(rng: random.Random) -> list[float]:
-    """Seconds of 4 to 13 candidates: many nearly equal, some a few percent apart, some clear losers."""
+    """Seconds of 4 to 13 candidates: many nearly equal, some a few percent slower, some clear losers."""
     fastest = math.exp(rng.uniform(math.log(5.5e-6), math.log(50e-6)))
     spans = [(0.0, 0.004)] * 6 + [(0.004, 0.025)] * 5 + [(0.025, 0.1)] * 4 + [(0.1, 0.6)] * 5
     return [fastest * (1 + rng.uniform(*rng.choice(spans))) for _ in range(rng.randint(4, 13))]
 
 
 class Unsteady:
-    """A timer of runs that return the index of a candidate of `kernel`. One run of a candidate varies by 1 to 2 %, its
-    times all together by `wander` over about a thousand runs, and those of all by the device's clock; some start late,
-    some candidates have two modes, and times are whole ticks."""
+    """A timer of runs that return the index of a candidate of `kernel`.
+
+    One run of a candidate varies by 1 to 2 %, all of its times drift by `wander` over about a thousand runs,
+    and all candidates drift with the device's clock. Some runs start late, some candidates have two modes,
+    and times are whole ticks.
+    """
 
     def __init__(self, kernel: list[float], rng: random.Random, wander: float) -> None:
         self.kernel, self.rng, self.wander = kernel, rng, wander
         self.taken = 0
-        traits = random.Random(repr(kernel))  # the same in each run
+        # the same in each run
+        traits = random.Random(repr(kernel))
         self._spread = [traits.uniform(0.006, 0.02) for _ in kernel]
         self._modes = [
             (traits.uniform(0.015, 0.04), traits.random()) if traits.random() < MODES else (0.0, 0.0)
@@ -54,13 +58,15 @@ class Unsteady:
         return math.floor(time / TICK + rng.random()) * TICK
 
     def _offset(self, index: int) -> float:
-        """What the candidate's times are off by now: it forgets with time."""
-        kept = math.exp((self._seen[index] - self.taken) / 1000)
+        """The candidate's current offset, which decays with time."""
+        memory = math.exp((self._seen[index] - self.taken) / 1000)
         self._seen[index] = self.taken
-        self._off[index] = self._off[index] * kept + self.rng.gauss(0, self.wander * math.sqrt(1 - kept**2))
+        self._off[index] = self._off[index] * memory + self.rng.gauss(
+            0, self.wander * math.sqrt(1 - memory**2)
+        )
         return self._off[index]
 
     def typical(self, index: int) -> float:
-        """What a candidate takes in the long run."""
+        """The candidate's mean in the long run."""
         slower, often = self._modes[index]
         return self.kernel[index] * (1 + slower * often)

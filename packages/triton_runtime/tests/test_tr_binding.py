@@ -1,4 +1,4 @@
-"""One function maps what a launch is given onto the signature of Triton's compiler."""
+"""Binds the arguments of a launch to the signature of Triton's compiler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_arguments_keep_the_functions_order_and_remember_their_own() -> None:
 
 
 def test_none_and_one_and_folded_values_are_constants() -> None:
-    """What the caller would pass as None or 1 never becomes an argument of the compiled kernel."""
+    """A value that the caller would pass as None or 1 is never an argument of the compiled kernel."""
     kernel = bound(
         "read f32* x, i32 n",
         "order(x, bias, stride, n)\n  constants(bias = none, stride = 1)\n  configs({} warps(4) stages(1))"
@@ -55,7 +55,7 @@ def test_constants_outside_the_config_and_of_every_kind() -> None:
 
 @pytest.mark.parametrize("dtype", [d for d in ir.DType if not d.is_complex])
 def test_numbers_and_pointers_have_the_definitions_types(dtype: ir.DType) -> None:
-    """The definition says i32 or i64, fp32 or fp64; nothing is guessed from a value."""
+    """The definition declares i32 or i64, fp32 or fp64; nothing is inferred from a value."""
     kernel = bound(
         f"read {dtype.value}* x, {dtype.value} n", "order(x, n)\n  configs({} warps(4) stages(1))" + GRID
     )
@@ -79,7 +79,8 @@ def test_types_that_triton_lacks_are_refused() -> None:
 
 def test_divisibility_by_16_is_all_that_the_compiler_hears_of() -> None:
     kernel = bound(
-        "read f32* a divisible(16), read f32* b divisible(8), i32 n divisible(32), i32 m divisible(24), i32 one",
+        "read f32* a divisible(16), read f32* b divisible(8), i32 n divisible(32), i32 m divisible(24), "
+        "i32 one",
         "order(m, n, one, b, a)\n  configs({} warps(4) stages(1))" + GRID,
     )
     binding = bind(kernel, kernel.configs[0])
@@ -91,8 +92,8 @@ def test_blocks_of_descriptors_come_from_the_config() -> None:
     kernel = bound(
         "read f16[] a block(BLOCK_M, 2*BLOCK_K), i32 n",
         "order(a, n, BLOCK_M, BLOCK_K)\n"
-        "  configs({BLOCK_M = 64, BLOCK_K = 16} warps(4) stages(1), {BLOCK_M = 128, BLOCK_K = 32} warps(4) stages(1))"
-        + GRID,
+        "  configs({BLOCK_M = 64, BLOCK_K = 16} warps(4) stages(1), {BLOCK_M = 128, BLOCK_K = 32} "
+        "warps(4) stages(1))" + GRID,
     )
     assert signature(kernel, 0)["a"] == "tensordesc<fp16[64, 32]>"
     assert signature(kernel, 1)["a"] == "tensordesc<fp16[128, 64]>"

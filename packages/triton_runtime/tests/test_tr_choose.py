@@ -1,4 +1,4 @@
-"""Multi-kernels: how one kernel is chosen, that choices are kept and checked, and which arguments each kernel gets."""
+"""Multi-kernels: the choice of one kernel, its storage and validation, and the arguments of each kernel."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class TestMeasured:
     def test_the_fastest_once(self) -> None:
         bench = Bench(looped=3.0, persistent=1.0, split=2.0)
         multi = bench.launch()
-        given = args()
-        multi(*given)
+        arguments = args()
+        multi(*arguments)
         measured = bench.clock.measured
-        multi(*given)
+        multi(*arguments)
         assert (multi.chosen, bench.clock.measured) == (1, measured)
         assert bench.clock.ran[-1] == "persistent"
 
     def test_each_kernel_gets_its_own_slice(self) -> None:
         bench = Bench(looped=1.0, persistent=1.0, split=1.0)
-        given = args()
-        bench.launch()(*given)
+        arguments = args()
+        bench.launch()(*arguments)
         assert [bench.given[name][2:] for name in ("looped", "persistent")] == [(8, 10), (8,)]
-        assert bench.given["split"][3] is given[3]
+        assert bench.given["split"][3] is arguments[3]
         assert bench.given["split"][4:] == (20,)
 
     def test_among_equals_the_first_wins(self) -> None:
@@ -128,7 +128,7 @@ class TestStored:
         assert len(shelf) == 2
 
     def test_other_choices_of_the_same_kernels_are_other_entries(self) -> None:
-        """In another order, or made for other sizes; another name makes none."""
+        """In another order, or for other sizes; a new name alone does not."""
         looped, persistent, split = MULTI.variants
         hinted = dataclasses.replace(looped, hints=((8,), (8,)))
         shelf = Shelf()
@@ -158,12 +158,12 @@ class TestTogether:
         )
         for times in seconds:
             Bench(**times).launch(gather=keep)(*args())
-        chosen = []
+        choices = []
         for times in seconds:
             multi = Bench(**times).launch(gather=lambda text: texts)
             multi(*args())
-            chosen.append(multi.chosen)
-        assert chosen == [0, 0] or chosen == [2, 2]
+            choices.append(multi.chosen)
+        assert choices == [0, 0] or choices == [2, 2]
 
     def test_others_at_another_kernel_are_told(self) -> None:
         other = TuningRecord(
@@ -217,11 +217,11 @@ class TestSizes:
     def test_the_nearest_is_taken_and_nothing_measured(self) -> None:
         bench = Bench()
         multi = bench.launch(self.hinted(((8,), (8,)), ((1024,), (1024,))))
-        chosen = []
+        choices = []
         for size in (8, 16, 500, 16):
             multi(*args(size))
-            chosen.append(multi.chosen)
-        assert chosen == [0, 0, 1, 0]
+            choices.append(multi.chosen)
+        assert choices == [0, 0, 1, 0]
         assert bench.clock.measured == 0
 
     def test_choices_are_kept_by_sizes(self) -> None:
@@ -248,7 +248,7 @@ class TestSizes:
 
 def test_arguments_are_as_they_were_but_for_what_is_written() -> None:
     bench = Bench(looped=1.0, persistent=2.0, split=3.0)
-    given = args()
-    bench.launch()(*given)
-    assert given[0].tolist() == [1.0] * 8
-    assert not given[3].any()
+    arguments = args()
+    bench.launch()(*arguments)
+    assert arguments[0].tolist() == [1.0] * 8
+    assert not arguments[3].any()

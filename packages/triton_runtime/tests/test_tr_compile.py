@@ -1,4 +1,4 @@
-"""Kernels compile for devices that are not here; what goes wrong says where, and the next job works."""
+"""Kernels compile for absent devices; errors name their source, and the next job works."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from wrapper_ir_runtime.cache import CacheSettings
 
 @pytest.fixture(autouse=True)
 def findable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiler processes find the jobs of this file."""
+    """Makes the jobs of this file importable in compiler processes."""
     root = Path(__file__).resolve().parents[3]
     monkeypatch.setenv("PYTHONPATH", f"{root}:{os.environ.get('PYTHONPATH', '')}")
 
@@ -51,19 +51,19 @@ def die(_: bytes) -> bytes:
 
 
 def sleep(data: bytes) -> bytes:
-    """A job that takes long."""
+    """A job that exceeds the time limit."""
     time.sleep(float(data))
     return data
 
 
 def complain(_: bytes) -> bytes:
-    """A job with a defect, which prints, too."""
+    """A job that fails and prints."""
     print("to nobody")
     raise ValueError("a defect")
 
 
 def echo(data: bytes) -> bytes:
-    """A job that succeeds, after printing where results go."""
+    """A job that succeeds after printing to standard output."""
     print("noise", flush=True)
     return data + str(os.getpid()).encode()
 
@@ -93,7 +93,7 @@ def test_binaries_for_devices_that_are_not_here(tmp_path: Path, forker: Forker) 
 
 
 def test_registers_and_spills_are_what_the_assembler_says(tmp_path: Path, forker: Forker) -> None:
-    """With few registers allowed, a kernel with much to remember spills; ptxas reports the same numbers."""
+    """With few registers allowed, a kernel with many live values spills; ptxas reports the same numbers."""
     terms = "\n".join(f"    v{i} = tl.load(x_ptr + at + {i} * BLOCK)" for i in range(40))
     total = "\n".join(f"    tl.store(x_ptr + at + {i} * BLOCK, v{39 - i} * v{i})" for i in range(40))
     source = (
@@ -109,12 +109,12 @@ def test_registers_and_spills_are_what_the_assembler_says(tmp_path: Path, forker
 
     assembly = tmp_path / "much.ptx"
     assembly.write_text(binary.assembly)
-    said = subprocess.run(
+    report = subprocess.run(
         [get_ptxas(90).path, "-v", "-lineinfo", "--gpu-name=sm_90a", str(assembly), "-o", str(tmp_path / "out")],
         capture_output=True, text=True, check=True,
     ).stderr  # fmt: skip
-    assert f"Used {binary.facts.registers} registers" in said
-    assert f"{binary.facts.local_bytes} bytes stack frame" in said
+    assert f"Used {binary.facts.registers} registers" in report
+    assert f"{binary.facts.local_bytes} bytes stack frame" in report
     assert binary.facts.local_bytes is not None
     assert binary.facts.local_bytes > 0
 
@@ -210,7 +210,8 @@ def test_the_pool_survives_whatever_its_processes_do() -> None:
         second = pool.submit(echo, b"hello ").result()
         assert first.startswith(b"hello ")
         assert second.startswith(b"hello ")
-        assert first != second  # a process of its own
+        # a new process
+        assert first != second
         with pytest.raises(TypeError, match="bytes"):
             pool.submit(echo, "text")
         pids = pool.pids()
@@ -226,7 +227,7 @@ def test_a_job_that_takes_too_long_is_stopped() -> None:
 
 
 class Dying(Executor):
-    """An executor whose process dies over the first jobs."""
+    """An executor whose process dies during the first jobs."""
 
     def __init__(self, deaths: int) -> None:
         self.deaths = deaths
@@ -255,7 +256,7 @@ def test_a_job_whose_process_died_is_run_once_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_any_executor_compiles(make: type[Executor], tmp_path: Path, forker: Forker) -> None:
-    """With one and with many workers, and wherever they are, the results are the same."""
+    """Results do not depend on the number or the location of workers."""
     kernel = add_kernel()
     jobs = [job_of(kernel, tmp_path, config=config) for config in (0, 1)]
     options: dict[str, Any] = {"max_workers": 2}  # Any: keywords of two classes
@@ -280,7 +281,7 @@ def test_one_and_many_processes_make_the_same(tmp_path: Path, forker: Forker) ->
 
 
 def test_each_job_has_its_result(tmp_path: Path) -> None:
-    """What was refused is compiled once, too."""
+    """A refused kernel is compiled only once, too."""
     broken, good = kernel_of(PARAMS, CLAUSES, BROKEN, entry="broken"), add_kernel()
     settings = Settings(
         cache=CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback"), jobs=1
@@ -314,7 +315,7 @@ def test_reading_a_kernel_early_waits(tmp_path: Path) -> None:
 
 
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
-    """Also when it is killed."""
+    """Also if it is killed."""
     script = (
         "import time\n"
         "from triton_runtime.compile import WorkerPool\n"
@@ -332,7 +333,8 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and Path(f"/proc/{pid}/cmdline").exists():
         if "triton_runtime" not in Path(f"/proc/{pid}/cmdline").read_text():
-            break  # a zombie that nobody reaps has none
+            # an unreaped zombie has none
+            break
         time.sleep(0.05)
     else:
         assert not Path(f"/proc/{pid}/cmdline").exists()

@@ -44,7 +44,7 @@ def load(driver: CudaDriver) -> Load:
 def kernel(
     params: str, source: str, grid: str, config: str = "{} warps(4) stages(1)", more: str = ""
 ) -> ir.TritonKernel:
-    """A kernel `f` whose parameters are those of the definition, then the config's meta-parameters."""
+    """A kernel `f` whose parameters are the definition's, then the config's meta-parameters."""
     names = [param.replace("divisible(16)", "").split()[-1] for param in params.split(", ")]
     meta = [pair.split("=")[0].strip() for pair in config[1 : config.index("}")].split(",") if "=" in pair]
     order = ", ".join([*names, *meta])
@@ -169,7 +169,7 @@ def f(x, out, rows, columns, B: tl.constexpr):
 
 
 def test_descriptors_as_parameters(load: Load) -> None:
-    """Blocks copied through descriptors that the launch makes of its tensors, views among them."""
+    """Copies blocks through descriptors of the launch's tensors, including views."""
     source = """
 @triton.jit
 def f(x, out, rows, B: tl.constexpr):
@@ -179,7 +179,8 @@ def f(x, out, rows, B: tl.constexpr):
     run = load(
         kernel_of(
             "read f32[] x block(B, 64), write f32[] out block(B, 64), i32 rows",
-            "\n  order(x, out, rows, B)\n  configs({B = 32} warps(4) stages(1))\n  grid(ceildiv(rows, B), g) over(g)\n",
+            "\n  order(x, out, rows, B)\n  configs({B = 32} warps(4) stages(1))\n  grid(ceildiv(rows, "
+            "B), g) over(g)\n",
             source,
             entry="f",
         )
@@ -192,7 +193,7 @@ def f(x, out, rows, B: tl.constexpr):
 
 
 def test_cooperative_grids_meet(load: Load) -> None:
-    """Every program waits until all have arrived: none could if they did not run at the same time."""
+    """Every program waits for all others, so they must run at the same time."""
     source = """
 @triton.jit
 def f(counter, out, programs):
@@ -239,14 +240,14 @@ def test_wrong_arguments_and_the_next_call(load: Load) -> None:
     x = torch.randn(1000, device="cuda")
     out = torch.empty_like(x)
     host = torch.randn(1000)
-    for args, said in (
+    for args, message in (
         ((x, host, out, 1000), r"TR302.*'y_ptr'.*a f32 tensor on cuda:0, got a float32 tensor on cpu"),
         ((x, x.double(), out, 1000), r"TR302.*'y_ptr'.*got a float64 tensor on cuda:0"),
         ((x, x, out, 1 << 31), r"TR303.*'n'"),
         ((x, x[1:], out, 999), r"TR306.*'y_ptr'"),
         ((x, x, out), r"TR301"),
     ):
-        with pytest.raises(LaunchError, match=said):
+        with pytest.raises(LaunchError, match=message):
             run(*args)
         out.zero_()
         run(x, x, out, 1000)
@@ -258,7 +259,8 @@ def test_wrong_arguments_and_the_next_call(load: Load) -> None:
 def test_streams_threads_and_graphs(load: Load) -> None:
     run = load(add_kernel())
     x, out = torch.randn(1 << 20, device="cuda"), torch.zeros(1 << 20, device="cuda")
-    run(x, x, out, 1 << 20)  # the first launch may wait for the device: it brings the code there
+    # the first launch may wait for the device, because it loads the code
+    run(x, x, out, 1 << 20)
     out.zero_()
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
     side.wait_stream(torch.cuda.current_stream())
@@ -289,14 +291,14 @@ def test_sequences_hooks_and_unchecked_launches(driver: CudaDriver, load: Load) 
     x = torch.randn(1000, device="cuda")
     a, b = torch.empty_like(x), torch.empty_like(x)
     both = make_sequence(driver, [Step(run, (0, 0, 1, 3)), Step(run, (1, 0, 2, 3))], 3, (1000,))
-    seen: list[Any] = []
-    driver.hooks.enter = lambda kernel, grid, stream: seen.append(grid)
+    calls: list[Any] = []
+    driver.hooks.enter = lambda kernel, grid, stream: calls.append(grid)
     try:
         both(x, a, b)
     finally:
         driver.hooks.enter = None
     torch.testing.assert_close(b, x + x + x)
-    assert seen == [(8, 1, 1)] * 2
+    assert calls == [(8, 1, 1)] * 2
     unchecked = CudaDriver(options=CudaOptions(check_args=False))
     again = TritonRuntime(options=TritonOptions(driver=unchecked)).load(add_kernel(), target())
     again(x, x, a, 1000)
@@ -304,7 +306,7 @@ def test_sequences_hooks_and_unchecked_launches(driver: CudaDriver, load: Load) 
 
 
 def test_launches_need_no_python_for_tensors_and_streams(driver: CudaDriver) -> None:
-    """The quick way is taken: torch's C functions for tensors and for the current stream are all there."""
+    """The native path is used: torch's C functions for tensors and for the current stream are available."""
     from triton_runtime.cuda.tensors import stream_source
 
     x = torch.empty(3, device="cuda")[1:]

@@ -1,4 +1,4 @@
-"""Kernels are compiled on a cluster, by nothing but the standard interface of executors."""
+"""Compiles kernels on a cluster through the standard interface of executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configs that follow from registers: which ones, and that a tuner measures them beside the listed ones."""
+"""Configs derived from registers; a tuner measures them beside the listed ones."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_blocks_are_halved_where_registers_leave_multiprocessors_idle(
 ) -> None:
     owner = kernel(reduction(**meta))
     owner = dataclasses.replace(owner, size_hints=(("x", rows), ("r0_", 4096)))
-    found = scaled(owner, owner.configs[0], dataclasses.replace(FACTS, **facts), H100)  # type: ignore[arg-type]  # a table
-    assert (None if found is None else dict(found.meta)) == want
+    result = scaled(owner, owner.configs[0], dataclasses.replace(FACTS, **facts), H100)  # type: ignore[arg-type]  # a table
+    assert (None if result is None else dict(result.meta)) == want
 
 
 SUMS = """
@@ -74,7 +74,7 @@ CLAUSES = """
 
 
 def test_from_what_the_compiler_says(tmp_path: Path) -> None:
-    """Compiled for a device that is not here: 32 elements for each thread take many registers, 1 takes few."""
+    """Compiled for an absent device: 32 elements per thread use many registers, 1 uses few."""
     owner = kernel_of("read f32* x_ptr, write f32* out_ptr, i32 n", CLAUSES, SUMS, entry="sums")
     stats = CompileStats()
     compiler = Compiler(

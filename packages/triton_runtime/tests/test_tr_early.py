@@ -1,4 +1,4 @@
-"""Kernels are compiled while their program is still being made; loading waits for them, and compiles nothing twice."""
+"""Compiles kernels while their program is still being compiled; loading waits, and compiles nothing twice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kernel(value: float) -> ir.TritonKernel:
 
 
 class Compiler:
-    """Compiles nothing, when a test says so."""
+    """A compiler that finishes when a test allows it."""
 
     def __init__(self) -> None:
         self.allowed, self.asked = threading.Event(), list[str]()
@@ -127,17 +127,17 @@ class TestRuntime:
 
 
 def test_compiling_here_hashes_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does it keep others from having Triton's own key."""
+    """It does not prevent other threads from using Triton's own key."""
     from triton.runtime import cache
 
     monkeypatch.setattr(cache, "triton_key", lambda: "Triton's own")
     with LANGUAGE, no_compiler_hash():
-        found = [cache.triton_key()]
-        thread = threading.Thread(target=lambda: found.append(cache.triton_key()))
+        keys = [cache.triton_key()]
+        thread = threading.Thread(target=lambda: keys.append(cache.triton_key()))
         thread.start()
         thread.join()
-    assert found[0].startswith("wrapper-ir")
-    assert found[1] == cache.triton_key() == "Triton's own"
+    assert keys[0].startswith("wrapper-ir")
+    assert keys[1] == cache.triton_key() == "Triton's own"
 
     def fail() -> str:
         pytest.fail("Triton hashes itself")
@@ -145,5 +145,5 @@ def test_compiling_here_hashes_no_compiler(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(cache, "triton_key", fail)
     with ThreadPoolExecutor(1) as threads:
         workers = Workers(executor=threads)
-        (made,) = compile_each([job_of(kernel(3.0), tmp_path)], MemoryStore(), workers, CompileStats())
-    assert isinstance(made, Binary), made
+        (result,) = compile_each([job_of(kernel(3.0), tmp_path)], MemoryStore(), workers, CompileStats())
+    assert isinstance(result, Binary), result

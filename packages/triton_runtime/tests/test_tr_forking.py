@@ -1,4 +1,4 @@
-"""The process that compiler processes are forked from, and what it is asked to import ahead of time."""
+"""The server that compiler processes are forked from, and its imports in advance."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from wrapper_ir_runtime.cache import CacheSettings
 
 
 def variable(name: bytes) -> bytes:
-    """A job that looks at its environment."""
+    """A job that reads its environment."""
     return os.environ.get(name.decode(), "").encode()
 
 
 def modules(_: bytes) -> bytes:
-    """A job that says what is imported."""
+    """A job that returns the imported modules."""
     return repr(sorted({name.partition(".")[0] for name in sys.modules})).encode()
 
 
 def test_processes_are_forked_from_one_that_may_die(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one is forked from another, and has today's environment."""
+    """The next process is forked from a new server with the current environment."""
     forker = Forker()
     try:
         for value in ("a", "b"):
@@ -44,15 +44,17 @@ def test_processes_are_forked_from_one_that_may_die(monkeypatch: pytest.MonkeyPa
             assert forker.pid is not None
             os.kill(forker.pid, signal.SIGKILL)
         with WorkerPool(1, forker=forker, modules=["no_such_module", "colorsys"]) as pool:
-            found = pool.submit(modules, b"").result().decode()
-            assert "'colorsys'" in found
-            assert "'torch'" not in found  # nobody asked for it
+            imported = pool.submit(modules, b"").result().decode()
+            assert "'colorsys'" in imported
+            # no job needs it
+            assert "'torch'" not in imported
         forker.prepare(["no_such_module", "statistics"])
         with WorkerPool(1, forker=forker) as pool:
             assert "'statistics'" in pool.submit(modules, b"").result().decode()
         assert forker.pid is not None
         os.kill(forker.pid, signal.SIGKILL)
-        forker.prepare(["statistics"])  # nobody is there, which is no one's business yet
+        # no server is running, which is not an error yet
+        forker.prepare(["statistics"])
         with WorkerPool(1, forker=forker) as pool:
             assert pool.submit(modules, b"").result()
     finally:
@@ -62,17 +64,17 @@ def test_processes_are_forked_from_one_that_may_die(monkeypatch: pytest.MonkeyPa
 def test_a_runtime_prepares_what_its_options_leave_to_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Nothing for the host, and nothing that is given: an executor, a driver."""
-    asked: list[str] = []
-    monkeypatch.setattr(Forker, "prepare", lambda forker, names: asked.extend(names))
-    monkeypatch.setattr(CudaDriver, "prepare", lambda driver: asked.append("launcher"))
+    """Nothing for the CPU, and nothing that options provide: an executor, a driver."""
+    requests: list[str] = []
+    monkeypatch.setattr(Forker, "prepare", lambda forker, names: requests.extend(names))
+    monkeypatch.setattr(CudaDriver, "prepare", lambda driver: requests.append("launcher"))
     settings = Settings(cache=CacheSettings(folder=tmp_path), jobs=1)
-    given = TritonOptions(driver=FakeDriver(), executor=ThreadPoolExecutor(1))
-    for options, device in ((TritonOptions(), "cpu"), (given, "cuda")):
+    configured = TritonOptions(driver=FakeDriver(), executor=ThreadPoolExecutor(1))
+    for options, device in ((TritonOptions(), "cpu"), (configured, "cuda")):
         TritonRuntime(settings=settings, options=options).prepare(device)
-    assert asked == []
+    assert requests == []
     TritonRuntime(settings=settings).prepare("cuda")
-    assert asked == [*INDUCTORS_MODULES, "launcher"]
+    assert requests == [*INDUCTORS_MODULES, "launcher"]
 
 
 HELPERS = "torch._inductor.runtime.triton_helpers"
@@ -84,17 +86,17 @@ TORCH = {
     "_inductor/runtime/triton_compat": "import torch\ntry:\n    torch.autograd\nexcept AttributeError:\n    pass\n",
     "_inductor/runtime/triton_helpers": "from . import triton_compat\n",
 }
-"""Stands in for torch, which takes seconds to import."""
+"""Replaces torch, which takes seconds to import."""
 
 
 def of_torch() -> bytes:
-    """What is imported of torch, and whether its own code has run."""
+    """The imported modules of torch, and whether its own code has run."""
     torch = sys.modules["torch"]
     return repr([sorted(n for n in sys.modules if n.startswith("torch")), "WHOLE" in vars(torch)]).encode()
 
 
 def ask_nothing(_: bytes) -> bytes:
-    """A job that uses the helpers alone."""
+    """A job that uses only the helpers."""
     from torch._inductor.runtime import triton_helpers
 
     assert triton_helpers.triton_compat  # type: ignore[attr-defined]
@@ -102,14 +104,14 @@ def ask_nothing(_: bytes) -> bytes:
 
 
 def ask_for_an_attribute(_: bytes) -> bytes:
-    """A job that does something else where torch lacks a name."""
+    """A job with a fallback for a missing name of torch."""
     import torch
 
     return of_torch() if hasattr(torch, "WHOLE") else b"another result"
 
 
 def ask_for_a_module(_: bytes) -> bytes:
-    """A job that would do without a module."""
+    """A job with a fallback for a missing module."""
     try:
         import torch.nn  # noqa: F401
     except ImportError:
@@ -127,7 +129,7 @@ def write_torch(folder: Path, files: dict[str, str]) -> None:
 
 @pytest.fixture
 def own_forker() -> Iterator[Forker]:
-    """A server of the test's own."""
+    """A server for this test only."""
     forker = Forker()
     yield forker
     forker.close()
@@ -136,7 +138,7 @@ def own_forker() -> Iterator[Forker]:
 def test_torch_is_imported_where_a_job_asks_for_more_than_helpers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_forker: Forker
 ) -> None:
-    """A job that asked is run again: its result may depend on the answer."""
+    """The job is repeated: its result may depend on the answer."""
     write_torch(tmp_path, TORCH)
     monkeypatch.syspath_prepend(str(tmp_path))
     names = (
@@ -159,7 +161,7 @@ def test_torch_is_imported_where_a_job_asks_for_more_than_helpers(
 def test_torch_is_imported_where_helpers_need_more_of_it(
     asks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_forker: Forker
 ) -> None:
-    """As those of another version may."""
+    """As the helpers of another version may."""
     text = TORCH["_inductor/runtime/triton_compat"]
     check = "\nif 'WHOLE' not in vars(torch):\n    " if asks.startswith("raise") else "\n"
     write_torch(tmp_path, {**TORCH, "_inductor/runtime/triton_compat": f"{text}{check}{asks}\n"})
@@ -169,7 +171,7 @@ def test_torch_is_imported_where_helpers_need_more_of_it(
 
 
 def test_a_server_tells_when_it_is_ready(own_forker: Forker) -> None:
-    """Without being waited for; one that has died never is."""
+    """It never blocks; a dead server is never ready."""
     assert (own_forker.ready(), own_forker.age) == (False, None)
     own_forker.prepare(["statistics"])
     own_forker.prepare(["colorsys"])
@@ -188,14 +190,14 @@ def test_a_server_tells_when_it_is_ready(own_forker: Forker) -> None:
 
 
 def test_inductors_kernels_take_helpers_of_torch_alone(own_forker: Forker) -> None:
-    """With the torch that is installed: nothing else of it is imported, which is most of what there was to import."""
+    """With the installed torch, most of it is not imported."""
     pytest.importorskip("torch")
     with WorkerPool(1, forker=own_forker, modules=INDUCTORS_MODULES) as pool:
-        found = pool.submit(of_torch_now, b"").result()
-    assert b"triton_helpers" in found
-    assert b"torch._C" not in found
+        imported = pool.submit(of_torch_now, b"").result()
+    assert b"triton_helpers" in imported
+    assert b"torch._C" not in imported
 
 
 def of_torch_now(_: bytes) -> bytes:
-    """A job that says what is imported of torch."""
+    """A job that returns the imported modules of torch."""
     return of_torch()

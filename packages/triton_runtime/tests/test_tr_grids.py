@@ -1,4 +1,4 @@
-"""Grids computed by one Python function are what the expressions say, for any numbers."""
+"""Grids computed by one Python function equal their expressions for any numbers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from packages.triton_runtime.tests.triton_texts import bound
 from triton_runtime import KernelError, make_grid
 from wrapper_ir.expr import evaluate
 
-CONFIGS = "configs({X = 128, Y = 4, FLAG = true} warps(4) stages(1), {X = 7, Y = 1, FLAG = false} warps(1) stages(1))"
+CONFIGS = (
+    "configs({X = 128, Y = 4, FLAG = true} warps(4) stages(1), {X = 7, Y = 1, FLAG = false} warps(1) "
+    "stages(1))"
+)
 
 GRIDS = [
     "grid(ceildiv(xnumel, X))",
     "grid(ceildiv(xnumel, X), ceildiv(ynumel, Y))",
-    # more than 65,535 in y goes on in z
+    # more than 65,535 in y continues in z
     "grid(ceildiv(xnumel, X), ceildiv(ceildiv(ynumel, Y), max(1, ceildiv(ceildiv(ynumel, Y), 65535))), "
     "max(1, ceildiv(ceildiv(ynumel, Y), 65535)))",
     "grid(min(xnumel, 132), max(ynumel // Y, 1), 1 + xnumel % X)",
@@ -29,25 +32,26 @@ GRIDS = [
 @pytest.mark.parametrize("config", [0, 1])
 def test_the_function_computes_the_expressions(grid: str, config: int) -> None:
     kernel = bound("read f32* x, i32 xnumel, i64 ynumel", f"order(x, xnumel, ynumel)\n  {CONFIGS}\n  {grid}")
-    chosen = kernel.configs[config]
-    made = make_grid(kernel, chosen)
+    selected = kernel.configs[config]
+    compiled = make_grid(kernel, selected)
     values = (0, 1, 7, 127, 128, 129, 65535, 65536, 262141, 1 << 33)
     for x, y, *g0 in product(values, values, *([(0, 1, 65535, 65536)] if kernel.grid_params else [])):
         env = {
             "xnumel": x,
             "ynumel": y,
-            **dict(chosen.meta),
+            **dict(selected.meta),
             **dict(zip(kernel.grid_params, g0, strict=True)),
         }
         expected = [evaluate(size, env) for size in kernel.grid]
-        assert made(None, x, y, *g0) == (*expected, 1, 1)[:3]
-        assert all(type(size) is int for size in made(None, x, y, *g0))
+        assert compiled(None, x, y, *g0) == (*expected, 1, 1)[:3]
+        assert all(type(size) is int for size in compiled(None, x, y, *g0))
 
 
 def test_a_configs_own_grid_replaces_the_kernels() -> None:
     kernel = bound(
         "i32 n",
-        "order(n, B)\n  configs({B = 2} warps(1) stages(1), {B = 4} warps(1) stages(1) grid(1, n))\n  grid(ceildiv(n, B))",
+        "order(n, B)\n  configs({B = 2} warps(1) stages(1), {B = 4} warps(1) stages(1) grid(1, n))\n  "
+        "grid(ceildiv(n, B))",
     )
     assert make_grid(kernel, kernel.configs[0])(9) == (5, 1, 1)
     assert make_grid(kernel, kernel.configs[1])(9) == (1, 9, 1)

@@ -1,4 +1,4 @@
-"""Triton's interpreter runs kernels on CPU tensors as devices would, and leaves no trace of having run."""
+"""Triton's interpreter runs kernels on CPU tensors like devices, and restores everything."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from wrapper_ir import ir
 
 # Any: modules and classes of Triton
 def language() -> list[tuple[Any, dict[str, Any]]]:
-    """All that a kernel can see of Triton, as it is now."""
+    """The state of Triton that a kernel can see."""
     from triton.language.extra import libdevice as generic
     from triton.language.extra.cuda import libdevice as cuda
     from triton.runtime.interpreter import interpreter_builder
     from triton.runtime.jit import JITFunction
 
-    seen = (
+    namespaces = (
         tl,
         tl.core,
         tl.math,
@@ -50,7 +50,7 @@ def language() -> list[tuple[Any, dict[str, Any]]]:
         generic,
         cuda,
     )
-    return [(thing, dict(vars(thing))) for thing in (*seen, JITFunction)] + [
+    return [(thing, dict(vars(thing))) for thing in (*namespaces, JITFunction)] + [
         (
             interpreter_builder,
             {k: v for k, v in vars(interpreter_builder).items() if not k.startswith("grid_")},
@@ -165,16 +165,18 @@ def test_the_fake_driver_records() -> None:
 
 
 def test_the_interpreter_needs_no_torch() -> None:
-    """Of tensors it asks for addresses and names of types only."""
+    """It uses only addresses and type names of tensors."""
     import subprocess
 
     code = "import triton_runtime.interp, triton_runtime.fake, triton, sys; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "False"
 
 
 def test_the_compiler_has_its_own_builtins_after_an_interpretation() -> None:
-    """Triton's code generator, imported while a kernel is interpreted, would keep the interpreter's `min` for good."""
+    """Importing Triton's code generator during an interpretation would bind the interpreter's `min`
+    permanently.
+    """
     import subprocess
 
     code = """
@@ -187,5 +189,5 @@ from triton.language import core
 
 print(CodeGenerator.builtin_namespace["min"] is core.builtin_min)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "True"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "True"

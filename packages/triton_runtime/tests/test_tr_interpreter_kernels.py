@@ -1,4 +1,4 @@
-"""Kernels as compilers and people write them, in Triton's interpreter, against torch."""
+"""Runs generated and handwritten kernels in Triton's interpreter, and compares with torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ HELPERS = (
     "from torch._inductor.runtime import triton_helpers\n"
     "from torch._inductor.runtime.triton_helpers import libdevice, math as tl_math\n"
 )
-ROWS = "order(x, out, rows, XBLOCK, RBLOCK)\n  configs({XBLOCK = 4, RBLOCK = 32} warps(4) stages(1))\n  grid(ceildiv(rows, XBLOCK))"
+ROWS = (
+    "order(x, out, rows, XBLOCK, RBLOCK)\n  configs({XBLOCK = 4, RBLOCK = 32} warps(4) stages(1))\n  "
+    "grid(ceildiv(rows, XBLOCK))"
+)
 
 
 def test_a_row_reduction_with_a_loop(load: Load) -> None:
@@ -78,7 +81,10 @@ def plus(a, b):
     return a + b
 """
     )
-    clauses = "order(x, out, where, sums, rows, XBLOCK)\n  configs({XBLOCK = 8} warps(4) stages(1))\n  grid(ceildiv(rows, XBLOCK))"
+    clauses = (
+        "order(x, out, where, sums, rows, XBLOCK)\n  configs({XBLOCK = 8} warps(4) stages(1))\n  "
+        "grid(ceildiv(rows, XBLOCK))"
+    )
     params = "read bf16* x, write bf16* out, write i64* where, write f32* sums, i32 rows"
     x = torch.randn(20, 64).bfloat16()
     x[3, 10] = x[3, 40] = 9.0  # the first of two maxima
@@ -90,7 +96,7 @@ def plus(a, b):
 
 
 def test_scans_and_reductions_of_functions_that_do_not_commute(load: Load) -> None:
-    """Composition of linear maps, in both directions and over several axes: the order is what a loop has."""
+    """Composes linear maps in both directions and over several axes, in the order of a loop."""
     source = """
 @triton.jit
 def compose(a1, b1, a2, b2):
@@ -108,7 +114,10 @@ def maps(a, b, out_a, out_b, ends, BACK: tl.constexpr):
     params = "read f64* a, read f64* b, write f64* out_a, write f64* out_b, write f64* ends"
     a, b = torch.randn(2, 4, 16, dtype=torch.float64)
     for back in (False, True):
-        clauses = f"order(a, b, out_a, out_b, ends, BACK)\n  constants(BACK = {str(back).lower()})\n  configs({{}} warps(1) stages(1))\n  grid(1)"
+        clauses = (
+            f"order(a, b, out_a, out_b, ends, BACK)\n  constants(BACK = {str(back).lower()})\n  "
+            f"configs({{}} warps(1) stages(1))\n  grid(1)"
+        )
         out_a, out_b, ends = torch.zeros_like(a), torch.zeros_like(b), torch.zeros(4, dtype=torch.float64)
         load(kernel_of(params, clauses, source, entry="maps"))(a, b, out_a, out_b, ends)
         p, q = torch.ones(4, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)
@@ -134,7 +143,10 @@ def draw(seeds, out, counts, offset, n, BLOCK: tl.constexpr):
     tl.atomic_add(counts + which, tl.full([BLOCK], 1, tl.int32), inside)
 """
     )
-    clauses = "order(seeds, out, counts, offset, n, BLOCK)\n  configs({BLOCK = 128} warps(4) stages(1))\n  grid(ceildiv(n, BLOCK))"
+    clauses = (
+        "order(seeds, out, counts, offset, n, BLOCK)\n  configs({BLOCK = 128} warps(4) stages(1))\n  "
+        "grid(ceildiv(n, BLOCK))"
+    )
     kernel = load(
         kernel_of(
             "read i64* seeds, write f32* out, readwrite i32* counts, i32 offset, i32 n",
@@ -224,13 +236,14 @@ def mixed(out, flag, big, small, half, bias, one, KIND: tl.constexpr, MODE: tl.c
     )
     out = torch.zeros(2)
     kernel(out, True, 3 << 40, 0.25, 1.0 + 2**-10)
-    assert out.tolist() == [3.25, 3.0]  # a bf16 has no digit for 2**-10
+    # bf16 has no bit for 2**-10
+    assert out.tolist() == [3.25, 3.0]
     kernel(out, False, -(1 << 40), 0.25, 0.0)
     assert out.tolist() == [0.0, -1.0]
 
 
 def test_device_functions_through_a_kernel(load: Load) -> None:
-    """By Triton's own rules for the types of their arguments."""
+    """Types follow Triton's rules for arguments."""
     source = (
         HELPERS
         + """
@@ -257,7 +270,7 @@ def functions(x, out, whole, n, BLOCK: tl.constexpr):
     ("name", "dtype"), [("i64", torch.int64), ("f32", torch.float32), ("bf16", torch.bfloat16)]
 )
 def test_results_of_comparisons_are_truth_values(load: Load, name: str, dtype: torch.dtype) -> None:
-    """They become whole numbers, are combined, and choose, whatever was compared."""
+    """They convert to integers, combine, and select, for any operand type."""
     source = """
 @triton.jit
 def plus(a, b):
@@ -277,17 +290,17 @@ def compare(x, y, counts, chosen, N: tl.constexpr):
     )
     params = f"read {name}* x, read {name}* y, write i64* counts, write f32* chosen"
     x, y = torch.randint(-2, 3, (2, 64)).to(dtype)
-    counts, chosen = torch.zeros(64, dtype=torch.int64), torch.zeros(64)
-    load(kernel_of(params, clauses, source, entry="compare"))(x, y, counts, chosen)
+    counts, selection = torch.zeros(64, dtype=torch.int64), torch.zeros(64)
+    load(kernel_of(params, clauses, source, entry="compare"))(x, y, counts, selection)
     assert torch.equal(counts, ((x < y) & (x != 0)).cumsum(0))
-    assert torch.equal(chosen, torch.where(((x < y) & (x != 0)) | (x == y), x, y).float())
+    assert torch.equal(selection, torch.where(((x < y) & (x != 0)) | (x == y), x, y).float())
 
 
 @pytest.mark.parametrize(
     ("name", "dtype"), [("f32", torch.float32), ("f16", torch.float16), ("bf16", torch.bfloat16)]
 )
 def test_atomic_sums_in_small_types(load: Load, name: str, dtype: torch.dtype) -> None:
-    """Several elements of one block add to one place; those outside the mask add nothing."""
+    """Several elements of one block add to one address; those outside the mask add nothing."""
     source = """
 @triton.jit
 def scatter(out, where, values, counts, n, BLOCK: tl.constexpr):
@@ -297,7 +310,10 @@ def scatter(out, where, values, counts, n, BLOCK: tl.constexpr):
     tl.atomic_add(out + place, tl.load(values + at, inside, other=0.0), inside)
     tl.atomic_add(counts + place, tl.full([1], 1.0, tl.float32), inside)
 """
-    clauses = "order(out, where, values, counts, n, BLOCK)\n  configs({BLOCK = 32} warps(1) stages(1))\n  grid(ceildiv(n, BLOCK))"
+    clauses = (
+        "order(out, where, values, counts, n, BLOCK)\n  configs({BLOCK = 32} warps(1) stages(1))\n  "
+        "grid(ceildiv(n, BLOCK))"
+    )
     params = f"readwrite {name}* out, read i64* where, read {name}* values, readwrite f32* counts, i32 n"
     out, where = torch.ones(5).to(dtype), torch.randint(0, 5, (50,))
     values = torch.randint(-4, 5, (50,)).to(dtype)  # sums are exact

@@ -1,4 +1,4 @@
-"""Launches through the extension: what becomes of arguments, and what is said of wrong ones."""
+"""Launches through the extension: conversion of arguments, and errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_parameters_go_in_the_functions_order_and_constants_stay_out(fake: FakeC
     )
     out, x = torch.empty(1), torch.empty(1)
     kernel(out, x, 0.1, 3, 7)
-    (seen,) = fake.launches()
-    assert seen.params == (x.data_ptr(), number("d", 0.1), out.data_ptr(), 0, 0)
-    assert seen.grid == (192, 7, 1)
+    (launch,) = fake.launches()
+    assert launch.params == (x.data_ptr(), number("d", 0.1), out.data_ptr(), 0, 0)
+    assert launch.grid == (192, 7, 1)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -160,10 +160,10 @@ def test_wrong_arguments_are_explained_and_the_next_call_works(fake: FakeCuda) -
         ((x, x, 1 << 31), r"TR303.*2147483648 does not fit i32"),
         ((x, x, -64), r"TR307.*\(-1, 1, 1\) is out of range"),
     ]
-    for args, said in wrong:
-        with pytest.raises(LaunchError, match=said) as seen:
+    for args, message in wrong:
+        with pytest.raises(LaunchError, match=message) as caught:
             kernel(*args)
-        assert isinstance(seen.value, TypeError)
+        assert isinstance(caught.value, TypeError)
         kernel(x, x, 64)
         assert len(fake.launches()) == 1
     with pytest.raises(TypeError, match="only keyword"):
@@ -173,7 +173,7 @@ def test_wrong_arguments_are_explained_and_the_next_call_works(fake: FakeCuda) -
 
 
 def test_a_tensor_of_another_device_is_named(fake: FakeCuda) -> None:
-    """A kernel on a GPU, given a CPU tensor; no stream is looked up before that."""
+    """A kernel on a GPU receives a CPU tensor; the error precedes the stream lookup."""
     source = fake.driver(stream=lambda index: 0)
     kernel = load(source, *VECTOR, device=ir.Device("cuda", 1))
     with pytest.raises(
@@ -234,7 +234,7 @@ def test_what_the_code_relies_on_is_looked_at(fake: FakeCuda) -> None:
 
 
 def test_tensors_are_read_by_method_where_torch_keeps_them_elsewhere(fake: FakeCuda) -> None:
-    """What happens under a torch whose tensors we cannot find: slower, still right."""
+    """Simulates a torch whose tensor layout is unknown: slower, still correct."""
     driver = fake.driver()
     kernel = load(driver, *VECTOR)
     one = torch.empty(4)

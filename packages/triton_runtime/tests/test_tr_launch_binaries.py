@@ -1,4 +1,4 @@
-"""What Triton's compiler makes, against what the launcher passes; and compiled kernels that are found again."""
+"""Compares the parameters of Triton's compiler with the launcher's, and reuses compiled kernels."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def parameter_bits(assembly: str) -> list[int]:
     """The widths of a kernel's parameters: `.param .u8 name`, `.param .align 2 .b8 name[2]`."""
     head = assembly.split(".entry", 1)[1].split("{", 1)[0]
-    found = re.findall(r"\.param (?:\.align \d+ )?\.[a-z](\d+)[^,\[\n]*(?:\[(\d+)\])?", head)
-    return [int(bits) * int(count or 1) for bits, count in found]
+    params = re.findall(r"\.param (?:\.align \d+ )?\.[a-z](\d+)[^,\[\n]*(?:\[(\d+)\])?", head)
+    return [int(bits) * int(count or 1) for bits, count in params]
 
 
 def test_compiled_kernels_take_what_is_passed_and_are_found_by_the_next_runtime(settings: Settings) -> None:
-    """The compiler's own list of parameters, in its assembly, has the widths and the number of ours, two pointers to scratch
-    memory among them."""
+    """The parameters in the compiler's assembly equal ours in number and width, including two pointers to
+    scratch memory.
+    """
     names = [f"a_{dtype}" for dtype in SCALARS]
     numbers = kernel_of(
         "write f64* out, " + ", ".join(f"{dtype} a_{dtype}" for dtype in SCALARS),
@@ -67,16 +68,16 @@ def test_compiled_kernels_take_what_is_passed_and_are_found_by_the_next_runtime(
 
 
 def test_a_shared_store_spares_compiling(settings: Settings, tmp_path: Path) -> None:
-    """Another machine's store, behind a URL, is read; what comes from it is kept here."""
+    """Entries of another machine's store, behind a URL, are read and stored locally."""
     kernel = add_kernel("shared")
-    made = TritonRuntime(settings=settings).compile([kernel], TARGET)
+    binaries = TritonRuntime(settings=settings).compile([kernel], TARGET)
     cache = replace(settings.cache, folder=tmp_path / "cache", shared=(f"file://{settings.cache.folder}",))
     here = replace(settings, cache=cache)
     runtime = TritonRuntime(settings=here)
-    assert runtime.compile([kernel], TARGET) == made
+    assert runtime.compile([kernel], TARGET) == binaries
     assert (runtime.stats.found, runtime.stats.compiled) == (1, 0)
     alone = TritonRuntime(settings=replace(here, cache=replace(cache, shared=())))
-    assert alone.compile([kernel], TARGET) == made
+    assert alone.compile([kernel], TARGET) == binaries
     assert (alone.stats.found, alone.stats.compiled) == (1, 0)
 
 
@@ -108,7 +109,7 @@ def test_a_compiler_error_leaves_nothing_and_the_next_kernel_works(settings: Set
 def test_a_runtime_loads_onto_the_driver_it_is_given(
     settings: Settings, fake: FakeCuda, tmp_path: Path
 ) -> None:
-    """From definition to launch: only the image is the fake driver's own, since no cubin runs here."""
+    """From definition to launch; only the image is the fake driver's, since no cubin runs here."""
     import torch
 
     from triton_runtime import Launchable, TritonOptions
@@ -124,11 +125,11 @@ def test_a_runtime_loads_onto_the_driver_it_is_given(
                 self, replace(launchable, binary=replace(launchable.binary, image=image)), ir.CPU
             )
 
-    made = fake.driver()
-    driver = Renaming(options=made.options, settings=made.settings)
+    original = fake.driver()
+    driver = Renaming(options=original.options, settings=original.settings)
     kernel = TritonRuntime(settings=settings, options=TritonOptions(driver=driver)).load(add_kernel(), TARGET)
     x = torch.empty(1000)
     kernel(x, x, x, 1000)
-    (seen,) = fake.launches()
-    assert (seen.grid, seen.block) == ((8, 1, 1), (128, 1, 1))
-    assert seen.params[3] == 1000
+    (launch,) = fake.launches()
+    assert (launch.grid, launch.block) == ((8, 1, 1), (128, 1, 1))
+    assert launch.params[3] == 1000

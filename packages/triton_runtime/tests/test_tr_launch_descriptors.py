@@ -1,4 +1,4 @@
-"""Tensor descriptors: what Triton says of them, and what becomes of the tensors that are given for them."""
+"""Tensor descriptors: Triton's metadata, and the encoding of their tensors."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_maps_are_encoded_from_the_tensors(fake: FakeCuda, monkeypatch: pytest.M
     whole, b = torch.empty(100, 400, dtype=torch.float16), torch.empty(24)
     a = whole[:, 40:240]
     kernel(a, 7, b)
-    (seen,) = fake.launches()
-    first, second = seen.maps
+    (launch,) = fake.launches()
+    first, second = launch.maps
     assert first[0] == a.data_ptr()
     assert first[1] == 3 << 32 | 6 << 8 | 2, "the bit that old drivers set for small tensors is cleared"
     assert (first[2:4], first[7]) == ((200, 100), 800), "sizes from the innermost on, strides in bytes"
@@ -42,9 +42,9 @@ def test_maps_are_encoded_from_the_tensors(fake: FakeCuda, monkeypatch: pytest.M
     assert second[0] == b.data_ptr()
     assert second[1] == 8 << 8 | 1, "element types go by the host's numbers"
     assert (second[2], second[12]) == (48, 16), "packed elements count twice"
-    assert seen.params[1:5] == (100, 200, 400, 1)
-    assert seen.params[5] == 7
-    assert seen.params[7:] == (24, 1, 0, 0)
+    assert launch.params[1:5] == (100, 200, 400, 1)
+    assert launch.params[5] == 7
+    assert launch.params[7:] == (24, 1, 0, 0)
     large = torch.empty(400, 400, dtype=torch.float16)
     kernel(large, 7, b)
     assert fake.launches()[0].maps[0][1] & BIT, "tensors of 128 KiB and more keep it"
@@ -59,15 +59,15 @@ def test_without_maps_sizes_and_strides_are_passed(fake: FakeCuda) -> None:
     kernel = load(fake.driver(), PARAMS, clauses(["a", "n", "b"]))
     a, b = torch.empty(100, 400, dtype=torch.float16)[:, 1:201], torch.empty(24)
     kernel(a, 7, b)
-    (seen,) = fake.launches()
-    assert seen.params[:9] == (a.data_ptr(), 100, 200, 400, 1, 100, 200, 400, 1)
-    assert seen.params[9:] == (7, b.data_ptr(), 24, 1, 24, 1, 0, 0)
+    (launch,) = fake.launches()
+    assert launch.params[:9] == (a.data_ptr(), 100, 200, 400, 1, 100, 200, 400, 1)
+    assert launch.params[9:] == (7, b.data_ptr(), 24, 1, 24, 1, 0, 0)
 
 
 def test_tensors_that_do_not_fit_are_refused(fake: FakeCuda) -> None:
     kernel = load(fake.driver(), PARAMS, clauses(["a", "n", "b"]), maps=MAPS)
     a, b = torch.empty(64, 64, dtype=torch.float16), torch.empty(24)
-    for args, said in (
+    for args, message in (
         (
             (a.t(), 1, b),
             r"TR302.*'a'.*2 dimensions, the last of stride 1, got sizes \(64, 64\) and strides \(1, 64\)",
@@ -76,7 +76,7 @@ def test_tensors_that_do_not_fit_are_refused(fake: FakeCuda) -> None:
         ((a.float(), 1, b), r"TR302.*'a'.*a f16 tensor on cpu, got a float32"),
         ((None, 1, b), r"TR302.*'a'"),
     ):
-        with pytest.raises(LaunchError, match=said):
+        with pytest.raises(LaunchError, match=message):
             kernel(*args)
         kernel(a, 1, b)
         assert len(fake.launches()) == 1
@@ -98,7 +98,7 @@ def f(x, out, n, B: tl.constexpr):
 
 @pytest.mark.parametrize("arch", ["sm_90", "sm_80"])
 def test_compiled_kernels_take_the_parameters_that_are_passed(tmp_path: Path, arch: str) -> None:
-    """With the copy engine and without: the compiler's list of parameters is ours."""
+    """With and without tensor maps, the compiler's parameters equal ours."""
     settings = Settings(
         cache=CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback"), jobs=1
     )

@@ -1,4 +1,4 @@
-"""What the extension asks of the CUDA driver: attributes, contexts, streams, errors, hooks."""
+"""Calls of the CUDA driver: attributes, contexts, streams, errors, hooks."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ def test_cooperative_clusters_and_dependent_launches(fake: FakeCuda) -> None:
     kernel = load(fake.driver(), *VECTOR, cluster=(4, 1, 1), cooperative=True, dependent_launch=True)
     x = torch.empty(64)
     kernel(x, x, 640)
-    (seen,) = fake.launches()
-    assert seen.extended
-    assert {i: v[0] for i, v in seen.attributes.items()} == {6: 1, 2: 1, 4: 4, 5: 1}
-    assert seen.attributes[4] == (4, 1, 1)
-    assert (seen.grid, seen.block) == ((40, 1, 1), (128, 1, 1)), "the driver counts blocks, four a program"
+    (launch,) = fake.launches()
+    assert launch.extended
+    assert {i: v[0] for i, v in launch.attributes.items()} == {6: 1, 2: 1, 4: 4, 5: 1}
+    assert launch.attributes[4] == (4, 1, 1)
+    assert (launch.grid, launch.block) == ((40, 1, 1), (128, 1, 1)), (
+        "the driver counts blocks, four a program"
+    )
     large = load(fake.driver(), *VECTOR, cluster=(16, 1, 1))
     large(x, x, 64)
     assert fake.function(fake.launches()[0]).attributes[14] == 1
@@ -47,8 +49,8 @@ def test_shared_memory_beyond_the_default_is_reserved(fake: FakeCuda) -> None:
         (227_000, 227_000, 1),
     ):
         load(fake.driver(), *VECTOR, shared_bytes=shared)(x, x, 64)
-        (seen,) = fake.launches()
-        assert (seen.shared, fake.function(seen).attributes[8], fake.function(seen).cache_config) == (
+        (launch,) = fake.launches()
+        assert (launch.shared, fake.function(launch).attributes[8], fake.function(launch).cache_config) == (
             shared,
             reserved,
             preferred,
@@ -65,8 +67,8 @@ def test_scratch_memory_is_there_during_the_launch(fake: FakeCuda) -> None:
     )
     x = torch.empty(64)
     kernel(x, x, 640)
-    (seen,) = fake.launches()
-    scratch, profile = seen.params[3:]
+    (launch,) = fake.launches()
+    scratch, profile = launch.params[3:]
     assert scratch != 0
     assert profile != 0
     assert abs(scratch - profile) >= 16 * 2 * 10
@@ -124,7 +126,7 @@ def test_a_missing_driver_a_foreign_library_and_no_device(
 
 
 def test_contexts_of_other_threads_and_devices(fake: FakeCuda) -> None:
-    """Launches find the kernel's device where the thread has no current one or another, and leave that as it is."""
+    """Launches use the kernel's device if the thread has no current one or another, and restore the thread's."""
     driver = fake.driver(stream=lambda index: 100 + index)
     kernel = load(driver, "i32 n", clauses(["n"]), device=ir.Device("cuda", 2))
     other = load(driver, "i32 n", clauses(["n"]), device=ir.Device("cuda", 1))
@@ -139,9 +141,9 @@ def test_contexts_of_other_threads_and_devices(fake: FakeCuda) -> None:
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    seen = fake.launches()
-    assert [launch.stream for launch in seen] == [102, 102, 101]
-    assert seen[0].context == seen[1].context != seen[2].context
+    launches = fake.launches()
+    assert [launch.stream for launch in launches] == [102, 102, 101]
+    assert launches[0].context == launches[1].context != launches[2].context
 
 
 def test_hooks_see_each_launch_and_may_stop_it(fake: FakeCuda) -> None:
@@ -150,15 +152,15 @@ def test_hooks_see_each_launch_and_may_stop_it(fake: FakeCuda) -> None:
     x = torch.empty(64)
     calls: list[tuple[Any, ...]] = []
     kernel(x, x, 64)
-    driver.hooks.enter = lambda *seen: calls.append(("enter", *seen))
-    driver.hooks.exit = lambda *seen: calls.append(("exit", *seen))
+    driver.hooks.enter = lambda *arguments: calls.append(("enter", *arguments))
+    driver.hooks.exit = lambda *arguments: calls.append(("exit", *arguments))
     kernel(x, x, 640, stream=5)
     assert calls == [("enter", kernel, (10, 1, 1), 5), ("exit", kernel, (10, 1, 1), 5)]
     kernel(x, x, 0)
     assert len(calls) == 2, "no launch, no hook"
     assert len(fake.launches()) == 2
 
-    def stop(*seen: Any) -> None:
+    def stop(*arguments: Any) -> None:
         raise KeyError("stop")
 
     driver.hooks.enter = stop
@@ -173,10 +175,10 @@ def test_hooks_see_each_launch_and_may_stop_it(fake: FakeCuda) -> None:
 
 
 def test_the_stream_comes_from_the_caller_s_function(fake: FakeCuda) -> None:
-    asked: list[int] = []
+    indices: list[int] = []
 
     def stream(index: int) -> int:
-        asked.append(index)
+        indices.append(index)
         return 77
 
     kernel = load(fake.driver(stream=stream), *VECTOR)
@@ -184,7 +186,7 @@ def test_the_stream_comes_from_the_caller_s_function(fake: FakeCuda) -> None:
     kernel(x, x, 64)
     kernel(x, x, 64, stream=8)
     assert [launch.stream for launch in fake.launches()] == [77, 8]
-    assert asked == [-1]
+    assert indices == [-1]
 
     def broken(index: int) -> int:
         raise OSError("no stream")
@@ -197,18 +199,18 @@ def test_an_unloaded_kernel_refuses_launches(fake: FakeCuda) -> None:
     kernel: Any = load(fake.driver(), *VECTOR)  # Any: `unload` is the extension's own
     x = torch.empty(64)
     kernel(x, x, 64)
-    (seen,) = fake.launches()
+    (launch,) = fake.launches()
     kernel.unload()
     kernel.unload()
-    assert fake.function(seen).unloaded == 1
+    assert fake.function(launch).unloaded == 1
     with pytest.raises(LaunchError, match=r"TR308.*unload"):
         kernel(x, x, 64)
 
 
 def test_what_cannot_be_loaded_says_so(fake: FakeCuda) -> None:
-    made = launchable(*VECTOR)
+    kernel = launchable(*VECTOR)
     with pytest.raises(KernelError, match=r"TR110.*no binary"):
-        fake.driver().load(replace(made, binary=None), ir.CPU)
+        fake.driver().load(replace(kernel, binary=None), ir.CPU)
     text = ".visible .entry f(.param .u64 a, .param .u64 b, .param .u32 c, .param .u64 d)\n{"
     with pytest.raises(
         KernelError, match=r"TR109.*'k' takes 4 parameters, where 5 would be passed(.|\n)*Triton none"
@@ -229,14 +231,14 @@ def test_many_threads_launch_at_once(fake: FakeCuda) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    seen = fake.launches()
-    assert sorted(launch.params[2] for launch in seen) == [n for n in range(800) if n >= 1]
-    assert all(launch.params[0] == tensors[launch.params[2] % 4].data_ptr() for launch in seen)
+    launches = fake.launches()
+    assert sorted(launch.params[2] for launch in launches) == [n for n in range(800) if n >= 1]
+    assert all(launch.params[0] == tensors[launch.params[2] % 4].data_ptr() for launch in launches)
 
 
 def test_references_are_kept_as_they_were(fake: FakeCuda) -> None:
     driver = fake.driver()
-    driver.hooks.enter = lambda *seen: None
+    driver.hooks.enter = lambda *arguments: None
     kernel: Any = load(driver, *VECTOR, scratch=ir.Scratch(nbytes=8))
     x = torch.empty(64)
     big = 1000
@@ -253,7 +255,7 @@ def test_references_are_kept_as_they_were(fake: FakeCuda) -> None:
 
 
 def test_cache_of_the_launcher(fake: FakeCuda, tmp_path: Path) -> None:
-    """Built once; a damaged file is built again; without a compiler or a folder the error says what to do."""
+    """Builds once, and rebuilds a damaged file. Without a compiler or a folder the error names the next step."""
     settings = Settings(
         cache=CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback"), jobs=1
     )
@@ -262,7 +264,8 @@ def test_cache_of_the_launcher(fake: FakeCuda, tmp_path: Path) -> None:
     with pytest.raises(DriverError, match=r"TR502.*refused(.|\n)*command: /\S*false"):
         load_extension(replace(settings, compiler="false"))
     assert not list((tmp_path / "cache").rglob("*.so"))
-    load_extension(fake.settings)  # so that there is one
+    # ensures that it exists
+    load_extension(fake.settings)
     assert fake.settings.cache.folder is not None
     shutil.copytree(
         fake.settings.cache.folder / "1/launchers", tmp_path / "cache/1/launchers", dirs_exist_ok=True
@@ -289,7 +292,7 @@ def test_cache_of_the_launcher(fake: FakeCuda, tmp_path: Path) -> None:
 
 
 def test_the_launcher_is_built_in_the_background(fake: FakeCuda, tmp_path: Path) -> None:
-    """Whoever needs it first waits for it, and is told what went wrong."""
+    """The first user waits for the build and gets its errors."""
     settings = Settings(cache=CacheSettings(folder=tmp_path), jobs=1, compiler="no-such-compiler")
     for one in (settings, replace(settings, compiler="g++")):
         driver = CudaDriver(options=CudaOptions(library=str(fake.path)), settings=one)
@@ -310,7 +313,8 @@ def test_processes_that_want_the_launcher_at_once_build_it_once(tmp_path: Path) 
     counting.chmod(0o755)
     script = (
         "import pathlib, sys\nfrom triton_runtime.cuda.extension import load_extension\n"
-        "from triton_runtime.settings import Settings\nfrom wrapper_ir_runtime.cache import CacheSettings\nroot = pathlib.Path(sys.argv[1])\n"
+        "from triton_runtime.settings import Settings\nfrom wrapper_ir_runtime.cache import "
+        "CacheSettings\nroot = pathlib.Path(sys.argv[1])\n"
         "settings = Settings(cache=CacheSettings(folder=root / 'c'), jobs=1, compiler=sys.argv[2])\n"
         "print(load_extension(settings).__name__)\n"
     )

@@ -1,4 +1,4 @@
-"""Grids that the extension computes are what the expressions say."""
+"""Grids that the extension computes equal their expressions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from wrapper_ir.expr import evaluate
 GRIDS = [
     "ceildiv(a, X)",
     "ceildiv(a, X), ceildiv(b, Y)",
-    "ceildiv(a, X), ceildiv(ceildiv(b, Y), max(1, ceildiv(ceildiv(b, Y), 65535))), max(1, ceildiv(ceildiv(b, Y), 65535))",
+    "ceildiv(a, X), ceildiv(ceildiv(b, Y), max(1, ceildiv(ceildiv(b, Y), 65535))), max(1, "
+    "ceildiv(ceildiv(b, Y), 65535))",
     "min(a, 132), max(b // Y, 1), 1 + a % X",
     "a // -3 + 40000, (a - b) % 7, (b - a) % -5 + 6",
     "where(a < b and not a == 3 or b >= 9, X, Y), where(a != b, 1, 2), (a <= b) + (a > b) + 1",
@@ -28,18 +29,18 @@ GRIDS = [
 @pytest.mark.parametrize("grid", GRIDS)
 def test_grids_computed_natively_are_what_the_expressions_say(fake: FakeCuda, grid: str) -> None:
     kernel = load(fake.driver(), "i32 a", f"{clauses(['a', 'X', 'Y'], grid, 'X = 64, Y = 3')[:-1]} over(b)")
-    made = launchable("i32 a", f"{clauses(['a', 'X', 'Y'], grid, 'X = 64, Y = 3')[:-1]} over(b)").grid
+    compiled = launchable("i32 a", f"{clauses(['a', 'X', 'Y'], grid, 'X = 64, Y = 3')[:-1]} over(b)").grid
     limits = ((1 << 31) - 1, 65535, 65535)
     values = (0, 1, 2, 3, 9, 63, 64, 65, 1000, 65535, 65536, 2_000_000, (1 << 31) - 1)
     for a, b in product(values, (*values, 1 << 40)):
-        sizes = tuple(int(evaluate(size, {"a": a, "b": b})) for size in made.sizes)
+        sizes = tuple(int(evaluate(size, {"a": a, "b": b})) for size in compiled.sizes)
         if any(not 0 <= size <= limit for size, limit in zip(sizes, limits)):
             with pytest.raises(LaunchError, match=r"TR307"):
                 kernel(a, b)
             continue
         kernel(a, b)
-        seen = fake.launches()
-        assert [launch.grid for launch in seen] == ([] if 0 in sizes else [sizes]), (a, b)
+        launches = fake.launches()
+        assert [launch.grid for launch in launches] == ([] if 0 in sizes else [sizes]), (a, b)
 
 
 def test_a_grid_that_int64_cannot_hold_is_computed_by_python(fake: FakeCuda) -> None:

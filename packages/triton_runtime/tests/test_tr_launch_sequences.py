@@ -1,4 +1,4 @@
-"""Several launches in one call: all arguments are read, then all launches are made."""
+"""Several launches in one call: all arguments are read before the first launch."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def test_a_sequence_makes_its_launches_in_order(fake: FakeCuda) -> None:
     )
     a, b = torch.empty(64), torch.empty(64)
     run(a, b, 200, stream=9)
-    seen = fake.launches()
-    assert [launch.params[:3] for launch in seen] == [
+    launches = fake.launches()
+    assert [launch.params[:3] for launch in launches] == [
         (a.data_ptr(), b.data_ptr(), 200),
         (200, number("f", 0.5), 0),
         (b.data_ptr(), a.data_ptr(), 64),
     ]
-    assert [launch.grid[0] for launch in seen] == [4, 201, 1]
-    assert {launch.stream for launch in seen} == {9}
+    assert [launch.grid[0] for launch in launches] == [4, 201, 1]
+    assert {launch.stream for launch in launches} == {9}
     with pytest.raises(TypeError, match="takes 3 values, got 2"):
         run(a, b)
     with pytest.raises(LaunchError, match=r"TR302"):
@@ -45,7 +45,7 @@ def test_a_sequence_makes_its_launches_in_order(fake: FakeCuda) -> None:
 
 
 def test_an_argument_that_does_not_fit_stops_all_launches(fake: FakeCuda) -> None:
-    """Each kernel says what it wants of a tensor that others have taken."""
+    """Each kernel checks a tensor for itself, even if another one has accepted it."""
     driver = fake.driver()
     plain, whole = load(driver, *VECTOR), load(driver, "read i32* x", clauses(["x"]))
     run = make_sequence(driver, [Step(plain, (0, 1, 2)), Step(whole, (1,))], 3)
@@ -68,7 +68,8 @@ def test_a_launch_that_the_driver_refuses_is_the_last(fake: FakeCuda) -> None:
         driver, [Step(kernel, (0, 0, 1)), Step(kernel, (0, 0, 2)), Step(kernel, (0, 0, 3))], 4
     )
     x = torch.empty(64)
-    fake.fail("cuLaunchKernel", 201)  # no context: made again in the kernel's own
+    # no context: retried in the kernel's own
+    fake.fail("cuLaunchKernel", 201)
     run(x, 64, 128, 192)
     assert [launch.grid[0] for launch in fake.launches()] == [1, 2, 3]
     fake.fail("cuLaunchKernel", 700)
@@ -87,18 +88,18 @@ def test_hooks_and_scratch_memory_of_launches_in_a_sequence(fake: FakeCuda) -> N
     calls: list[Any] = []
     run(x, 128)
     assert [bool(launch.params[3]) for launch in fake.launches()] == [False, True]
-    driver.hooks.exit = lambda *seen: calls.append(seen)
+    driver.hooks.exit = lambda *arguments: calls.append(arguments)
     run(x, 128, stream=6)
     assert calls == [(kernel, (2, 1, 1), 6), (roomy, (2, 1, 1), 6)]
     assert len(fake.launches()) == 2
 
 
 def test_long_sequences_and_streams(fake: FakeCuda) -> None:
-    """More launches than have room on the stack; the stream is looked up once for those that follow one another."""
-    asked: list[int] = []
+    """More launches than fit on the stack. The stream is looked up once for consecutive launches."""
+    indices: list[int] = []
 
     def stream(index: int) -> int:
-        asked.append(index)
+        indices.append(index)
         return 40 + index
 
     driver = fake.driver(stream=stream)
@@ -108,7 +109,7 @@ def test_long_sequences_and_streams(fake: FakeCuda) -> None:
     steps = [*(Step(here, (0, 0, i)) for i in range(1, count + 1)), Step(there, (1,)), Step(here, (0, 0, 1))]
     x = torch.empty(64)
     make_sequence(driver, steps, count + 1)(x, *range(1, count + 1))
-    seen = fake.launches()
-    assert [launch.params[2] for launch in seen[:count]] == [*range(1, count + 1)]
-    assert asked == [-1, 1, -1]
-    assert [launch.stream for launch in seen[count - 1 :]] == [39, 41, 39]
+    launches = fake.launches()
+    assert [launch.params[2] for launch in launches[:count]] == [*range(1, count + 1)]
+    assert indices == [-1, 1, -1]
+    assert [launch.stream for launch in launches[count - 1 :]] == [39, 41, 39]

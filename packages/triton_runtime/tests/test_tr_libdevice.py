@@ -1,4 +1,4 @@
-"""The interpreter's device functions against torch's and Python's own, and their table against Triton's."""
+"""Compares the interpreter's device functions with torch's and Python's, and their table with Triton's."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ BY_TORCH: dict[str, tuple[Reference, np.ndarray[Any, Any]]] = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_functions_of_one_number(name: str, dtype: type[np.floating[Any]]) -> None:
     reference, values = BY_TORCH[name]
-    given = values.astype(dtype)
+    inputs = values.astype(dtype)
     function = find(f"__nv_{name}" + ("f" if dtype is np.float32 else ""))
     assert function is not None
     with np.errstate(all="ignore"):
-        got = torch.from_numpy(np.asarray(function(given)).astype(dtype))
-    want = reference(torch.from_numpy(given).double()).to(got.dtype)
+        got = torch.from_numpy(np.asarray(function(inputs)).astype(dtype))
+    want = reference(torch.from_numpy(inputs).double()).to(got.dtype)
     rtol, atol = (1e-6 if dtype is np.float32 else 1e-12), 1e-15
     torch.testing.assert_close(got, want, rtol=rtol, atol=atol, equal_nan=True)
 
@@ -143,7 +143,7 @@ def test_whole_numbers(bits: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "want"),
+    ("name", "inputs", "want"),
     [
         ("double2int_rn", [2.5, -2.5, 1e20, -1e20, math.nan], [2, -2, 2**31 - 1, -(2**31), 0]),
         ("double2int_rz", [2.9, -2.9], [2, -2]),
@@ -159,10 +159,10 @@ def test_whole_numbers(bits: int) -> None:
         ("ilogb", [8.0, 0.3], [3, -2]),
     ],
 )
-def test_numbers_become_whole(name: str, given: list[float], want: list[int]) -> None:
+def test_numbers_become_whole(name: str, inputs: list[float], want: list[int]) -> None:
     function = find(f"__nv_{name}")
     assert function is not None
-    assert list(function(np.array(given))) == want
+    assert list(function(np.array(inputs))) == want
 
 
 def test_single_precision_in_every_direction() -> None:
@@ -195,7 +195,9 @@ def test_every_function_of_tritons_table_is_here_or_rounds_in_a_direction() -> N
     ],
 )
 def test_floats_of_eight_bits_are_torchs(name: str, dtype: torch.dtype) -> None:
-    """All codes, all numbers half way between two, and many others; within the range: beyond it devices saturate."""
+    """All codes, all midpoints of neighbours, and many other numbers, all in range: devices saturate beyond
+    it.
+    """
     codes = np.arange(256, dtype=np.uint8)
     values = floats.decode(name, codes)
     want = torch.from_numpy(codes).view(dtype).float().numpy()
@@ -203,10 +205,10 @@ def test_floats_of_eight_bits_are_torchs(name: str, dtype: torch.dtype) -> None:
     finite = want[np.isfinite(want)]
     random = np.random.default_rng(0)
     many = random.standard_normal(20_000) * np.exp(random.uniform(-14, 6, 20_000))
-    given = np.concatenate([finite, (finite[:-1] + finite[1:]) / 2, many]).astype(np.float32)
-    given = given[np.abs(given) <= finite.max()]
+    inputs = np.concatenate([finite, (finite[:-1] + finite[1:]) / 2, many]).astype(np.float32)
+    inputs = inputs[np.abs(inputs) <= finite.max()]
     assert np.array_equal(
-        floats.encode(name, given), torch.from_numpy(given).to(dtype).view(torch.uint8).numpy()
+        floats.encode(name, inputs), torch.from_numpy(inputs).to(dtype).view(torch.uint8).numpy()
     )
     beyond = floats.encode(name, np.array([1e30, -1e30, np.inf, np.nan], dtype=np.float32))
     assert floats.decode(name, beyond)[:3].tolist() == [finite.max(), -finite.max(), finite.max()]
@@ -218,7 +220,7 @@ def test_bfloat16_is_torchs() -> None:
     values = bits.view(np.float32)
     got = floats.encode("bf16", values)
     want = torch.from_numpy(values).bfloat16()
-    given = torch.from_numpy(got.view(np.int16)).view(torch.bfloat16)
-    assert torch.equal(given.isnan(), want.isnan())
-    assert torch.equal(given.nan_to_num(0, torch.inf, -torch.inf), want.nan_to_num(0, torch.inf, -torch.inf))
-    assert np.array_equal(floats.decode("bf16", got), given.float().numpy(), equal_nan=True)
+    inputs = torch.from_numpy(got.view(np.int16)).view(torch.bfloat16)
+    assert torch.equal(inputs.isnan(), want.isnan())
+    assert torch.equal(inputs.nan_to_num(0, torch.inf, -torch.inf), want.nan_to_num(0, torch.inf, -torch.inf))
+    assert np.array_equal(floats.decode("bf16", got), inputs.float().numpy(), equal_nan=True)

@@ -1,4 +1,4 @@
-"""Kernels are compiled in the asking process until compiler processes can be forked; results are the same on either side."""
+"""Compiles kernels in the calling process until compiler processes can be forked; results are equal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from triton_runtime.compile.local import LocalCompilation
 
 
 class StartingForker(Forker):
-    """A server that becomes ready when a test says so; then it is another one's, which is there."""
+    """A server that becomes ready when a test says so; then it forwards to a running one."""
 
     def __init__(self, server: Forker, age: float | None = 5.0) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class StartingForker(Forker):
 
 
 class Counted:
-    """Compiles, and counts; calls `before` with the number of each kernel."""
+    """Compiles and counts; calls `before` with the number of each kernel."""
 
     def __init__(self, before: Callable[[int], object] = lambda number: None) -> None:
         self.before, self.count, self.at_once = before, 0, 0
@@ -74,21 +74,21 @@ class Counted:
 
 
 def jobs_in(folder: Path, count: int) -> list[CompileJob]:
-    """Kernels that are all different."""
+    """Creates distinct kernels."""
     texts = [BROKEN.replace("x.no_such_thing", f"x + {i}") for i in range(count)]
     return [job_of(kernel_of(PARAMS, CLAUSES, text, entry="broken"), folder) for text in texts]
 
 
 @pytest.fixture
 def compiled(tmp_path: Path, forker: Forker) -> list[Binary | Exception]:
-    """Three kernels, by compiler processes alone."""
+    """Three kernels compiled only by compiler processes."""
     return compile_each(jobs_in(tmp_path, 3), MemoryStore(), Workers(forker=forker))
 
 
 def test_without_a_server_all_are_compiled_here(
     tmp_path: Path, compiled: list[Binary | Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that cannot be started; what is wrong with a kernel is told by whoever cannot start it."""
+    """The server cannot be started; the process that needs it reports a kernel's errors."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     stats, run, store = CompileStats(), Counted(), MemoryStore()
     workers = Workers(forker=Forker(), local=LocalCompiler(run))
@@ -135,53 +135,56 @@ def test_what_is_refused_is_told_as_compiler_processes_tell_it(tmp_path: Path, f
     want = compile_each(jobs, MemoryStore(), Workers(forker=forker))
     starting = StartingForker(forker)
     run = Counted(lambda number: starting.there.set() if number == 2 else None)
-    found = compile_each(jobs, MemoryStore(), Workers(forker=starting, local=LocalCompiler(run)))
+    results = compile_each(jobs, MemoryStore(), Workers(forker=starting, local=LocalCompiler(run)))
     assert run.count == 2
-    assert found[1] == want[1]
-    assert isinstance(found[0], CompileError)
-    assert str(found[0]) == str(want[0])
+    assert results[1] == want[1]
+    assert isinstance(results[0], CompileError)
+    assert str(results[0]) == str(want[0])
 
 
 def test_threads_take_turns(tmp_path: Path, compiled: list[Binary | Exception], forker: Forker) -> None:
     run = Counted(lambda number: time.sleep(0.02))
     workers = Workers(forker=StartingForker(forker), local=LocalCompiler(run))
     with ThreadPoolExecutor(2) as threads:
-        found = threads.map(lambda _: compile_each(jobs_in(tmp_path, 3), MemoryStore(), workers), range(2))
-        assert list(found) == [compiled, compiled]
+        results = threads.map(lambda _: compile_each(jobs_in(tmp_path, 3), MemoryStore(), workers), range(2))
+        assert list(results) == [compiled, compiled]
     assert (run.count, run.at_once) == (6, 1)
 
 
 def test_whoever_uses_the_language_is_not_waited_for(
     tmp_path: Path, compiled: list[Binary | Exception], forker: Forker
 ) -> None:
-    """It may be a kernel in the interpreter that waits for these."""
+    """A kernel in the interpreter may be waiting for these."""
     run = Counted()
     with LANGUAGE, ThreadPoolExecutor(1) as threads:
         starting = StartingForker(forker)
         starting.there.set()
-        starting.ready = lambda: False  # type: ignore[method-assign]  # it looks as if it took long
+        # simulates a slow server
+        starting.ready = lambda: False  # type: ignore[method-assign]
         workers = Workers(forker=starting, local=LocalCompiler(run))
-        found = threads.submit(compile_each, jobs_in(tmp_path, 3), MemoryStore(), workers).result()
-    assert found == compiled
+        results = threads.submit(compile_each, jobs_in(tmp_path, 3), MemoryStore(), workers).result()
+    assert results == compiled
     assert run.count == 0
 
 
 def test_a_kernel_that_takes_too_long_is_left(
     tmp_path: Path, forker: Forker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It cannot be ended; others are compiled by processes."""
+    """It cannot be stopped; processes compile the others."""
     overdue = LocalCompilation.overdue
     monkeypatch.setattr(LocalCompilation, "overdue", lambda running, timeout: overdue(running, 0.0))
     release = threading.Event()
     starting = StartingForker(forker)
     starting.there.set()
-    starting.ready = lambda: False  # type: ignore[method-assign]  # it looks as if it took long
+    # simulates a slow server
+    starting.ready = lambda: False  # type: ignore[method-assign]
     run = Counted(lambda number: release.wait(20))
     compiler = LocalCompiler(run)
     workers = Workers(forker=starting, local=compiler, timeout=600.0)
     first, second = compile_each(jobs_in(tmp_path, 2), MemoryStore(), workers)
     release.set()
-    with compiler.lock:  # the kernel has ended: other tests compile
+    # the kernel has ended: other tests compile
+    with compiler.lock:
         pass
     assert isinstance(first, CompileError)
     assert first.code == "TR204"
@@ -199,13 +202,14 @@ def test_an_interrupted_caller_begins_no_other_kernel(tmp_path: Path, forker: Fo
     starting = StartingForker(forker)
     answers = interrupted()
     starting.ready = lambda: next(answers)  # type: ignore[method-assign]
-    done = threading.Event()
-    run = Counted(lambda number: done.wait(20))
+    finished = threading.Event()
+    run = Counted(lambda number: finished.wait(20))
     compiler = LocalCompiler(run)
     with pytest.raises(KeyboardInterrupt):
         compile_each(jobs_in(tmp_path, 3), MemoryStore(), Workers(forker=starting, local=compiler))
-    done.set()
-    with compiler.lock:  # the kernel that was begun has ended
+    finished.set()
+    # the started kernel has ended
+    with compiler.lock:
         assert run.count == 1
 
 
@@ -220,12 +224,12 @@ def test_a_server_is_started_for_many_kernels_and_waited_for_when_it_is_near(
     assert new.patience(0.5) > 0
     assert new.patience(0.7) == pytest.approx(new.patience(0.5) - 0.2)
     assert new.patience(60.0) == 0, "it is late: nobody knows when it comes"
-    used = LocalCompiler(kernels=10, seconds=1.0)
-    assert used.seconds_for(3) == pytest.approx(0.3)
-    assert used.patience(0.0) == 0
-    assert 0 < used.patience(1.15) <= 0.1
-    assert not used.needs_server(10)
-    assert used.needs_server(40)
+    busy = LocalCompiler(kernels=10, seconds=1.0)
+    assert busy.seconds_for(3) == pytest.approx(0.3)
+    assert busy.patience(0.0) == 0
+    assert 0 < busy.patience(1.15) <= 0.1
+    assert not busy.needs_server(10)
+    assert busy.needs_server(40)
 
 
 @pytest.mark.parametrize("count", [1, 16])

@@ -1,4 +1,4 @@
-"""Programs tuned to the end: measured, written, replayed elsewhere, and run."""
+"""Tunes whole programs, replays the choices elsewhere, and runs the results."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def runtime(folder: Path) -> TritonRuntime:
 
 
 def check(tuned: Artifact) -> None:
-    """Nothing is left to choose, and the program computes what it did."""
+    """No choice remains, and the program computes the same results."""
     verify(tuned)
     assert not tuning_programs(tuned.program)
     assert not [k for k in tuned.program.kernels if isinstance(k, ir.MultiKernel)]
@@ -102,7 +102,7 @@ def check(tuned: Artifact) -> None:
 
 
 def test_reduced_programs_run() -> None:
-    """With inputs made up: indices are in range, or the kernels would say so."""
+    """With generated inputs: indices are in range, or the kernels would fail."""
     for one in tuning_programs(artifact().program):
         inputs = example_inputs(one.program, TORCH_MACHINE, 0, {})
         assert run(one.program, [*inputs], TORCH_MACHINE) == ()
@@ -142,10 +142,10 @@ def test_a_replay_needs_no_device_and_is_always_the_same(tmp_path: Path) -> None
 
 
 def entries(**changes: Any) -> TuningRecord:  # Any: parts of keys
-    """A record that says: @first with its second config, and of the two kernels the second."""
+    """A record that chooses the second config of @first, and the second of the two kernels."""
     program = artifact().program
     kernels = {k.name: k for k in program.kernels}
-    found = {}
+    records = {}
     for name in ("first", "second", "either"):
         kernel = kernels[name]
         if isinstance(kernel, ir.TritonKernel):
@@ -155,27 +155,27 @@ def entries(**changes: Any) -> TuningRecord:  # Any: parts of keys
             assert isinstance(kernel, ir.MultiKernel)
             order, key = ("0", "1"), TuningKey(multi_hash(kernel, kernels), *CPU_AND_3)
         times = {order[0]: (2000,) * 5, order[1]: (1000,) * 5}
-        found[dataclasses.replace(key, **changes)] = Entry(order=order, times=times)
-    return TuningRecord(found)
+        records[dataclasses.replace(key, **changes)] = Entry(order=order, times=times)
+    return TuningRecord(records)
 
 
 def test_what_a_record_says() -> None:
-    chosen = replay_artifact(artifact(), entries())
-    assert [k.name for k in chosen.program.kernels] == ["first", "second"]
+    replayed = replay_artifact(artifact(), entries())
+    assert [k.name for k in replayed.program.kernels] == ["first", "second"]
     assert [
-        dict(c.meta) for k in chosen.program.kernels if isinstance(k, ir.TritonKernel) for c in k.configs
+        dict(c.meta) for k in replayed.program.kernels if isinstance(k, ir.TritonKernel) for c in k.configs
     ] == [
         {"BLOCK": 32},
         {"BLOCK": 32},
     ]
-    assert "launch @second(%a, %at, %b, s0)" in print_program(chosen.program)
+    assert "launch @second(%a, %at, %b, s0)" in print_program(replayed.program)
 
 
 def test_choices_are_explained_with_their_times() -> None:
-    chosen = replay_artifact(artifact(), entries())
-    found = {c.subject: c for c in explain_program(chosen).choices}
-    assert sorted(found) == ["@either", "@first", "@second"]
-    first, either = found["@first"], found["@either"]
+    replayed = replay_artifact(artifact(), entries())
+    choices = {c.subject: c for c in explain_program(replayed).choices}
+    assert sorted(choices) == ["@either", "@first", "@second"]
+    first, either = choices["@first"], choices["@either"]
     assert first.why == "measured on some device: the fastest of 2"
     assert [(c.name, c.microseconds, c.chosen) for c in first.candidates] == [
         ("BLOCK=32 warps=2 stages=1", 1.0, True),
@@ -185,10 +185,10 @@ def test_choices_are_explained_with_their_times() -> None:
         ("@second", 1.0, True),
         ("@first", 2.0, False),
     ]
-    launched = {op.index: op.kernel for op in explain_program(chosen).ops if op.kind == "Launch"}
+    launched = {op.index: op.kernel for op in explain_program(replayed).ops if op.kind == "Launch"}
     assert [launched[n] for n in either.ops] == ["second"]
-    again = replay_artifact(chosen, entries())
-    assert again.extensions == chosen.extensions
+    again = replay_artifact(replayed, entries())
+    assert again.extensions == replayed.extensions
 
 
 def test_what_the_options_call_noise_decides_nothing() -> None:
@@ -197,16 +197,16 @@ def test_what_the_options_call_noise_decides_nothing() -> None:
         options = TritonOptions(
             record=entries(), tune=TuneOptions(noise=configs), choice=ChoiceOptions(noise=kernels)
         )
-        chosen = TritonRuntime(options=options).tune(artifact()).program.kernels
-        assert [k.name for k in chosen] == names
-        assert [k.configs[0].meta for k in chosen if isinstance(k, ir.TritonKernel)] == [
+        choices = TritonRuntime(options=options).tune(artifact()).program.kernels
+        assert [k.name for k in choices] == names
+        assert [k.configs[0].meta for k in choices if isinstance(k, ir.TritonKernel)] == [
             (("BLOCK", block),)
         ] * len(names)
 
 
 def test_what_an_artifact_carries_stays_with_its_kernels() -> None:
     text = PROGRAM.replace("launch @first(%x, %at, %a, s0)", "launch @second(%x, %at, %a, s0)")
-    for source, kept in ((PROGRAM, ["first", "second"]), (text, ["second"])):
+    for source, names in ((PROGRAM, ["first", "second"]), (text, ["second"])):
         whole = bare_artifact(parse_program(source))
         binaries = tuple(
             ir.KernelBinary(
@@ -225,10 +225,10 @@ def test_what_an_artifact_carries_stays_with_its_kernels() -> None:
             if isinstance(k, ir.TritonKernel)
             for j, config in enumerate(k.configs)
         )
-        chosen = replay_artifact(dataclasses.replace(whole, binaries=binaries), entries())
-        assert [k.name for k in chosen.program.kernels] == kept
-        assert [(b.kernel, (b.config,)) for b in chosen.binaries] == [
-            (content_hash(k), k.configs) for k in chosen.program.kernels if isinstance(k, ir.TritonKernel)
+        replayed = replay_artifact(dataclasses.replace(whole, binaries=binaries), entries())
+        assert [k.name for k in replayed.program.kernels] == names
+        assert [(b.kernel, (b.config,)) for b in replayed.binaries] == [
+            (content_hash(k), k.configs) for k in replayed.program.kernels if isinstance(k, ir.TritonKernel)
         ], "only with the config that was chosen"
 
 
@@ -249,9 +249,9 @@ def test_the_launch_that_takes_longest_decides() -> None:
                 ),
             }
         )
-        found = replay_artifact(two, record).program.kernel("first")
-        assert isinstance(found, ir.TritonKernel)
-        assert found.configs == (kernel.configs[want],)
+        replayed = replay_artifact(two, record).program.kernel("first")
+        assert isinstance(replayed, ir.TritonKernel)
+        assert replayed.configs == (kernel.configs[want],)
 
 
 def test_without_a_record_nothing_is_chosen() -> None:
@@ -266,7 +266,7 @@ def test_records_of_two_devices_are_refused() -> None:
 
 
 def test_a_launch_that_cannot_run_is_left_as_it_is(tmp_path: Path) -> None:
-    """Of what else there is, the choices are made."""
+    """All other choices are made."""
     broken = bare_artifact(parse_program(PROGRAM.replace("def first(x", "def first(x, y")))
     with pytest.warns(RuntimeWarning, match=r"(?s)TR606.*@first is not tuned.*TR102"):
         tuned = runtime(tmp_path).tune(broken, machine=TORCH_MACHINE)
@@ -278,14 +278,14 @@ def test_a_launch_that_cannot_run_is_left_as_it_is(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(artifact(), tmp_path / "model.wir")
     record = entries()
-    known = dataclasses.replace(artifact(), tuning={"triton": record.to_json()})
-    save(known, tmp_path / "known.wir")
+    tuned = dataclasses.replace(artifact(), tuning={"triton": record.to_json()})
+    save(tuned, tmp_path / "known.wir")
     monkeypatch.setenv("WRAPPER_IR_CACHE_DIR", str(tmp_path / "cache"))
 
     def wir(*args: str) -> str:
-        done = CliRunner().invoke(main, ["tune", str(tmp_path / "model.wir"), *args])
-        assert done.exit_code == 0, done.output
-        return done.output
+        process = CliRunner().invoke(main, ["tune", str(tmp_path / "model.wir"), *args])
+        assert process.exit_code == 0, process.output
+        return process.output
 
     assert "2 kernels" in wir(
         "--replay", "--record", str(tmp_path / "known.wir"), "-o", str(tmp_path / "a.wir")
@@ -299,9 +299,9 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     record = entries().merged(entries(device="another"))
     save(dataclasses.replace(artifact(), tuning={"triton": record.to_json()}), tmp_path / "two.wir")
-    done = CliRunner().invoke(
+    process = CliRunner().invoke(
         main, ["tune", str(tmp_path / "two.wir"), "--replay", "-o", str(tmp_path / "c.wir")]
     )
-    assert done.exit_code == 2
-    assert "WIR905" in done.output
-    assert "TR605" in done.output
+    assert process.exit_code == 2
+    assert "WIR905" in process.output
+    assert "TR605" in process.output

@@ -1,4 +1,4 @@
-"""Choices on a device whose times are unsteady: good ones, and the same in two runs."""
+"""Choices on a device with noisy times: good, and equal in two runs."""
 
 from __future__ import annotations
 
@@ -15,54 +15,55 @@ KERNELS = 100
 
 @dataclass(frozen=True)
 class Result:
-    """Parts of the kernels, and runs that were timed for one, on average."""
+    """Fractions of kernels, and the mean number of timed runs for one."""
 
     near: float
     same: float
-    taken: float
+    timed_runs: float
 
 
 def result(options: MeasureOptions, wander: float, noise: float = 0.015) -> Result:
-    near = same = taken = 0
+    near = same = timed_runs = 0
     for seed in range(KERNELS):
         rng = random.Random(seed)
-        kernel, chosen = some_kernel(rng), []
+        kernel, choices = some_kernel(rng), []
         for _ in range(2):
             device = Unsteady(kernel, rng, wander)
             runs = {str(i): (lambda i=i: i) for i in range(len(kernel))}
             times = measure(runs, device, options, noise=noise)
-            chosen.append(int(decide(times, [*runs], noise=noise).winner))
-            taken += device.taken
+            choices.append(int(decide(times, [*runs], noise=noise).winner))
+            timed_runs += device.taken
         typical = [*map(device.typical, range(len(kernel)))]
-        near += typical[chosen[0]] <= 1.02 * min(typical)
-        same += chosen[0] == chosen[1]
-    return Result(near / KERNELS, same / KERNELS, taken / KERNELS / 2)
+        near += typical[choices[0]] <= 1.02 * min(typical)
+        same += choices[0] == choices[1]
+    return Result(near / KERNELS, same / KERNELS, timed_runs / KERNELS / 2)
 
 
 NO_LIMIT = 600.0
-"""Seconds: simulated devices answer at once, so that rounds are the limit."""
+"""Seconds: simulated devices respond at once, so that rounds are the limit."""
 
 
 def test_two_runs_choose_the_same_and_well() -> None:
-    found = result(MeasureOptions(seconds=NO_LIMIT), wander=0.001)
-    assert found.near >= 0.99
-    assert found.same >= 0.95
-    assert found.taken < 2000  # 0.2 s of a GPU
+    outcome = result(MeasureOptions(seconds=NO_LIMIT), wander=0.001)
+    assert outcome.near >= 0.99
+    assert outcome.same >= 0.95
+    # 0.2 s on a GPU
+    assert outcome.timed_runs < 2000
     few = result(MeasureOptions(most=25), wander=0.001)
-    assert few.same < found.same
+    assert few.same < outcome.same
 
 
 def test_what_the_whole_run_is_off_by_is_borne() -> None:
-    """Where each candidate's times wander by 0.3 %, nothing makes equal ones equal in every run."""
-    found = result(MeasureOptions(seconds=NO_LIMIT), wander=0.003)
-    assert found.near >= 0.98
-    assert found.same >= 0.9
+    """If each candidate's times wander by 0.3 %, equal ones cannot be made equal in every run."""
+    outcome = result(MeasureOptions(seconds=NO_LIMIT), wander=0.003)
+    assert outcome.near >= 0.98
+    assert outcome.same >= 0.9
 
 
 class TestContenders:
     @staticmethod
     def steady(**seconds: float) -> list[str]:
-        """The contenders after 400 rounds, in which no candidate's time varies."""
+        """The contenders after 400 rounds without any variation."""
         return contenders({key: [s] * 400 for key, s in seconds.items()}, 0.015, 0.0)
 
     def test_a_certain_choice_has_no_contenders(self) -> None:
@@ -72,7 +73,8 @@ class TestContenders:
 
     def test_candidates_near_the_limit_are_contenders(self) -> None:
         assert self.steady(a=1.1, b=1.015, c=1.005, d=1.0, e=1.2) == ["b", "c", "d"]
-        assert self.steady(a=1.015, b=1.0, c=1.03) == ["a", "b", "c"]  # drifts meet all alike
+        # drifts affect all alike
+        assert self.steady(a=1.015, b=1.0, c=1.03) == ["a", "b", "c"]
 
     def test_candidates_after_a_certain_choice_do_not_matter(self) -> None:
         assert self.steady(a=1.005, b=1.015, c=1.0) == []

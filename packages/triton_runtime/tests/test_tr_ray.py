@@ -1,5 +1,7 @@
-"""Kernels are compiled on a Ray cluster, through an executor of a few lines. Ray gives a local cluster 30 s to start, which busy processors
-do not always keep: it is asked again."""
+"""Compiles kernels on a Ray cluster through a small executor.
+
+Ray allows 30 s for the start of a local cluster, which a busy machine may exceed: the test retries.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,17 @@ class RayExecutor(Executor):
     """Each call is a task of the cluster."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        made: Future[Any] = ray.remote(fn).remote(*args, **kwargs).future()
-        return made
+        future: Future[Any] = ray.remote(fn).remote(*args, **kwargs).future()
+        return future
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Two processes on this machine, with the packages of this one."""
+    """Two processes on this machine with the packages of this one."""
     root = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    for left in reversed(range(_TRIES)):
+    for remaining_tries in reversed(range(_TRIES)):
         try:
             ray.init(
                 num_cpus=2,
@@ -46,9 +48,10 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 runtime_env={"env_vars": {"PYTHONPATH": path}},
             )
             break
-        except Exception as error:  # Ray raises no class of its own
+        # Ray has no specific class
+        except Exception as error:
             ray.shutdown()
-            if "timed out during startup" not in str(error) or not left:
+            if "timed out during startup" not in str(error) or not remaining_tries:
                 raise
     yield
     ray.shutdown()

@@ -1,4 +1,4 @@
-"""How times become a choice, and that records of them are portable, mergeable and checked."""
+"""Decides by times; records are portable, mergeable and validated."""
 
 from __future__ import annotations
 
@@ -35,8 +35,13 @@ from wrapper_ir.builder import ProgramBuilder
 
 class TestDecide:
     def test_the_fastest(self) -> None:
-        found = decide({"a": [3.0] * 5, "b": [1.0] * 5, "c": [2.0] * 5}, "abc")
-        assert (found.winner, found.best, found.tied, found.inside_noise) == ("b", "b", ("b",), False)
+        decision = decide({"a": [3.0] * 5, "b": [1.0] * 5, "c": [2.0] * 5}, "abc")
+        assert (decision.winner, decision.best, decision.tied, decision.inside_noise) == (
+            "b",
+            "b",
+            ("b",),
+            False,
+        )
 
     def test_inside_noise_the_first_wins(self) -> None:
         times = {"a": [1.004] * 5, "b": [1.0] * 5, "c": [1.2] * 5}
@@ -80,7 +85,8 @@ class TestMeasure:
         assert ran[:3] == "abc"  # warming up
         rounds = [ran[i : i + 3] for i in range(3, len(ran), 3)]
         assert all(sorted(one) == ["a", "b", "c"] for one in rounds)
-        assert len(set(rounds)) == 6  # so each runs behind each
+        # so each runs after each
+        assert len(set(rounds)) == 6
         assert times == {key: [1.0] * 30 for key in "abc"}
         again = Clock(dict.fromkeys("abc", 1.0))
         self.run(again, MeasureOptions(rounds=30, trial=3, most=30, warm_up=1))
@@ -92,12 +98,12 @@ class TestMeasure:
         assert {key: len(values) for key, values in times.items()} == {"a": 10, "b": 10, "c": 2}
 
     def test_a_sole_survivor_is_measured_to_the_end(self) -> None:
-        """Else it would have too few times to win beside those of another measurement."""
+        """Otherwise it would have too few times to win beside those of another measurement."""
         times = self.run(Clock({"a": 1.0, "b": 2.0}), MeasureOptions(rounds=10, trial=2))
         assert {key: len(values) for key, values in times.items()} == {"a": 10, "b": 2}
 
     def test_a_late_launch_among_the_first_rounds(self) -> None:
-        """The others are dropped by then, and do not win because of it."""
+        """The others have been dropped by then, and do not win because of it."""
 
         class Late(Clock):
             def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
@@ -110,7 +116,9 @@ class TestMeasure:
         assert decide(times, "abc").winner == "b"
 
     def test_what_the_choice_hangs_on_is_measured_until_it_is_known(self) -> None:
-        """Candidates that surely lose, or come behind a sure one, are left alone; on the limit, there is one of rounds."""
+        """Candidates that certainly lose, or follow a certain one, are left alone; at the limit the number of
+        rounds is bounded.
+        """
 
         def taken(table: Mapping[str, float], most: int = 4000) -> dict[str, int]:
             noise = random.Random(0)
@@ -193,9 +201,9 @@ class TestRecords:
     )
     def test_other_texts_are_refused(self, change: Callable[[Any], object]) -> None:
         entry = Entry(order=("a", "b"), times={"a": (5, 6)})
-        found = json.loads(TuningRecord({TuningKey("k", "d", "c", (8,)): entry}).to_json())
-        change(found)
-        for text in (json.dumps(found), "{", "[]", ""):
+        document = json.loads(TuningRecord({TuningKey("k", "d", "c", (8,)): entry}).to_json())
+        change(document)
+        for text in (json.dumps(document), "{", "[]", ""):
             with pytest.raises(TuningError, match="TR601"):
                 TuningRecord.from_json(text)
 
@@ -240,11 +248,11 @@ class TestCandidates:
             options=(("maxnreg", 32),),
         )
         owner = kernel(config(7), odd)
-        found = [*neighbours(odd)]
-        assert [config_key(c).split()[0] for c in found[:1]] == ["XBLOCK=2"]
+        configs = [*neighbours(odd)]
+        assert [config_key(c).split()[0] for c in configs[:1]] == ["XBLOCK=2"]
         assert (
-            len({config_key(c) for c in found}) == len(found) == 5
+            len({config_key(c) for c in configs}) == len(configs) == 5
         )  # XBLOCK x2, R x2 /2, two warps, two stages
-        assert all(config_of(owner, config_key(c)) == c for c in (*found, *owner.configs))
+        assert all(config_of(owner, config_key(c)) == c for c in (*configs, *owner.configs))
         assert config_of(owner, "YBLOCK=3 warps=1 stages=1") is None
         assert with_config(owner, odd).configs == (odd,)

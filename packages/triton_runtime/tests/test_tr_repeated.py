@@ -1,4 +1,4 @@
-"""Operators whose launches are repeated: seen once on a recorded stream, then launched without the operator."""
+"""Operators whose launches are recorded once on a captured stream, and then launched without the operator."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_second_call_is_seen_and_later_ones_are_repeated(library: Library) -
 
 
 def test_what_a_call_depends_on(library: Library) -> None:
-    """Each of these makes another call: once by the operator, then seen, then repeated."""
+    """Each of these is a new call: executed once by the operator, then recorded, then repeated."""
     a, out = torch.randn(8, 8), torch.empty(8, 8)
     twin = a.clone()
     others: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
@@ -139,7 +139,7 @@ def test_a_launch_that_fails(library: Library) -> None:
 
 
 def test_many_layouts_leave_what_is_used(library: Library) -> None:
-    """What is known is bounded: new calls take the place of what was used least lately, or are the operator's."""
+    """The cache is bounded: new calls replace the least recently used ones, or remain the operator's."""
     a, out = torch.randn(4096), torch.empty(4096)
 
     def kept() -> None:
@@ -170,7 +170,7 @@ def test_an_operator_that_raises(library: Library) -> None:
 
 
 def test_threads(library: Library) -> None:
-    """A thread without a context of its own launches in the device's."""
+    """A thread without a context launches in the device's."""
     a, out = torch.randn(64), torch.empty(64)
     for _ in range(3):
         library.operator(a, out=out)

@@ -1,4 +1,4 @@
-"""Operators that make their results: their launches are repeated, for results elsewhere."""
+"""Operators that allocate their results: their launches are repeated for new results."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ WIDE = (
 
 @dataclass
 class Maker:
-    """An operator that makes two results in one storage, by the driver and a kernel, with scratch memory."""
+    """An operator with two results in one storage, computed by the driver and a kernel with scratch memory."""
 
     library: Library
     calls: int = 0
     scratch: list[Tensor] = field(default_factory=lambda: [torch.zeros(64) for _ in range(3)])
-    """What the operator's calls use in turn: the first one always, where `moves` is false."""
+    """Scratch memory for the calls in turn; always the first one unless `moves`."""
     moves: bool = False
     number: Callable[[int, Tensor], int] = field(default=lambda call, result: 0)
-    """What the kernel is given besides, by the number of the call and its result."""
+    """An additional argument of the kernel, by the number of the call and its result."""
     kernel: LoadedKernel = field(init=False)
     operator: RepeatedOperator = field(init=False)
     kept: tuple[tuple[int, int], ...] = ()
@@ -67,24 +67,29 @@ class Maker:
 
     def record(self, *args: Any) -> tuple[object | None, object]:  # Any: the operator's own
         results = self(*args)
-        seen: list[tuple[object, tuple[Tensor, Tensor]]] = []
+        records: list[tuple[object, tuple[Tensor, Tensor]]] = []
         self.library.current, before = self.library.side, self.library.current
         for _ in range(2):
             self.operator.begin(self.library.side)
-            made = self(*args)
-            found = self.operator.end(self.library.side)
-            assert found is not None
-            seen.append((found, made))
+            outputs = self(*args)
+            recording = self.operator.end(self.library.side)
+            assert recording is not None
+            records.append((recording, outputs))
         self.library.current = before
-        begins = [made[0].data_ptr() for _, made in seen]
+        begins = [outputs[0].data_ptr() for _, outputs in records]
         assert begins[0] != begins[1]
         storages = ((begins[0], 8 * args[0].numel(), begins[1]),)
-        found = self.operator.movable(
-            seen[0][0], seen[1][0], storages, self.kept, self.others, lambda: self.made(args[0].numel())
+        recording = self.operator.movable(
+            records[0][0],
+            records[1][0],
+            storages,
+            self.kept,
+            self.others,
+            lambda: self.new_results(args[0].numel()),
         )
-        return found, results
+        return recording, results
 
-    def made(self, size: int) -> tuple[Any, ...]:
+    def new_results(self, size: int) -> tuple[Any, ...]:
         storage = torch.full((2 * size,), 7.0)
         return (storage[:size], storage[size:]), storage
 
@@ -96,7 +101,7 @@ def maker(library: Library) -> Maker:
 
 def test_results_that_lie_elsewhere(maker: Maker) -> None:
     a = torch.randn(100)
-    held = []
+    results = []
     for round_ in range(5):
         maker.library.fake.launches()
         first, second = maker.operator(a, [True, False], None)
@@ -105,10 +110,10 @@ def test_results_that_lie_elsewhere(maker: Maker) -> None:
         assert launch.stream == maker.library.current
         assert not first.any()
         assert torch.equal(second, a)
-        held.append((first, second))
+        results.append((first, second))
         assert maker.calls == (1 if round_ == 0 else 4)
-    assert len({first.data_ptr() for first, _ in held}) == 5
-    assert all(torch.equal(second, a) for _, second in held)
+    assert len({first.data_ptr() for first, _ in results}) == 5
+    assert all(torch.equal(second, a) for _, second in results)
 
 
 def test_what_a_call_that_makes_results_depends_on(maker: Maker) -> None:
@@ -125,23 +130,23 @@ def test_what_a_call_that_makes_results_depends_on(maker: Maker) -> None:
 
 
 ACCEPTED, REFUSED = 4, 6
-"""Calls of the operator in four calls of what repeats it."""
+"""Calls of the operator in four calls of its repeating wrapper."""
 
 
 @pytest.mark.parametrize(
-    ("moves", "kept", "others", "calls"),
+    ("moves", "retained", "others", "calls"),
     [(True, False, True, REFUSED), (True, True, True, ACCEPTED), (False, False, True, ACCEPTED)],
     ids=["scratch elsewhere", "scratch that is kept", "scratch that stays"],
 )
-def test_scratch_memory(maker: Maker, moves: bool, kept: bool, others: bool, calls: int) -> None:
+def test_scratch_memory(maker: Maker, moves: bool, retained: bool, others: bool, calls: int) -> None:
     a = torch.randn(100)
     maker.moves = moves
-    if kept:
+    if retained:
         maker.kept = tuple((s.data_ptr(), 256) for s in maker.scratch)
     for _ in range(4):
         maker.operator(a, [], None)
     assert maker.calls == calls
-    if kept:
+    if retained:
         maker.library.fake.launches()
         maker.operator(a, [], None)
         [launch] = maker.library.fake.launches()
@@ -150,7 +155,10 @@ def test_scratch_memory(maker: Maker, moves: bool, kept: bool, others: bool, cal
 
 @pytest.mark.parametrize("kind", ["unset", "distance", "negative distance", "end", "begin in one"])
 def test_words_that_differ(maker: Maker, kind: str) -> None:
-    """What nobody has set may differ between two recordings; what depends on where results lie may not, unless it is an address in them."""
+    """Uninitialized words may differ between two recordings.
+
+    Words that depend on the addresses of results may not, unless they are such an address.
+    """
     a = torch.randn(100)
     maker.others = ()
     numbers: dict[str, Callable[[int, Tensor], int]] = {
@@ -170,15 +178,15 @@ def test_results_that_cannot_be_made(maker: Maker, monkeypatch: pytest.MonkeyPat
     a = torch.randn(100)
     for _ in range(3):
         maker.operator(a, [], None)
-    for made in (None, ((), 3), ((),), ((), a, a)):
-        monkeypatch.setattr(maker, "made", lambda size, made=made: made)
-        with pytest.raises(SystemError, match="not what they were"):
+    for results in (None, ((), 3), ((),), ((), a, a)):
+        monkeypatch.setattr(maker, "new_results", lambda size, results=results: results)
+        with pytest.raises(SystemError, match="differ from those of its recording"):
             maker.operator(a, [], None)
 
     def fails(size: int) -> tuple[Any, ...]:
         raise torch.OutOfMemoryError(f"{size} elements")
 
-    monkeypatch.setattr(maker, "made", fails)
+    monkeypatch.setattr(maker, "new_results", fails)
     with pytest.raises(torch.OutOfMemoryError, match="100 elements"):
         maker.operator(a, [], None)
 

@@ -1,4 +1,4 @@
-"""Modules that the source of a kernel takes from elsewhere."""
+"""Modules that the source of a kernel imports from elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BROKEN = "\n@triton.jit\ndef broken(out):\n    tl.store(out, tl.no_such_function
 
 
 def test_modules_that_a_source_requires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their text is part of the key, so that another one is compiled again; a refusal names what has changed."""
+    """Their text is part of the key, so that a change recompiles; an error names the changed module."""
     module = tmp_path / "required_helpers.py"
     monkeypatch.syspath_prepend(str(tmp_path))
     needs = (

@@ -1,4 +1,4 @@
-"""The tuner: what it measures, that choices are reproducible and shared, and that arguments survive."""
+"""The tuner: measurements, reproducible and shared choices, and preserved arguments."""
 
 from __future__ import annotations
 
@@ -45,25 +45,26 @@ class TestPreserved:
         pointer("out", ir.Access.WRITE),
     )
 
-    def preserved(self, args: Sequence[Tensor], budget: int = 1 << 20, **kept: Any) -> Preserved:
-        return Preserved(self.PARAMS, args, budget, **kept)
+    def preserved(self, args: Sequence[Tensor], budget: int = 1 << 20, **options: Any) -> Preserved:
+        return Preserved(self.PARAMS, args, budget, **options)
 
     def test_only_what_is_read_and_written_is_copied(self) -> None:
         x, y, out = torch.ones(4), torch.ones(4), torch.ones(4)
-        with self.preserved((x, y, out)) as kept:
-            assert kept.nbytes == 16
+        with self.preserved((x, y, out)) as context:
+            assert context.nbytes == 16
             y += 1
             out += 1
-            kept.ready()
+            context.ready()
             assert y.tolist() == [1.0] * 4
             y += 5
         assert y.tolist() == [1.0] * 4
-        assert out.tolist() == [2.0] * 4  # a launch writes it whole
+        # a launch overwrites it
+        assert out.tolist() == [2.0] * 4
 
     def test_views_of_one_storage_are_copied_once_and_whole(self) -> None:
         base = torch.arange(8.0)
-        with self.preserved((base[:2], base[2:4], base[6:])) as kept:
-            assert kept.nbytes == 32
+        with self.preserved((base[:2], base[2:4], base[6:])) as context:
+            assert context.nbytes == 32
             base.zero_()
         assert base.tolist() == [*range(8)]
 
@@ -75,12 +76,12 @@ class TestPreserved:
 
     def test_restore_and_reset_as_the_kernel_says(self) -> None:
         out = torch.ones(4)
-        with self.preserved((torch.ones(4), torch.ones(4), out), restore=("out",)) as kept:
+        with self.preserved((torch.ones(4), torch.ones(4), out), restore=("out",)) as context:
             out += 1
-            kept.ready()
+            context.ready()
             assert out.tolist() == [1.0] * 4
-        with self.preserved((torch.ones(4), torch.ones(4), out), reset=("out",)) as kept:
-            kept.ready()
+        with self.preserved((torch.ones(4), torch.ones(4), out), reset=("out",)) as context:
+            context.ready()
             assert out.tolist() == [0.0] * 4
 
     def test_without_room_copies_go_to_the_host(self) -> None:
@@ -110,9 +111,11 @@ class TestTuner:
         }
 
     def test_a_pair_in_place_is_restored_before_each_run(self) -> None:
-        """What a kernel reads through one parameter it may have been given to overwrite through another: each run finds
-        what the first one found, and so does the launch."""
-        shared, seen = torch.ones(8), list[float]()
+        """A kernel may overwrite through one parameter what it reads through another.
+
+        Each run, and the launch, must start from the first one's inputs.
+        """
+        shared, inputs = torch.ones(8), list[float]()
 
         class InPlace(Lab):
             def load(self, kernel: ir.TritonKernel) -> LoadedKernel | Exception:
@@ -120,15 +123,15 @@ class TestTuner:
                 assert not isinstance(plain, Exception)
 
                 def run(x: Tensor, out: Tensor, *numbers: int) -> None:
-                    seen.append(x[0].item())
+                    inputs.append(x[0].item())
                     plain(x + 1, out, *numbers)
 
                 return run
 
         lab = InPlace({64: 3.0, 128: 1.0, 256: 2.0})
         assert lab.tuner().choose(kernel(*BLOCKS), (shared, shared, 8, 1)) == BLOCKS[1]
-        assert len(seen) > len(BLOCKS)
-        assert set(seen) == {1.0}
+        assert len(inputs) > len(BLOCKS)
+        assert set(inputs) == {1.0}
         assert shared.tolist() == [1.0] * 8
 
     def test_one_config_is_not_measured(self) -> None:
@@ -177,7 +180,8 @@ class TestTuner:
         lab = Lab({}, {64: CompileError("TR201", "too big"), 128: RuntimeError("out of memory")})
         with pytest.raises(TuningError, match=r"(?s)TR602.*XBLOCK=64.*too big.*XBLOCK=128.*out of memory"):
             lab.tuner().choose(kernel(*BLOCKS[:2]), ARGS)
-        assert lab.tuner().choose(kernel(BLOCKS[0]), ARGS) == BLOCKS[0]  # the next call works
+        # the next call works
+        assert lab.tuner().choose(kernel(BLOCKS[0]), ARGS) == BLOCKS[0]
 
     def test_descent(self) -> None:
         seconds = {
@@ -193,20 +197,22 @@ class TestTuner:
         }
         owner = kernel(BLOCKS[0], derive=(ir.Derivation.COORDINATE_DESCENT,))
         tuner = Lab(seconds).tuner(options=TuneOptions(descent=True))
-        chosen = tuner.choose(owner, ARGS)
-        assert dict(chosen.meta) == {"XBLOCK": 1024}
+        config = tuner.choose(owner, ARGS)
+        assert dict(config.meta) == {"XBLOCK": 1024}
         assert Lab(seconds).tuner().choose(owner, ARGS) == BLOCKS[0]
-        assert Lab({}).tuner(record=tuner.timings.record).replay(owner, ARGS) == chosen
+        assert Lab({}).tuner(record=tuner.timings.record).replay(owner, ARGS) == config
 
     def test_descent_from_configs_that_were_measured_long(self) -> None:
-        """The listed ones differ by the limit of noise, so that they are measured in many rounds, unlike their neighbours."""
+        """The listed ones differ by the limit of noise, so they are measured in many rounds, unlike their
+        neighbours.
+        """
         lab = Lab({32: 3.0, 64: 1.0151, 128: 1.0, 256: 0.5, 512: 2.0})
         owner = kernel(*BLOCKS[:2], derive=(ir.Derivation.COORDINATE_DESCENT,))
         tuner = lab.tuner(options=TuneOptions(descent=True))
         assert tuner.choose(owner, ARGS) == BLOCKS[2]
         [entry] = tuner.timings.record.entries.values()
-        taken = {key: len(entry.times[key]) for key in map(config_key, BLOCKS)}
-        assert taken[config_key(BLOCKS[0])] > 2 * taken[config_key(BLOCKS[2])]
+        counts = {key: len(entry.times[key]) for key in map(config_key, BLOCKS)}
+        assert counts[config_key(BLOCKS[0])] > 2 * counts[config_key(BLOCKS[2])]
 
     def test_arguments_survive(self) -> None:
         params = (pointer("x", ir.Access.READWRITE), *TRITON.params[1:])
@@ -221,7 +227,7 @@ class TestTuner:
         assert x.tolist() == [1.0] * 8
 
     def test_two_runs_agree_inside_noise(self) -> None:
-        chosen = set()
+        choices = set()
         for seed in range(8):
             rng = random.Random(seed)
             lab = Lab({64: 1.0, 128: 1.0, 256: 1.3})
@@ -233,8 +239,8 @@ class TestTuner:
                 return lab.clock.table[lab.clock.ran[-1]] * rng.gauss(1, 0.003)
 
             lab.clock.seconds = seconds  # type: ignore[method-assign]  # a noisy clock
-            chosen.add(lab.tuner().choose(kernel(*BLOCKS), ARGS))
-        assert chosen == {BLOCKS[0]}
+            choices.add(lab.tuner().choose(kernel(*BLOCKS), ARGS))
+        assert choices == {BLOCKS[0]}
 
 
 def test_timers() -> None:
@@ -259,7 +265,7 @@ def test_the_host_is_timed_while_it_runs() -> None:
 
 
 class FakeDevice:
-    """What torch has a module for: a device with a cache, whose events and writes are written down."""
+    """A fake device with a cache that records its events and writes."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -287,7 +293,7 @@ class FakeEvent:
 
 
 class Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it so
-    """Writes down whose bytes are zeroed."""
+    """Records the tensors that are zeroed."""
 
     def __init__(self, log: list[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # as above
@@ -302,8 +308,10 @@ class Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leave
 
 
 def test_a_device_is_timed_from_cold_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two events stands what is timed alone; before the first, twice the cache is overwritten. A device that was
-    idle between two runs is woken; copying arguments back, however long, is not idle time."""
+    """Only the run is between the two events; before the first, twice the cache is overwritten.
+
+    An idle device is woken between two runs. Restoring arguments, however long, is not idle time.
+    """
     device = FakeDevice()
     monkeypatch.setattr(torch, "get_device_module", lambda kind: device)
     timer = StreamTimer(ir.Device("cpu"))
@@ -355,13 +363,13 @@ def test_processes_agree(tmp_path: Path) -> None:
         for rank in range(4)
     ]
     try:
-        chosen = [rank.communicate(timeout=120)[0].strip() for rank in ranks]
+        choices = [rank.communicate(timeout=120)[0].strip() for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()
             rank.wait()
     assert [rank.returncode for rank in ranks] == [0] * 4
-    assert len(set(chosen)) == 1
-    config, multi = chosen[0].split("\n")
+    assert len(set(choices)) == 1
+    config, multi = choices[0].split("\n")
     assert config in {config_key(c) for c in BLOCKS}
     assert multi in {"0", "1", "2"}

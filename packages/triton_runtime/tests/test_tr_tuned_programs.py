@@ -35,20 +35,21 @@ def check(kernel: object) -> None:
 
 
 def test_configs_are_tuned_at_the_first_launch(tmp_path: Path) -> None:
-    chosen: list[ir.TritonConfig | None] = []
-    for _ in range(2):  # the second finds the times in the store
+    configs: list[ir.TritonConfig | None] = []
+    # the second finds the times in the store
+    for _ in range(2):
         one = runtime(tmp_path, tune=TuneOptions(measure=QUICK))
         tuned = one.load(TRITON, ir.Target())
         assert isinstance(tuned, TunedLaunch)
         assert tuned.config is None
         check(tuned)
-        chosen.append(tuned.config)
-    assert chosen[0] == chosen[1]
-    assert chosen[0] in TRITON.configs
+        configs.append(tuned.config)
+    assert configs[0] == configs[1]
+    assert configs[0] in TRITON.configs
 
 
 class Told:
-    """A timer that says of each candidate, in the order of their first runs, how long it takes."""
+    """A timer with fixed seconds for each candidate, in the order of their first runs."""
 
     def __init__(self, *seconds: float) -> None:
         self.seconds_of: dict[int, float] = {}
@@ -88,7 +89,7 @@ def test_without_tuning_the_first_config_is_taken(tmp_path: Path) -> None:
 
 
 def variants(*broken: int) -> tuple[ir.MultiKernel, list[ir.TritonKernel]]:
-    """Kernels of other block sizes; those in `broken` load from nowhere."""
+    """Kernels with other block sizes; those in `broken` do not load."""
     kernels = []
     for i, config in enumerate(TRITON.configs):
         source = TRITON.source.replace("x < xnumel)", "x < nothing)") if i in broken else TRITON.source

@@ -1,4 +1,4 @@
-"""An emitter that has `wrapper_ir` alone computes, out of an artifact, what the runtime launches."""
+"""An emitter that imports only `wrapper_ir` computes the runtime's launches from an artifact."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ kernel triton @rows entry "rows" (read f32* x, write f32* out, i32 n)
 {HEAD}
 @triton.jit
 def rows(x, out, n, B: tl.constexpr):
-    made = tl.make_tensor_descriptor(x, [n, B], [B, 1], [1, B])
+    descriptor = tl.make_tensor_descriptor(x, [n, B], [B, 1], [1, B])
     i = tl.program_id(0)
-    total = tl.sum(made.load([i, 0]), 1)
+    total = tl.sum(descriptor.load([i, 0]), 1)
     tl.store(out + i + tl.arange(0, 1), total)
 }}}}}}
 
@@ -95,7 +95,7 @@ func @main() {{
 
 @dataclass(slots=True, kw_only=True)
 class Disguised(CudaDriver):
-    """Gives the fake driver, which reads no cubin, an image of its own; notes what each kernel was loaded from."""
+    """Replaces images for the fake driver, which reads no cubin, and records the source of each kernel."""
 
     loaded: dict[str, ir.KernelBinary] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class Disguised(CudaDriver):
 
 @pytest.fixture(scope="module")
 def carried(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Settings]:
-    """A file with the kernels for two architectures, and the settings that they were compiled with."""
+    """A file with the kernels for two architectures, and the settings of their compilation."""
     root = tmp_path_factory.mktemp("walk")
     settings = Settings(cache=CacheSettings(folder=root / "cache", fallback=root / "fallback"), jobs=1)
     runtime = TritonRuntime(settings=settings)
@@ -127,18 +127,20 @@ def carried(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Settings]:
 
 
 def walked(path: Path, kernel: str, target: str, args: list[Any]) -> dict[str, Any]:  # Any: JSON
-    given = [[x.data_ptr(), [*x.shape], [*x.stride()]] if isinstance(x, torch.Tensor) else x for x in args]
-    command = [sys.executable, str(WALK), str(path), kernel, target, json.dumps(given)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    arguments_json = [
+        [x.data_ptr(), [*x.shape], [*x.stride()]] if isinstance(x, torch.Tensor) else x for x in args
+    ]
+    command = [sys.executable, str(WALK), str(path), kernel, target, json.dumps(arguments_json)]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    result: dict[str, Any] = json.loads(process.stdout)
+    return result
 
 
 def launched(carried: tuple[Path, Settings], fake: FakeCuda, name: str, args: list[Any]) -> Launched:
-    """What the runtime asks the driver for, out of the same file; it compiles nothing."""
+    """The runtime's calls of the driver for the same file; nothing is compiled."""
     path, settings = carried
-    made = fake.driver()
-    driver = Disguised(options=made.options, settings=made.settings)
+    original = fake.driver()
+    driver = Disguised(options=original.options, settings=original.settings)
     runtime = TritonRuntime(
         settings=replace(settings, cache=replace(settings.cache, folder=path.parent / "empty")),
         options=TritonOptions(driver=driver),
@@ -150,28 +152,32 @@ def launched(carried: tuple[Path, Settings], fake: FakeCuda, name: str, args: li
     assert (runtime.stats.compiled, runtime.stats.carried) == (0, 1)
     assert driver.loaded[name] in artifact.binaries
     kernels[name](*args)
-    (seen,) = fake.launches()
-    return seen
+    (launch,) = fake.launches()
+    return launch
 
 
 COOPERATIVE, CLUSTER = 2, 4
 
 
-def check(walk: dict[str, Any], seen: Launched, fake: FakeCuda) -> None:
-    """What was computed is what the driver was asked for."""
+def check(walk: dict[str, Any], launch: Launched, fake: FakeCuda) -> None:
+    """The computed launch equals the driver's."""
     assert walk["imported"] == [], "the core alone"
     assert walk["kind"] == "cubin"
-    function = fake.function(seen)
+    function = fake.function(launch)
     assert walk["symbol"] == function.symbol.decode()
-    assert (tuple(walk["grid"]), tuple(walk["block"]), walk["shared"]) == (seen.grid, seen.block, seen.shared)
-    assert tuple(walk["cluster"]) == seen.attributes.get(CLUSTER, (1, 1, 1))
-    assert walk["cooperative"] == (COOPERATIVE in seen.attributes)
+    assert (tuple(walk["grid"]), tuple(walk["block"]), walk["shared"]) == (
+        launch.grid,
+        launch.block,
+        launch.shared,
+    )
+    assert tuple(walk["cluster"]) == launch.attributes.get(CLUSTER, (1, 1, 1))
+    assert walk["cooperative"] == (COOPERATIVE in launch.attributes)
     assert [nbytes for _, nbytes, _ in walk["params"]] == [*function.sizes[: function.count]]
-    maps = iter(seen.maps)
-    for (kind, _, value), passed in zip(walk["params"], seen.params, strict=True):
+    maps = iter(launch.maps)
+    for (kind, _, value), parameter in zip(walk["params"], launch.params, strict=True):
         match kind:
             case "scratch" | "profile":
-                assert (passed != 0) == (value[0] > 0)
+                assert (parameter != 0) == (value[0] > 0)
             case "tensor_map":
                 address, sizes, strides, box, element, swizzle = value
                 words = next(maps)
@@ -180,13 +186,15 @@ def check(walk: dict[str, Any], seen: Launched, fake: FakeCuda) -> None:
                 assert (words[2], words[3], words[7]) == (sizes[1], sizes[0], 2 * strides[0])
                 assert words[12] == box[0] << 12 | box[1]
             case "number" if isinstance(value, float):
-                assert passed == number("f", value)
+                assert parameter == number("f", value)
             case _:
-                assert passed == value, kind
+                assert parameter == value, kind
 
 
 def test_grid_arguments_and_facts(carried: tuple[Path, Settings], fake: FakeCuda) -> None:
-    """Constants are gone, arguments are in the function's order, and numbers of the grid are not parameters."""
+    """Constants are folded, arguments are in the function's order, and numbers of the grid are not
+    parameters.
+    """
     x, out = torch.empty(1000), torch.empty(1000)
     args: list[Any] = [x, out, 1000, 0.5, 7, 3]
     walk = walked(carried[0], "add", "cuda:sm_90", args)
@@ -221,21 +229,21 @@ def test_scratch_memory(carried: tuple[Path, Settings], fake: FakeCuda) -> None:
 
 
 def test_targets_are_side_by_side(carried: tuple[Path, Settings]) -> None:
-    """Found by kernel, config and target."""
+    """Looked up by kernel, config and target."""
     artifact = load(carried[0])
     kernel = artifact.program.kernel("add")
     assert isinstance(kernel, ir.TritonKernel)
     first, second = kernel.configs
-    found = {
+    entries = {
         (arch, config): find_binary(artifact.binaries, kernel, config, f"cuda:{arch}")
         for arch in ("sm_80", "sm_90", "sm_100")
         for config in (first, second)
     }
-    assert [key for key, binary in found.items() if binary is not None] == [
+    assert [key for key, binary in entries.items() if binary is not None] == [
         ("sm_80", first),
         ("sm_90", first),
     ]
-    old, new = found["sm_80", first], found["sm_90", first]
+    old, new = entries["sm_80", first], entries["sm_90", first]
     assert old is not None
     assert new is not None
     assert old.image != new.image
@@ -243,7 +251,7 @@ def test_targets_are_side_by_side(carried: tuple[Path, Settings]) -> None:
 
 
 def test_the_table_is_readable(carried: tuple[Path, Settings], tmp_path: Path) -> None:
-    """A version, and all that a launch takes, beside the file of the image and its hash."""
+    """A version and all facts of a launch, beside the file of the image and its hash."""
     with zipfile.ZipFile(carried[0]) as file:
         table = json.loads(file.read("binaries.json"))
         row = table["binaries"][1]
@@ -261,9 +269,9 @@ def test_the_table_is_readable(carried: tuple[Path, Settings], tmp_path: Path) -
 
 
 def test_parameters_that_are_not_passed_are_refused(carried: tuple[Path, Settings], fake: FakeCuda) -> None:
-    """An artifact cannot make the launcher look beyond a launch's arguments."""
+    """An artifact cannot make the launcher read beyond a launch's arguments."""
     artifact = load(carried[0])
-    made = fake.driver()
+    original = fake.driver()
     for change in (
         {"position": 99},
         {"position": -7},
@@ -273,7 +281,7 @@ def test_parameters_that_are_not_passed_are_refused(carried: tuple[Path, Setting
         odd = tuple(
             replace(b, params=(replace(b.params[0], **change), *b.params[1:])) for b in artifact.binaries
         )
-        driver = Disguised(options=made.options, settings=made.settings)
+        driver = Disguised(options=original.options, settings=original.settings)
         runtime = TritonRuntime(settings=carried[1], options=TritonOptions(driver=driver))
         with pytest.raises(KernelError, match="TR109"):
             runtime.with_binaries(odd).load(artifact.program.kernel("add"), artifact.program.target)

@@ -1,4 +1,4 @@
-"""A CUDA driver that writes down what it is asked for (`fake_cuda.c`), and kernels that are loaded onto it.
+"""A recording CUDA driver (`fake_cuda.c`), and kernels loaded onto it.
 
 Its devices are the host: tensors are CPU tensors, and the whole path in C runs without a GPU.
 """
@@ -26,7 +26,7 @@ _TRIPLE = ctypes.c_uint * 3
 
 
 class Record(ctypes.Structure):
-    """One launch, as `fake_cuda.c` writes it down."""
+    """One launch as recorded by `fake_cuda.c`."""
 
     _fields_ = (
         ("grid", _TRIPLE),
@@ -47,7 +47,7 @@ class Record(ctypes.Structure):
 
 
 class Function(ctypes.Structure):
-    """What was set of a loaded kernel."""
+    """The attributes of a loaded kernel."""
 
     _fields_ = (
         ("symbol", ctypes.c_char * 64),
@@ -65,25 +65,25 @@ class Function(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch, readable."""
+    """One launch, decoded."""
 
     grid: tuple[int, ...]
     block: tuple[int, ...]
     shared: int
     stream: int
     params: tuple[int, ...]
-    """Bytes of each parameter, as an unsigned number."""
+    """The bytes of each parameter as an unsigned number."""
     attributes: dict[int, tuple[int, ...]]
     extended: bool
     function: int
     context: int
     maps: tuple[tuple[int, ...], ...]
-    """Words of the tensor maps among the parameters, as the fake driver makes them."""
+    """Words of the tensor maps among the parameters, as encoded by the fake driver."""
 
 
 @dataclass
 class FakeCuda:
-    """The fake library, a cache folder, and drivers on them."""
+    """The fake library, a cache folder, and their drivers."""
 
     path: Path
     settings: Settings
@@ -99,19 +99,19 @@ class FakeCuda:
         return CudaDriver(options=CudaOptions(library=str(self.path), **options), settings=self.settings)
 
     def launches(self) -> list[Launched]:
-        """Launches since the last look."""
-        found = [_launched(self.library.fake_record(i).contents) for i in range(self.library.fake_count())]
+        """Launches since the last call."""
+        launches = [_launched(self.library.fake_record(i).contents) for i in range(self.library.fake_count())]
         self.library.fake_reset()
-        return found
+        return launches
 
     def fail(self, function: str, status: int, times: int = 1) -> None:
-        """The next calls of a function of the driver give an error."""
+        """Makes the next calls of a driver function fail."""
         self.library.fake_fail(function.encode(), status, times)
 
     def function(self, launched: Launched) -> Function:
-        """What was set of the kernel of a launch."""
-        found: Function = self.library.fake_kernel(launched.function).contents
-        return found
+        """The attributes of a launch's kernel."""
+        attributes: Function = self.library.fake_kernel(launched.function).contents
+        return attributes
 
 
 def _launched(r: Record) -> Launched:
@@ -130,11 +130,11 @@ def _launched(r: Record) -> Launched:
 
 
 def build_fake(folder: Path, soname: str = "libfakecuda.so") -> Path:
-    """Compiles `fake_cuda.c`; once it is loaded, `soname` is a name for it."""
+    """Compiles `fake_cuda.c`; once loaded, it is found as `soname`."""
     output = folder / "libfakecuda.so"
     source = Path(__file__).with_name("fake_cuda.c")
-    named = ["-shared", f"-Wl,-soname,{soname}"]
-    subprocess.run(["cc", "-O1", "-fPIC", *named, str(source), "-o", str(output)], check=True)
+    flags = ["-shared", f"-Wl,-soname,{soname}"]
+    subprocess.run(["cc", "-O1", "-fPIC", *flags, str(source), "-o", str(output)], check=True)
     return output
 
 
@@ -147,27 +147,27 @@ def launchable(
     assembly: str = "",
     **facts: Any,  # Any: as LaunchFacts
 ) -> Launchable:
-    """A kernel of these parameters with an image for the fake driver; `facts` replace what its binary says."""
+    """A kernel of these parameters with an image for the fake driver; `facts` override its binary's."""
     kernel = bound(params, clauses)
     config = kernel.configs[0]
-    known: dict[str, Any] = {"symbol": name_of, "num_warps": config.num_warps, "warp_size": 32}
-    made = Binary(
+    defaults: dict[str, Any] = {"symbol": name_of, "num_warps": config.num_warps, "warp_size": 32}
+    compiled = Binary(
         image=b"",
         assembly=assembly,
         target="cuda:sm_90",
         compiler="none",
-        facts=ir.LaunchFacts(**(known | facts)),
+        facts=ir.LaunchFacts(**(defaults | facts)),
         maps=maps,
     )
     one = Launchable(
         kernel=kernel, config=config, binding=bind(kernel, config), grid=make_grid(kernel, config)
     )
-    binary = kernel_binary(one, "0" * 64, made)
+    binary = kernel_binary(one, "0" * 64, compiled)
     return replace(one, binary=replace(binary, image=fake_image(binary, name_of)))
 
 
 def fake_image(binary: ir.KernelBinary, symbol: str) -> bytes:
-    """What the fake driver loads in the place of a compiled kernel's own image; it holds one function, `symbol`."""
+    """An image for the fake driver in place of a compiled kernel's; it has one function, `symbol`."""
     sizes = ",".join(str(param.nbytes) for param in binary.params)
     return f"symbol={symbol} sizes={sizes} registers=20 local=4".encode()
 
@@ -180,7 +180,7 @@ def load(
 
 
 def number(format_: str, value: float) -> int:
-    """The bytes of a number in C, as an unsigned one."""
+    """The bytes of a C number as an unsigned one."""
     return int.from_bytes(struct.pack(f"<{format_}", value), "little")
 
 
@@ -190,4 +190,4 @@ def clauses(order: Sequence[str], grid: str = "1", config: str = "") -> str:
 
 
 VECTOR = ("read f32* x, write f32* out, i32 n", clauses(["x", "out", "n", "B"], "ceildiv(n, B)", "B = 64"))
-"""Parameters and clauses of a kernel over vectors."""
+"""Parameters and clauses of a vector kernel."""

@@ -1,4 +1,4 @@
-"""An operator of a library, whose launches a fake driver sees."""
+"""A library operator whose launches a fake driver records."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from wrapper_ir.plugins.repeating import Repeatable, RepeatedOperator
 
 @dataclass
 class Library:
-    """An operator that copies a vector: it fills its result by the driver, then launches kernels."""
+    """An operator that copies a vector: it fills its result through the driver, then launches kernels."""
 
     fake: FakeCuda
     current: int = 7
-    """The stream that callers run on."""
+    """The stream of callers."""
     setting: bool | None = True
-    """Of the library's precision; None where it cannot tell."""
+    """The library's precision setting; None if it cannot be read."""
     watchers: int | None = 0
     calls: int = 0
     recorded: int = 0
@@ -54,7 +54,7 @@ class Library:
         self.kernel(a, out, out.numel())
 
     def copy_bytes(self, a: Tensor, out: Tensor) -> None:
-        """By the driver, without a kernel."""
+        """Copies through the driver, without a kernel."""
         types = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_uint64)
         args = (out.data_ptr(), a.data_ptr(), 4 * out.numel(), self.current)
         assert self.fake.library.cuMemcpyDtoDAsync_v2(*(kind(arg) for kind, arg in zip(types, args))) == 0
@@ -77,11 +77,14 @@ class Library:
             self(*args, **kwargs)
         finally:
             self.current = before
-            found = self.operator.end(self.side)
-        return found
+            recording = self.operator.end(self.side)
+        return recording
 
     def ran(self, call: Callable[[], object]) -> str:
-        """Whether the operator itself was called, and how often it was recorded."""
+        """Reports calls of the operator and the number of its recordings."""
         calls, recorded = self.calls, self.recorded
         call()
-        return f"called {self.calls - calls}, recorded {self.recorded - recorded}, launched {len(self.fake.launches())}"
+        return (
+            f"called {self.calls - calls}, recorded {self.recorded - recorded}, launched "
+            f"{len(self.fake.launches())}"
+        )

@@ -1,4 +1,4 @@
-"""Kernels for the tests, as text of the IR."""
+"""Kernels for tests, as IR text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ADD_PARAMS = (
 
 
 def kernel_of(params: str, clauses: str, source: str, *, entry: str, name: str = "k") -> ir.TritonKernel:
-    """One kernel; `source` may do without its imports."""
+    """One kernel; `source` may omit its imports."""
     text = (
         f'wir 0.3\ntarget cuda:0 arch "sm_90"\n'
         f'kernel triton @{name} entry "{entry}" ({params})\n{clauses}\n  {{{{{{\n{HEAD}{source}\n}}}}}}\n'
@@ -41,18 +41,18 @@ def kernel_of(params: str, clauses: str, source: str, *, entry: str, name: str =
 
 
 def bound(params: str, clauses: str) -> ir.TritonKernel:
-    """A kernel whose source is of no concern."""
+    """A kernel with an irrelevant source."""
     return kernel_of(params, clauses, "", entry="f")
 
 
 def add_kernel(name: str = "add") -> ir.TritonKernel:
-    """Adds two vectors of f32; two configs."""
+    """Adds two f32 vectors; two configs."""
     return kernel_of(ADD_PARAMS, ADD_CLAUSES, ADD, entry="add", name=name)
 
 
 def launchable(kernel: ir.TritonKernel, config: int = 0) -> Launchable:
     """A kernel with one of its configs, not compiled."""
-    chosen = kernel.configs[config]
+    selected = kernel.configs[config]
     return Launchable(
-        kernel=kernel, config=chosen, binding=bind(kernel, chosen), grid=make_grid(kernel, chosen)
+        kernel=kernel, config=selected, binding=bind(kernel, selected), grid=make_grid(kernel, selected)
     )

@@ -1,4 +1,4 @@
-"""Kernels and clocks by tables, for the tests of tuning."""
+"""Kernels and clocks with fixed times, for tests of tuning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLOCKS = (config(64), config(128), config(256))
 
 
 class Clock:
-    """A timer by a table: each run says who it is, and takes as long as the table says."""
+    """A timer with fixed times: each run identifies itself."""
 
     def __init__(self, seconds: Mapping[Any, float]) -> None:
         self.table = seconds
@@ -46,7 +46,7 @@ class Clock:
 
 
 class Lab:
-    """Kernels that take as long as a table says for their block size."""
+    """Kernels with fixed times by block size."""
 
     def __init__(self, seconds: Mapping[Any, float], broken: Mapping[int, Exception] | None = None) -> None:
         self.clock = Clock(seconds)
@@ -57,8 +57,8 @@ class Lab:
         return [self.load(k) for k in kernels]
 
     def load(self, kernel: ir.TritonKernel) -> LoadedKernel | Exception:
-        [chosen] = kernel.configs
-        block = dict(chosen.meta)["XBLOCK"]
+        [selected] = kernel.configs
+        block = dict(selected.meta)["XBLOCK"]
         assert isinstance(block, int)
         self.loaded.append(block)
         if block in self.broken and isinstance(self.broken[block], CompileError):

@@ -1,7 +1,8 @@
-"""What an emitter computes to launch a compiled kernel, out of an artifact, with `wrapper_ir` alone.
+"""Computes the launch of a compiled kernel from an artifact with `wrapper_ir` alone, as an emitter would.
 
-Run as a program: `walk_binaries.py FILE KERNEL TARGET ARGUMENTS`, the arguments in JSON; a tensor is `[address, sizes,
-strides]`. Prints JSON of what the driver is called with. The launch's memory of its own is said by its size.
+Run as a program: `walk_binaries.py FILE KERNEL TARGET ARGUMENTS`, the arguments in JSON; a tensor is
+`[address, sizes, strides]`. Prints JSON of the driver's arguments. Scratch memory of the launch is printed as
+its size.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def walk(artifact: Artifact, name: str, target: str, args: list[Argument]) -> di
 def _param(
     param: ir.DriverParam, args: list[Argument], binary: ir.KernelBinary, blocks: list[int]
 ) -> list[object]:
-    """Kind, bytes, and what is passed."""
+    """Kind, bytes, and the passed value."""
     return [param.kind.value, param.nbytes, _value(param, args, binary, blocks[0] * blocks[1] * blocks[2])]
 
 
@@ -56,19 +57,19 @@ def _value(param: ir.DriverParam, args: list[Argument], binary: ir.KernelBinary,
     }.get(param.kind)
     if scratch is not None:
         return [scratch.nbytes * blocks, scratch.align]
-    given = args[param.position]
+    arg = args[param.position]
     match param.kind:
         case ir.DriverParamKind.NUMBER:
-            return given
+            return arg
         case ir.DriverParamKind.ZERO:
             return 0
         case _:
-            return _of_tensor(param, given)
+            return _of_tensor(param, arg)
 
 
-def _of_tensor(param: ir.DriverParam, given: Argument) -> object:
-    assert isinstance(given, list)
-    address, sizes, strides = given
+def _of_tensor(param: ir.DriverParam, arg: Argument) -> object:
+    assert isinstance(arg, list)
+    address, sizes, strides = arg
     assert isinstance(sizes, list)
     assert isinstance(strides, list)
     match param.kind:

@@ -1,6 +1,6 @@
-"""Triton kernels of Wrapper IR: bound, compiled, interpreted and launched.
+"""Triton kernels of Wrapper IR: binding, compilation, interpretation and launches.
 
-Names are loaded when they are first used: a compiler process needs few of them.
+Names are imported on first use: a compiler process needs few of them.
 """
 
 from __future__ import annotations

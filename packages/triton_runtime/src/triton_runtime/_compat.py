@@ -1,4 +1,4 @@
-"""What depends on the version of Triton, and what all of its users in a process share."""
+"""Code that depends on the version of Triton, and state that all of its users in a process share."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from contextlib import contextmanager
 from types import ModuleType
 
 LANGUAGE = threading.RLock()
-"""Held by whoever compiles with, or interprets, `triton.language`: Triton's interpreter replaces functions of that module
-while a kernel runs, so nothing else may look at them then."""
+"""Held while code compiles with, or interprets, `triton.language`.
+
+Triton's interpreter replaces functions of that module while a kernel runs, so no other thread may read them
+then.
+"""
 
 
 def skip_compiler_hash() -> None:
-    """Has Triton hash nothing of itself in this process. It reads some 440 MB for a key of its own cache, 0.4 s of processor time
-    in each process; compiler processes have an empty one, and our key has Triton's version.
+    """Disables Triton's hash of itself in this process.
 
-    Only for processes that compile and do nothing else.
+    Triton reads some 440 MB for a key of its own cache, 0.4 s of processor time in each process. Compiler
+    processes have an empty cache, and our key has Triton's version. Only for processes that do nothing but
+    compile.
     """
     for module in _hashing_modules():
         vars(module)["triton_key"] = _no_hash
@@ -25,8 +29,10 @@ def skip_compiler_hash() -> None:
 
 @contextmanager
 def no_compiler_hash() -> Iterator[None]:
-    """While the context is active, Triton hashes nothing of itself for what this thread compiles; other threads get its own key. Held
-    with `LANGUAGE`, so that one thread at a time is in here."""
+    """Disables Triton's hash of itself for compilations of this thread; other threads still get Triton's key.
+
+    Must be used with `LANGUAGE` held, so that only one thread at a time is inside.
+    """
     owner = threading.get_ident()
     before = {module.__name__: (module, vars(module)["triton_key"]) for module in _hashing_modules()}
 
@@ -43,16 +49,15 @@ def no_compiler_hash() -> Iterator[None]:
 
 
 def _hashing_modules() -> list[ModuleType]:
-    """The modules that name Triton's hash of itself: where it is defined depends on Triton's version, and so does where it is
-    called."""
+    """Modules that refer to Triton's hash of itself. Its definition and its callers depend on the version."""
     from triton.compiler import compiler
 
-    found = (compiler, sys.modules.get("triton.runtime.cache"))
-    return [module for module in found if module is not None and "triton_key" in vars(module)]
+    modules = (compiler, sys.modules.get("triton.runtime.cache"))
+    return [module for module in modules if module is not None and "triton_key" in vars(module)]
 
 
 def _no_hash() -> str:
     import triton
 
-    # Triton puts what it compiles into its cache under this key, and reads its facts there again.
+    # Triton stores its results in its cache under this key, and reads their metadata back.
     return f"wrapper-ir {triton.__version__}"

@@ -1,4 +1,4 @@
-"""What the arguments of a launch have to be, checked without importing the tensors' library."""
+"""Checks the arguments of a launch without importing the tensors' library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentChecks:
-    """A kernel's parameters as a launch has to give them; `device` is the type of device that tensors are on."""
+    """A kernel's parameters as requirements for a launch; `device` is the device type of tensors."""
 
     kernel: ir.TritonKernel
     device: str
@@ -25,52 +25,52 @@ class ArgumentChecks:
 
     @classmethod
     def of(cls, kernel: ir.TritonKernel, device: str) -> ArgumentChecks:
-        """The checks of a kernel that runs on such a device."""
+        """The checks of a kernel that runs on this type of device."""
         return cls(
             kernel=kernel, device=device, dtypes=tuple(f"torch.{p.dtype.torch_name}" for p in kernel.params)
         )
 
     def check(self, args: tuple[object, ...]) -> None:
-        """Raises LaunchError: TR301 for their number, TR302 for tensors, TR303 for numbers."""
+        """Raises LaunchError: TR301 for the number of arguments, TR302 for tensors, TR303 for numbers."""
         kernel = self.kernel
-        wanted = len(kernel.params) + len(kernel.grid_params)
-        if len(args) != wanted:
-            raise LaunchError("TR301", f"kernel '{kernel.name}' takes {wanted} arguments, not {len(args)}")
-        for param, dtype, given in zip(kernel.params, self.dtypes, args):
+        expected_count = len(kernel.params) + len(kernel.grid_params)
+        if len(args) != expected_count:
+            raise LaunchError(
+                "TR301", f"kernel '{kernel.name}' takes {expected_count} arguments, not {len(args)}"
+            )
+        for param, dtype, arg in zip(kernel.params, self.dtypes, args):
             if param.kind.takes_tensor:
-                self._tensor(param, dtype, given)
+                self._tensor(param, dtype, arg)
             else:
-                self._number(param.name, param.dtype, given)
-        for name, given in zip(kernel.grid_params, args[len(kernel.params) :]):
-            self._number(name, ir.DType.I64, given)
+                self._number(param.name, param.dtype, arg)
+        for name, arg in zip(kernel.grid_params, args[len(kernel.params) :]):
+            self._number(name, ir.DType.I64, arg)
 
-    def _tensor(self, param: ir.KernelParam, dtype: str, given: Any) -> None:  # Any: any library's tensor
-        if not hasattr(given, "data_ptr"):
-            raise self._tensor_error(param, f"is a {type(given).__name__}, not a tensor")
-        if str(given.dtype) != dtype:
-            raise self._tensor_error(param, f"is of {given.dtype}, not {dtype}")
-        if given.device.type != self.device:
-            raise self._tensor_error(param, f"is on {given.device}, not on {self.device}")
-        if param.divisible > 1 and given.data_ptr() % param.divisible and param.kind is ir.ParamKind.POINTER:
+    def _tensor(self, param: ir.KernelParam, dtype: str, arg: Any) -> None:  # Any: any library's tensor
+        if not hasattr(arg, "data_ptr"):
+            raise self._tensor_error(param, f"is a {type(arg).__name__}, not a tensor")
+        if str(arg.dtype) != dtype:
+            raise self._tensor_error(param, f"is of {arg.dtype}, not {dtype}")
+        if arg.device.type != self.device:
+            raise self._tensor_error(param, f"is on {arg.device}, not on {self.device}")
+        if param.divisible > 1 and arg.data_ptr() % param.divisible and param.kind is ir.ParamKind.POINTER:
             raise self._tensor_error(param, f"is at an address that is not a multiple of {param.divisible}")
-        if param.kind is ir.ParamKind.DESCRIPTOR and (
-            given.dim() != len(param.block) or given.stride(-1) != 1
-        ):
+        if param.kind is ir.ParamKind.DESCRIPTOR and (arg.dim() != len(param.block) or arg.stride(-1) != 1):
             raise self._tensor_error(
                 param,
-                f"has sizes {tuple(given.shape)} and strides {given.stride()}, which blocks cannot be copied of",
+                f"has sizes {tuple(arg.shape)} and strides {arg.stride()}, which blocks cannot be copied of",
             )
 
     def _tensor_error(self, param: ir.KernelParam, what: str) -> LaunchError:
         return LaunchError("TR302", f"kernel '{self.kernel.name}': argument '{param.name}' {what}")
 
-    def _number(self, name: str, dtype: ir.DType, given: object) -> None:
+    def _number(self, name: str, dtype: ir.DType, arg: object) -> None:
         if dtype in _RANGES:
             low, high = _RANGES[dtype]
-            if isinstance(given, int) and low <= given <= high:
+            if isinstance(arg, int) and low <= arg <= high:
                 return
-        elif isinstance(given, int | float):
+        elif isinstance(arg, int | float):
             return
         raise LaunchError(
-            "TR303", f"kernel '{self.kernel.name}': argument '{name}' is {given!r}, not of {dtype.value}"
+            "TR303", f"kernel '{self.kernel.name}': argument '{name}' is {arg!r}, not of {dtype.value}"
         )

@@ -1,4 +1,6 @@
-"""What becomes of a launch's arguments: the one place where a definition meets the signature of Triton's compiler."""
+"""Binds the arguments of a launch: the only place where a definition meets the signature of Triton's
+compiler.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ TRITON_TYPES: Mapping[ir.DType, str] = {
     ir.DType.F8E5M2: "fp8e5",
     ir.DType.F8E4M3FNUZ: "fp8e4b8",
     ir.DType.F8E5M2FNUZ: "fp8e5b16",
-    ir.DType.F8E8M0FNU: "u8",  # Triton has no such type: kernels read its bytes
+    ir.DType.F8E8M0FNU: "u8",  # Triton lacks this type: kernels read its bytes
     ir.DType.F4E2M1FNX2: "u8",  # the same
     ir.DType.I64: "i64",
     ir.DType.I32: "i32",
@@ -30,19 +32,19 @@ TRITON_TYPES: Mapping[ir.DType, str] = {
     ir.DType.U8: "u8",
     ir.DType.BOOL: "i1",
 }
-"""Element types by their names in Triton's signatures; complex types have none."""
+"""Names of element types in Triton's signatures; complex types have none."""
 
 _DIVISIBLE = 16
-"""The divisor that Triton's compiler makes use of."""
+"""The only divisor that Triton's compiler uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundArgument:
-    """An argument that the compiled kernel takes.
+    """An argument of the compiled kernel.
 
-    `position`: which argument of a launch it is. `type`: its type in Triton's signature, `*fp32`, `i64`,
-    `tensordesc<fp16[64, 64]>`. `divisible`: a multiple of 16, which the compiled code relies on. `block`: sizes of a
-    descriptor's blocks, in elements.
+    `position` is its index among the arguments of a launch. `type` is its type in Triton's signature:
+    `*fp32`, `i64`, `tensordesc<fp16[64, 64]>`. `divisible` means that the compiled code assumes a multiple of
+    16. `block` has the sizes of a descriptor's blocks, in elements.
     """
 
     name: str
@@ -58,8 +60,9 @@ class BoundArgument:
 class Binding:
     """A kernel's function with one config, as Triton's compiler sees it.
 
-    `signature`: every parameter of the function, in order, with its type; `constexpr` where its value is in
-    `constants`. `arguments`: what the compiled kernel takes, in order. `options`: the compiler's options by name.
+    `signature` has the type of every parameter of the function, in order; `constexpr` if its value is in
+    `constants`. `arguments` are those of the compiled kernel, in order. `options` are the compiler's, by
+    name.
     """
 
     signature: tuple[tuple[str, str], ...]
@@ -70,8 +73,8 @@ class Binding:
     @property
     def divisible(self) -> tuple[int, ...]:
         """Positions in `signature` of parameters that are multiples of 16."""
-        known = {a.name for a in self.arguments if a.divisible}
-        return tuple(i for i, (name, _) in enumerate(self.signature) if name in known)
+        names = {a.name for a in self.arguments if a.divisible}
+        return tuple(i for i, (name, _) in enumerate(self.signature) if name in names)
 
     def attributes(self) -> dict[tuple[int, ...], list[list[object]]]:
         """The attributes of parameters, in the form of Triton's compiler."""
@@ -79,9 +82,10 @@ class Binding:
 
 
 def bind(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Binding:
-    """Maps what a launch of `kernel` is given onto its function's parameters, where `config` was chosen.
+    """Maps the arguments of a launch of `kernel` to its function's parameters, for one config.
 
-    Raises KernelError TR102 where a parameter of the function has no value, or two; TR103 for a type that Triton lacks.
+    Raises KernelError TR102 if a parameter of the function has no value, or two; TR103 for a type that Triton
+    lacks.
     """
     fixed = _fixed(kernel, config)
     places = {param.name: (i, param) for i, param in enumerate(kernel.params)}
@@ -111,11 +115,11 @@ def bind(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Binding:
 
 
 def _fixed(kernel: ir.TritonKernel, config: ir.TritonConfig) -> dict[str, ir.ConstantValue]:
-    """Constants and meta-parameters by name, also those that only the grid mentions."""
+    """Constants and meta-parameters by name, including those that only the grid uses."""
     fixed: dict[str, ir.ConstantValue] = {}
-    taken = {param.name for param in kernel.params}
+    names = {param.name for param in kernel.params}
     for name, value in (*kernel.constants, *config.meta):
-        if name in fixed or name in taken:
+        if name in fixed or name in names:
             raise KernelError("TR102", f"kernel '{kernel.name}': parameter '{name}' is given twice")
         fixed[name] = value
     return fixed
@@ -128,7 +132,8 @@ def _argument(
     if element is None:
         raise KernelError(
             "TR103",
-            f"kernel '{kernel.name}': parameter '{param.name}' is of {param.dtype.value}, which Triton does not have",
+            f"kernel '{kernel.name}': parameter '{param.name}' is of {param.dtype.value}, which Triton "
+            "does not have",
             "pass the real and imaginary parts as a tensor of real numbers (a view)",
         )
     block: tuple[int, ...] = ()
@@ -146,7 +151,7 @@ def _argument(
         type=text,
         kind=param.kind,
         dtype=param.dtype,
-        # A descriptor's address has its own rule, and Triton has no such attribute for it.
+        # the address of a descriptor has its own rule, and Triton has no such attribute for it
         divisible=param.kind is not ir.ParamKind.DESCRIPTOR and param.divisible % _DIVISIBLE == 0,
         block=block,
     )
@@ -157,13 +162,14 @@ def _size(kernel: ir.TritonKernel, name: str, size: Expr, fixed: Mapping[str, ir
     if missing := sorted(size.free_symbols - numbers.keys()):
         raise KernelError(
             "TR102",
-            f"kernel '{kernel.name}': the blocks of '{name}' need {', '.join(missing)}, which the config does not give",
+            f"kernel '{kernel.name}': the blocks of '{name}' need {', '.join(missing)}, which the config "
+            "does not give",
         )
     return int(evaluate(size, numbers))
 
 
 def _options(kernel: ir.TritonKernel, config: ir.TritonConfig) -> tuple[tuple[str, ir.ConstantValue], ...]:
-    """Options of the compiler: the config's own prevail."""
+    """Options of the compiler; those of the config take precedence."""
     options = dict(kernel.options) | dict(config.options)
     options |= {"num_warps": config.num_warps, "num_stages": config.num_stages}
     if kernel.cooperative:

@@ -43,8 +43,10 @@ from __future__ import annotations
 
 
 class TritonRuntimeError(RuntimeError):
-    """Base of all errors of this package: `code` is stable, `hint` says what to do next. A RuntimeError, as errors of
-    Triton's own launches are."""
+    """Base of all errors of this package: `code` is stable, `hint` names the next step.
+
+    It is a RuntimeError, as are errors of Triton's own launches.
+    """
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         self.code = code
@@ -53,7 +55,7 @@ class TritonRuntimeError(RuntimeError):
         super().__init__(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
 
     def __reduce__(self) -> tuple[type[TritonRuntimeError], tuple[str, str, str]]:
-        # Errors come back from compiler processes.
+        # errors are pickled from compiler processes
         return type(self), (self.code, self.message, self.hint)
 
 

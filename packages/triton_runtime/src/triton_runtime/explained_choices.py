@@ -1,4 +1,4 @@
-"""What a tuned artifact says of its choices: all candidates with their times, for explanations."""
+"""Records the choices of a tuned artifact, with all candidates and their times, for explanations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _MICRO = 1e6
 
 
 def choice_of(kernel: ir.KernelDef, entry: Entry, decision: Decision, device: str) -> Choice:
-    """Why a kernel is what it is: the decision, with what was measured of each candidate on `device`."""
-    shown = _variant if isinstance(kernel, ir.MultiKernel) else _same
+    """Explains a choice: the decision, and the measurements of each candidate on `device`."""
+    name_of = _variant if isinstance(kernel, ir.MultiKernel) else _same
     ranked = sorted(
         entry.order, key=lambda key: (key != decision.winner, decision.means.get(key, float("inf")))
     )
@@ -29,7 +29,7 @@ def choice_of(kernel: ir.KernelDef, entry: Entry, decision: Decision, device: st
         why=f"measured on {device}: {how} of {len(entry.order)}",
         candidates=tuple(
             Candidate(
-                name=shown(kernel, key),
+                name=name_of(kernel, key),
                 microseconds=round(decision.means[key] * _MICRO, 3) if key in decision.means else None,
                 chosen=key == decision.winner,
                 detail=entry.failed.get(key, ""),
@@ -49,25 +49,26 @@ def _variant(kernel: ir.KernelDef, key: str) -> str:
 
 
 def with_explained(artifact: Artifact, program: ir.Program, choices: Mapping[str, Choice]) -> Artifact:
-    """The artifact with these choices, by kernel, among those that `program` was made by: explanations show them."""
+    """Adds these choices, by kernel, to the artifact's recorded ones, for explanations."""
     kernels: dict[str, ir.KernelDef] = {k.name: k for k in artifact.program.kernels}
-    found = []
+    explained = []
     for name, choice in choices.items():
         subjects = [name]
         kernel = kernels[name]
-        if isinstance(kernel, ir.MultiKernel):  # its launches are launches of the chosen kernel now
-            chosen = next(c.name for c in choice.candidates if c.chosen).removeprefix("@")
-            subjects = [chosen]
+        # its launches are now launches of the chosen kernel
+        if isinstance(kernel, ir.MultiKernel):
+            winner = next(c.name for c in choice.candidates if c.chosen).removeprefix("@")
+            subjects = [winner]
             variants = [
                 replace(c, detail=c.detail or _kind(kernels.get(c.name.removeprefix("@"))))
                 for c in choice.candidates
             ]
             choice = replace(choice, candidates=tuple(variants))
         if any(k.name in subjects for k in program.kernels):
-            found.append((choice, subjects))
-    if not found:
+            explained.append((choice, subjects))
+    if not explained:
         return artifact
-    text = choices_json(found, artifact.extensions.get(CHOICES, ""))
+    text = choices_json(explained, artifact.extensions.get(CHOICES, ""))
     return replace(artifact, extensions={**artifact.extensions, CHOICES: text})
 
 

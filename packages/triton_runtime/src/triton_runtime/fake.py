@@ -1,4 +1,4 @@
-"""The driver that runs nothing and writes down what it would have run."""
+"""A driver that records launches instead of running them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedLaunch:
-    """One launch: the arguments as they were given, the numbers of the grid among them, and the grid's sizes."""
+    """One launch: its arguments, including the numbers of the grid, and the grid's sizes."""
 
     kernel: ir.TritonKernel
     config: ir.TritonConfig
@@ -21,14 +21,16 @@ class RecordedLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeDriver:
-    """Records launches, in order, in `launches`. `needs_binary`: as a device would, so that kernels are compiled."""
+    """Records launches, in order, in `launches`. `needs_binary` makes the runtime compile kernels, as for a
+    device.
+    """
 
     needs_binary: bool = False
     launches: list[RecordedLaunch] = field(default_factory=list)
     name: str = field(default="fake", init=False)
 
     def load(self, launchable: Launchable, device: ir.Device) -> LoadedKernel:
-        """A callable that records; it looks at nothing but the numbers of the grid."""
+        """Returns a callable that records; it reads only the numbers of the grid."""
 
         def record(*args: object) -> None:
             self.launches.append(

@@ -1,4 +1,4 @@
-"""Launch grids: expressions in, one Python function out."""
+"""Launch grids: compiles expressions to one Python function."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ GridFunction = Callable[..., tuple[int, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Three sizes, over the names of a launch's numbers: scalar parameters and numbers of the grid.
+    """Three sizes over the names of a launch's numbers: scalar parameters and numbers of the grid.
 
-    Called with all arguments of a launch and then the numbers of its grid, gives the sizes as ints: `x`, `y`, `z`.
-    A size of 0 means that there is nothing to launch.
+    The call takes all arguments of a launch and the numbers of its grid, and returns the sizes `x`, `y`, `z`
+    as ints. A size of 0 means an empty launch.
     """
 
     sizes: tuple[Expr, Expr, Expr]
     params: tuple[str, ...]
-    """Names of what the grid is called with, in order."""
+    """Names of the arguments of the call, in order."""
     function: GridFunction = field(compare=False, repr=False)
 
     @property
     def fixed(self) -> tuple[int, int, int] | None:
-        """The sizes, where no launch changes them."""
+        """The sizes if they are constant, otherwise None."""
         x, y, z = self.sizes
         return (
             (x.value, y.value, z.value)
@@ -42,9 +42,9 @@ class Grid:
 
 
 def make_grid(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Grid:
-    """The grid of launches with this config: the config's own expressions, else the kernel's; missing sizes are 1.
+    """The grid of launches with this config: the config's expressions, or the kernel's; missing sizes are 1.
 
-    Raises KernelError TR106 where one needs what a launch does not give, or has a fraction.
+    Raises KernelError TR106 if a size needs a value that a launch does not have, or is not an integer.
     """
     places = {param.name: i for i, param in enumerate(kernel.params) if param.kind is ir.ParamKind.SCALAR}
     places |= {name: i for i, name in enumerate(kernel.grid_params, len(kernel.params))}
@@ -56,11 +56,12 @@ def make_grid(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Grid:
     return Grid((x, y, z), params, _function((x, y, z), places, len(params)))
 
 
-def _checked(kernel: ir.TritonKernel, size: Expr, known: Collection[str]) -> Expr:
-    if missing := sorted(size.free_symbols - set(known)):
+def _checked(kernel: ir.TritonKernel, size: Expr, names: Collection[str]) -> Expr:
+    if missing := sorted(size.free_symbols - set(names)):
         raise KernelError(
             "TR106",
-            f"kernel '{kernel.name}': its grid needs {', '.join(missing)}, which is not a number of its launches",
+            f"kernel '{kernel.name}': its grid needs {', '.join(missing)}, which is not a number of its "
+            "launches",
             "name numbers that only the grid needs in `grid_params`",
         )
     if size.free_atoms or size.kind is not SymKind.INT:
@@ -71,13 +72,16 @@ def _checked(kernel: ir.TritonKernel, size: Expr, known: Collection[str]) -> Exp
 
 
 def _function(sizes: tuple[Expr, Expr, Expr], places: Mapping[str, int], count: int) -> GridFunction:
-    """One function for the three sizes; parameters go by position, because their names need not be Python's."""
+    """One function for the three sizes. Parameters are positional, because their names need not be valid
+    Python.
+    """
 
     def name(e: Expr) -> str:
-        assert isinstance(e, Sym)  # `_size` refuses atoms
+        # `_checked` refuses atoms
+        assert isinstance(e, Sym)
         return f"a{places[e.name]}"
 
-    given = ", ".join(f"a{i}" for i in range(count))
-    source = f"lambda {given}: ({', '.join(to_python(size, name) for size in sizes)})"
+    parameters = ", ".join(f"a{i}" for i in range(count))
+    source = f"lambda {parameters}: ({', '.join(to_python(size, name) for size in sizes)})"
     function: GridFunction = eval(source, {"math": math, "power": power})  # noqa: S307  # our own printer's text
     return function

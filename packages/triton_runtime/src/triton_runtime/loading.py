@@ -1,4 +1,6 @@
-"""Loads kernels for one target: compiled where the driver wants that, all together or each with its own result."""
+"""Loads kernels for one target, compiling them if the driver needs that, as a whole or each with its own
+result.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 
 
 def launchable(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Launchable:
-    """A kernel with one of its configs, its arguments and its grid, as drivers get it; not compiled."""
+    """A kernel with one of its configs, its arguments and its grid, for drivers; not compiled."""
     return Launchable(
         kernel=kernel, config=config, binding=bind(kernel, config), grid=make_grid(kernel, config)
     )
@@ -31,8 +33,11 @@ def launchable(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Launchable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiler:
-    """Compiles for one target; `folder` keeps sources. What an artifact carries (`carried`) is not compiled, what was begun `early`
-    not again, and what was refused once is not tried again by this process."""
+    """Compiles for one target; `folder` stores sources.
+
+    Kernels in the artifact (`carried`) are not compiled, nor those started `early`. A kernel that the
+    compiler refused is not retried in this process.
+    """
 
     target: ir.Target
     store: ByteStore
@@ -44,15 +49,15 @@ class Compiler:
     early: EarlyCompilations = field(default_factory=EarlyCompilations)
 
     def begin(self, launchables: Sequence[Launchable]) -> None:
-        """Begins to compile them, in the background."""
+        """Starts compiling them in the background."""
         self.early.begin(self.jobs(launchables), self._compiled)
 
     def jobs(self, launchables: Sequence[Launchable]) -> list[CompileJob]:
-        """What it takes to compile them."""
+        """Describes their compilations."""
         return [make_job(one.kernel, one.config, self.target, str(self.folder)) for one in launchables]
 
     def each(self, launchables: Sequence[Launchable]) -> list[ir.KernelBinary | Exception]:
-        """For each what its driver is given, or why there is none."""
+        """For each, the binary for its driver, or the error."""
         jobs = self.jobs(launchables)
         keys = [job.key for job in jobs]
         carried = {binary.key: binary for binary in self.carried}
@@ -62,21 +67,24 @@ class Compiler:
         here = set(keys) & carried.keys()
         self.stats.carried += len(here)
         self.stats.found += len(here)
-        made = iter(self._made([job for job, key in zip(jobs, keys, strict=True) if key not in here]))
+        results = iter(self._made([job for job, key in zip(jobs, keys, strict=True) if key not in here]))
         return [
-            carried[key] if key in here else _bound(one, key, next(made))
+            carried[key] if key in here else _bound(one, key, next(results))
             for one, key in zip(launchables, keys, strict=True)
         ]
 
     def compiled(self, launchables: Sequence[Launchable]) -> list[Binary | Exception]:
-        """For each what the compiler makes, or why there is none."""
+        """For each, the compiler's result, or the error."""
         return self._made(self.jobs(launchables))
 
     def _made(self, jobs: Sequence[CompileJob]) -> list[Binary | Exception]:
-        known: dict[str, Binary | Exception] = {**self.early.take([job.key for job in jobs]), **self.refused}
-        found = iter(self._compiled([job for job in jobs if job.key not in known]))
-        # This call's own refusals are noted below: two equal jobs have a result each.
-        results = [known[job.key] if job.key in known else next(found) for job in jobs]
+        earlier: dict[str, Binary | Exception] = {
+            **self.early.take([job.key for job in jobs]),
+            **self.refused,
+        }
+        compiled = iter(self._compiled([job for job in jobs if job.key not in earlier]))
+        # errors of this call are recorded below: equal jobs have one result each
+        results = [earlier[job.key] if job.key in earlier else next(compiled) for job in jobs]
         for job, one in zip(jobs, results, strict=True):
             if isinstance(one, CompileError) and one.code == "TR201":
                 self.refused[job.key] = one
@@ -86,9 +94,9 @@ class Compiler:
         return compile_each(jobs, self.store, self.workers, self.stats)
 
 
-def _bound(one: Launchable, key: str, made: Binary | Exception) -> ir.KernelBinary | Exception:
+def _bound(one: Launchable, key: str, result: Binary | Exception) -> ir.KernelBinary | Exception:
     try:
-        return made if isinstance(made, Exception) else kernel_binary(one, key, made)
+        return result if isinstance(result, Exception) else kernel_binary(one, key, result)
     except KernelError as error:
         return error
 
@@ -101,17 +109,17 @@ class Loader:
     driver: Driver
 
     def load(self, launchables: Sequence[Launchable]) -> list[LoadedKernel]:
-        """All of them, or the first error."""
-        found: list[LoadedKernel] = []
+        """Loads all of them, or raises the first error."""
+        loaded: list[LoadedKernel] = []
         for one in self._ready(launchables):
             if isinstance(one, Exception):
                 raise one
-            found.append(self.driver.load(one, self.compiler.target.device))
-        return found
+            loaded.append(self.driver.load(one, self.compiler.target.device))
+        return loaded
 
     def load_each(self, kernels: Sequence[ir.TritonKernel]) -> list[LoadedKernel | Exception]:
-        """Each of them, with its first config, or why not."""
-        found: list[LoadedKernel | Exception] = []
+        """Loads each of them with its first config; returns the error of one that fails."""
+        results: list[LoadedKernel | Exception] = []
         for one in self._ready([launchable(kernel, kernel.configs[0]) for kernel in kernels]):
             try:
                 loaded = (
@@ -119,23 +127,23 @@ class Loader:
                 )
             except TritonRuntimeError as error:
                 loaded = error
-            found.append(loaded)
-        return found
+            results.append(loaded)
+        return results
 
     def derived(self, kernel: ir.TritonKernel) -> list[ir.TritonConfig]:
-        """Configs with halved reduction blocks, as far as the listed ones' registers ask for them."""
+        """Configs with halved reduction blocks, if the registers of the listed ones call for them."""
         if not self.driver.needs_binary:
             return []
         target = self.compiler.target
         device = _multiprocessors(target)
         binaries = self.compiler.each([launchable(kernel, config) for config in kernel.configs])
-        found: dict[str, ir.TritonConfig] = {}
+        configs: dict[str, ir.TritonConfig] = {}
         for config, binary in zip(kernel.configs, binaries, strict=True):
             new = None if isinstance(binary, Exception) else scaled(kernel, config, binary.facts, device)
             if new is not None:
-                found[config_key(new)] = new
+                configs[config_key(new)] = new
         listed = {config_key(config) for config in kernel.configs}
-        return [config for key, config in found.items() if key not in listed]
+        return [config for key, config in configs.items() if key not in listed]
 
     def _ready(self, launchables: Sequence[Launchable]) -> list[Launchable | Exception]:
         if not self.driver.needs_binary:
@@ -148,7 +156,7 @@ class Loader:
 
 
 class Loading(Mapping[str, LoadedKernel]):
-    """Kernels that are being loaded by a thread of their own: looking one up waits, and raises what loading raised."""
+    """Kernels that a dedicated thread loads. A lookup waits for it and raises its error."""
 
     def __init__(self, names: Sequence[str], load: Callable[[], Mapping[str, LoadedKernel]]) -> None:
         self._names = tuple(names)
@@ -157,7 +165,7 @@ class Loading(Mapping[str, LoadedKernel]):
         threads.shutdown(wait=False)
 
     def done(self) -> bool:
-        """Whether looking a kernel up would not wait."""
+        """True if a lookup would not wait."""
         return self._loaded.done()
 
     def __getitem__(self, name: str) -> LoadedKernel:
@@ -171,11 +179,13 @@ class Loading(Mapping[str, LoadedKernel]):
 
 
 def _multiprocessors(target: ir.Target) -> Multiprocessors:
-    """Those of a device that is here; else those of its architecture, an A100's for one that we do not know."""
-    found = MULTIPROCESSORS.get(capability(target), MULTIPROCESSORS[80])
+    """Multiprocessors of an available device, otherwise those of its architecture, or an A100's if it is
+    unknown.
+    """
+    known_device = MULTIPROCESSORS.get(capability(target), MULTIPROCESSORS[80])
     import torch
 
     if not torch.cuda.is_available():
-        return found
+        return known_device
     count = torch.cuda.get_device_properties(target.device.index or 0).multi_processor_count
-    return replace(found, count=count)
+    return replace(known_device, count=count)

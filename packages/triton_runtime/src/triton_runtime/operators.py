@@ -1,4 +1,4 @@
-"""Library operators among the kernels that one is chosen from: torch's, called with what a launch passes."""
+"""Library operators as kernels: torch's, called with the arguments of a launch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 
 
 def load_operator(kernel: ir.OperatorKernel) -> LoadedKernel:
-    """The operator as a kernel: takes the arguments of the parameters. Raises KernelError TR111 for one that torch does not
-    have."""
-    # imported here: only what is given tensors needs torch
+    """Returns the operator as a kernel with the arguments of its parameters. Raises KernelError TR111 if
+    torch lacks it.
+    """
+    # imported here: only kernels with tensors need torch
     import torch
 
     schema = ir.parse_schema(kernel.schema)

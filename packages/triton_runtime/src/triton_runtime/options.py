@@ -12,27 +12,28 @@ from triton_runtime.tune import DeviceKey, Gather, Timer, TuneOptions, TuningRec
 from wrapper_ir import ir
 
 Choose = Callable[[ir.TritonKernel], ir.TritonConfig]
-"""Says which config of a kernel to take."""
+"""Selects the config of a kernel."""
 
 
 def first_config(kernel: ir.TritonKernel) -> ir.TritonConfig:
-    """The config that a definition lists first: tuning puts its choice there."""
+    """The config that a definition lists first: tuning moves its choice there."""
     return kernel.configs[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TritonOptions:
-    """How kernels are chosen, compiled and run.
+    """Options for choosing, compiling and running kernels.
 
-    `choose`: which config to take where nothing is tuned. `tune`: at its first launch, a kernel with several configs is
-    tuned, from `record` or by measuring; None: not. `gather`: all processes that tune together bring their times
-    together. `choice`: how one of the kernels of a multi-kernel is chosen. `timer`: measures instead of the one that the type
-    of the device has; `device_key`: what times are valid for, instead of the model of the device and Triton's version.
-    `executor`: runs compilations; None: as many processes as the environment's WRAPPER_IR_BUILD_JOBS says, for as long as
-    there are kernels to compile. `local`: until these processes can be started, kernels are compiled in this one, which a compiler
-    that crashes takes with it. `timeout`: seconds for one compilation.
-    `store`: keeps what was compiled; None: the store on disk. `driver`: replaces the one that the target's device would
-    have.
+    `choose` selects the config of a kernel that is not tuned. `tune`: a kernel with several configs is tuned
+    at its first launch, from `record` or by measuring; None disables that. `gather` merges the times of all
+    processes that tune together. `choice` configures the choice among the kernels of a multi-kernel. `timer`
+    replaces the timer of the device type; `device_key` replaces the device's model and Triton's version as
+    the validity of times.
+
+    `executor` runs compilations; None: as many processes as WRAPPER_IR_BUILD_JOBS allows, while there are
+    kernels to compile. `local`: until these processes can be started, kernels are compiled in this process,
+    which a crashing compiler would end. `timeout` limits the seconds of one compilation. `store` stores
+    compiled kernels; None: the store on disk. `driver` replaces that of the target's device.
     """
 
     choose: Choose = first_config

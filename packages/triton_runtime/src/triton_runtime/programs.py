@@ -1,4 +1,4 @@
-"""Tunes programs to the end: measures every launch that leaves a choice, and writes the choices into the program."""
+"""Tunes whole programs: measures every launch with a choice, and writes the choices into the program."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from wrapper_ir_runtime.interp import InterpOptions, Interpreter, example_inputs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """Relative differences that decide nothing: among configs, and among the kernels of a multi-kernel."""
+    """Relative differences that are ignored: among configs, and among the kernels of a multi-kernel."""
 
     configs: float = NOISE
     kernels: float = NOISE
@@ -45,8 +45,11 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunableRuntime:
-    """A runtime that tunes kernels at their first launches. `kernels` loads them, those compiled ahead among them; `record`
-    gives the times that are known by now, which are of `device`."""
+    """A runtime that tunes kernels at their first launches.
+
+    `kernels` loads them, including those compiled ahead; `record` returns the times measured so far, which
+    are of `device`.
+    """
 
     kernels: KernelRuntime
     record: Callable[[], TuningRecord]
@@ -55,7 +58,7 @@ class TunableRuntime:
 
 
 def known_times(record: TuningRecord, artifact: Artifact, records: Sequence[Artifact] = ()) -> TuningRecord:
-    """`record`, with the times in an artifact and in others. Raises TuningError TR601."""
+    """Merges `record` with the times in an artifact and in others. Raises TuningError TR601."""
     return record.merged(record_of(artifact), *map(record_of, records))
 
 
@@ -68,13 +71,13 @@ def tune_artifact(
     inputs: Sequence[Any] | None = None,
     assume: bool = True,
 ) -> Artifact:
-    """The artifact with every choice that can be made written into its program, and all times into its record.
+    """Returns the artifact with every possible choice written into its program, and all times in its record.
 
-    What the runtime does not know is measured on its device: with `inputs`, flat arguments of `main`, in a run of the whole
-    program on copies of them, which also says what its symbols are; what that does not reach, launch by launch on inputs
-    that `machine` makes up. `given` are values of symbols. A launch that cannot run is left as it is, with a warning
-    (TR606); so is, without `assume`, one whose sizes nothing is known of. Raises TuningError TR601, and TR605 as
-    `replay_artifact` does.
+    Times that the runtime lacks are measured on its device. With `inputs`, flat arguments of `main`, the
+    whole program runs on copies of them, which also determines its symbols. Launches that this does not reach
+    run one by one on inputs that `machine` generates. `given` has values of symbols. A launch that cannot run
+    is left as it is, with a warning (TR606); so is, without `assume`, one with unknown sizes. Raises
+    TuningError TR601, and TR605 as `replay_artifact` does.
     """
     carrying = runtime.kernels
     options = InterpOptions(
@@ -91,8 +94,8 @@ def tune_artifact(
             continue
         constants = {c.data_name: artifact.constants[c.data_name] for c in one.program.constants}
         try:
-            made = example_inputs(one.program, machine, 0, {})
-            run(bare_artifact(one.program, constants), made, machine, options)
+            arguments = example_inputs(one.program, machine, 0, {})
+            run(bare_artifact(one.program, constants), arguments, machine, options)
         except (WirError, TritonRuntimeError, RuntimeError) as error:
             _warn(one, str(error))
     return replay_artifact(
@@ -101,16 +104,16 @@ def tune_artifact(
 
 
 def _run_through(interpreter: Interpreter[Any], inputs: list[Any]) -> dict[str, int]:
-    """Runs a program to its end; the sizes that its symbols stood for, the first time that they did."""
+    """Runs a program to its end; returns the first value of each symbol."""
     frames: dict[int, Mapping[str, int | float]] = {}
     for step in interpreter.steps(inputs):
         frames.setdefault(id(step.symbols), step.symbols)
-    found = [item for frame in frames.values() for item in frame.items()]
-    return {name: value for name, value in reversed(found) if type(value) is int}
+    items = [item for frame in frames.values() for item in frame.items()]
+    return {name: value for name, value in reversed(items) if type(value) is int}
 
 
 def _knows(record: TuningRecord, one: TuningProgram) -> bool:
-    """Whether there are times of what the launch chooses from."""
+    """True if there are times for the choice of this launch."""
     kernels: dict[str, ir.KernelDef] = {k.name: k for k in one.program.kernels}
     hashes = {
         multi_hash(k, kernels) if isinstance(k, ir.MultiKernel) else content_hash(k) for k in kernels.values()
@@ -119,7 +122,7 @@ def _knows(record: TuningRecord, one: TuningProgram) -> bool:
 
 
 def _warn(one: TuningProgram, why: str) -> None:
-    """A launch is left as it is. The level is the caller's of `KernelTuner.tune`."""
+    """Warns that a launch is left as it is, at the level of the caller of `KernelTuner.tune`."""
     message = f"[TR606] a launch of @{one.launch.kernel} is not tuned: {why}"
     warnings.warn(message, RuntimeWarning, stacklevel=4)
 
@@ -132,11 +135,11 @@ def replay_artifact(
     given: Mapping[str, int] | None = None,
     noise: Noise | None = None,
 ) -> Artifact:
-    """The artifact with the choices that `record` leads to, and with the record. Needs no device: choices follow from the
-    record, the program and `given` alone.
+    """Returns the artifact with the choices that follow from `record`, and with the record.
 
-    `device`: whose times count; None: the only device of the record. `noise`: relative differences that decide nothing;
-    None: the default. Raises TuningError TR605 where the record is of several devices.
+    Needs no device: choices depend only on the record, the program and `given`. `device` selects whose times
+    count; None: the only device of the record. `noise` has relative differences that are ignored; None: the
+    default. Raises TuningError TR605 if the record has several devices.
     """
     device = device or _only(record)
     if device is None:
@@ -149,7 +152,7 @@ def replay_artifact(
 
 
 def _still_wanted(artifact: Artifact, program: ir.Program) -> tuple[ir.KernelBinary, ...]:
-    """What an artifact carries for kernels that `program` still has, under what these are now."""
+    """Binaries of the kernels that `program` still has, under their new hashes."""
     names = {content_hash(kernel): kernel.name for kernel in artifact.program.kernels}
     now = {kernel.name: content_hash(kernel) for kernel in program.kernels}
     return tuple(
@@ -160,23 +163,25 @@ def _still_wanted(artifact: Artifact, program: ir.Program) -> tuple[ir.KernelBin
 
 
 def _has_config(kernel: ir.KernelDef, binary: ir.KernelBinary) -> bool:
-    """Whether the kernel may still be taken as it was compiled."""
+    """True if the kernel still has the config of the binary."""
     return not isinstance(kernel, ir.TritonKernel) or binary.config in kernel.configs
 
 
 def _only(record: TuningRecord) -> DeviceKey | None:
-    found = sorted({(key.device, key.compiler) for key in record.entries})
-    if len(found) > 1:
-        shown = "; ".join(f"{device}, Triton {compiler}" for device, compiler in found)
+    devices = sorted({(key.device, key.compiler) for key in record.entries})
+    if len(devices) > 1:
+        device_list = "; ".join(f"{device}, Triton {compiler}" for device, compiler in devices)
         raise TuningError(
-            "TR605", f"the records are of several devices: {shown}", hint="give records of one device only"
+            "TR605",
+            f"the records are of several devices: {device_list}",
+            hint="give records of one device only",
         )
-    return DeviceKey(*found[0]) if found else None
+    return DeviceKey(*devices[0]) if devices else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Choices:
-    """What a record says of a program's kernels."""
+    """The choices for a program's kernels that follow from a record."""
 
     artifact: Artifact
     record: TuningRecord
@@ -185,8 +190,10 @@ class _Choices:
     programs: Sequence[TuningProgram]
 
     def configs(self) -> dict[str, ir.TritonConfig]:
-        """By kernel. Of launches of one kernel with different numbers, the one decides that takes the longest in all."""
-        found: dict[str, ir.TritonConfig] = {}
+        """The config of each kernel. Among launches with different numbers, the one with the largest total
+        time decides.
+        """
+        configs: dict[str, ir.TritonConfig] = {}
         for kernel in self.artifact.program.kernels:
             if not isinstance(kernel, ir.TritonKernel):
                 continue
@@ -201,23 +208,23 @@ class _Choices:
                     f"the record has a config that @{kernel.name} does not: {winner}",
                     hint="tune again",
                 )
-            found[kernel.name] = config
-        return found
+            configs[kernel.name] = config
+        return configs
 
     def variants(self) -> dict[str, int]:
-        """By multi-kernel that is chosen by measurement."""
+        """The variant of each multi-kernel that is chosen by measurement."""
         kernels: dict[str, ir.KernelDef] = {k.name: k for k in self.artifact.program.kernels}
-        found: dict[str, int] = {}
+        indices: dict[str, int] = {}
         for kernel in kernels.values():
             entry = self._entry_of_variants(kernel, kernels)
             if entry is not None:
-                found[kernel.name] = int(entry.decision(self.noise.kernels).winner)
-        return found
+                indices[kernel.name] = int(entry.decision(self.noise.kernels).winner)
+        return indices
 
     def explained(self) -> dict[str, ExplainedChoice]:
         """Each choice with its candidates and their times, by kernel."""
         kernels: dict[str, ir.KernelDef] = {k.name: k for k in self.artifact.program.kernels}
-        found: dict[str, ExplainedChoice] = {}
+        choices: dict[str, ExplainedChoice] = {}
         for kernel in kernels.values():
             one = self._deciding(kernel) if isinstance(kernel, ir.TritonKernel) else None
             noise = self.noise.configs
@@ -225,21 +232,23 @@ class _Choices:
                 one, noise = self._entry_of_variants(kernel, kernels), self.noise.kernels
             if one is not None:
                 decision = one.decision(noise)
-                found[kernel.name] = choice_of(kernel, one, decision, self.device.model)
-        return found
+                choices[kernel.name] = choice_of(kernel, one, decision, self.device.model)
+        return choices
 
     def _entry_of_variants(self, kernel: ir.KernelDef, kernels: Mapping[str, ir.KernelDef]) -> Entry | None:
-        """The times of the kernels that a multi-kernel, chosen by measurement, stands for."""
+        """The times of the variants of a multi-kernel that is chosen by measurement."""
         if not isinstance(kernel, ir.MultiKernel) or kernel.choice is not ir.Choice.MEASURE:
             return None
         entry = self.record.find(self._key(multi_hash(kernel, kernels)))
-        known = entry is not None and entry.order == variant_keys(kernel) and any(entry.times.values())
-        return entry if known else None
+        is_complete = entry is not None and entry.order == variant_keys(kernel) and any(entry.times.values())
+        return entry if is_complete else None
 
     def _deciding(self, kernel: ir.TritonKernel) -> Entry | None:
-        """The times that decide the config: of the launch that takes the longest in all, the first of equals."""
-        found = [(self._weight(entry, one), entry) for one, entry in self._entries(kernel)]
-        return max(found, key=lambda pair: pair[0])[1] if found else None
+        """The times that decide the config: of the launch with the largest total time, the first among
+        equals.
+        """
+        weighted = [(self._weight(entry, one), entry) for one, entry in self._entries(kernel)]
+        return max(weighted, key=lambda pair: pair[0])[1] if weighted else None
 
     def _entries(self, kernel: ir.TritonKernel) -> Iterator[tuple[TuningProgram, Entry]]:
         for one in self.programs:

@@ -1,7 +1,7 @@
-"""Where the parts of the runtime meet: what a driver gets, and what a store is.
+"""Interfaces between the parts of the runtime: the input of drivers, and stores.
 
-A driver is one way to run kernels: on a CUDA device, in Triton's interpreter, or not at all (recorded). All drivers
-get the same `Launchable`; those that say `needs_binary` get it compiled.
+A driver is one way to run kernels: on a CUDA device, in Triton's interpreter, or not at all (recorded). All
+drivers receive the same `Launchable`; those with `needs_binary` receive it compiled.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binary:
-    """What Triton's compiler makes of a job. `image` is what the device's driver loads (a cubin); `target` is
-    `cuda:sm_90`, `compiler` the version of Triton. `maps`: how tensors are described for the copy engine, for each
-    descriptor among the arguments; empty where there are none, or where they are passed as addresses, sizes and strides.
+    """The output of Triton's compiler for a job.
+
+    `image` is loaded by the device's driver (a cubin); `target` is `cuda:sm_90`, `compiler` the version of
+    Triton. `maps` has the tensor map of each descriptor argument; empty without descriptors, or if they are
+    passed as addresses, sizes and strides.
     """
 
     image: bytes
     assembly: str
-    """What the image was assembled from (PTX)."""
+    """The assembly of the image (PTX)."""
     target: str
     compiler: str
     facts: ir.LaunchFacts
@@ -33,10 +35,10 @@ class Binary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launchable:
-    """A kernel with the config that was chosen for it, ready for a driver.
+    """A kernel with its chosen config, ready for a driver.
 
-    `binding` says what becomes of each argument of a launch, `grid` gives the three sizes of the grid from them; `binary`
-    what its driver is given, where it is compiled.
+    `binding` maps the arguments of a launch to parameters, `grid` computes the three sizes of the grid.
+    `binary` is the compiled kernel, if the driver needs one.
     """
 
     kernel: ir.TritonKernel
@@ -51,27 +53,27 @@ class Driver(Protocol):
 
     @property
     def name(self) -> str:
-        """What the driver is called in messages and statistics."""
+        """The driver's name in messages and statistics."""
 
     @property
     def needs_binary(self) -> bool:
-        """Whether `load` wants `Launchable.binary`."""
+        """True if `load` needs `Launchable.binary`."""
 
     def load(self, launchable: Launchable, device: ir.Device) -> LoadedKernel:
-        """Makes the kernel callable: with the arguments of the definition's parameters, in their order (tensors for
-        pointers and descriptors, numbers for scalars), then the numbers of the grid; it returns None. Launches go to
-        the current stream of `device`, or of the current device where its index is None.
+        """Returns the kernel as a callable that returns None.
 
-        Raises KernelError for what this driver cannot load; the callable raises LaunchError for arguments that do not
-        fit.
+        It takes the arguments of the definition's parameters in order (tensors for pointers and descriptors,
+        numbers for scalars), then the numbers of the grid. Launches use the current stream of `device`, or of
+        the current device if its index is None. Raises KernelError for a kernel that this driver cannot load;
+        the callable raises LaunchError for wrong arguments.
         """
 
 
 class ByteStore(Protocol):
-    """Keeps bytes under keys that say all about them, so that what is found is never stale."""
+    """Stores bytes under keys that determine their content, so that an entry is never stale."""
 
     def get(self, key: str) -> bytes | None:
         """The bytes under `key`, or None."""
 
     def put(self, key: str, data: bytes) -> None:
-        """Keeps `data`; a store that cannot says so in a warning, not in an error."""
+        """Stores `data`; a store that cannot warns instead of raising."""

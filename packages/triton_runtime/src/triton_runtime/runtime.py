@@ -35,9 +35,12 @@ from wrapper_ir_runtime.cache import Cache, open_cache
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """What is kept from load to load: the cache on disk, the driver of CUDA devices, which opens nothing before it is
-    used, what starts compiler processes, what compiles here until then, the jobs that were begun early or that the compiler refused, and
-    the times of each target's device."""
+    """State that is shared by loads.
+
+    It has the cache on disk, the driver of CUDA devices (which opens nothing before use), the fork server and
+    the local compiler, jobs that were started early or refused by the compiler, and the times of each
+    target's device.
+    """
 
     settings: Settings
     cache: Cache
@@ -53,8 +56,8 @@ class _World:
 class TritonRuntime:
     """Compiles, caches and loads Triton kernels.
 
-    Kernels of programs for `cuda` run on that device; those of programs for `cpu` in Triton's interpreter. `settings`:
-    None reads the environment at every load. `stats` counts what became of the kernels that were asked for.
+    Kernels of programs for `cuda` run on that device; those of programs for `cpu` in Triton's interpreter.
+    `settings`: None reads the environment at every load. `stats` counts the results of kernel requests.
     """
 
     options: TritonOptions = field(default_factory=TritonOptions)
@@ -65,7 +68,9 @@ class TritonRuntime:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def with_tuning(self) -> TritonRuntime:
-        """See `wrapper_ir.plugins.protocols.TuningRuntime`: with default options of tuning, unless it has others."""
+        """See `wrapper_ir.plugins.protocols.TuningRuntime`. Uses default tuning options unless others are
+        set.
+        """
         tuned = replace(self.options, tune=self.options.tune or TuneOptions())
         return TritonRuntime(options=tuned, settings=self.settings)
 
@@ -76,10 +81,10 @@ class TritonRuntime:
     def load_all(
         self, kernels: Sequence[ir.KernelDef], target: ir.Target, binaries: Sequence[ir.KernelBinary] = ()
     ) -> dict[str, LoadedKernel]:
-        """Loads kernels, by name; what neither `binaries` nor a store has is compiled, in parallel.
+        """Loads kernels, by name; those in neither `binaries` nor a store are compiled in parallel.
 
         A loaded kernel takes the arguments of its parameters, then the numbers of its grid, and returns None.
-        Raises KernelError, CompileError, or LaunchError TR305 for a device that no driver is for.
+        Raises KernelError, CompileError, or LaunchError TR305 for a device without a driver.
         """
         if not kernels:
             return {}
@@ -99,19 +104,24 @@ class TritonRuntime:
             options = replace(self.options, tune=tune, choice=self._choice(world.settings))
             tuning = Tuning(options, world.cache, self._timings(target, world), loader, target.device)
             loaded |= {kernel.name: tuning.tuned(kernel) for kernel in tuned}
-            known = {kernel.name: kernel for kernel in kernels}
-            loaded |= {kernel.name: tuning.multi(kernel, known, loaded) for kernel in multis}
+            by_name = {kernel.name: kernel for kernel in kernels}
+            loaded |= {kernel.name: tuning.multi(kernel, by_name, loaded) for kernel in multis}
         return loaded
 
     def start(
         self, kernels: Sequence[ir.KernelDef], target: ir.Target, binaries: Sequence[ir.KernelBinary] = ()
     ) -> Loading:
-        """As `load_all`, in the background: reading a kernel waits until all are loaded, and raises what went wrong."""
+        """Loads kernels like `load_all`, in the background. Reading a kernel waits for all, and raises
+        errors.
+        """
         return Loading([kernel.name for kernel in kernels], lambda: self.load_all(kernels, target, binaries))
 
     def prepare(self, device_type: str) -> None:
-        """See `wrapper_ir.plugins.protocols.PreparingRuntime`: the process that compilers are forked from imports what Inductor's kernels
-        need, and the launcher is built where the wheel has none."""
+        """See `wrapper_ir.plugins.protocols.PreparingRuntime`.
+
+        The fork server imports the modules of Inductor's kernels, and the launcher is built if the wheel has
+        none.
+        """
         if device_type != "cuda":
             return
         world = self._world_of(self.settings or read_settings())
@@ -121,12 +131,15 @@ class TritonRuntime:
             world.cuda.prepare()
 
     def compile_early(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> None:
-        """See `wrapper_ir.plugins.protocols.PreparingRuntime`: kernels that are tuned when they are launched are left out."""
+        """See `wrapper_ir.plugins.protocols.PreparingRuntime`. Skips kernels that are tuned when they are
+        launched.
+        """
         if target.device.type != "cuda" or self.options.driver is not None:
             return
         world = self._world_of(self.settings or read_settings())
         multis = [kernel for kernel in kernels if isinstance(kernel, ir.MultiKernel)]
-        with suppress(KernelError):  # loading says so
+        # loading reports it
+        with suppress(KernelError):
             plain = _by_name(_triton_kernels(kernels))
             tuned = self._tuned(plain, multis, self._tune(world.settings))
             ready = [self.launchable(k) for k in plain.values() if k not in tuned]
@@ -151,58 +164,60 @@ class TritonRuntime:
         return self._world_of(self.settings or read_settings()).cuda.operator_repeater(device)
 
     def _extension(self) -> Extension | None:
-        """The launcher's module; None where no driver of CUDA is there, or options name another one."""
+        """The launcher's module; None without a CUDA driver, or if options name another driver."""
         if self.options.driver is not None:
             return None
         return self._world_of(self.settings or read_settings()).cuda.native
 
     def compile(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, Binary]:
-        """The binaries of kernels, by name, for a device that need not be there."""
+        """Compiles kernels; returns binaries by name. The device need not be present."""
         compiler = self._compiler(target, self._world_of(self.settings or read_settings()))
         launchables = [self.launchable(kernel) for kernel in _by_name(kernels).values()]
-        found: dict[str, Binary] = {}
+        binaries: dict[str, Binary] = {}
         for one, binary in zip(launchables, compiler.compiled(launchables), strict=True):
             if isinstance(binary, Exception):
                 raise binary
-            found[one.kernel.name] = binary
-        return found
+            binaries[one.kernel.name] = binary
+        return binaries
 
     def compile_ahead(
         self, kernels: Sequence[ir.KernelDef], target: ir.Target, candidates: bool
     ) -> tuple[ir.KernelBinary, ...]:
-        """See `wrapper_ir.plugins.protocols.AheadCompiler`; candidates that the compiler refuses are left out. Raises KernelError,
-        CompileError."""
+        """See `wrapper_ir.plugins.protocols.AheadCompiler`. Candidates that the compiler refuses are omitted.
+
+        Raises KernelError, CompileError.
+        """
         launchables = [
             launchable(kernel, config)
             for kernel in _by_name(_triton_kernels(kernels)).values()
             for config in (kernel.configs if candidates else (self.options.choose(kernel),))
         ]
         compiler = self._compiler(target, self._world_of(self.settings or read_settings()))
-        made = zip(launchables, compiler.each(launchables), strict=True)
-        return tuple(compiled_ahead([(one.kernel, binary) for one, binary in made]))
+        results = zip(launchables, compiler.each(launchables), strict=True)
+        return tuple(compiled_ahead([(one.kernel, binary) for one, binary in results]))
 
     def with_binaries(self, binaries: Sequence[ir.KernelBinary]) -> KernelRuntime:
-        """See `wrapper_ir.plugins.protocols.AheadCompiler`; statistics are this runtime's."""
+        """See `wrapper_ir.plugins.protocols.AheadCompiler`. Statistics are shared with this runtime."""
         return _Carrying(self, tuple(binaries))
 
     def loader(self, target: ir.Target) -> Loader:
-        """What loads kernels for a target, one config of each: for those who measure by themselves."""
+        """Returns a loader of kernels for a target, one config each, for callers that measure themselves."""
         return self._loader(target, self._world_of(self.settings or read_settings()), ())
 
     def launchable(self, kernel: ir.TritonKernel) -> Launchable:
-        """A kernel with its config, arguments and grid, as drivers get it; not compiled."""
+        """A kernel with its config, arguments and grid, for drivers; not compiled."""
         return launchable(kernel, self.options.choose(kernel))
 
     @property
     def record(self) -> TuningRecord:
-        """The times that choices came from so far: those that were given, found in the store, and measured."""
+        """The times behind the choices so far: from options, from the store, and measured."""
         timings = () if self._world is None else tuple(self._world.timings.values())
         entries = {key: entry for t in timings for key, entry in t.record.entries.items()}
         return TuningRecord({**self.options.record.entries, **entries})
 
     @property
     def sources(self) -> Mapping[Source, int]:
-        """Where the times of choices came from so far, by how many choices."""
+        """The number of choices so far by the source of their times."""
         timings = () if self._world is None else tuple(self._world.timings.values())
         return {source: sum(t.sources[source] for t in timings) for source in Source}
 
@@ -216,17 +231,20 @@ class TritonRuntime:
         inputs: Sequence[Any] | None = None,
         assume: bool = True,
     ) -> Artifact:
-        """See `KernelTuner`, and `triton_runtime.programs`, which does it. What the records (the artifact's, those of
-        `records`, this runtime's) do not know is measured; without a machine nothing is. Raises TuningError TR601, TR605."""
-        # imported here: most who load kernels tune no programs
+        """See `KernelTuner`, and `triton_runtime.programs`, which implements it.
+
+        Times that are in none of the records (the artifact's, those of `records`, this runtime's) are
+        measured; without a machine nothing is. Raises TuningError TR601, TR605.
+        """
+        # imported here: most users load kernels without tuning programs
         from triton_runtime.programs import Noise, TunableRuntime, known_times, replay_artifact, tune_artifact
 
-        known = known_times(self.options.record, artifact, records)
+        record = known_times(self.options.record, artifact, records)
         tune = self.options.tune or TuneOptions()
         noise = Noise(configs=tune.noise, kernels=self.options.choice.noise)
         if machine is None:
-            return replay_artifact(artifact, known, given=given, noise=noise)
-        tuner = replace(self, options=replace(self.options, record=known, tune=tune))
+            return replay_artifact(artifact, record, given=given, noise=noise)
+        tuner = replace(self, options=replace(self.options, record=record, tune=tune))
         tuner.stats = self.stats
         runtime = TunableRuntime(
             kernels=tuner.with_binaries(artifact.binaries),
@@ -245,7 +263,7 @@ class TritonRuntime:
         multis: Sequence[ir.MultiKernel],
         tune: TuneOptions | None,
     ) -> list[ir.TritonKernel]:
-        """Those whose config is chosen by measurement."""
+        """Kernels whose config is chosen by measurement."""
         return [
             k
             for k in kernels.values()
@@ -253,8 +271,11 @@ class TritonRuntime:
         ]
 
     def _is_measured(self, kernel: ir.TritonKernel, multis: Sequence[ir.MultiKernel]) -> bool:
-        """Instances of a template come in no order, so that the first says nothing of the others: one that is measured
-        beside other kernels is measured with all of its configs."""
+        """True if a template's kernel is measured beside other kernels.
+
+        Then all of its configs are measured: instances of a template are unordered, so the first is not
+        representative.
+        """
         choice = self.options.choice
         measuring = choice.measure and choice.force is None
         return measuring and kernel.heuristic == _TEMPLATE and kernel.name in _measured(multis)
@@ -284,7 +305,9 @@ class TritonRuntime:
         return Loader(compiler, self.options.driver or _driver(target, compiler.folder, world))
 
     def _choice(self, settings: Settings) -> ChoiceOptions:
-        """How kernels are chosen; choices go into a table where the environment names one and no option takes them."""
+        """Options of choices among kernels; the environment may name a table for them if no option receives
+        them.
+        """
         choice = self.options.choice
         if choice.picked is not None or settings.metrics is None:
             return choice
@@ -300,7 +323,7 @@ class TritonRuntime:
             return world.timings[target]
 
     def _world_of(self, settings: Settings) -> _World:
-        """What is kept from load to load; made anew where the environment has changed."""
+        """State that is shared by loads; recreated if the environment has changed."""
         with self._lock:
             if self._world is None or self._world.settings != settings:
                 self._world = _World(settings, open_cache(settings.cache), CudaDriver(settings=settings))
@@ -308,16 +331,16 @@ class TritonRuntime:
 
 
 _TEMPLATE = "template"
-"""The heuristic of kernels whose configs are the instances of a template."""
+"""The heuristic of kernels whose configs are instances of a template."""
 
 
 def _triton_kernels(kernels: Sequence[ir.KernelDef]) -> list[ir.KernelDef]:
-    """Those that are compiled."""
+    """Kernels that are compiled."""
     return [kernel for kernel in kernels if not isinstance(kernel, ir.MultiKernel | ir.OperatorKernel)]
 
 
 def _measured(multis: Sequence[ir.MultiKernel]) -> frozenset[str]:
-    """The kernels that one is chosen from by measurement."""
+    """The kernels among which one is chosen by measurement."""
     return frozenset(v.kernel for m in multis if m.choice is ir.Choice.MEASURE for v in m.variants)
 
 
@@ -327,7 +350,7 @@ def _has_candidates(kernel: ir.TritonKernel) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Carrying:
-    """A runtime with what an artifact carries."""
+    """A runtime with the binaries of an artifact."""
 
     runtime: TritonRuntime
     carried: tuple[ir.KernelBinary, ...]
@@ -343,15 +366,15 @@ class _Carrying:
 
 
 def _by_name(kernels: Sequence[ir.KernelDef]) -> dict[str, ir.TritonKernel]:
-    known: dict[str, ir.TritonKernel] = {}
+    by_name: dict[str, ir.TritonKernel] = {}
     for kernel in kernels:
         if not isinstance(kernel, ir.TritonKernel):
             raise KernelError("TR101", f"kernel '{kernel.name}' is of kind '{kernel.kind}', not 'triton'")
-        if known.setdefault(kernel.name, kernel) != kernel:
+        if by_name.setdefault(kernel.name, kernel) != kernel:
             raise KernelError("TR101", f"two different kernels are named '{kernel.name}'")
         if not kernel.configs:
             raise KernelError("TR101", f"kernel '{kernel.name}' has no config")
-    return known
+    return by_name
 
 
 def _driver(target: ir.Target, folder: Path, world: _World) -> Driver:
@@ -360,7 +383,7 @@ def _driver(target: ir.Target, folder: Path, world: _World) -> Driver:
         case "cuda":
             return world.cuda
         case "cpu":
-            # imported when it is wanted, because it brings Triton
+            # imported on demand, because it imports Triton
             from triton_runtime.interp import InterpreterDriver
 
             return InterpreterDriver(folder=folder)

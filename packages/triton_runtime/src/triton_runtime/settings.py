@@ -1,10 +1,10 @@
-"""The environment, read in one place; for the cache, `wrapper_ir_runtime.cache.settings`.
+"""Reads the environment; for the cache, see `wrapper_ir_runtime.cache.settings`.
 
 | variable                         | meaning                                                     | default                       |
 | -------------------------------- | ----------------------------------------------------------- | ----------------------------- |
 | `WRAPPER_IR_CXX`, then `CXX`     | the C++ compiler, for the launcher                          | `g++`                         |
 | `WRAPPER_IR_BUILD_JOBS`          | compiler processes at once                                  | usable processors, 16 at most |
-| `WRAPPER_IR_TRITON_TUNE`         | 1: configs are tuned at first launches                      | 0: the first is taken         |
+| `WRAPPER_IR_TRITON_TUNE`         | 1: configs are tuned at first launches                      | 0: the first is used          |
 | `WRAPPER_IR_TRITON_METRICS`      | a CSV file for choices among kernels and their times        | none                          |
 """
 
@@ -19,21 +19,21 @@ from wrapper_ir_runtime.cache import CacheSettings
 from wrapper_ir_runtime.cache import read_settings as read_cache_settings
 
 _MOST_JOBS = 16
-"""A program's kernels are compiled in seconds by as many processes; each holds some 100 MiB of its own."""
+"""As many processes compile a program's kernels in seconds; each has some 100 MiB of private memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the environment says."""
+    """Settings from the environment."""
 
     cache: CacheSettings
     jobs: int
     compiler: str = "g++"
-    """The C++ compiler; the launcher of CUDA kernels is built with it, once."""
+    """The C++ compiler, which builds the launcher of CUDA kernels once."""
     metrics: Path | None = None
-    """A CSV file that choices among kernels are written to."""
+    """A CSV file for choices among kernels."""
     tune: bool = False
-    """Whether configs are tuned at first launches where no options say how."""
+    """Default of tuning configs at first launches."""
 
 
 def read_settings(env: Mapping[str, str] | None = None) -> Settings:

@@ -1,7 +1,7 @@
-"""A definition's source text as a loaded function of Triton.
+"""Loads a definition's source text as a function of Triton.
 
-Triton reads the source of its functions from files, so the text is kept in one, in the namespace `triton-sources` of the
-cache on disk: any number of processes may load the same file.
+Triton reads the source of its functions from files, so the text is stored in one, in the namespace
+`triton-sources` of the cache on disk. Any number of processes may load the same file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def source_file(source: str, folder: Path) -> Path:
-    """A file that holds exactly `source`, in the cache of which `folder` is the root. Raises StoreError."""
+    """A file with exactly `source`, in the cache with root `folder`. Raises StoreError."""
 
     def write(entry: Path) -> None:
         (entry / _file_name(source)).write_bytes(source.encode())
@@ -34,9 +34,10 @@ def source_file(source: str, folder: Path) -> Path:
 
 
 def source_path(source: str, folder: Path) -> Path:
-    """Where `source_file` keeps a source, whether it is there or not."""
+    """The path of `source_file`, whether or not the file exists."""
     place = _sources(folder).folder_of(source)
-    assert place is not None  # there is a root
+    # the store has a root
+    assert place is not None
     return place / _file_name(source)
 
 
@@ -49,29 +50,30 @@ def _file_name(source: str) -> str:
 
 
 def load_function(name: str, source: str, entry: str, folder: Path) -> JITFunction:
-    """The `@triton.jit` function `entry` of a kernel's source, which runs as a Python module; `name` is the kernel's.
+    """Loads the `@triton.jit` function `entry` from a kernel's source; `name` is the kernel's.
 
-    Raises KernelError TR104 where the module does not load, with the line; TR105 where it has no such function.
+    Raises KernelError TR104 with the line if the module does not load, TR105 if it has no such function.
     """
     from triton.runtime.jit import JITFunction
 
     module = _load(name, source, source_file(source, folder))
-    found = vars(module).get(entry)
-    if isinstance(found, JITFunction):
-        return found
-    if found is None:
+    function = vars(module).get(entry)
+    if isinstance(function, JITFunction):
+        return function
+    if function is None:
         what = f"has no function '{entry}'"
     else:
-        what = f"has '{entry}' as {type(found).__module__}.{type(found).__qualname__}"
+        what = f"has '{entry}' as {type(function).__module__}.{type(function).__qualname__}"
     raise KernelError(
         "TR105",
         f"kernel '{name}': its source {what}",
-        "`entry` names a function decorated by `@triton.jit` alone: configs and heuristics belong to the definition",
+        "`entry` names a function decorated by `@triton.jit` alone: configs and heuristics belong to the "
+        "definition",
     )
 
 
 def check_parameters(kernel: ir.TritonKernel, names: list[str]) -> None:
-    """Holds the function's own parameters against the definition; raises KernelError TR102."""
+    """Compares the function's parameters with the definition; raises KernelError TR102."""
     if tuple(names) != kernel.order:
         raise KernelError(
             "TR102",
@@ -85,9 +87,10 @@ def _load(name: str, source: str, path: Path) -> ModuleType:
     assert spec is not None  # a .py file has a loader
     module = importlib.util.module_from_spec(spec)
     try:
-        # Not through the loader: it would write and trust bytecode by the file's time and size.
+        # not through the loader: it would write bytecode, and trust it by the file's time and size
         exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))
-    except Exception as error:  # whatever the module's own statements raise
+    # raised by the module's statements
+    except Exception as error:
         raise KernelError(
             "TR104",
             f"kernel '{name}': its source does not load: {_place(error, source, path)}",
@@ -97,7 +100,7 @@ def _load(name: str, source: str, path: Path) -> ModuleType:
 
 
 def _place(error: Exception, source: str, path: Path) -> str:
-    """What went wrong, with the number and text of the line of the source where it did."""
+    """The error, with the number and text of its line in the source."""
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError):
         line, text = error.lineno, f"{type(error).__name__}: {error.msg}"

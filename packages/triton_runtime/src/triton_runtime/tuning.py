@@ -1,4 +1,4 @@
-"""Where loading meets tuning and choosing: one device, one store, one tuner."""
+"""Connects loading with tuning and choosing: one device, one store, one tuner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wrapper_ir_runtime.cache import Cache
 
 
 class Tuning:
-    """Makes kernels that are chosen at their first launch, by the times in `timings`."""
+    """Creates kernels that are chosen at their first launch, by the times in `timings`."""
 
     def __init__(
         self, options: TritonOptions, cache: Cache, timings: TimingCache, loader: Loader, device: ir.Device
@@ -34,13 +34,13 @@ class Tuning:
         )
 
     def tuned(self, kernel: ir.TritonKernel) -> TunedLaunch:
-        """A kernel with several configs."""
+        """Loads a kernel with several configs."""
         return TunedLaunch(kernel, self._tuner, self._load)
 
     def multi(
         self, kernel: ir.MultiKernel, kernels: Mapping[str, ir.KernelDef], loaded: Mapping[str, LoadedKernel]
     ) -> MultiLaunch:
-        """One of several kernels, which are loaded."""
+        """Combines several loaded kernels into a multi-kernel."""
         choices = self._cache.store("triton-choices")
         choice = replace(self._options.choice, sources=self._loader.compiler.folder)
         return MultiLaunch(kernel, kernels, loaded, self._timer, self._timings, choices, choice)
@@ -53,12 +53,12 @@ class Tuning:
 
 
 def device_key(device: ir.Device) -> DeviceKey:
-    """What times hold for on this machine."""
+    """The validity of times measured on this machine."""
     return DeviceKey(_device_name(device), version("triton"))
 
 
 def _device_name(device: ir.Device) -> str:
-    """The model of a device."""
+    """The model name of a device."""
     if device.type == "cpu":
         return f"cpu {platform.processor() or platform.machine()}"
     import torch

@@ -1,4 +1,4 @@
-"""Chooses one of several kernels that do the same: by measurement, by sizes, or as told."""
+"""Chooses one of several equivalent kernels: by measurement, by sizes, or by an option."""
 
 from triton_runtime.choose.metrics import MetricsTable
 from triton_runtime.choose.multi import MultiLaunch, nearest, variant_keys

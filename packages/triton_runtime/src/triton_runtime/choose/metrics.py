@@ -1,4 +1,4 @@
-"""A table of choices in a file: which kernel was chosen, the files of all that it was chosen from, and their times."""
+"""Writes a table of choices: the chosen kernel, the source files of all candidates, and their times."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ COLUMNS = ("multi_kernel", "kernel", "path", "latency_us", "chosen", "why")
 
 @dataclass(frozen=True, slots=True)
 class MetricsTable:
-    """Appends a line for each kernel of every multi-kernel that is chosen from, to a CSV file with `COLUMNS`. Times are
-    means in microseconds, empty where a kernel was not measured. Processes may share the file: a choice is written at
-    once."""
+    """Appends one line per candidate of each choice to a CSV file with `COLUMNS`.
+
+    Times are means in microseconds, empty for a kernel that was not measured. Processes may share the file:
+    each choice is one write.
+    """
 
     path: Path
 

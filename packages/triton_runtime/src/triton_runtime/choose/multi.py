@@ -1,4 +1,4 @@
-"""Multi-kernels at run time: several loaded kernels behind one callable, of which one is chosen."""
+"""Multi-kernels at run time: several loaded kernels behind one callable."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ _LOG = logging.getLogger(__name__)
 
 
 class MultiLaunch:
-    """A loaded multi-kernel: called as any kernel, with the arguments of its parameters and the numbers of its grid.
+    """A loaded multi-kernel, called like any kernel with the arguments of its parameters and the numbers of
+    its grid.
 
-    The first call chooses, by what `timings` or `store` knows of the same kernels on the same device, or by measuring;
-    size-hinted ones are chosen for each new combination of sizes, and never measured. `chosen` is the index of the kernel
-    that the last call ran.
+    The first call chooses a kernel: by the times of the same kernels on the same device in `timings` or
+    `store`, or by measuring. Size-hinted multi-kernels choose for each new combination of sizes and never
+    measure. `chosen` is the index of the kernel that the last call ran.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class MultiLaunch:
         self._fixed = self._without_looking()
 
     def __call__(self, *args: Any) -> None:
-        """Launches; the first time, or for new sizes, chooses before."""
+        """Launches the kernel; chooses it first on the first call or for new sizes."""
         index = self._fixed
         if index is None:
             index = self._choose(args)
@@ -73,7 +74,7 @@ class MultiLaunch:
     # --- choosing
 
     def _without_looking(self) -> int | None:
-        """The choice that needs no arguments."""
+        """The choice if it does not depend on arguments."""
         if self.options.force is not None:
             return self._picked(self.options.force, "forced")
         if len(self._loaded) == 1 or (self.kernel.choice is ir.Choice.MEASURE and not self.options.measure):
@@ -103,12 +104,12 @@ class MultiLaunch:
         shapes = dict(zip(tensors, sizes, strict=True))
         candidates = []
         for variant in self.kernel.variants:
-            taken = [shapes[i] for i in variant.args if i in shapes]
-            candidates.append((variant.hints, taken))
+            operand_sizes = [shapes[i] for i in variant.args if i in shapes]
+            candidates.append((variant.hints, operand_sizes))
         return nearest(candidates)
 
     def _fits(self, entry: Entry) -> bool:
-        """Whether these are times of our kernels: damaged ones, and those of another choice, are not."""
+        """True if the times are of these kernels; damaged times, or those of another choice, are not."""
         return entry.order == variant_keys(self.kernel) and any(entry.times.values())
 
     def _measured(self, args: tuple[Any, ...]) -> Entry:
@@ -136,17 +137,18 @@ class MultiLaunch:
         )
 
     def _kept(self, which: Literal["restore", "reset"]) -> set[str]:
-        """The launch's parameters that any of the kernels restores, or resets."""
-        found: set[str] = set()
+        """Names of the parameters that any of the kernels restores or resets."""
+        names: set[str] = set()
         for variant in self.kernel.variants:
             inner = self._kernels[variant.kernel]
-            if not isinstance(inner, ir.TritonKernel):  # an operator writes only what it makes
+            # an operator writes only its results
+            if not isinstance(inner, ir.TritonKernel):
                 continue
             outer = {
                 p.name: self.kernel.params[i].name for p, i in zip(inner.params, variant.args, strict=True)
             }
-            found.update(outer[name] for name in getattr(inner, which))
-        return found
+            names.update(outer[name] for name in getattr(inner, which))
+        return names
 
     def _paths(self) -> tuple[str, ...]:
         folder = self.options.sources
@@ -156,15 +158,15 @@ class MultiLaunch:
         return tuple(str(source_path(source, folder)) for source in sources)
 
     def _picked(self, index: int, why: str, means: tuple[float | None, ...] = ()) -> int:
-        chosen = self.kernel.variants[index].kernel
-        shown = [None if m is None else round(m * 1e6, 2) for m in means]
-        _LOG.info("@%s: @%s (%d), %s; means in us: %s", self.kernel.name, chosen, index, why, shown)
+        kernel = self.kernel.variants[index].kernel
+        microseconds = [None if m is None else round(m * 1e6, 2) for m in means]
+        _LOG.info("@%s: @%s (%d), %s; means in us: %s", self.kernel.name, kernel, index, why, microseconds)
         if self.options.picked is not None:
             self.options.picked(
                 Pick(
                     kernel=self.kernel.name,
                     index=index,
-                    chosen=chosen,
+                    chosen=kernel,
                     why=why,
                     means=means,
                     names=tuple(v.kernel for v in self.kernel.variants),
@@ -175,12 +177,12 @@ class MultiLaunch:
 
 
 def variant_keys(kernel: ir.MultiKernel) -> tuple[str, ...]:
-    """What its kernels are called in records: their indices."""
+    """The keys of its kernels in records: their indices."""
     return tuple(map(str, range(len(kernel.variants))))
 
 
 def _taker(positions: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Takes the arguments at these positions."""
+    """Returns a function that selects the arguments at these positions."""
     match positions:
         case ():
             return lambda args: ()
@@ -204,9 +206,11 @@ Hints = Sequence[Sequence[int | None]]
 
 
 def nearest(candidates: Sequence[tuple[Hints, Sequence[Sequence[int]]]]) -> int:
-    """The index of the candidate whose hints are nearest to the sizes of the tensors that it takes: the smallest sum of
-    the distances of logarithms to base 2, where those of 0 and less are -1. One with a missing hint, or hints of another
-    rank, comes after all that have them; the first of equals wins."""
+    """The index of the candidate whose hints are nearest to its tensors' sizes.
+
+    The distance is the sum of differences of base-2 logarithms; those of 0 and less are -1. A candidate with
+    a missing hint, or hints of another rank, comes last; among equals the first wins.
+    """
     distances = [_distance(hints, sizes) for hints, sizes in candidates]
     return min(range(len(candidates)), key=lambda i: (distances[i], i))
 

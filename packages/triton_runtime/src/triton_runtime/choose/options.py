@@ -12,9 +12,12 @@ from triton_runtime.tune.measure import MeasureOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """What was chosen: variant `index` of the multi-kernel, which is the kernel `chosen`; `why` is `measured`, `stored`,
-    `recorded`, `forced`, `off` or `sizes`. `means` are typical seconds of each variant that was measured, in order; None: not
-    at all. `names` and `paths` are what the variants are called and the files of their sources, in order."""
+    """A choice: variant `index` of the multi-kernel, the kernel `chosen`.
+
+    `why` is `measured`, `stored`, `recorded`, `forced`, `off` or `sizes`. `means` are mean seconds by
+    variant; None if one was not measured. `names` and `paths` are the names of variants and the files of
+    their sources, in order.
+    """
 
     kernel: str
     index: int
@@ -26,15 +29,18 @@ class Pick:
 
 
 Picked = Callable[[Pick], object]
-"""Is told of each choice."""
+"""Called with each choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceOptions:
-    """`measure`: False takes the first kernel. `force`: takes the kernel of this index, from 0; an index that a
-    multi-kernel does not have is an error. `stored`: whether choices outlive the process. `noise`: relative differences
-    below it decide nothing. `budget`: bytes of the device for copies of arguments. `picked`: a table of metrics, say.
-    `sources`: the folder of kernels' sources, for whoever is told of choices."""
+    """Options of choices among kernels.
+
+    `measure`: False selects the first kernel. `force` selects the kernel of this index; an index out of range
+    is an error. `stored`: whether choices outlive the process. `noise`: relative differences below it are
+    ignored. `budget`: bytes of the device for copies of arguments. `picked` is called with each choice, for
+    example a table of metrics. `sources` is the folder of kernels' sources, for `picked`.
+    """
 
     measure: bool = True
     force: int | None = None

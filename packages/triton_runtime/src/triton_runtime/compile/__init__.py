@@ -1,9 +1,8 @@
-"""From a kernel and a config to a binary for a device that need not be there.
+"""Compiles a kernel with a config to a binary; the target device need not be present.
 
-`job` says what is to be compiled, `compiler` does it in this process, `pool` runs it in processes of its own, and
-`service` does many at once with what a store already has, in this process (`local`) until the others are there.
-
-Names are loaded when they are first used: the process that compilers are forked from needs few of them.
+`job` describes a compilation, `compiler` runs it in this process, and `pool` runs it in worker processes.
+`service` compiles many jobs at once, using a store first, and this process (`local`) until the workers are
+ready. Names are imported on first use: the process that compilers are forked from needs few of them.
 """
 
 from __future__ import annotations

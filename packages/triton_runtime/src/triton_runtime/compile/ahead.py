@@ -1,4 +1,4 @@
-"""Compiled kernels as an artifact carries them: made for it, and used instead of compiling."""
+"""Compiled kernels stored in an artifact, which replace compilation."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ def count_passed_over(
     carried: Sequence[ir.KernelBinary],
     stats: CompileStats,
 ) -> None:
-    """Counts the jobs that an artifact carries only other code for."""
-    keys, known = {b.key for b in carried}, {b.kernel for b in carried}
-    stats.passed_over += sum(job.key not in keys and content_hash(kernel) in known for kernel, job in jobs)
+    """Counts the jobs for whose kernels an artifact has only other binaries."""
+    keys, kernels = {b.key for b in carried}, {b.kernel for b in carried}
+    stats.passed_over += sum(job.key not in keys and content_hash(kernel) in kernels for kernel, job in jobs)
 
 
 def compiled_ahead(
-    made: Sequence[tuple[ir.TritonKernel, ir.KernelBinary | Exception]],
+    results: Sequence[tuple[ir.TritonKernel, ir.KernelBinary | Exception]],
 ) -> list[ir.KernelBinary]:
-    """What an artifact carries of what was compiled, several of one kernel for its candidate configs. A candidate
-    that the compiler refused is left out, as tuning would do; where it refused all of a kernel's, the first refusal is
-    raised, and so is whatever else went wrong."""
-    found = [one for _, one in made if isinstance(one, ir.KernelBinary)]
-    compiled = {binary.kernel for binary in found}
-    for kernel, one in made:
+    """Selects the binaries to store in an artifact; several of one kernel for its candidate configs.
+
+    Candidates that the compiler refused are omitted, as in tuning. If it refused all of a kernel's
+    candidates, the first error is raised, as is any other error.
+    """
+    binaries = [one for _, one in results if isinstance(one, ir.KernelBinary)]
+    compiled = {binary.kernel for binary in binaries}
+    for kernel, one in results:
         if isinstance(one, Exception) and not (
             isinstance(one, CompileError) and content_hash(kernel) in compiled
         ):
             raise one
-    return found
+    return binaries
 
 
 def kernel_binary(one: Launchable, key: str, binary: Binary) -> ir.KernelBinary:
-    """A compiled kernel with what its driver is given for the arguments of a launch. Raises KernelError TR103, TR109."""
+    """A compiled kernel with the parameters that its driver passes. Raises KernelError TR103, TR109."""
     return ir.KernelBinary(
         runtime=one.kernel.kind,
         kernel=content_hash(one.kernel),

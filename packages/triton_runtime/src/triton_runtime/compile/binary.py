@@ -1,4 +1,4 @@
-"""Compiled kernels as bytes, for stores and pipes."""
+"""Serializes compiled kernels for stores and pipes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DIGEST = 32
 
 
 def binary_to_bytes(binary: Binary) -> bytes:
-    """A line that says what it is, a sha256 of the rest, and the parts, each after its length."""
+    """A header line, a sha256 of the rest, and the parts, each after its length."""
     about: dict[str, Json] = {
         "target": binary.target,
         "compiler": binary.compiler,
@@ -43,7 +43,8 @@ def binary_from_bytes(data: bytes) -> Binary:
     about, image, assembly = parts
     try:
         return load(about.decode(), lambda o: _binary(o, image, assembly.decode()))
-    except ParseError as error:  # of another version that writes the same line
+    # another version may write the same header
+    except ParseError as error:
         raise ValueError(f"these bytes are not a compiled kernel: {error}") from error
 
 

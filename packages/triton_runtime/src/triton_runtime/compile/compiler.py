@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _SHOWN_LINES = 25
 _WARP = 32
 _ELEMENT_TYPES = {8: 10, 9: 8, 10: 9}
-"""The device numbers element types as the driver does, but for these: the driver's number by the device's."""
+"""The driver's numbers of element types by the device's, if they differ."""
 
 
 def compile_job(data: bytes) -> bytes:
-    """Compiles a `CompileJob`, given and returned as bytes, so that any executor can run it anywhere.
+    """Compiles a `CompileJob`; bytes in and out, so that any executor can run it anywhere.
 
     Raises CompileError TR201 and KernelError TR102, TR104, TR105.
     """
@@ -40,14 +40,15 @@ def run_job(job: CompileJob) -> Binary:
 
     from triton_runtime._compat import LANGUAGE, no_compiler_hash
 
-    # Triton's own cache knows less of what decides a result than our key does, and what it is keyed by is not needed.
+    # Triton's own cache considers less than our key does, and its key is expensive
     with LANGUAGE, no_compiler_hash(), knobs.compilation.scope():
         knobs.compilation.always_compile = True
         function = load_function(job.kernel, job.source, job.entry, Path(job.folder))
         if tuple(function.arg_names) != job.order:
             raise KernelError(
                 "TR102",
-                f"kernel '{job.kernel}': '{job.entry}' takes ({', '.join(function.arg_names)}), the definition says "
+                f"kernel '{job.kernel}': '{job.entry}' takes ({', '.join(function.arg_names)}), the "
+                "definition says "
                 f"({', '.join(job.order)})",
             )
         source = ASTSource(
@@ -62,13 +63,14 @@ def run_job(job: CompileJob) -> Binary:
             )
         except TritonRuntimeError:
             raise
-        except Exception as error:  # of Triton's front end, of LLVM, or of ptxas
+        # raised by Triton's front end, LLVM, or ptxas
+        except Exception as error:
             raise _refused(job, function, error) from error
     return _binary(job, compiled)
 
 
 def _native(value: object) -> object:
-    """A constant as Triton's compiler takes it."""
+    """Converts a constant to the form of Triton's compiler."""
     from triton.language import str_to_ty
 
     if isinstance(value, tuple):
@@ -110,7 +112,7 @@ def _scratch(facts: dict[str, Any], kind: str) -> ir.Scratch:  # Any: values of 
 
 
 def tensor_map(facts: dict[str, Any]) -> ir.TensorMap:  # Any: values of JSON
-    """What Triton says of a tensor descriptor (`tensordesc_meta`)."""
+    """The tensor map that Triton reports for a descriptor (`tensordesc_meta`)."""
     kind = facts["elem_type"]
     return ir.TensorMap(
         box=tuple(facts["block_size"]),
@@ -123,13 +125,13 @@ def tensor_map(facts: dict[str, Any]) -> ir.TensorMap:  # Any: values of JSON
 
 def _refused(job: CompileJob, function: JITFunction, error: Exception) -> CompileError:
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    shown = "\n".join(f"  | {line}" for line in lines[:_SHOWN_LINES])
+    excerpt = "\n".join(f"  | {line}" for line in lines[:_SHOWN_LINES])
     if len(lines) > _SHOWN_LINES:
-        shown += f"\n  | … {len(lines) - _SHOWN_LINES} more lines"
+        excerpt += f"\n  | … {len(lines) - _SHOWN_LINES} more lines"
     return CompileError(
         "TR201",
         f"Triton refused kernel '{job.kernel}' with config {job.config} for sm_{job.capability}"
-        f"{_line(job, function, error)}: {type(error).__name__}\n{shown}",
+        f"{_line(job, function, error)}: {type(error).__name__}\n{excerpt}",
         f"the kernel was written for {job.changed}: capture the model again with what is here"
         if job.changed
         else "another config may fit where memory or registers ran out; otherwise the kernel's source has to change",
@@ -137,12 +139,15 @@ def _refused(job: CompileJob, function: JITFunction, error: Exception) -> Compil
 
 
 def _line(job: CompileJob, function: JITFunction, error: Exception) -> str:
-    """The line of the kernel's source where Triton stopped, where that is in the kernel's own function."""
+    """The line of the kernel's source where Triton stopped, if it is in the kernel's own function."""
     node, source = getattr(error, "node", None), getattr(error, "src", None)
     if node is None or source != function.src:
         return ""
     above = next(
-        i for i, text in enumerate(function.raw_src) if text.lstrip().startswith("def ")
-    )  # decorators
+        i
+        for i, text in enumerate(function.raw_src)
+        if text.lstrip().startswith("def ")
+        # skips decorators
+    )
     line = function.starting_line_number + above + node.lineno - 1
     return f", line {line}: {job.source.split(chr(10))[line - 1].strip()}"

@@ -1,4 +1,4 @@
-"""What a cubin says about its kernel: registers and local memory of a thread."""
+"""Reads a cubin: registers and local memory per thread."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _VALUE_IN_PLACE = (1, 2, 3)  # formats of attributes that no data follows
 
 
 def resources(cubin: bytes) -> tuple[int | None, int | None]:
-    """Registers, and bytes of local memory, of one thread; None for what the file does not say.
+    """Registers, and bytes of local memory, per thread; None if the file does not contain them.
 
-    A kernel that Triton made has local memory only for registers that were spilled.
+    Kernels from Triton use local memory only for spilled registers.
     """
     try:
-        found = dict(_attributes(_section(cubin, b".nv.info")))
+        attributes = dict(_attributes(_section(cubin, b".nv.info")))
     except (struct.error, IndexError, ValueError):
         return None, None
-    return found.get(_REGISTERS), found.get(_FRAME)
+    return attributes.get(_REGISTERS), attributes.get(_FRAME)
 
 
 def _section(elf: bytes, name: bytes) -> bytes:
@@ -37,7 +37,7 @@ def _section(elf: bytes, name: bytes) -> bytes:
 
 
 def _attributes(info: bytes) -> Iterator[tuple[int, int]]:
-    """Attributes that are a number for a symbol; the largest symbol is the kernel's own in files of one kernel."""
+    """Attributes with a number for a symbol; in files with one kernel, the largest symbol is the kernel's."""
     at = 0
     while at + 4 <= len(info):
         form, attribute, size = struct.unpack_from("<BBH", info, at)

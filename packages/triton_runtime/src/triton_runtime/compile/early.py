@@ -1,4 +1,4 @@
-"""Kernels that are compiled while the rest of their program is still being made: loading them waits for what has been begun."""
+"""Compiles kernels while the rest of their program is still being compiled; loading waits for them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from triton_runtime.compile.job import CompileJob
 from triton_runtime.protocols import Binary
 
 Results = Mapping[str, Binary | Exception]
-"""By the key of a job."""
+"""Results by the key of a job."""
 
 
 @dataclass(slots=True)
 class EarlyCompilations:
-    """Jobs that were begun before anybody asked for their results. Those that nobody has taken when other jobs begin are forgotten: a
-    store has them."""
+    """Jobs that were started before their results are needed.
+
+    Finished results that were not taken are dropped when other jobs start: a store has them.
+    """
 
     _pending: dict[str, Future[Results]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -29,35 +31,37 @@ class EarlyCompilations:
         jobs: Sequence[CompileJob],
         compiled: Callable[[Sequence[CompileJob]], Sequence[Binary | Exception]],
     ) -> None:
-        """Has a thread compile the jobs that have not been begun, with `compiled`."""
+        """Compiles the jobs that have not been started, with `compiled`, in a thread."""
         with self._lock:
             self._take_over()
             for key in [key for key, future in self._pending.items() if future.done()]:
                 del self._pending[key]
-            wanted = {job.key: job for job in jobs}
-            wanted = {key: job for key, job in wanted.items() if key not in self._pending}
-            if not wanted:
+            new_jobs = {job.key: job for job in jobs}
+            new_jobs = {key: job for key, job in new_jobs.items() if key not in self._pending}
+            if not new_jobs:
                 return
             future: Future[Results] = Future()
-            self._pending |= dict.fromkeys(wanted, future)
+            self._pending |= dict.fromkeys(new_jobs, future)
 
         def run() -> None:
-            found: Results = {}
+            results: Results = {}
             try:
-                found = dict(zip(wanted, compiled(list(wanted.values())), strict=True))
-            finally:  # where it failed, whoever asks compiles, and is told why
-                future.set_result(found)
+                results = dict(zip(new_jobs, compiled(list(new_jobs.values())), strict=True))
+            # after a failure the caller compiles again and gets the error
+            finally:
+                future.set_result(results)
 
         threading.Thread(target=run, name="triton-compile-early", daemon=True).start()
 
     def take(self, keys: Sequence[str]) -> Results:
-        """The results of those among `keys` that were begun, once they are there."""
+        """Waits for and returns the results of those of `keys` that were started."""
         with self._lock:
             self._take_over()
             begun = {key: self._pending.pop(key) for key in dict.fromkeys(keys) if key in self._pending}
         results = {key: future.result() for key, future in begun.items()}
-        return {key: found[key] for key, found in results.items() if key in found}
+        return {key: done_results[key] for key, done_results in results.items() if key in done_results}
 
     def _take_over(self) -> None:
-        if self._owner != os.getpid():  # a copy of the process whose threads compile
+        # a forked copy of the process lacks its threads
+        if self._owner != os.getpid():
             self._owner, self._pending = os.getpid(), {}

@@ -1,4 +1,4 @@
-"""Starts compiler processes: asks a server, which is started when it is needed first, to fork them."""
+"""Starts compiler processes: asks a fork server, which is started on first use."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ _POLL_SECONDS = 0.002
 
 
 class WorkerDied(BrokenExecutor):
-    """A process ended while it worked on a job; the message has its exit status and last words."""
+    """A process died while it worked on a job; the message has its exit status and last output."""
 
 
 class Forker:
-    """Forks processes that run `worker.serve`. Safe among threads; a server that has ended is started again."""
+    """Forks processes that run `worker.serve`. Thread-safe; a server that has ended is restarted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        self._imports = 0  # how many requests to import are not answered yet
+        # unanswered import requests
+        self._imports = 0
         self._since = 0.0
 
     @property
     def pid(self) -> int | None:
-        """The server, where one was started."""
+        """Process id of the server, if one was started."""
         return None if self._server is None else self._server.pid
 
     @property
     def age(self) -> float | None:
-        """Seconds since the server was started; None where there is none."""
+        """Seconds since the server was started; None if there is no server."""
         return None if self._server is None else time.monotonic() - self._since
 
     def ready(self) -> bool:
-        """Whether a process would be forked at once: the server has imported what it was asked to. Never waits."""
+        """True if the server has finished its imports and would fork immediately. Never blocks."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -62,8 +63,11 @@ class Forker:
     def fork(
         self, modules: Sequence[str], variables: Mapping[str, str], printed: int
     ) -> tuple[int, socket.socket]:
-        """A process that has imported `modules`, as far as that works, with `variables` as its environment; what it prints
-        goes to the file `printed`. Gives its pid, and a socket to speak with it. Raises WorkerDied where none starts."""
+        """Forks a process with `modules` imported, if possible, and `variables` as its environment.
+
+        Its output is written to the file `printed`. Returns its pid and a socket to it. Raises WorkerDied if
+        no process starts.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             pid = self._ask(_request("fork", modules, variables), [theirs.fileno(), printed])
@@ -71,15 +75,17 @@ class Forker:
         return pid, ours
 
     def prepare(self, modules: Sequence[str]) -> None:
-        """Has the server import `modules`, as far as that works, in the background. Where it does not start, whoever forks is
-        told."""
+        """Makes the server import `modules`, if possible, in the background.
+
+        If the server does not start, the next `fork` raises the error.
+        """
         with self._lock, suppress(OSError):
             self._take_over()
             self._send(_request("import", modules, os.environ), ())
             self._imports += 1
 
     def ended(self, pid: int, patience: float) -> int:
-        """The exit status of a process, which is killed where it has not ended after `patience` seconds."""
+        """Returns the exit status of a process; kills it if it has not ended after `patience` seconds."""
         deadline = time.monotonic() + patience
         while (status := self._ask({"reap": pid}, ())) is None:
             if time.monotonic() > deadline:
@@ -94,7 +100,7 @@ class Forker:
             self._close()
 
     def __del__(self, pid: Callable[[], int] = os.getpid) -> None:
-        # `os` may be gone when the interpreter ends
+        # `os` may be unloaded at interpreter exit
         if self._owner == pid():
             self._close()
 
@@ -112,7 +118,8 @@ class Forker:
                 raise WorkerDied(f"no compiler process starts: {error}") from error
 
     def _take_over(self) -> None:
-        if self._owner != os.getpid():  # we are a copy of the process that it belongs to
+        # a forked copy of the owning process
+        if self._owner != os.getpid():
             self._owner, self._control, self._server, self._imports = os.getpid(), None, None, 0
 
     def _send(self, request: Mapping[str, object], files: Sequence[int]) -> socket.socket:
@@ -127,15 +134,16 @@ class Forker:
         while self._imports:
             self._read(control)
             self._imports -= 1
-        found: int | None = json.loads(self._read(control))
-        return found
+        answer: int | None = json.loads(self._read(control))
+        return answer
 
     @staticmethod
     def _read(control: socket.socket) -> bytes:
-        """An answer."""
+        """Reads one line of an answer."""
         answer = b""
         while not answer.endswith(b"\n"):
-            more = control.recv(1)  # the next line may be there, too
+            # the next line may already have arrived
+            more = control.recv(1)
             if not more:
                 raise ConnectionResetError("the server has ended")
             answer += more
@@ -157,14 +165,15 @@ class Forker:
         if self._control is not None:
             self._control.close()
         if self._server is not None:
-            self._server.kill()  # it may still import what `prepare` asked for
+            # it may still run the imports of `prepare`
+            self._server.kill()
             self._server.wait()
         self._control = self._server = None
         self._imports = 0
 
 
 def _has_answered(control: socket.socket) -> bool:
-    """Whether an answer can be read. Raises OSError where the server has ended."""
+    """True if an answer can be read. Raises OSError if the server has ended."""
     try:
         if control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
             return True
@@ -174,5 +183,5 @@ def _has_answered(control: socket.socket) -> bool:
 
 
 def _request(what: str, modules: Sequence[str], variables: Mapping[str, str]) -> dict[str, object]:
-    # not the folder that we happen to run in, which is not a place for modules
+    # without the working directory, which is not meant for modules
     return {what: list(modules), "env": dict(variables), "path": [place for place in sys.path if place]}

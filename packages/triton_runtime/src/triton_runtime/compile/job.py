@@ -1,4 +1,4 @@
-"""One compilation as data: all that decides the result, and nothing else."""
+"""One compilation as data: exactly the inputs that determine the result."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _VARIABLES = (
     "TRITON_PTXAS_BLACKWELL_PATH",
     "TRITON_PTXAS_PATH",
 )
-"""Variables of the environment by which Triton compiles otherwise."""
+"""Environment variables that change Triton's output."""
 
 _BUILD = re.compile(r"\+(cpu|cu\d+|rocm[\d.]+|xpu)$")
-"""What builds of one version are for."""
+"""Build tags of a version."""
 
 Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileJob:
-    """What a compiler process is told. `constants` and `options` are in JSON; `config` is for messages only.
+    """Input of a compiler process. `constants` and `options` are JSON; `config` is only for messages.
 
-    `environment`: versions of the compiler and of the libraries that the source imports, hashes of the modules that it
-    requires, and variables that matter.
+    `environment` has versions of the compiler and of the libraries that the source imports, hashes of the
+    modules that it requires, and relevant variables.
     """
 
     kernel: str
@@ -52,25 +52,25 @@ class CompileJob:
     constants: str
     divisible: tuple[int, ...]
     positions: tuple[int, ...]
-    """Which argument of a launch each argument of the compiled kernel is."""
+    """For each argument of the compiled kernel, its index among the arguments of a launch."""
     options: str
     capability: int
     environment: tuple[tuple[str, str], ...]
     folder: str
-    """Where sources are kept as files."""
+    """Folder for source files."""
     changed: str = ""
-    """The modules that the source was written for and that are otherwise here, for messages only."""
+    """Required modules that differ from the versions that the source was written for; only for messages."""
 
     @property
     def key(self) -> str:
-        """Sha256 (hex) over all that decides the result, and what launches give it."""
+        """Sha256 (hex) of everything that determines the result and its launches."""
         content = asdict(self)
         for name in ("kernel", "config", "folder", "changed"):
             del content[name]
         return hashlib.sha256(json.dumps(["triton binary 2", content], sort_keys=True).encode()).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """For a compiler process."""
+        """Serializes the job for a compiler process."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
@@ -90,9 +90,9 @@ class CompileJob:
 
 
 def make_job(kernel: ir.TritonKernel, config: ir.TritonConfig, target: ir.Target, folder: str) -> CompileJob:
-    """What it takes to compile `kernel` with `config` for `target`.
+    """Describes the compilation of `kernel` with `config` for `target`.
 
-    Raises KernelError (see `bind`), and CompileError TR202 for a target that is none.
+    Raises KernelError (see `bind`), and CompileError TR202 for an unsupported target.
     """
     binding: Binding = bind(kernel, config)
     here = {required.name: module_hash(required.name) for required in kernel.requires}
@@ -123,7 +123,7 @@ def make_job(kernel: ir.TritonKernel, config: ir.TritonConfig, target: ir.Target
 
 
 def config_text(config: ir.TritonConfig) -> str:
-    """A config as it stands in a program's text, shortened."""
+    """A config as in a program's text, shortened."""
     meta = ", ".join(f"{name} = {value}" for name, value in (*config.meta, *config.options))
     return f"{{{meta}}} warps({config.num_warps}) stages({config.num_stages})"
 
@@ -135,9 +135,9 @@ def _plain(value: ir.ConstantValue) -> object:
 
 
 def constants_of(text: str) -> dict[str, ir.ConstantValue]:
-    """The inverse of how a job keeps constants."""
-    found: Mapping[str, object] = json.loads(text)
-    return {name: _rich(value) for name, value in found.items()}
+    """Parses the constants of a job."""
+    constants: Mapping[str, object] = json.loads(text)
+    return {name: _rich(value) for name, value in constants.items()}
 
 
 def _rich(value: object) -> ir.ConstantValue:
@@ -149,16 +149,18 @@ def _rich(value: object) -> ir.ConstantValue:
 def _rich_scalar(value: object) -> ir.ScalarConstant:
     if isinstance(value, dict):
         return ir.DType(value["dtype"])
-    assert value is None or isinstance(value, bool | int | float | str)  # as `_plain` wrote it
+    # `_plain` wrote it
+    assert value is None or isinstance(value, bool | int | float | str)
     return value
 
 
 @cache
 def imports(source: str) -> tuple[str, ...]:
-    """The modules that a source imports, sorted; none of one that is not Python."""
+    """The modules that a source imports, sorted; empty if it is not valid Python."""
     try:
         tree = ast.parse(source)
-    except SyntaxError:  # reported where it is loaded
+    # loading the source reports it
+    except SyntaxError:
         return ()
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -170,15 +172,16 @@ def imports(source: str) -> tuple[str, ...]:
 
 
 def _versions(source: str) -> tuple[tuple[str, str], ...]:
-    """Versions of Triton and of the other libraries that a source imports: their functions become part of the kernel."""
+    """Versions of Triton and of the other libraries that a source imports: their functions are inlined."""
     names = {"triton", *(name.partition(".")[0] for name in imports(source))}
     return tuple((name, version) for name in sorted(names) if (version := _version(name)))
 
 
 @cache
 def _version(name: str) -> str:
-    """A library's version, without what it was built for: that changes none of its Python functions."""
+    """A library's version without its build tag, which changes none of its Python functions."""
     try:
         return _BUILD.sub("", metadata.version(name))
-    except metadata.PackageNotFoundError:  # part of the standard library
+    # part of the standard library
+    except metadata.PackageNotFoundError:
         return ""

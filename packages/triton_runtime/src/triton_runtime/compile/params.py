@@ -1,4 +1,4 @@
-"""The parameters of a compiled kernel: the one place that knows what Triton makes of a function's arguments."""
+"""The parameters of a compiled kernel: the only place that knows how Triton lowers a function's arguments."""
 
 from __future__ import annotations
 
@@ -33,28 +33,29 @@ _BY_VALUE = frozenset(
 
 
 def driver_params(kernel: str, binding: Binding, binary: Binary) -> tuple[ir.DriverParam, ...]:
-    """What the driver takes for the arguments of a launch, descriptors expanded, and pointers to scratch memory.
+    """The parameters that the driver passes for the arguments of a launch.
 
-    Raises KernelError: TR103 for a number of a type that cannot be passed by value, TR109 where the compiled kernel takes
-    other parameters than those that Triton is known to make of these arguments.
+    Descriptors are expanded, and pointers to scratch memory are appended. Raises KernelError TR103 for a
+    number of a type that cannot be passed by value, TR109 if the compiled kernel has other parameters than
+    Triton is known to generate.
     """
     described = [a for a in binding.arguments if a.kind is ir.ParamKind.DESCRIPTOR]
     maps = dict(zip([a.position for a in described], binary.maps))
-    found = _expanded(kernel, binding, maps, 0)
-    taken = binary.assembly.split(".entry", 1)[-1].split("{", 1)[0].count(".param")
-    if taken == 0:  # nothing to compare with
-        return found
-    missing = taken - len(found)
+    params = _expanded(kernel, binding, maps, 0)
+    count = binary.assembly.split(".entry", 1)[-1].split("{", 1)[0].count(".param")
+    if count == 0:  # nothing to compare with
+        return params
+    missing = count - len(params)
     if described and not maps and missing in (len(described), 2 * len(described)):
-        # Versions of Triton differ in how many flags follow a descriptor's strides.
+        # versions of Triton differ in the number of flags after a descriptor's strides
         return _expanded(kernel, binding, maps, missing // len(described))
     if missing != 0:
         raise KernelError(
             "TR109",
-            f"kernel '{kernel}' takes {taken} parameters, where {len(found)} would be passed",
+            f"kernel '{kernel}' takes {count} parameters, where {len(params)} would be passed",
             f"Triton {binary.compiler} compiles launches in a way that this version does not know",
         )
-    return found
+    return params
 
 
 def _expanded(
@@ -86,8 +87,11 @@ def _plain(kernel: str, argument: BoundArgument) -> ir.DriverParam:
 
 
 def _descriptor(argument: BoundArgument, map: ir.TensorMap | None, flags: int) -> Iterator[ir.DriverParam]:
-    """A map; or address, sizes, strides, and `flags` numbers that are 0 (padding with zeros, no rounding). Sizes and
-    strides follow in both cases."""
+    """Expands a descriptor: a tensor map, or address, sizes, strides, and `flags` zeros (zero padding, no
+    rounding).
+
+    Sizes and strides follow in both cases.
+    """
     at, rank = argument.position, len(argument.block)
     if map is not None:
         yield ir.DriverParam(kind=ir.DriverParamKind.TENSOR_MAP, dtype=argument.dtype, position=at, map=map)

@@ -1,7 +1,8 @@
 """A bounded pool of compiler processes, as a standard executor.
 
-The processes are forked from a server (`forking`): they neither inherit this process's threads and locks, nor run its main
-program again, nor import again what the server has. One that dies takes only its own job with it.
+The processes are forked from a server (`forking`): they do not inherit this process's threads and locks, do
+not rerun its main program, and do not repeat the server's imports. A process that dies loses only its own
+job.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ from triton_runtime.compile.forking import Forker, WorkerDied
 from triton_runtime.compile.worker import read_message, write_message
 
 _LAST_WORDS = 2000  # characters of what a dead process printed
-_LEAVING = 5.0  # seconds between the end of a process's socket and its own
+# seconds between the end of a process's socket and its own end
+_LEAVING = 5.0
 
 
 class WorkerPool(Executor):
-    """Runs functions that take and return bytes, in at most `max_workers` processes, each started when needed.
+    """Runs functions on bytes in at most `max_workers` processes, each started on demand.
 
-    `timeout`: seconds for one job; its process is then killed, and the future raises TimeoutError. `modules` are imported
-    before a process is forked. `forker`: forks processes; None: one of the pool's own, for as long as the pool is there.
+    `timeout` limits the seconds of one job; then its process is killed and the future raises TimeoutError.
+    `modules` are imported before a process is forked. `forker` forks processes; None creates one that the
+    pool owns.
     """
 
     def __init__(
@@ -47,20 +50,21 @@ class WorkerPool(Executor):
 
     # Any: the signature of the standard library
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Runs `fn(data)` in a process. `fn` is a function of a module; it takes one argument, bytes, and returns bytes."""
+        """Runs `fn(data)` in a process. `fn` is a module-level function from bytes to bytes."""
         [data] = args
         if kwargs or not isinstance(data, bytes):
             raise TypeError("functions of this pool take one argument, which is bytes")
         return self._threads.submit(self._run, f"{fn.__module__}:{fn.__qualname__}", data)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Ends all processes, when their jobs are done."""
+        """Ends all processes after their jobs."""
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
         idle: list[_Worker] = []
         with suppress(queue.Empty):
             while True:
                 idle.append(self._idle.get_nowait())
-        for worker in idle:  # all at once: to give back its memory takes each some 10 ms
+        # all at once: each takes some 10 ms to release its memory
+        for worker in idle:
             worker.signal()
         for worker in idle:
             worker.kill()
@@ -68,7 +72,7 @@ class WorkerPool(Executor):
             self._forker.close()
 
     def pids(self) -> list[int]:
-        """Processes that are idle now."""
+        """Process ids of idle workers."""
         return [worker.pid for worker in self._idle.queue]
 
     def _run(self, name: str, data: bytes) -> bytes:
@@ -97,19 +101,19 @@ def _unpack(result: bytes) -> bytes:
 
 
 class _Worker:
-    """One process, asked by one thread at a time."""
+    """One process, used by one thread at a time."""
 
     def __init__(self, forker: Forker, modules: Sequence[str]) -> None:
         self._forker = forker
         self._printed: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
         self._cache = tempfile.mkdtemp(prefix="triton-worker-")
-        # Triton's own cache would serve what someone else put there
+        # Triton's own cache could return files of another user
         variables = dict(os.environ) | {"TRITON_CACHE_DIR": self._cache}
         self.pid, self._socket = forker.fork(modules, variables, self._printed.fileno())
         self._requests, self._results = self._socket.makefile("wb"), self._socket.makefile("rb")
 
     def ask(self, name: str, data: bytes, timeout: float | None) -> bytes:
-        """One job. Raises WorkerDied, or TimeoutError; the process is of no use then."""
+        """Runs one job. Raises WorkerDied or TimeoutError, after which the process must be killed."""
         self._socket.settimeout(timeout)
         try:
             write_message(self._requests, name.encode(), b"\n", data)
@@ -124,20 +128,24 @@ class _Worker:
         raise WorkerDied(f"a compiler process ended with status {status}{self._last_words()}")
 
     def signal(self) -> None:
-        """Has the process end; `kill` waits for that."""
+        """Kills the process; `kill` waits for it."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """Ends the process at once: one that is idle has nothing to lose, and an interpreter that has loaded torch may take
-        seconds to leave by itself."""
+        """Kills the process at once.
+
+        An idle process has no state to save, and an interpreter with torch loaded may take seconds to exit.
+        """
         self._forker.ended(self.pid, 0.0)
-        with suppress(OSError):  # over what was still to be written to it
+        # the rest of an unsent request
+        with suppress(OSError):
             self._requests.close()
         self._results.close()
         self._socket.close()
         self._printed.close()
-        shutil.rmtree(self._cache, ignore_errors=True)  # where the process was killed
+        # a killed process does not remove it
+        shutil.rmtree(self._cache, ignore_errors=True)
 
     def _last_words(self) -> str:
         self._printed.seek(0)

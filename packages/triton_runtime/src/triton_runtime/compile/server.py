@@ -1,15 +1,16 @@
-"""The process that compiler processes are forked from: it imports once what all of them need, which takes longer than most
-compilations. Of torch it imports what Inductor's kernels use (`torch_stub`), and all of it when it is asked for more.
+"""The process that compiler processes are forked from.
 
-It answers one request at a time on a socket. A request is a line of JSON, after its length, with open files:
+It imports once the modules that all of them need, which takes longer than most compilations. Of torch it
+imports the modules of Inductor's kernels (`torch_stub`), and all of it if a job needs more. It answers one
+request at a time on a socket. A request is a line of JSON, after its length, with open files:
 
 | request | files | answer |
 | --- | --- | --- |
-| `{"fork": modules, "env": variables, "path": sys.path}` | the worker's socket, a file for what it prints | its pid |
+| `{"fork": modules, "env": variables, "path": sys.path}` | the worker's socket, a file for its output | its pid |
 | `{"import": modules, "env": variables, "path": sys.path}` | none | the seconds that it took |
 | `{"reap": pid}` | none | its exit status, negative for a signal; null while it runs |
 
-It has no threads, so forking is safe, and ends with the process that started it, or when nobody asks for a while.
+It has no threads, so forking is safe. It ends with the process that started it, or after an idle timeout.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _FILES = 2
 
 
 def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:  # Any: values of JSON
-    """The next request and its files; None where the other side is gone."""
+    """Reads the next request and its files; None if the peer has closed the socket."""
     head, files, _, _ = socket.recv_fds(connection, LENGTH, _FILES)
     head = _rest(connection, head, LENGTH)
     data = _rest(connection, b"", int.from_bytes(head, "little"))
@@ -51,15 +52,18 @@ def _rest(connection: socket.socket, data: bytes, size: int) -> bytes:
 
 def main() -> None:
     """Serves on the socket whose number is the first argument."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever presses a key wants no traceback of ours
+    # an interrupt must not print a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     control = socket.socket(fileno=int(sys.argv[1]))
     control.settimeout(_IDLE_SECONDS)
     stub = TorchStub()
-    with suppress(OSError):  # who asked is gone, or nobody asks
+    # the client has gone, or the idle timeout has passed
+    with suppress(OSError):
         while (request := _receive(control)) is not None:
             answer = _answer(*request, control, stub)
             control.sendall(json.dumps(answer).encode() + b"\n")
-    os._exit(0)  # an interpreter that has loaded torch may take seconds to leave by itself
+    # an interpreter with torch loaded may take seconds to exit
+    os._exit(0)
 
 
 # Any: values of JSON
@@ -77,10 +81,10 @@ def _answer(
 
 def _reaped(pid: int) -> int | None:
     try:
-        done, status = os.waitpid(pid, os.WNOHANG)
+        ended, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         return 0
-    return os.waitstatus_to_exitcode(status) if done else None
+    return os.waitstatus_to_exitcode(status) if ended else None
 
 
 def _import(request: dict[str, Any], modules: list[str], stub: TorchStub) -> None:
@@ -91,7 +95,8 @@ def _import(request: dict[str, Any], modules: list[str], stub: TorchStub) -> Non
     if of_torch and not (of_torch <= HELPERS and stub.install()):
         stub.remove()
     for name in modules:
-        with suppress(Exception):  # a job that needs it says so
+        # a job that needs the module reports the error
+        with suppress(Exception):
             importlib.import_module(name)
     if "triton.compiler" in sys.modules:
         skip_compiler_hash()
@@ -113,7 +118,8 @@ def _forked(request: dict[str, Any], files: list[int], control: socket.socket, s
         serve(connection, stub)
         status = 0
     finally:
-        os._exit(status)  # nothing of the server's is to be cleaned up here
+        # skip cleanup of the server's state
+        os._exit(status)
 
 
 if __name__ == "__main__":

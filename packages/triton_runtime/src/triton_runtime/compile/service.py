@@ -1,4 +1,4 @@
-"""Compiles many jobs at once, asking a store first."""
+"""Compiles many jobs at once, after a lookup in a store."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _POLL_SECONDS = 0.005
 
 _ALWAYS = (compile_job.__module__, "triton.compiler", "triton.compiler.code_generator")
 INDUCTORS_MODULES = (*_ALWAYS, "torch._inductor.runtime.triton_helpers", "triton.language")
-"""What compiling Inductor's kernels takes."""
+"""Modules needed to compile Inductor's kernels."""
 
 
 class MemoryStore:
-    """A store that ends with its process."""
+    """A store in memory."""
 
     def __init__(self) -> None:
         self._data: dict[str, bytes] = {}
@@ -36,16 +36,16 @@ class MemoryStore:
         return self._data.get(key)
 
     def put(self, key: str, data: bytes) -> None:
-        """Keeps `data`."""
+        """Stores `data`."""
         self._data[key] = data
 
 
 @dataclass(slots=True)
 class CompileStats:
-    """What became of jobs: `found` in a store, `compiled`, `retried` because their process died.
+    """Counts of jobs: `found` in a store, `compiled`, `retried` after their process died.
 
-    `carried` of those found were in the program's own artifact. `passed_over` counts jobs whose kernel the artifact
-    carries for another target, config or version of the compiler only.
+    `carried` of those found were in the program's artifact. `passed_over` counts jobs for whose kernel the
+    artifact only has binaries of another target, config or compiler version.
     """
 
     found: int = 0
@@ -57,10 +57,11 @@ class CompileStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """Who compiles: `executor`; where it is None, at most `max_workers` processes that `forker` forks (None: one of their own,
-    for this time only), and `local` while these start (None: nobody).
+    """Selects where jobs are compiled.
 
-    `timeout`: seconds for one compilation.
+    `executor` runs them; if it is None, at most `max_workers` processes that `forker` forks do (None:
+    temporary ones), and `local` while these start (None: no local compilation). `timeout` limits the seconds
+    of one compilation.
     """
 
     executor: Executor | None = None
@@ -79,7 +80,7 @@ def compile_all(
     workers: Workers = _ONE_PROCESS,
     stats: CompileStats | None = None,
 ) -> list[Binary]:
-    """The binaries of all jobs: as `compile_each`, but raises the first error, after all others have ended."""
+    """Compiles all jobs like `compile_each`, but raises the first error after all others have ended."""
     binaries: list[Binary] = []
     for one in compile_each(jobs, store, workers, stats):
         if isinstance(one, Exception):
@@ -94,60 +95,62 @@ def compile_each(
     workers: Workers = _ONE_PROCESS,
     stats: CompileStats | None = None,
 ) -> list[Binary | Exception]:
-    """For each job, in their order, its binary or why there is none (CompileError TR201, TR203, TR204, KernelError);
-    equal jobs are compiled once.
+    """Returns for each job, in order, its binary or its error; equal jobs are compiled once.
 
-    `workers` compile what the store lacks. A job whose process dies is run once more.
+    Errors are CompileError TR201, TR203, TR204, or KernelError. `workers` compile the jobs that the store
+    lacks. A job whose process dies is retried once.
     """
     stats = stats or CompileStats()
-    known: dict[str, Binary | Exception] = {}
-    wanted: dict[str, CompileJob] = {}
+    results: dict[str, Binary | Exception] = {}
+    missing: dict[str, CompileJob] = {}
     for job in jobs:
-        if (key := job.key) in known or key in wanted:
+        if (key := job.key) in results or key in missing:
             continue
         if (binary := _find(store, key)) is not None:
             stats.found += 1
-            known[key] = binary
+            results[key] = binary
         else:
-            wanted[key] = job
-    if wanted and workers.executor is not None:
-        known |= _compile(wanted, store, workers.executor, workers.timeout, stats)
-    elif wanted:
-        known |= _compile_in_processes(wanted, store, workers, stats)
-    return [known[job.key] for job in jobs]
+            missing[key] = job
+    if missing and workers.executor is not None:
+        results |= _compile(missing, store, workers.executor, workers.timeout, stats)
+    elif missing:
+        results |= _compile_in_processes(missing, store, workers, stats)
+    return [results[job.key] for job in jobs]
 
 
 def _compile_in_processes(
-    wanted: Mapping[str, CompileJob], store: ByteStore, workers: Workers, stats: CompileStats
+    missing: Mapping[str, CompileJob], store: ByteStore, workers: Workers, stats: CompileStats
 ) -> dict[str, Binary | Exception]:
-    modules = _modules(wanted.values())
-    local = _started_here(wanted, workers, modules)
-    rest = wanted if local is None else {key: wanted[key] for key in local.stop()}
-    size = min(workers.max_workers, len(wanted))
-    done: dict[str, Binary | Exception] = {}
+    modules = _modules(missing.values())
+    local = _started_here(missing, workers, modules)
+    rest = missing if local is None else {key: missing[key] for key in local.stop()}
+    size = min(workers.max_workers, len(missing))
+    results: dict[str, Binary | Exception] = {}
     with WorkerPool(size, workers.timeout, modules=modules, forker=workers.forker) as pool:
-        done |= _compile(rest, store, pool, None, stats)
+        results |= _compile(rest, store, pool, None, stats)
         if local is None:
-            return done
+            return results
         while not local.wait(_POLL_SECONDS):
             if key := local.overdue(workers.timeout):
-                done[key] = _too_long(wanted[key], workers.timeout)
+                results[key] = _too_long(missing[key], workers.timeout)
                 break
         for key, data in dict(local.compiled).items():
-            done[key] = _keep(store, key, data, stats)
-        done |= _compile({key: wanted[key] for key in local.failed}, store, pool, None, stats)
-    return done
+            results[key] = _keep(store, key, data, stats)
+        results |= _compile({key: missing[key] for key in local.failed}, store, pool, None, stats)
+    return results
 
 
 def _started_here(
-    wanted: Mapping[str, CompileJob], workers: Workers, modules: Sequence[str]
+    missing: Mapping[str, CompileJob], workers: Workers, modules: Sequence[str]
 ) -> LocalCompilation | None:
-    """Jobs are compiled in this process until the server of `workers` is ready, or none is left to begin. None where they had
-    better wait for it."""
+    """Compiles jobs in this process until the server of `workers` is ready, or no job remains to be started.
+
+    Returns None if waiting for the server is faster.
+    """
     local, forker = workers.local, workers.forker
     if local is None or forker is None or forker.ready():
         return None
-    if forker.age is None and local.needs_server(len(wanted)):
+    if forker.age is None and local.needs_server(len(missing)):
         forker.prepare(modules)
     if forker.age is not None:
         deadline = time.monotonic() + local.patience(forker.age)
@@ -155,20 +158,22 @@ def _started_here(
             if forker.ready():
                 return None
             time.sleep(_POLL_SECONDS)
-    running = LocalCompilation(local, wanted)
+    running = LocalCompilation(local, missing)
     try:
         while not running.wait(_POLL_SECONDS) and not forker.ready() and not running.overdue(workers.timeout):
             pass
-    except BaseException:  # somebody pressed a key
+    # for example a KeyboardInterrupt
+    except BaseException:
         running.stop()
         raise
     return running
 
 
 def _modules(jobs: Iterable[CompileJob]) -> list[str]:
-    """What compiler processes import once for all: not modules of a user's own, which may change from job to job."""
-    found = {name for job in jobs for name in imports(job.source) if name.partition(".")[0] in _LIBRARIES}
-    return [*_ALWAYS, *sorted(found)]
+    """Modules that compiler processes import in advance: not the user's own, which may change between
+    jobs."""
+    names = {name for job in jobs for name in imports(job.source) if name.partition(".")[0] in _LIBRARIES}
+    return [*_ALWAYS, *sorted(names)]
 
 
 def _find(store: ByteStore, key: str) -> Binary | None:
@@ -183,22 +188,23 @@ def _find(store: ByteStore, key: str) -> Binary | None:
 
 
 def _compile(
-    wanted: Mapping[str, CompileJob],
+    missing: Mapping[str, CompileJob],
     store: ByteStore,
     executor: Executor,
     timeout: float | None,
     stats: CompileStats,
 ) -> dict[str, Binary | Exception]:
-    pending = {key: _submit(executor, job) for key, job in wanted.items()}
-    done: dict[str, Binary | Exception] = {}
+    pending = {key: _submit(executor, job) for key, job in missing.items()}
+    results: dict[str, Binary | Exception] = {}
     for key, future in pending.items():
         try:
-            data = _result(executor, wanted[key], future, timeout, stats)
-        except Exception as error:  # told when every job has ended
-            done[key] = error
+            data = _result(executor, missing[key], future, timeout, stats)
+        # raised after all jobs have ended
+        except Exception as error:
+            results[key] = error
             continue
-        done[key] = _keep(store, key, data, stats)
-    return done
+        results[key] = _keep(store, key, data, stats)
+    return results
 
 
 def _keep(store: ByteStore, key: str, data: bytes, stats: CompileStats) -> Binary:

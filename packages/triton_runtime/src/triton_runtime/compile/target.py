@@ -1,4 +1,4 @@
-"""Targets that kernels can be compiled for."""
+"""Supported compilation targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OLDEST = 75
 
 
 def capability(target: ir.Target) -> int:
-    """The compute capability that a CUDA target names: 90 for `sm_90`.
+    """The compute capability of a CUDA target: 90 for `sm_90`.
 
     Raises CompileError TR202 for other devices and architectures.
     """
@@ -22,11 +22,11 @@ def capability(target: ir.Target) -> int:
             f"Triton kernels are compiled for cuda devices, not for '{target.device.type}'",
             "programs for the CPU run their Triton kernels in Triton's interpreter",
         )
-    found = _ARCH.fullmatch(target.arch)
-    if found is None or int(found[1]) < _OLDEST:
+    match = _ARCH.fullmatch(target.arch)
+    if match is None or int(match[1]) < _OLDEST:
         raise CompileError(
             "TR202",
             f"'{target.arch}' is not an architecture that Triton compiles for",
             'name it as in `target cuda:0 arch "sm_90"`; sm_75 is the oldest',
         )
-    return int(found[1])
+    return int(match[1])

@@ -1,9 +1,9 @@
-"""Torch's helpers for Inductor's kernels without the rest of torch, for the process that compilers are forked from.
+"""Torch's helpers for Inductor's kernels without the rest of torch, for the fork server.
 
-The functions of `torch._inductor.runtime.triton_helpers` need Triton alone, but importing that module first runs
-`torch/__init__.py` and `torch/_inductor/__init__.py`, which is four fifths of the time until the process can fork. Here the
-two packages are modules whose code has not run. Whatever else is asked of them fails, and is noted, so that a job that asks
-is run again with torch itself.
+The functions of `torch._inductor.runtime.triton_helpers` need only Triton. Importing that module normally
+runs `torch/__init__.py` and `torch/_inductor/__init__.py`, four fifths of the time until the process can
+fork. Here the two packages are empty modules. Any other access fails and is recorded, so that the job is
+repeated with all of torch.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from types import ModuleType
 
 _HELPERS = "torch._inductor.runtime.triton_helpers"
 HELPERS = frozenset({"torch._inductor.runtime", _HELPERS})
-"""What Inductor's kernels import of torch."""
+"""Modules of torch that Inductor's kernels import."""
 _PACKAGES = ("torch", "torch._inductor")
 _WHOLE = HELPERS | {"torch._inductor.runtime.triton_compat"}
-"""Modules that are imported as they are."""
+"""Modules that are imported normally."""
 _SPARED = frozenset({"torch.autograd"})
-"""What these look for when they are imported, and do without."""
+"""Optional modules that these probe for on import."""
 
 
 class TorchStub:
-    """Stands in for torch in `sys.modules` from `install` to `remove`. It is a finder of `sys.meta_path`, too, which refuses
-    all other modules of torch.
+    """Replaces torch in `sys.modules` from `install` to `remove`.
 
-    `missed`: what it was asked for and does not have.
+    It is also a finder in `sys.meta_path` that refuses all other modules of torch. `missed` has the names
+    that were requested and refused.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class TorchStub:
         self._installed = False
 
     def install(self) -> bool:
-        """Imports the helpers; False where torch itself is imported, or they need more of it than is here."""
+        """Imports the helpers; returns False if torch is already imported, or the helpers need more of it."""
         if "torch" in sys.modules:
             return self._installed
         sys.meta_path.insert(0, self)
@@ -46,7 +46,8 @@ class TorchStub:
             for name in _PACKAGES:
                 self._add(name)
             importlib.import_module(_HELPERS)
-        except Exception:  # whatever another version of torch raises here
+        # other versions of torch may raise anything
+        except Exception:
             self.missed.add(_HELPERS)
         if self.missed - _SPARED:
             self.remove()
@@ -54,7 +55,7 @@ class TorchStub:
         return self._installed
 
     def remove(self) -> None:
-        """Makes room for torch itself: forgets all of its modules."""
+        """Removes all modules of torch, so that torch itself can be imported."""
         if not self._installed:
             return
         self._installed = False
@@ -65,7 +66,9 @@ class TorchStub:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """See `importlib.abc.MetaPathFinder`. Raises ModuleNotFoundError for what is not here, so that nobody else finds it."""
+        """See `importlib.abc.MetaPathFinder`. Raises ModuleNotFoundError for refused modules, to stop other
+        finders.
+        """
         if name.partition(".")[0] != "torch" or name in _WHOLE or name in _PACKAGES:
             return None
         self.missed.add(name)

@@ -1,8 +1,8 @@
-"""What a compiler process does: reads jobs from a socket and writes results to it, until the other side is gone.
+"""A compiler process: reads jobs from a socket and writes results to it until the peer closes it.
 
-A message is 8 bytes of length and then its bytes. A job is the function's name (`module:name`), a line feed, and the
-argument; a result is one letter (`=`: the result, `!`: an error of this package, as JSON, `?`: any other, as text) and the
-rest.
+A message is 8 bytes of length and then its bytes. A job is the function's name (`module:name`), a line feed,
+and the argument. A result is one letter (`=`: the result, `!`: an error of this package, as JSON, `?`: any
+other error, as text) and the rest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LENGTH = 8
 
 
 def write_message(pipe: BinaryIO, *parts: bytes) -> None:
-    """Writes one message; raises OSError where the other side is gone."""
+    """Writes one message; raises OSError if the peer has closed the socket."""
     pipe.write(sum(map(len, parts)).to_bytes(LENGTH, "little"))
     for part in parts:
         pipe.write(part)
@@ -30,7 +30,7 @@ def write_message(pipe: BinaryIO, *parts: bytes) -> None:
 
 
 def read_message(pipe: BinaryIO) -> bytes | None:
-    """The next message; None where the other side is gone."""
+    """Reads the next message; None if the peer has closed the socket."""
     head = pipe.read(LENGTH)
     if len(head) < LENGTH:
         return None
@@ -40,8 +40,10 @@ def read_message(pipe: BinaryIO) -> bytes | None:
 
 
 def serve(connection: int, stub: TorchStub) -> None:
-    """Serves on a socket (its number), until the other side is gone. What anyone prints does not go there. `stub`: stands in for
-    torch, where it is installed."""
+    """Serves on a socket (its number) until the peer closes it.
+
+    Output of jobs does not go there. `stub` replaces torch if it is installed.
+    """
     with (
         socket.socket(fileno=connection) as ours,
         ours.makefile("rb") as jobs,
@@ -51,11 +53,14 @@ def serve(connection: int, stub: TorchStub) -> None:
             while (job := read_message(jobs)) is not None:
                 write_message(results, *_answer(job, stub))
         except OSError:
-            pass  # whoever asked is gone
+            # the client has gone
+            pass
         finally:
             shutil.rmtree(
-                os.environ["TRITON_CACHE_DIR"], ignore_errors=True
-            )  # whoever asked may have been killed
+                os.environ["TRITON_CACHE_DIR"],
+                ignore_errors=True,
+                # the client may have been killed
+            )
 
 
 def _answer(job: bytes, stub: TorchStub) -> tuple[bytes, bytes]:
@@ -75,5 +80,6 @@ def _result(job: bytes) -> tuple[bytes, bytes]:
     except TritonRuntimeError as error:
         facts = [type(error).__name__, error.code, error.message, error.hint]
         return b"!", json.dumps(facts).encode()
-    except Exception:  # a defect, to be told to whoever asked
+    # an unexpected error is reported to the client
+    except Exception:
         return b"?", traceback.format_exc().encode()

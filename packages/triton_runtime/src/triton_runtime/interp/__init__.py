@@ -1,9 +1,9 @@
-"""Kernels on CPU tensors, by Triton's interpreter: slow, exact in what it does, and with no device.
+"""Runs kernels on CPU tensors with Triton's interpreter: slow, exact, and without a device.
 
-`special` computes what numpy has no function for, `floats` converts types that numpy lacks, `libdevice` gives CUDA's
-device functions by name, `combine` reduces and scans, `builder` completes the interpreter's arithmetic, `world` makes
-`triton.language` compute for the time of a launch, `rewrite` prepares functions for that, and `driver` loads and
-launches.
+`special` computes functions that numpy lacks, `floats` converts types that numpy lacks, and `libdevice`
+provides CUDA's device functions by name. `combine` reduces and scans, and `builder` completes the
+interpreter's arithmetic. `world` patches `triton.language` during a launch, `rewrite` prepares functions for
+that, and `driver` loads and launches.
 """
 
 from triton_runtime.interp.driver import InterpreterDriver

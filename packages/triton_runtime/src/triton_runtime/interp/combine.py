@@ -1,4 +1,4 @@
-"""Reductions and scans with any combining function, some steps for a whole block instead of one for an element."""
+"""Reductions and scans with any combining function, in some steps per block instead of one per element."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tensors = tuple[Any, ...]
 
 
 def reduce(input: Any, axis: int | None, combine_fn: Any, keep_dims: bool = False, **_: object) -> Any:
-    """`tl.reduce`: neighbours are combined pair by pair, so that what is on the left stays on the left."""
+    """`tl.reduce`: combines neighbours pair by pair, which preserves their order."""
     tensors = input if isinstance(input, tuple) else (input,)
     arrays = [t.handle.data for t in tensors]
     types = [t.dtype for t in tensors]
@@ -37,7 +37,7 @@ def reduce(input: Any, axis: int | None, combine_fn: Any, keep_dims: bool = Fals
 
 
 def scan(input: Any, axis: int, combine_fn: Any, reverse: bool = False, **_: object) -> Any:
-    """`tl.associative_scan`: each element is combined with the one 1, 2, 4, ... places before it."""
+    """`tl.associative_scan`: combines each element with the one 1, 2, 4, ... positions before it."""
     tensors = input if isinstance(input, tuple) else (input,)
     types = [t.dtype for t in tensors]
     along = int(axis) % tensors[0].handle.data.ndim
@@ -46,7 +46,7 @@ def scan(input: Any, axis: int, combine_fn: Any, reverse: bool = False, **_: obj
         arrays = [a[::-1] for a in arrays]
     count, step = arrays[0].shape[0], 1
     while step < count:
-        # the first elements are combined with what stands at the end, and then stay what they were
+        # the first elements are combined with the last ones; their old values are restored
         before = [np.roll(a, step, axis=0) for a in arrays]
         combined = _combined(combine_fn, before, arrays, types)
         arrays = [np.concatenate([a[:step], c[step:]]) for a, c in zip(arrays, combined, strict=True)]
@@ -58,24 +58,24 @@ def scan(input: Any, axis: int, combine_fn: Any, reverse: bool = False, **_: obj
 
 
 def _is_sum(combine_fn: Any, arrays: list[Any]) -> bool:
-    """Whether numpy's own sum says the same: elements that Triton keeps as bits (bfloat16) are not numbers of numpy's.
+    """True if numpy's sum is equivalent.
 
-    The interpreter keeps such types in unsigned integers, so those always go the long way.
+    The interpreter stores types such as bfloat16 as bits in unsigned integers, which numpy cannot sum.
     """
     import triton.language as tl
 
     return combine_fn == tl.standard._sum_combine and all(a.dtype.kind in "fi" for a in arrays)
 
 
-def _combined(combine_fn: Any, left: list[Any], right: list[Any], types: list[Any]) -> list[Any]:
-    args = [_tensor(a, t) for a, t in zip([*left, *right], [*types, *types], strict=True)]
-    given = combine_fn(*args)
-    results = given if isinstance(given, tuple) else (given,)
-    return [_data(r, a) for r, a in zip(results, left, strict=True)]
+def _combined(combine_fn: Any, first: list[Any], right: list[Any], types: list[Any]) -> list[Any]:
+    args = [_tensor(a, t) for a, t in zip([*first, *right], [*types, *types], strict=True)]
+    output = combine_fn(*args)
+    results = output if isinstance(output, tuple) else (output,)
+    return [_data(r, a) for r, a in zip(results, first, strict=True)]
 
 
 def _data(result: Any, like: Any) -> Any:
-    """A result in the shape and type of what it came from; combining functions may return plain numbers."""
+    """A result in the shape and type of its input; combining functions may return plain numbers."""
     data = result.handle.data if hasattr(result, "handle") else np.asarray(result)
     return np.broadcast_to(data.astype(like.dtype), like.shape)
 

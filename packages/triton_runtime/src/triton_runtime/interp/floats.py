@@ -1,7 +1,7 @@
-"""Floats that numpy does not have, as bits in unsigned integers: bfloat16 and those of eight bits.
+"""Floats that numpy lacks, as bits in unsigned integers: bfloat16 and 8-bit types.
 
-Rounding is to the nearest number, of two as near to the even one; what is too large for eight bits becomes the largest
-number, as on the devices that convert it. NaN stays NaN.
+Rounding is to nearest, ties to even. Values too large for eight bits become the largest number, as on
+devices. NaN stays NaN.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Bits = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """Eight bits: a sign, an exponent with a bias, and `mantissa` bits. `fnuz`: no infinity, no -0, one NaN."""
+    """Eight bits: a sign, a biased exponent, and `mantissa` bits. `fnuz`: no infinity, no -0, one NaN."""
 
     mantissa: int
     bias: int
@@ -33,11 +33,11 @@ FORMATS = {
     "fp8e4b8": _Format(3, 8, fnuz=True),
     "fp8e5b16": _Format(2, 16, fnuz=True),
 }
-"""Types that are kept as bits, by their names in Triton; bfloat16 needs no table."""
+"""Types stored as bits, by their names in Triton; bfloat16 needs no table."""
 
 
 def decode(name: str, bits: Bits) -> Floats:
-    """The values of bits of the type `name`; exact."""
+    """Decodes bits of the type `name`; exact."""
     form = FORMATS[name]
     if form is None:
         return (bits.astype(np.uint32) << 16).view(np.float32)
@@ -45,7 +45,7 @@ def decode(name: str, bits: Bits) -> Floats:
 
 
 def encode(name: str, values: npt.NDArray[np.floating]) -> Bits:
-    """The bits of the numbers of the type `name` that are nearest to `values`."""
+    """Encodes `values` as the nearest numbers of the type `name`."""
     form = FORMATS[name]
     single = values.astype(np.float32)
     return _bfloat16(single) if form is None else _small(form, single)
@@ -63,9 +63,9 @@ def _small(form: _Format, values: Floats) -> npt.NDArray[np.uint8]:
     above = np.minimum(np.searchsorted(positive, size), len(positive) - 1)
     below = np.maximum(above - 1, 0)
     down, up = size - positive[below], positive[above] - size
-    chosen = np.where((down < up) | ((down == up) & (below % 2 == 0)), below, above)
-    negative = np.signbit(values) & ~((chosen == 0) if form.fnuz else np.zeros_like(chosen, dtype=bool))
-    bits = np.where(negative, chosen | 0x80, chosen)
+    code = np.where((down < up) | ((down == up) & (below % 2 == 0)), below, above)
+    negative = np.signbit(values) & ~((code == 0) if form.fnuz else np.zeros_like(code, dtype=bool))
+    bits = np.where(negative, code | 0x80, code)
     return np.where(np.isnan(values), 0x80 if form.fnuz else 0x7F, bits).astype(np.uint8)
 
 
@@ -91,6 +91,6 @@ def _values(form: _Format) -> Floats:
 
 @cache
 def _positive(form: _Format) -> npt.NDArray[np.float64]:
-    """Finite values of the codes from 0 on, which grow."""
+    """Finite values of the codes from 0 on, ascending."""
     values = _values(form)[:0x80].astype(np.float64)
     return values[np.isfinite(values)]

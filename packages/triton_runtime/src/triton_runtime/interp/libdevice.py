@@ -1,7 +1,7 @@
 """CUDA's device functions (`__nv_expf` and so on) over numpy arrays.
 
-Floats are computed in double precision and rounded once, so results in single precision are as near as they can be; a
-device's own may differ from them by a few units in the last place.
+Floats are computed in double precision and rounded once, so single-precision results are correctly rounded in
+most cases; a device's may differ by a few units in the last place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from triton_runtime.interp import special
 
-# Any: arrays of any element type; what goes in is what Triton's tables of these functions say
+# Any: arrays of any element type; Triton's tables of these functions define the arguments
 Anys = npt.NDArray[Any]
 Function = Callable[..., Any]
 
@@ -28,7 +28,7 @@ _NEAREST: dict[str, Function] = {
     "rcp": lambda x: 1 / x,
     "rsqrt": lambda x: 1 / np.sqrt(x),
 }
-"""Arithmetic whose results are rounded to the nearest number; device functions of other directions are left out."""
+"""Arithmetic with rounding to nearest; device functions with other rounding modes are omitted."""
 
 _FLOATS: dict[str, Function] = {
     **{name: getattr(np, name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt")},
@@ -73,7 +73,7 @@ _FLOATS: dict[str, Function] = {
     **{f"{letter}{name}_rn": function for letter in "fd" for name, function in _NEAREST.items()},
     "fma_rn": lambda x, y, z: x * y + z,
 }  # fmt: skip
-"""Of floats, in double precision; the names without the `f` of single precision."""
+"""Functions of floats, in double precision; names without the `f` suffix of single precision."""
 
 _OTHERS: dict[str, Function] = {
     "isnanf": np.isnan, "isnand": np.isnan, "isinff": np.isinf, "isinfd": np.isinf,
@@ -103,7 +103,7 @@ _OTHERS: dict[str, Function] = {
     "double2hiint": lambda x: (x.view(np.int64) >> 32).astype(np.int32),
     "hiloint2double": lambda hi, lo: ((hi.astype(np.int64) << 32) | (lo.astype(np.int64) & 0xFFFFFFFF)).view(np.float64),
 }  # fmt: skip
-"""Of and to other types, which keep the type that they are given."""
+"""Functions with other argument or result types, which keep the type of their arguments."""
 
 _CONVERSION = re.compile(r"(float|double|int|uint|ll|ull)2(float|double|int|uint|ll|ull)_(rn|rz|rd|ru)")
 _ROUNDED: Mapping[str, Function] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
@@ -121,20 +121,22 @@ _TOWARDS: Mapping[str, Callable[[Anys], Anys]] = {
 
 
 def names() -> frozenset[str]:
-    """Names of all functions but conversions, without `__nv_` and without the `f` of single precision."""
+    """Names of all functions except conversions, without `__nv_` and the `f` suffix of single precision."""
     return frozenset({*_FLOATS, *_OTHERS})
 
 
 def find(symbol: str) -> Function | None:
-    """The function of a device symbol such as `__nv_expf`: arrays to an array, to be converted to the result's type."""
+    """The function of a device symbol such as `__nv_expf`, from arrays to an array to convert to the result
+    type.
+    """
     name = symbol.removeprefix("__nv_")
     if name in _OTHERS:
         return _OTHERS[name]
-    for known in (name, name.removesuffix("f"), name.replace("fmaf_", "fma_")):
-        if known in _FLOATS:
-            return _in_double(_FLOATS[known])
-    if found := _CONVERSION.fullmatch(name):
-        return _conversion(*found.groups())
+    for candidate in (name, name.removesuffix("f"), name.replace("fmaf_", "fma_")):
+        if candidate in _FLOATS:
+            return _in_double(_FLOATS[candidate])
+    if match := _CONVERSION.fullmatch(name):
+        return _conversion(*match.groups())
     return None
 
 
@@ -159,12 +161,12 @@ def _conversion(source: str, target: str, mode: str) -> Function | None:
 
 
 def _as(x: Anys, source: str) -> Anys:
-    """Triton's tables give unsigned numbers as signed ones."""
+    """Converts the signed arguments of Triton's tables to the source type."""
     return x.astype(_WHOLE[source]) if source in _WHOLE else x
 
 
 def _saturated(x: Anys, kind: type[np.integer[Any]]) -> Anys:
-    """Whole numbers of a type, out of doubles: the nearest one that it has, 0 for what is not a number."""
+    """Converts doubles to integers of a type: the nearest representable one, 0 for NaN."""
     limits = np.iinfo(kind)
     low, high = float(limits.min), float(limits.max)
     inside = np.where(np.isnan(x) | (x >= high) | (x <= low), 0, x).astype(kind)
@@ -173,7 +175,7 @@ def _saturated(x: Anys, kind: type[np.integer[Any]]) -> Anys:
 
 
 def _to_single(exact: Anys, mode: str) -> Anys:
-    """Doubles rounded to single precision in a direction."""
+    """Rounds doubles to single precision in a direction."""
     rounded = exact.astype(np.float32)
     if mode == "rn":
         return rounded
@@ -186,7 +188,7 @@ def _to_single(exact: Anys, mode: str) -> Anys:
 
 
 def _of_half_turns(x: Anys, ahead: float) -> Anys:
-    """sin(pi * (x + ahead)), exact where x is a multiple of one half."""
+    """sin(pi * (x + ahead)), exact if x is a multiple of one half."""
     turned = np.fmod(x, 2.0) + ahead
     near = np.rint(2 * turned)
     rest = np.pi * (turned - near / 2)
@@ -195,7 +197,7 @@ def _of_half_turns(x: Anys, ahead: float) -> Anys:
 
 
 def _remainder(x: Anys, y: Anys) -> Anys:
-    """IEEE's remainder: of the nearest multiple, of two as near of the even one."""
+    """IEEE remainder: to the nearest multiple, ties to the even one."""
     rest = np.fmod(x, y)
     size = np.abs(y)
     odd = np.fmod(np.abs(x), 2 * size) >= size
@@ -254,9 +256,9 @@ def _low24(x: Anys) -> Anys:
 
 def _byte_perm(x: Anys, y: Anys, selector: Anys) -> Anys:
     both = (_unsigned(y).astype(np.uint64) << np.uint64(32)) | _unsigned(x).astype(np.uint64)
-    chosen = _unsigned(selector).astype(np.uint64)
+    positions = _unsigned(selector).astype(np.uint64)
     result = np.zeros_like(both)
     for i in range(4):
-        which = (chosen >> np.uint64(4 * i)) & np.uint64(7)
+        which = (positions >> np.uint64(4 * i)) & np.uint64(7)
         result |= ((both >> (which * np.uint64(8))) & np.uint64(0xFF)) << np.uint64(8 * i)
     return result.astype(np.uint32).view(x.dtype)

@@ -1,4 +1,4 @@
-"""Functions of Triton as functions that the interpreter can call."""
+"""Rewrites Triton functions so that the interpreter can call them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from triton.runtime.jit import JITFunction
 
-# Any: what such a function takes and returns is Triton's, which has no types
+# Any: arguments and results belong to Triton, which has no types
 Interpreted = Callable[..., Any]
 
 
 class Rewriter:
-    """Rewrites each function once: what a function assigns becomes a tensor, as in a compiled kernel.
+    """Rewrites each function once: assigned values become tensors, as in a compiled kernel.
 
-    The functions get a copy of their module's names, so that modules stay as they were.
+    The functions get a copy of their module's namespace, so that modules are not modified.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,8 @@ def _rewritten(raw: Callable[..., Any]) -> Interpreted:  # Any: see above
     lines, first = inspect.getsourcelines(raw)
     tree = ast.parse(textwrap.dedent("".join(lines)))
     [definition] = tree.body
-    assert isinstance(definition, ast.FunctionDef)  # what @triton.jit takes
+    # @triton.jit accepts only functions
+    assert isinstance(definition, ast.FunctionDef)
     definition.decorator_list = []
     tree = interpreter.ASTTransformer().visit(tree)
     ast.fix_missing_locations(tree)

@@ -1,4 +1,4 @@
-"""Special functions in double precision, elementwise over numpy arrays, for what numpy does not have."""
+"""Special functions in double precision, elementwise over numpy arrays, for those that numpy lacks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 _SQRT_PI = math.sqrt(math.pi)
-_NODES = 160  # of the trapezoidal rule: more than enough for arguments up to _FAR
-_FAR = 30.0  # from here on Hankel's expansion is exact to the last bits
+# of the trapezoidal rule: enough for arguments up to _FAR
+_NODES = 160
+# from here on Hankel's expansion is exact to the last bits
+_FAR = 30.0
 
 
 def _each(
     function: Callable[[float], float], outside: Callable[[float], float] | None = None
 ) -> Callable[[Array], Array]:
-    """`function` of every element; `outside` where it raises."""
+    """Applies `function` to every element; `outside` if it raises."""
 
     def one(x: float) -> float:
         try:
@@ -63,7 +65,7 @@ def erfinv(y: Array) -> Array:
     """The x with erf(x) = y, for y in [-1, 1]."""
     y = np.asarray(y, dtype=np.float64)
     x = np.copysign(erfcinv(1 - np.abs(y)), y)
-    # 1 - y has lost the digits of a small y; there Newton's method on erf itself gives them back
+    # 1 - y has lost the digits of a small y; Newton's method on erf restores them
     small = np.abs(y) < 0.5
     near = np.where(small, np.where(np.isfinite(x), x, 0), 0)
     for _ in range(3):
@@ -89,7 +91,7 @@ def erfcx(x: Array) -> Array:
 
 
 def bessel_i1(x: Array) -> Array:
-    """The modified Bessel function of the first kind of order 1, by its power series, whose terms are all positive."""
+    """The modified Bessel function of the first kind of order 1, by its power series of positive terms."""
     x = np.asarray(x, dtype=np.float64)
     half = np.minimum(np.abs(x), 720.0) / 2
     term = half.copy()
@@ -108,7 +110,7 @@ def bessel_j(n: int, x: Array) -> Array:
     size = np.abs(x)
     near = _j_near(n, np.where(size < _FAR, size, 1))
     with np.errstate(invalid="ignore"):
-        # a quarter turn makes Y's expansion J's
+        # a shift by a quarter turn converts Y's expansion to J's
         far = _hankel(n, np.where(size < _FAR, _FAR, size), math.pi / 2)
     result = np.where(size < _FAR, near, np.where(np.isinf(size), 0, far))
     odd = np.where((x < 0) & (n % 2 == 1), -1, 1)
@@ -153,7 +155,7 @@ def _y0_near(x: Array) -> Array:
 
 
 def _y1_near(x: Array) -> Array:
-    """The derivative of `_y0_near`, with its sign turned."""
+    """The negated derivative of `_y0_near`."""
     total = _j_near(0, x) / x - (np.log(x / 2) + np.euler_gamma) * _j_near(1, x)
     for k in range(1, 40):
         total = total - (-1) ** k * (_j_near(2 * k - 1, x) - _j_near(2 * k + 1, x)) / k

@@ -1,7 +1,7 @@
-"""`triton.language` that computes: for the time of a launch its functions work on numpy arrays instead of making code.
+"""Patches `triton.language` during a launch, so that its functions compute on numpy arrays.
 
-Everything that is replaced is put back exactly, also after errors. While it is, `LANGUAGE` is held, so that no other
-thread of the process compiles or interprets.
+All patches are undone exactly, also after errors. `LANGUAGE` is held meanwhile, so that no other thread of
+the process compiles or interprets.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from triton_runtime.interp.rewrite import Rewriter
 
 @contextmanager
 def interpreting(rewriter: Rewriter) -> Iterator[None]:
-    """Functions of Triton can be called, with tensors of the interpreter, until the end of the block."""
-    # Its table of builtins is made at import, of the functions as they are then: not of those of the interpreter.
+    """Context in which functions of Triton can be called with the interpreter's tensors."""
+    # its table of builtins is built on import and must contain the originals, not the interpreter's
     import triton.compiler.code_generator  # noqa: F401
     import triton.language as tl
     from triton.language.extra import libdevice as generic
@@ -71,12 +71,12 @@ def _replace_language(tl: Any) -> None:
     for module in (tl, tl.core):
         module.reduce = combine.reduce
         module.associative_scan = combine.scan
-    # A scalar is an array of one element, which numpy no longer takes for a number everywhere.
+    # a scalar is an array of one element, which numpy no longer accepts as a number everywhere
     tl.tensor.__index__ = lambda self: int(self.handle.data.reshape(-1)[0])
 
 
 def _replace_device_functions(interpreter: Any, cuda: Any, generic: Any) -> None:
-    """Names of libdevice stand for CUDA's functions, which say by type what symbol they mean."""
+    """Maps names of libdevice to CUDA's functions, which select a symbol by type."""
     semantic = interpreter.interpreter_semantic
     for name, function in list(vars(cuda).items()):
         if (

@@ -1,4 +1,4 @@
-"""Tunes kernels: measures candidates honestly, records every time, and chooses from the record alone."""
+"""Tunes kernels: measures candidates, records every time, and chooses from the record alone."""
 
 from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
 from triton_runtime.tune.decide import NOISE, Decision, decide, error_of_mean, middle_mean

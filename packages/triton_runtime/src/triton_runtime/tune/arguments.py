@@ -1,4 +1,4 @@
-"""Keeps a launch's arguments as they were while a kernel runs on them again and again."""
+"""Preserves a launch's arguments while a kernel runs on them repeatedly."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 
 class Preserved:
-    """A context in which a kernel may run often on the same arguments.
+    """A context in which a kernel may run repeatedly on the same arguments.
 
-    `ready` sets everything to what the next run shall find: tensors that a run reads and writes, or that the kernel says
-    to restore, as they were; those that it says to reset, zero. Only these are copied, whole storages, each once: on
-    their device as long as the copies take no more than `budget` bytes, else on the host. Leaving the context restores
-    them, also after a failure. What a kernel only writes is left as the last run made it: a real launch follows.
+    `ready` prepares the next run: it restores tensors that a run reads and writes, or that the kernel
+    declares as restored, and zeroes those that it declares as reset. Only these are copied: whole storages,
+    each once, on their device if all copies fit into `budget` bytes, otherwise on the host. Leaving the
+    context restores them, also after a failure. Tensors that a kernel only writes keep the last run's values:
+    a real launch follows.
     """
 
     def __init__(
@@ -35,11 +36,11 @@ class Preserved:
         read = {_key(a) for p, a in tensors.values() if p.access.reads}
         self._copies: list[tuple[Tensor, Tensor]] = []
         self._reset = [tensors[name][1] for name in reset if name in tensors]
-        wanted: dict[int, Tensor] = {}
+        tensors_to_copy: dict[int, Tensor] = {}
         for name, (param, tensor) in tensors.items():
             if name in restore or (param.access.writes and _key(tensor) in read):
-                wanted.setdefault(_key(tensor), tensor)
-        for tensor in wanted.values():
+                tensors_to_copy.setdefault(_key(tensor), tensor)
+        for tensor in tensors_to_copy.values():
             whole = _bytes(tensor)
             near = whole.numel() <= budget
             budget -= whole.numel() if near else 0
@@ -47,11 +48,11 @@ class Preserved:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all copies."""
+        """Total bytes of the copies."""
         return sum(copy.numel() for _, copy in self._copies)
 
     def ready(self) -> None:
-        """Before each run."""
+        """Prepares the arguments for the next run."""
         self._restore()
         for tensor in self._reset:
             tensor.zero_()
@@ -74,7 +75,7 @@ def _key(tensor: Tensor) -> int:
 
 
 def _bytes(tensor: Tensor) -> Tensor:
-    """The whole storage under a tensor."""
+    """The whole storage of a tensor as bytes."""
     import torch
 
     storage = tensor.untyped_storage()
@@ -82,7 +83,7 @@ def _bytes(tensor: Tensor) -> Tensor:
 
 
 def _copy(whole: Tensor, near: bool) -> Tensor:
-    """A copy beside the original, or on the host where there is no room."""
+    """A copy on the same device, or on the host if device memory is full."""
     import torch
 
     if near:

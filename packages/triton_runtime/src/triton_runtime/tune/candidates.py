@@ -1,4 +1,4 @@
-"""The configs among which a tuner chooses, and what they are called in records."""
+"""The configs among which a tuner chooses, and their names in records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_STAGES = 8
 
 
 def config_key(config: ir.TritonConfig) -> str:
-    """A text that tells a config from every other one: `XBLOCK=128 warps=4 stages=1`."""
+    """A text that identifies a config: `XBLOCK=128 warps=4 stages=1`."""
     parts = [f"{name}={_text(value)}" for name, value in config.meta]
     parts += [f"warps={config.num_warps}", f"stages={config.num_stages}"]
     parts += [f"{name}:{_text(value)}" for name, value in config.options]
@@ -28,7 +28,7 @@ def _text(value: ir.ConstantValue) -> str:
 
 
 def config_of(kernel: ir.TritonKernel, key: str) -> ir.TritonConfig | None:
-    """The config that is called `key`: one of the kernel's, or one with other numbers; None where there is none."""
+    """The config with the name `key`: one of the kernel's, or one with other numbers; otherwise None."""
     numbers = {}
     for part in key.split():
         name, _, value = part.partition("=")
@@ -39,20 +39,22 @@ def config_of(kernel: ir.TritonKernel, key: str) -> ir.TritonConfig | None:
             (n, v if isinstance(v, bool | str | None) else numbers.get(n, v)) for n, v in listed.meta
         )
         warps, stages = numbers.get("warps", 0), numbers.get("stages", 0)
-        found = dataclasses.replace(listed, meta=meta, num_warps=warps, num_stages=stages)
-        if config_key(found) == key:
-            return found
+        candidate = dataclasses.replace(listed, meta=meta, num_warps=warps, num_stages=stages)
+        if config_key(candidate) == key:
+            return candidate
     return None
 
 
 def with_config(kernel: ir.TritonKernel, config: ir.TritonConfig) -> ir.TritonKernel:
-    """The kernel with this config alone: nothing is left to choose."""
+    """The kernel with only this config."""
     return dataclasses.replace(kernel, configs=(config,), derive=())
 
 
 def neighbours(config: ir.TritonConfig) -> Iterator[ir.TritonConfig]:
-    """Configs that differ in one number: a meta-parameter doubled or halved, warps doubled or halved, a stage more or
-    less; for coordinate descent, in a fixed order."""
+    """Configs that differ in one number, for coordinate descent, in a fixed order.
+
+    A meta-parameter or the warps are doubled or halved, or a stage is added or removed.
+    """
     for i, (name, value) in enumerate(config.meta):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             continue

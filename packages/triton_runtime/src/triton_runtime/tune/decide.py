@@ -1,4 +1,4 @@
-"""From measured times to a choice: a pure function, so that a record of times is a record of choices."""
+"""Maps measured times to a choice: a pure function, so that a record of times is a record of choices."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 NOISE = 0.015
-"""Relative differences that decide nothing, unless told otherwise: times of one kernel in two runs differ by as much."""
+"""The default of relative differences that are ignored: times of one kernel in two runs differ by as much."""
 _SURE = 2.0
-"""Differences of this many standard errors are believed."""
+"""Differences of this many standard errors count."""
 _ENOUGH, _MANY = 0.5, 12
-"""A candidate may win with half as many times as the one that has most, or with 12: fewer mean that it was dropped early."""
+"""A candidate may win with half as many times as the most measured one, or with 12: fewer mean an early drop.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """`winner`: the key of the choice. `best`: the fastest by its mean time. `tied`: all that the times do not tell from
-    the fastest, in the stable order; the first of them wins. `means` are of the middle half of times, in seconds."""
+    """A choice.
+
+    `winner` is its key. `best` has the fastest mean time. `tied` has all candidates that are
+    indistinguishable from it, in the stable order; the first of them wins. `means` are of the middle half of
+    times, in seconds.
+    """
 
     winner: str
     best: str
@@ -27,16 +32,16 @@ class Decision:
 
     @property
     def inside_noise(self) -> bool:
-        """Whether the order decided, not the times."""
+        """True if the order decided, not the times."""
         return len(self.tied) > 1
 
 
 def decide(times: Mapping[str, Sequence[float]], order: Sequence[str], *, noise: float = NOISE) -> Decision:
-    """The choice that these times (seconds, by candidate) lead to.
+    """Decides by times (seconds, by candidate).
 
-    `order` has all candidates, most preferred first. Candidates whose means differ by less than `noise` of the faster
-    one's, or by less than twice the standard error of the difference, are not told apart. Raises ValueError where no
-    candidate of `order` has a time.
+    `order` has all candidates, most preferred first. Two candidates tie if their means differ by less than
+    `noise` of the faster one, or by less than twice the standard error of the difference. Raises ValueError
+    if no candidate of `order` has a time.
     """
     measured = {key: times[key] for key in order if times.get(key)}
     if not measured:
@@ -44,7 +49,8 @@ def decide(times: Mapping[str, Sequence[float]], order: Sequence[str], *, noise:
     enough = min(_MANY, _ENOUGH * max(map(len, measured.values())))
     means = {key: middle_mean(values) for key, values in measured.items()}
     able = [key for key, values in measured.items() if len(values) >= enough]
-    best = min(able, key=lambda key: means[key])  # the first of equals: `able` is in the stable order
+    # the first among equals: `able` is in the stable order
+    best = min(able, key=lambda key: means[key])
     tied = tuple(key for key in able if _equal(measured[key], measured[best], noise))
     return Decision(winner=tied[0], best=best, tied=tied, means=means)
 
@@ -56,25 +62,29 @@ def _equal(a: Sequence[float], b: Sequence[float], noise: float) -> bool:
 
 
 def middle_mean(values: Sequence[float]) -> float:
-    """The interquartile mean: outliers do not count, and what falls between two ticks of a clock is found. Of three values
-    it is the median."""
+    """The interquartile mean: robust to outliers, and finer than the ticks of a clock. Of three values it is
+    the median.
+    """
     ordered = sorted(values)
     cut = _cut(len(ordered))
     return statistics.fmean(ordered[cut : len(ordered) - cut])
 
 
 def _cut(count: int) -> int:
-    """How many of the smallest and of the largest do not count."""
+    """The number of smallest, and of largest, values to ignore."""
     return (count + 1) // 4
 
 
 def error_of_mean(values: Sequence[float]) -> float:
-    """The standard error of `middle_mean`: that of a trimmed mean, from the Winsorized deviation (Tukey and McLaughlin)."""
+    """The standard error of `middle_mean`, a trimmed mean, from the Winsorized deviation (Tukey and
+    McLaughlin).
+    """
     if len(values) < 4:
         return 0.0
     ordered = sorted(values)
     cut = _cut(len(ordered))
     middle = ordered[cut : len(ordered) - cut]
     winsorized = [middle[0]] * cut + middle + [middle[-1]] * cut
-    mean = statistics.fmean(winsorized)  # not `pstdev`, which computes with fractions: 20 times slower
+    # not `pstdev`, which computes with fractions and is 20 times slower
+    mean = statistics.fmean(winsorized)
     return math.sqrt(math.fsum((value - mean) ** 2 for value in winsorized)) / len(middle)

@@ -1,4 +1,4 @@
-"""Configs that follow from what the compiler found out: reductions whose registers leave multiprocessors idle."""
+"""Derives configs from the compiler's output, for reductions whose registers leave multiprocessors idle."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from wrapper_ir import ir
 
 _BLOCK = re.compile(r"R\d*_?BLOCK")
 _SMALLEST = 64
-"""Elements of a reduction's block that are not halved any more."""
+"""Elements of a reduction's block that is not halved further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multiprocessors:
-    """A device's multiprocessors: how many, the registers of each, and the threads that each can hold."""
+    """A device's multiprocessors: their number, and registers and threads of each."""
 
     count: int
     registers: int = 65536
@@ -33,16 +33,20 @@ MULTIPROCESSORS: Mapping[int, Multiprocessors] = {
     100: Multiprocessors(count=148),
     120: Multiprocessors(count=188, threads=1536),
 }
-"""By compute capability: registers and threads are the architecture's, the count is that of its largest data-centre or
-workstation model, for devices that are not there to be asked."""
+"""Defaults by compute capability, for absent devices.
+
+Registers and threads are the architecture's; the count is that of its largest data-centre or workstation
+model.
+"""
 
 
 def scaled(
     kernel: ir.TritonKernel, config: ir.TritonConfig, facts: ir.LaunchFacts, device: Multiprocessors
 ) -> ir.TritonConfig | None:
-    """The config with its largest reduction block halved, where that could help: one thread takes more registers than
-    let a multiprocessor hold all the threads it can, there are more programs than run at once, and the block is not
-    small. None where it could not, and where the compiler does not tell.
+    """Returns the config with its largest reduction block halved, if that could help.
+
+    It could if a thread uses too many registers for full occupancy, more programs exist than run at once, and
+    the block is not small. Otherwise, or if the compiler reports no registers, returns None.
     """
     blocks = {n: v for n, v in config.meta if _BLOCK.fullmatch(n) and isinstance(v, int) and v > 1}
     rows = dict(kernel.size_hints).get("x")

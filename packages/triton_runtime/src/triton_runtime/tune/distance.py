@@ -1,4 +1,4 @@
-"""How far apart numbers are, for what was tuned or made for other sizes."""
+"""The distance of numbers, to reuse results for other sizes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def distance(pairs: Iterable[tuple[float, float]]) -> float:
-    """The sum of the distances of logarithms to base 2; those of numbers below 1 count as -1."""
+    """The sum of differences of base-2 logarithms; those of numbers below 1 count as -1."""
     return sum(abs(_log2(a) - _log2(b)) for a, b in pairs)
 
 

@@ -1,4 +1,4 @@
-"""A kernel whose config is chosen at its first launch, on the arguments of that launch."""
+"""A kernel whose config is chosen at its first launch, on that launch's arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LoadConfig = Callable[[ir.TritonKernel, ir.TritonConfig], LoadedKernel]
 
 
 class TunedLaunch:
-    """Called as any loaded kernel. `config` is what was chosen, None before the first launch."""
+    """Called like any loaded kernel. `config` is the choice, None before the first launch."""
 
     def __init__(self, kernel: ir.TritonKernel, tuner: Tuner, load: LoadConfig) -> None:
         self.kernel = kernel
@@ -24,8 +24,10 @@ class TunedLaunch:
         self._loaded: LoadedKernel | None = None
 
     def __call__(self, *args: Any) -> None:  # Any: tensors and numbers
-        """Launches; tunes before that where nothing is known. Raises what tuning, loading and launching raise; a launch
-        after a failure tries again."""
+        """Launches; tunes first if the config is unknown.
+
+        Raises errors of tuning, loading and launching; a launch after a failure retries.
+        """
         loaded = self._loaded
         if loaded is None:
             with self._lock:

@@ -1,4 +1,4 @@
-"""Measures candidates side by side: in interleaved rounds, dropping clear losers early."""
+"""Measures candidates side by side in interleaved rounds, dropping clear losers early."""
 
 from __future__ import annotations
 
@@ -15,24 +15,28 @@ from triton_runtime.tune.decide import NOISE
 from triton_runtime.tune.racing import contenders
 
 _CHECK = 1.2
-"""With so many times the rounds, it is looked again who may still win."""
+"""The contenders are recomputed each time the number of rounds grows by this factor."""
 
 
 class Timer(Protocol):
-    """Times one run of work on a device, from cold caches."""
+    """Times one run of work on a device with cold caches."""
 
     def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
-        """How long the device is busy with what `run` does, in seconds; `before` is called first, and not timed."""
+        """Seconds that the device is busy with the work of `run`; `before` is called first and not timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureOptions:
-    """`rounds`: times that are taken of a candidate that stays, at least. After `trial` rounds, a candidate is dropped whose
-    best time is more than `loser` times the fastest median. `warm_up`: runs before the first round, which are not counted.
+    """Options of a measurement.
 
-    After `rounds`, more are taken, up to `most` and for `seconds`, of those that the choice hangs on: until it is sure on
-    which side of the limit of noise each stands, or that is within `precision` of the fastest time. What one launch takes
-    varies by some percent, and a choice that hangs on chance would be another one in the next run."""
+    `rounds` is the minimum number of times of a remaining candidate. After `trial` rounds, a candidate is
+    dropped if its best time exceeds `loser` times the fastest median. `warm_up` runs before the first round
+    are not counted.
+
+    After `rounds`, candidates that affect the choice are measured further, up to `most` rounds and `seconds`.
+    That ends once the side of the noise limit of each is certain, or known within `precision` of the fastest
+    time. Times of a launch vary by some percent, and a choice by chance would differ in the next run.
+    """
 
     rounds: int = 25
     trial: int = 3
@@ -52,7 +56,9 @@ class MeasureOptions:
 def attempt(
     candidates: Mapping[str, Callable[[], object]], before: Callable[[], object]
 ) -> tuple[dict[str, Callable[[], object]], dict[str, str]]:
-    """Runs each once, `before` first: those that can be measured, and why the others cannot (no memory, say)."""
+    """Runs each once, after `before`; returns those that can be measured, and the errors of the others (no
+    memory...).
+    """
     able: dict[str, Callable[[], object]] = {}
     failed: dict[str, str] = {}
     for key, run in candidates.items():
@@ -67,7 +73,7 @@ def attempt(
 
 
 def reason(error: Exception) -> str:
-    """The first line of what an error says."""
+    """The first line of an error message."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
@@ -79,27 +85,29 @@ def measure(
     before: Callable[[], object] | None = None,
     noise: float = NOISE,
 ) -> dict[str, list[float]]:
-    """Seconds of each run, by candidate, most preferred first; `before` is called before each, and not timed. `noise`: as
-    `decide` is told. Rounds go over all that are left, each in another order: drifts of the device's clock meet all alike,
-    and none always runs after the same other one."""
+    """Seconds of each run, by candidate, most preferred first; `before` is called before each and not timed.
+
+    `noise` is that of `decide`. Rounds cover all remaining candidates in random order: drifts of the device's
+    clock affect all alike, and none always follows the same other one.
+    """
     options = options or MeasureOptions()
     times: dict[str, list[float]] = {key: [] for key in candidates}
     _warm_up(candidates, options.warm_up, before)
-    left = list(candidates)
+    remaining = list(candidates)
     orders = random.Random(0)
     end, check = time.monotonic() + options.seconds, options.rounds
     for round_ in range(max(options.rounds, options.most)):
         if round_ == check:
             check = math.ceil(_CHECK * check)
-            left = contenders({key: times[key] for key in left}, noise, options.precision)
+            remaining = contenders({key: times[key] for key in remaining}, noise, options.precision)
             if time.monotonic() > end:
                 break
-        if not left:
+        if not remaining:
             break
-        for key in orders.sample(left, len(left)):
+        for key in orders.sample(remaining, len(remaining)):
             times[key].append(timer.seconds(candidates[key], before))
         if options.trial <= round_ + 1 <= options.rounds:
-            left = _rivals({key: times[key] for key in left}, options.loser)
+            remaining = _rivals({key: times[key] for key in remaining}, options.loser)
     return times
 
 
@@ -114,6 +122,6 @@ def _warm_up(
 
 
 def _rivals(times: Mapping[str, Sequence[float]], loser: float) -> list[str]:
-    """Those that do not clearly lose."""
+    """Candidates that do not clearly lose."""
     fastest = min(map(statistics.median, times.values()))
     return [key for key, values in times.items() if min(values) <= loser * fastest]

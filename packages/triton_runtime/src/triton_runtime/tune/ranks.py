@@ -1,4 +1,4 @@
-"""Tuning on several processes at once: all bring their times together."""
+"""Tuning on several processes at once, which share their times."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ def gather_over(group: Any = None) -> Gather:  # Any: a process group of torch's
     def gather(text: str) -> Sequence[str]:
         from torch import distributed
 
-        found: list[Any] = [None] * distributed.get_world_size(group)  # texts, once gathered
-        distributed.all_gather_object(found, text, group=group)
-        return [str(one) for one in found]
+        # texts, once gathered
+        texts: list[Any] = [None] * distributed.get_world_size(group)
+        distributed.all_gather_object(texts, text, group=group)
+        return [str(one) for one in texts]
 
     return gather

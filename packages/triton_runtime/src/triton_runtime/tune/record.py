@@ -1,4 +1,4 @@
-"""Tuning records: all times that were measured, so that every choice can be made again, merged and argued with."""
+"""Tuning records: all measured times, from which every choice can be reproduced and merged."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from wrapper_ir.artifact import Artifact
 _FORMAT = "triton-tuning"
 _VERSION = 1
 _ARTIFACT_KEY = "triton"
-"""Where a record stands in `Artifact.tuning`."""
+"""The key of the record in `Artifact.tuning`."""
 _NANO = 1e-9
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TuningKey:
-    """What was measured: a kernel (its content hash), on a device (by its model's name), from a compiler, and the
-    numbers of the launch (scalar arguments and numbers of the grid)."""
+    """The subject of a measurement.
+
+    It has a kernel (its content hash), a device (its model's name), a compiler, and the numbers of the launch
+    (scalar arguments and numbers of the grid).
+    """
 
     kernel: str
     device: str
@@ -35,8 +38,10 @@ class TuningKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Times of one key: `order` has all candidates, as the kernel lists them; `times` are in whole nanoseconds.
-    `failed` says why candidates have none."""
+    """Times of one key: `order` has all candidates in the kernel's order; `times` are in integer nanoseconds.
+
+    `failed` has the reasons of candidates without times.
+    """
 
     order: tuple[str, ...]
     times: Mapping[str, tuple[int, ...]]
@@ -46,17 +51,17 @@ class Entry:
     def of_seconds(
         order: Sequence[str], times: Mapping[str, Sequence[float]], failed: Mapping[str, str]
     ) -> Entry:
-        """An entry of times as timers give them."""
+        """An entry from timers' seconds."""
         whole = {key: tuple(round(t / _NANO) for t in values) for key, values in times.items()}
         return Entry(order=tuple(order), times=whole, failed=failed)
 
     def decision(self, noise: float = NOISE) -> Decision:
-        """The choice; raises ValueError where nothing was measured."""
+        """The choice; raises ValueError without times."""
         seconds = {key: [t * _NANO for t in values] for key, values in self.times.items()}
         return decide(seconds, self.order, noise=noise)
 
     def merged(self, other: Entry) -> Entry:
-        """All times of both, in an order that does not depend on which is which."""
+        """All times of both; symmetric in its operands."""
         order = tuple(dict.fromkeys((*min(self.order, other.order), *max(self.order, other.order))))
         times = {
             key: tuple(sorted((*self.times.get(key, ()), *other.times.get(key, ()))))
@@ -73,16 +78,18 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class TuningRecord:
-    """Entries by key. Records are values: merging makes a new one, and gives the same in any order."""
+    """Entries by key. Records are immutable; merging is commutative."""
 
     entries: Mapping[TuningKey, Entry] = field(default_factory=lambda: MappingProxyType({}))
 
     def find(self, key: TuningKey) -> Entry | None:
-        """What was measured there; else for the same kernel on the same device where the numbers were nearest, by the
-        sum of the distances of their logarithms (ties: the smaller numbers)."""
-        found = self.entries.get(key)
-        if found is not None:
-            return found
+        """The entry of a key, or of the nearest numbers for the same kernel and device.
+
+        The distance is the sum of differences of logarithms (ties: the smaller numbers).
+        """
+        entry = self.entries.get(key)
+        if entry is not None:
+            return entry
         same = [
             p
             for p in self.entries
@@ -97,7 +104,7 @@ class TuningRecord:
         return None if nearest is None else self.entries[nearest]
 
     def merged(self, *others: TuningRecord) -> TuningRecord:
-        """This record and others, as one."""
+        """Merges this record and others."""
         entries = dict(self.entries)
         for other in others:
             for key, entry in other.entries.items():
@@ -105,7 +112,7 @@ class TuningRecord:
         return TuningRecord({key: entries[key] for key in sorted(entries)})
 
     def to_json(self) -> str:
-        """Canonical text."""
+        """Canonical JSON text."""
         entries = [
             {
                 "kernel": key.kernel,
@@ -122,34 +129,34 @@ class TuningRecord:
 
     @staticmethod
     def from_json(text: str) -> TuningRecord:
-        """Reads a record; raises TuningError TR601 for text that is none."""
+        """Parses a record; raises TuningError TR601 for any other text."""
         try:
-            found = json.loads(text)
-            if (found["format"], found["version"]) != (_FORMAT, _VERSION):
-                raise ValueError(f"it is of format {found['format']} {found['version']}")
-            return TuningRecord(dict(map(_read_entry, found["entries"])))
+            document = json.loads(text)
+            if (document["format"], document["version"]) != (_FORMAT, _VERSION):
+                raise ValueError(f"it is of format {document['format']} {document['version']}")
+            return TuningRecord(dict(map(_read_entry, document["entries"])))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise TuningError("TR601", f"this is not a tuning record: {error}", hint="tune again") from error
 
 
-def _read_entry(found: Mapping[str, Any]) -> tuple[TuningKey, Entry]:  # Any: JSON, checked here
-    times = {key: _nanoseconds(values) for key, values in found["times"].items()}
+def _read_entry(fields: Mapping[str, Any]) -> tuple[TuningKey, Entry]:  # Any: JSON, checked here
+    times = {key: _nanoseconds(values) for key, values in fields["times"].items()}
     texts = (
-        found["kernel"],
-        found["device"],
-        found["compiler"],
-        *found["order"],
+        fields["kernel"],
+        fields["device"],
+        fields["compiler"],
+        *fields["order"],
         *times,
-        *found["failed"].values(),
+        *fields["failed"].values(),
     )
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("names are texts")
     key = TuningKey(
-        found["kernel"], found["device"], found["compiler"], tuple(map(_number, found["numbers"]))
+        fields["kernel"], fields["device"], fields["compiler"], tuple(map(_number, fields["numbers"]))
     )
-    if not {*times} <= {*found["order"]}:
+    if not {*times} <= {*fields["order"]}:
         raise ValueError("times of candidates that there are not")
-    return key, Entry(order=tuple(found["order"]), times=times, failed=dict(found["failed"]))
+    return key, Entry(order=tuple(fields["order"]), times=times, failed=dict(fields["failed"]))
 
 
 def _number(x: object) -> float:
@@ -159,21 +166,21 @@ def _number(x: object) -> float:
 
 
 def _nanoseconds(values: Iterable[object]) -> tuple[int, ...]:
-    found = tuple(values)
-    if not all(type(v) is int and v >= 0 for v in found):
+    numbers = tuple(values)
+    if not all(type(v) is int and v >= 0 for v in numbers):
         raise ValueError("times are whole nanoseconds")
-    return tuple(v for v in found if isinstance(v, int))
+    return tuple(v for v in numbers if isinstance(v, int))
 
 
 # --- records in artifacts
 
 
 def with_record(artifact: Artifact, record: TuningRecord) -> Artifact:
-    """The artifact with this record, instead of what it had."""
+    """Replaces the record of an artifact."""
     return dataclasses.replace(artifact, tuning={**artifact.tuning, _ARTIFACT_KEY: record.to_json()})
 
 
 def record_of(artifact: Artifact) -> TuningRecord:
-    """The record in an artifact; an empty one where there is none. Raises TuningError TR601."""
+    """The record in an artifact, or an empty one. Raises TuningError TR601."""
     text = artifact.tuning.get(_ARTIFACT_KEY)
     return TuningRecord() if text is None else TuningRecord.from_json(text)

@@ -1,4 +1,4 @@
-"""How long a device is busy with something, from cold caches: one timer for each type of device."""
+"""Timers of a device's work with cold caches, by device type."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from wrapper_ir import ir
 
 _MIN_FLUSH = 1 << 20
 _FLUSHES = 2
-"""Caches replace lines in no strict order: what was in one may outlive as many bytes as it holds, hardly twice as many."""
+"""Caches replace lines in no strict order: content may survive a write of the cache's size, but hardly twice
+that.
+"""
 _IDLE = 0.05
-"""Seconds after which a device may have slowed its clock."""
+"""Seconds after which an idle device may have lowered its clock."""
 _WAKE = 0.2
-"""Seconds of work that bring it back: little beside compiling what is timed."""
+"""Seconds of work that raise it again: little compared with compilation."""
 
 
 class HostTimer:
-    """Work that is done when the call returns: the interpreter's."""
+    """Times synchronous work, such as the interpreter's."""
 
     def __init__(self, device: ir.Device) -> None:
         self.device = device
@@ -35,9 +37,11 @@ class HostTimer:
 
 
 class StreamTimer:
-    """Work that is queued: timed between two events of the device, after a write of twice as many bytes as its
-    second-level cache holds. While the device writes, the host has time to queue what is timed. A device that was idle first works for
-    a while, since its clock comes up slowly."""
+    """Times queued work between two events of the device.
+
+    Before that it writes twice the bytes of the second-level cache; meanwhile the host queues the work. An
+    idle device first works for a while, since its clock rises slowly.
+    """
 
     def __init__(self, device: ir.Device) -> None:
         self.device = device
@@ -86,9 +90,9 @@ TIMERS: Mapping[str, Callable[[ir.Device], Timer]] = {
     "cuda": StreamTimer,
     "xpu": StreamTimer,
 }
-"""By type of device."""
+"""Timers by device type."""
 
 
 def timer_for(device: ir.Device) -> Timer:
-    """The timer of a device; the host's for types that have none."""
+    """The timer of a device type, or the host's."""
     return TIMERS.get(device.type, HostTimer)(device)

@@ -1,4 +1,4 @@
-"""The times of one device, from every source: given, found in a store, gathered from other processes, measured now."""
+"""The times of one device from every source: options, a store, other processes, and measurements."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from triton_runtime.tune.record import Entry, TuningKey, TuningRecord
 _LOG = logging.getLogger(__name__)
 
 Gather = Callable[[str], Sequence[str]]
-"""Gives a text to all processes that tune together, and returns theirs, in one order for all."""
+"""Sends a text to all processes that tune together, and returns theirs, in the same order for all."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceKey:
-    """What times are valid for, apart from the kernel: the name of a device's model, and Triton's version."""
+    """The validity of times, apart from the kernel: the name of a device's model, and Triton's version."""
 
     model: str
     compiler: str
 
 
 class Source(enum.Enum):
-    """Where an entry came from."""
+    """The source of an entry."""
 
     RECORD = "recorded"
     STORE = "stored"
@@ -36,10 +36,10 @@ class Source(enum.Enum):
 
 
 class TimingCache:
-    """Gives the times of a key and keeps them in `record`: choices follow from that alone.
+    """Returns the times of a key and stores them in `record`: choices follow from that alone.
 
-    With `gather`, all processes merge their times of a key: choices are the same in each, as long as all ask for the
-    same keys in the same order.
+    With `gather`, all processes merge their times of a key. Choices are then equal in each, if all request
+    the same keys in the same order.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class TimingCache:
         self._lock = threading.RLock()
 
     def key(self, kernel: str, numbers: Sequence[float] = ()) -> TuningKey:
-        """The key of a kernel (by its hash) and numbers of its launch, on this device."""
+        """The key of a kernel (by its hash) and the numbers of its launch on this device."""
         plain = (int(n) if isinstance(n, bool) else n for n in numbers)
         return TuningKey(kernel, self.device.model, self.device.compiler, tuple(plain))
 
@@ -64,10 +64,10 @@ class TimingCache:
         measure: Callable[[], Entry],
         store: ByteStore | None = None,
     ) -> tuple[Entry, Source]:
-        """The times of a key, and their source; an entry that `fits` refuses counts as unknown.
+        """Returns the times of a key and their source; an entry that `fits` rejects counts as unknown.
 
-        One thread at a time: measurements would disturb each other. Raises what `measure` raises, and TuningError TR603
-        where other processes tune another kernel.
+        One thread at a time: measurements would disturb each other. Raises errors of `measure`, and
+        TuningError TR603 if other processes tune another kernel.
         """
         with self._lock:
             return self._entry(key, fits, measure, store)
@@ -79,18 +79,18 @@ class TimingCache:
         measure: Callable[[], Entry],
         store: ByteStore | None,
     ) -> tuple[Entry, Source]:
-        found, source = self.record.entries.get(key), Source.RECORD
-        if found is None or not fits(found):
-            found, source = self._stored(key, store), Source.STORE
-        if found is None or not fits(found):
-            found, source = measure(), Source.MEASURED
-            if store is not None and any(found.times.values()):
-                store.put(_store_key(key), TuningRecord({key: found}).to_json().encode())
+        result, source = self.record.entries.get(key), Source.RECORD
+        if result is None or not fits(result):
+            result, source = self._stored(key, store), Source.STORE
+        if result is None or not fits(result):
+            result, source = measure(), Source.MEASURED
+            if store is not None and any(result.times.values()):
+                store.put(_store_key(key), TuningRecord({key: result}).to_json().encode())
         if self._gather is not None:
-            found = _gathered(key, found, self._gather)
-        self.record = TuningRecord({**self.record.entries, key: found})
+            result = _gathered(key, result, self._gather)
+        self.record = TuningRecord({**self.record.entries, key: result})
         self.sources[source] += 1
-        return found, source
+        return result, source
 
     def _stored(self, key: TuningKey, store: ByteStore | None) -> Entry | None:
         data = None if store is None else store.get(_store_key(key))

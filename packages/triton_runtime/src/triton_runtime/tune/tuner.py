@@ -1,4 +1,4 @@
-"""Chooses the config of a kernel by measuring, once for a device and the numbers of a launch."""
+"""Chooses the config of a kernel by measuring, once per device and numbers of a launch."""
 
 from __future__ import annotations
 
@@ -23,16 +23,20 @@ _LOG = logging.getLogger(__name__)
 # Any in this file: arguments of launches, tensors and numbers.
 
 LoadEach = Callable[[Sequence[ir.TritonKernel]], Sequence[LoadedKernel | Exception]]
-"""Compiles and loads kernels that have one config each, in parallel where that helps: the kernel, or why not."""
+"""Compiles and loads kernels with one config each, possibly in parallel; returns kernels or errors."""
 
 Derive = Callable[[ir.TritonKernel], Sequence[ir.TritonConfig]]
-"""Configs beyond those that a kernel lists, which follow from what its compiler found out."""
+"""Returns configs beyond a kernel's listed ones, derived from its compiler's output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuneOptions:
-    """`noise`: relative differences below it decide nothing. `budget`: bytes of the device for copies of arguments.
-    `descent`: coordinate descent from the best listed config, for kernels that allow it, in at most `steps` steps."""
+    """Options of tuning.
+
+    `noise`: relative differences below it are ignored. `budget`: bytes of the device for copies of arguments.
+    `descent`: coordinate descent from the best listed config, for kernels that allow it, in at most `steps`
+    steps.
+    """
 
     measure: MeasureOptions = field(default_factory=MeasureOptions)
     noise: float = NOISE
@@ -61,14 +65,16 @@ class Tuner:
         self._chosen: dict[TuningKey, ir.TritonConfig] = {}
 
     def key(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> TuningKey:
-        """What is tuned: the kernel with the numbers among these arguments (and those of the grid, after them)."""
+        """The key of a choice: the kernel, and the numbers among these arguments (including those of the
+        grid).
+        """
         return self.timings.key(content_hash(kernel), [a for a in args if isinstance(a, int | float)])
 
     def choose(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> ir.TritonConfig:
-        """The config to launch the kernel with, on these arguments: measured now, unless the record or the store know.
+        """Chooses the config for these arguments: measures unless the record or the store has times.
 
-        Tensors are afterwards as they were, but for those that the kernel only writes. Raises TuningError TR602 where no
-        candidate runs, with every reason; TR603.
+        Afterwards tensors are unchanged, except for those that the kernel only writes. Raises TuningError
+        TR602 with every reason if no candidate runs; TR603.
         """
         if len(kernel.configs) == 1 and not (self._descends(kernel) or self._scales(kernel)):
             return kernel.configs[0]
@@ -83,8 +89,10 @@ class Tuner:
         return self._chosen[key]
 
     def replay(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> ir.TritonConfig:
-        """The choice that the record leads to, for these numbers or the nearest ones; the first config where it knows
-        nothing of the kernel. Measures nothing."""
+        """The choice that follows from the record, for these numbers or the nearest ones; measures nothing.
+
+        The first config if the record lacks the kernel.
+        """
         entry = self.timings.record.find(self.key(kernel, args))
         return kernel.configs[0] if entry is None or not entry.times else self._config(kernel, entry)
 
@@ -95,8 +103,8 @@ class Tuner:
             reasons = "".join(f"\n  {key}: {why}" for key, why in entry.failed.items())
             raise TuningError("TR602", f"no config of @{kernel.name} runs:{reasons}")
         decision = entry.decision(self.options.noise)
-        found = config_of(kernel, decision.winner)
-        if found is None:
+        config = config_of(kernel, decision.winner)
+        if config is None:
             raise TuningError(
                 "TR601",
                 f"the record has a config that @{kernel.name} does not: {decision.winner}",
@@ -110,7 +118,7 @@ class Tuner:
             f" ({len(decision.tied)} equal ones)" if decision.inside_noise else "",
             {key: round(seconds * 1e6, 2) for key, seconds in decision.means.items()},
         )
-        return found
+        return config
 
     # --- measuring
 
@@ -152,14 +160,14 @@ class Tuner:
     def _descended(
         self, kernel: ir.TritonKernel, entry: Entry, args: Sequence[Any], preserved: Preserved
     ) -> Entry:
-        """Goes from the best config to its best neighbour, as long as that is faster by more than noise."""
+        """Moves from the best config to its best neighbour while that is faster by more than noise."""
         for _ in range(self.options.steps):
             best = self._config(kernel, entry)
             new = [c for c in neighbours(best) if config_key(c) not in entry.order]
             if not new:
                 break
-            found = self._measured(kernel, (best, *new), args, preserved)
-            entry = _joined(entry, found)
+            measured = self._measured(kernel, (best, *new), args, preserved)
+            entry = _joined(entry, measured)
             if self._config(kernel, entry) == best:
                 break
         return entry
@@ -169,12 +177,12 @@ def _bind(kernel: LoadedKernel, args: Sequence[Any]) -> Callable[[], object]:
     return lambda: kernel(*args)
 
 
-def _joined(entry: Entry, found: Entry) -> Entry:
-    """Listed candidates stay in front."""
-    merged = entry.merged(found)
-    return replace(merged, order=tuple(dict.fromkeys((*entry.order, *found.order))))
+def _joined(entry: Entry, other: Entry) -> Entry:
+    """Merges entries; listed candidates stay first."""
+    merged = entry.merged(other)
+    return replace(merged, order=tuple(dict.fromkeys((*entry.order, *other.order))))
 
 
 def winner(kernel: ir.TritonKernel, entry: Entry, noise: float) -> ir.TritonConfig | None:
-    """The config that the times lead to; None where the kernel has none of this name."""
+    """The config that follows from the times; None if the kernel has no such config."""
     return config_of(kernel, entry.decision(noise).winner)
