@@ -90,7 +90,10 @@ class CudaDriver:
 
     @property
     def opened(self) -> Extension | None:
-        """As `native`, where the driver is open: opening it for nothing would keep a process from forking."""
+        """`native` if the driver is open already.
+
+        Opening it only for this would keep the process from forking.
+        """
         return self.native if self._session is not None else None
 
     def operator_repeater(self, device: ir.Device) -> OperatorRepeater | None:

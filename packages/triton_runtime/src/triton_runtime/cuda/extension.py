@@ -61,8 +61,10 @@ class Extension(Protocol):
         """Address, dtype, device type and device index of a tensor, numbered as in torch."""
 
     def storage_check(self) -> Callable[..., bool] | None:
-        """What says whether the storages under tensors hold all of their elements; None where tensors cannot be read without
-        calling Python."""
+        """Returns the check that storages hold all elements of their tensors.
+
+        None if tensors can be read only by calling Python.
+        """
 
     def load(self, *parts: Any) -> LoadedKernel:
         """Loads a kernel onto a device."""

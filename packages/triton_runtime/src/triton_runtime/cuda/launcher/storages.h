@@ -5,7 +5,7 @@
 
 namespace {
 
-// Whether all elements of a tensor are inside its storage. True for objects that torch's functions cannot read.
+// Whether all elements of a tensor are in its storage; true for objects that torch's functions cannot read.
 bool is_within_storage(PyObject* o) {
   if (!PyType_IsSubtype(Py_TYPE(o), torch.tensor)) return true;
   void* handle = handle_of(o);
