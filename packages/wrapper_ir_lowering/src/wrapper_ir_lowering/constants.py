@@ -29,7 +29,7 @@ def shared_bytes(program: ir.Program) -> tuple[ConstantBytes, ...]:
 def reads_files(program: ir.Program) -> bool:
     """Whether calls read constants where they lie in a file."""
     return any(
-        not c.mutable and isinstance(c.value.type, ir.TensorType) and c.value.type.device.type == "cpu"
+        not c.mutable and ir.is_tensor(c.value) and c.value.type.device.type == "cpu"
         for c in program.constants
     )
 
@@ -105,7 +105,7 @@ def _is_fixed(op: ir.Op) -> TypeGuard[ir.View]:
 
 
 def _window(op: ir.View, source: ir.Value[ir.Type] | int) -> ConstantWindow:
-    assert isinstance(op.source.type, ir.TensorType)
+    assert ir.is_tensor(op.source)
     assert isinstance(op.offset, Int)
     offset = ir.exact_quotient(op.offset, op.result.type.dtype.itemsize)
     if op.source.type.dtype is op.result.type.dtype and isinstance(offset, Int):

@@ -121,7 +121,7 @@ def _is_static(view: ir.View, at: Expr) -> bool:
 
 
 def _is_fixed(slot: ir.Value[ir.Type], at: Expr) -> bool:
-    return isinstance(slot.type, ir.StorageType) and isinstance(slot.type.nbytes, Int) and isinstance(at, Int)
+    return ir.is_storage(slot) and isinstance(slot.type.nbytes, Int) and isinstance(at, Int)
 
 
 def _bytes_of(type: ir.StorageType) -> ir.TensorType:

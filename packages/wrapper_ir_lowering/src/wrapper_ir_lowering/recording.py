@@ -13,10 +13,10 @@ def plan_recording(function: ir.Function, analyses: Analyses) -> Recording | Non
     if not function.recordable or device is None:
         return None
     params = [*enumerate(function.params)]
-    lent = {i for i, p in params if isinstance(p.value.type, ir.StorageType)}
+    lent = {i for i, p in params if ir.is_storage(p.value)}
     return Recording(
         device=device,
-        tensors=tuple([i for i, p in params if i in lent or isinstance(p.value.type, ir.TensorType)]),
+        tensors=tuple([i for i, p in params if i in lent or ir.is_tensor(p.value)]),
         static=tuple([i for i, p in params if i in lent or p.static]),
         written=tuple(sorted(analyses.summary(function.name).written_params | lent)),
         given=tuple([i for i, p in params if p.ownership is ir.Ownership.OWNED]),

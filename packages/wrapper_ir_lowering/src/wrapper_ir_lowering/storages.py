@@ -110,7 +110,7 @@ def plan_slots(function: ir.Function) -> SlotPlaces:
                 if op.zero is not ir.ZeroMode.NONE:
                     filled.setdefault(base, []).append((start + op.offset, op.result.type.nbytes))
                     zeros.add(op.result)
-            case ir.View() if isinstance(op.source.type, ir.StorageType):
+            case ir.View() if ir.is_storage(op.source):
                 base, start = places.get(op.source, (op.source, Int(0)))
                 views.setdefault(base, []).append((op, start + op.offset))
             case _:
@@ -120,7 +120,7 @@ def plan_slots(function: ir.Function) -> SlotPlaces:
 
 
 def _storages(op: ir.Op) -> list[ir.Value]:
-    return [value for value in ir.operands(op) if isinstance(value.type, ir.StorageType)]
+    return [value for value in ir.operands(op) if ir.is_storage(value)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def share_windows(function: ir.Function, slots: SlotPlaces) -> SharedWindows:
     wholes: dict[ir.Value, ir.Value[ir.TensorType]] = {}
     for pool, same in windows.items():
         for number, ((type, offset), views) in enumerate(same.items()):
-            assert isinstance(pool.type, ir.StorageType)
+            assert ir.is_storage(pool)
             whole = len(same) == 1 and is_whole(type, offset, pool.type) and pool not in slots.filled
             if whole or len(views) > 1:
                 name = f"{pool.name}.{number}"

@@ -129,13 +129,13 @@ class _Run:
             self.step(op, self.aliasing.effects[position])
         left = [p for i, p in enumerate(params) if i not in ended] + state
         for what, value in left:
-            if isinstance(value.type, ir.TensorType):
+            if ir.is_tensor(value):
                 self.seen.append((f"the final content of {what}", self.read(value)))
         return self.seen
 
     def begin(self, value: ir.Value, number: Number) -> None:
         """A value that comes with content."""
-        if isinstance(value.type, ir.TensorType):
+        if ir.is_tensor(value):
             root, start = self.places.get(value, (value, Int(0)))
             self.contents.setdefault(root, []).append(_Part(start, ir.extent_bytes(value.type), number))
         else:
@@ -158,11 +158,11 @@ class _Run:
             self.seen.append((f"{type(op).__name__} ({', '.join(shown)})", sees))
         for k, value in enumerate([v for v in effects.writes if not ir.is_storage(v)]):
             self.write(value, self.number("write", sees, k))
-        if isinstance(op, ir.Unpack | ir.Wait) and not isinstance(op.result.type, ir.TensorType):
+        if isinstance(op, ir.Unpack | ir.Wait) and not ir.is_tensor(op.result):
             self.handles[op.result] = sees
             return
         for k, value in enumerate(ir.results(op)):
-            if value in self.aliasing.owned or not isinstance(value.type, ir.TensorType):
+            if value in self.aliasing.owned or not ir.is_tensor(value):
                 self.begin(value, self.number("result", sees, k))
             elif value in self.aliasing.uncertain:
                 part = _Part(Int(0), _extent(value), self.number("result", sees, k))
@@ -191,7 +191,7 @@ class _Run:
         return self.expr_key(x, read) if isinstance(x, Expr) else x
 
     def operand(self, value: ir.Value, content: bool) -> Hashable:
-        if isinstance(value.type, ir.TensorType):
+        if ir.is_tensor(value):
             return (self.type_key(value), self.read(value) if content else None)
         return self.handles.get(value)
 
@@ -226,7 +226,7 @@ class _Run:
         place = self.places.get(value)
         for root in self.aliasing.roots.get(value, NO_ROOTS):
             parts = self.contents.setdefault(root, [])
-            known = place is not None and place[0] == root and isinstance(value.type, ir.TensorType)
+            known = place is not None and place[0] == root and ir.is_tensor(value)
             start = place[1] if known and place is not None else Int(0)
             size, layout = _extent(value), _layout(value) if known else None
             if known and parts:
@@ -240,7 +240,7 @@ class _Run:
 
 
 def _extent(value: ir.Value) -> Expr:
-    return ir.extent_bytes(value.type) if isinstance(value.type, ir.TensorType) else Int(0)
+    return ir.extent_bytes(value.type) if ir.is_tensor(value) else Int(0)
 
 
 def _layout(value: ir.Value) -> Hashable:

@@ -44,7 +44,7 @@ def _launch_variant(
 
 def _distance(variant: ir.Variant, values: Sequence[ir.Arg], scope: FunctionScope) -> str:
     """How far the sizes of its tensors are from those that a kernel was made for."""
-    types = [v.type for v in values if isinstance(v, ir.Value) and isinstance(v.type, ir.TensorType)]
+    types = [v.type for v in values if isinstance(v, ir.Value) and ir.is_tensor(v)]
     shapes = [type.sizes for type in types]
     pairs = [pair for sizes, hints in zip(shapes, variant.hints) for pair in zip(sizes, hints)]
     if [*map(len, shapes)] != [*map(len, variant.hints)] or any(hint is None for _, hint in pairs):
@@ -104,7 +104,7 @@ def unpack(step: steps.Unpack, scope: FunctionScope) -> None:
             "CPP501",
             "this edition does not write results that are neither tensors, lists of them nor numbers",
         )
-    if isinstance(step.result.type, ir.ScalarType):
+    if ir.is_scalar(step.result):
         scope.numbers[step.result] = place
     else:
         scope.line(f"{scope.bind(step.result)} = same({place});")

@@ -41,7 +41,7 @@ def _tensor(value: ir.Value, want: TensorInput, scope: FunctionScope) -> None:
     texts = f"{cpp_string(want.name)}, {cpp_string(want.text)}"
     layout = f"{_numbers(want.sizes)}, {_numbers(want.fixed_strides)}"
     dtype = dtype_text(ir.DType(want.dtype))
-    assert isinstance(value.type, ir.TensorType)
+    assert ir.is_tensor(value)
     place = scope.place(value.type.device)
     if place and want.or_cpu:
         place += ", true"
@@ -53,7 +53,7 @@ def _numbers(numbers: Sequence[int | None]) -> str:
 
 
 def _number(value: ir.Value, want: NumberInput, scope: FunctionScope) -> None:
-    assert isinstance(value.type, ir.ScalarType)
+    assert ir.is_scalar(value)
     kind = value.type.kind
     texts = f"{cpp_string(want.name)}, {cpp_string(want.kind)}"
     scope.line(f"expect_number({scope.handle(value)}, {texts}, {dtype_text(_NUMBERS[kind])});")

@@ -64,7 +64,7 @@ def _bind(results: Sequence[ir.Value], scope: FunctionScope) -> tuple[str, list[
     row = ""
     numbers = []
     for result in results:
-        if isinstance(result.type, ir.ScalarType):
+        if ir.is_scalar(result):
             scope.numbers[result] = scope.variable(result.name, result.type.kind)
             numbers.append(scope.numbers[result])
         elif _is_handle(result):
@@ -154,8 +154,8 @@ def _trip(step: steps.Loop, numbers: list[str], kept: dict[ir.Value, str], scope
     made = _row(tensors, "next", scope)
     next_numbers = [
         scope.variable(f"next_{name}", r.type.kind)
-        for r, name in zip((r for r in step.results if isinstance(r.type, ir.ScalarType)), numbers)
-        if isinstance(r.type, ir.ScalarType)
+        for r, name in zip((r for r in step.results if ir.is_scalar(r)), numbers)
+        if ir.is_scalar(r)
     ]
     scope.line(f"{_call_text(step.body, lent, given, made, next_numbers, scope)}")
     for number, result in enumerate(tensors):
@@ -217,7 +217,7 @@ def return_(step: steps.Return, scope: FunctionScope) -> None:
 def _kind(value: ir.Arg, scope: FunctionScope) -> SymKind:
     if isinstance(value, Expr):
         return value.kind
-    if isinstance(value, ir.Value) and isinstance(value.type, ir.ScalarType):
+    if isinstance(value, ir.Value) and ir.is_scalar(value):
         return value.type.kind
     raise scope.error("CPP503", f"result {value!r} is neither a tensor nor a number")
 

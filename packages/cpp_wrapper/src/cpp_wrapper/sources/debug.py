@@ -26,7 +26,7 @@ def show_value(step: steps.ShowValue, scope: FunctionScope) -> None:
     if isinstance(value, Expr):
         number = scope.number(value)
         scope.line(f"show({title}, {f'Int({number})' if value.kind is SymKind.INT else number});")
-    elif isinstance(value.type, ir.TensorType):
+    elif ir.is_tensor(value):
         scope.line(f"show({title}, {scope.handle(value)}, {cpp_string(value.type.dtype.value)});")
     elif value in scope.numbers:
         scope.line(f"show({title}, {scope.numbers[value]});")

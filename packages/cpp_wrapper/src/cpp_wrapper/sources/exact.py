@@ -62,7 +62,7 @@ def _given(step: steps.CallOperator) -> Mapping[str, ir.Arg]:
 def _new(step: steps.CallOperator, scope: FunctionScope) -> str:
     """New memory for the result; '' where that is not a tensor."""
     result = step.result
-    if result is None or not isinstance(result.type, ir.TensorType):
+    if result is None or not ir.is_tensor(result):
         return ""
     layout, place = scope.layout(result.type), scope.place(result.type.device)
     made = scope.bind(result)
@@ -72,11 +72,7 @@ def _new(step: steps.CallOperator, scope: FunctionScope) -> str:
 
 def _full(step: steps.CallOperator, scope: FunctionScope) -> bool:
     given, result = _given(step), step.result
-    if (
-        result is None
-        or not isinstance(result.type, ir.TensorType)
-        or given["dtype"] not in (None, result.type.dtype)
-    ):
+    if result is None or not ir.is_tensor(result) or given["dtype"] not in (None, result.type.dtype):
         return False
     if not (number := wide_number(given["fill_value"], scope)):
         return False
@@ -175,7 +171,7 @@ def _add_whole(step: steps.CallOperator, made: str, scope: FunctionScope) -> boo
     first, second = (_given(step)[name] for name in ("self", "other"))
     assert isinstance(first, ir.Value)
     assert isinstance(second, ir.Value)
-    assert isinstance(first.type, ir.TensorType)
+    assert ir.is_tensor(first)
     dtype = dtype_text(first.type.dtype)
     scope.line(f"add_whole({made}, {scope.handle(first)}, {scope.handle(second)}, {dtype});")
     return True

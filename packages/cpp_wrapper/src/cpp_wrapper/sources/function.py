@@ -60,7 +60,7 @@ def _take_arguments(scope: FunctionScope) -> None:
     position = 0
     for param in function.params:
         value = param.value
-        if isinstance(value.type, ir.ScalarType) and not scope.plan.is_main:
+        if ir.is_scalar(value) and not scope.plan.is_main:
             scope.numbers[value] = name = scope.module.names(value.name)
             scope.given.append((name, value.type.kind))
         elif isinstance(value.type, ir.ScalarType | ir.TensorType | ir.StorageType):

@@ -140,9 +140,7 @@ def _device_type(step: CallStep, scope: FunctionScope) -> str:
     for argument in step.arguments:
         values += argument.value if isinstance(argument.value, tuple) else [argument.value]
     devices = [v for v in values if isinstance(v, ir.Device)]
-    devices += [
-        v.type.device for v in values if isinstance(v, ir.Value) and isinstance(v.type, ir.TensorType)
-    ]
+    devices += [v.type.device for v in values if isinstance(v, ir.Value) and ir.is_tensor(v)]
     found = {"cuda" if scope.on_gpu(device) else "cpu" for device in devices} or {"cpu"}
     return found.pop() if len(found) == 1 else ""
 
@@ -336,7 +334,7 @@ def _returned(step: CallStep, scope: FunctionScope) -> list[str]:
         begin += count
     if results:
         scope.places[results[0]] = found
-        if isinstance(results[0].type, ir.ScalarType):
+        if ir.is_scalar(results[0]):
             scope.numbers[results[0]] = found[()]
     return texts
 

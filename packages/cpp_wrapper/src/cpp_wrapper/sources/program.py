@@ -259,7 +259,7 @@ def _result_kind(value: object) -> str:
         return "none"
     if isinstance(value, Expr):
         return value.kind.value
-    if isinstance(value, ir.Value) and isinstance(value.type, ir.ScalarType):
+    if isinstance(value, ir.Value) and ir.is_scalar(value):
         return value.type.kind.value
     return "tensor"
 

@@ -65,7 +65,7 @@ def _other_matmul(plan: FunctionPlan, analyses: Analyses) -> str:
     """A matmul of element types for which the runtime has none; "" where there is none."""
     for name in _with_callees({plan.name: 0}, analyses):
         for op in analyses.functions[name].body:
-            types = [v.type for v in ir.operands(op) if isinstance(v.type, ir.TensorType)]
+            types = [v.type for v in ir.operands(op) if ir.is_tensor(v)]
             if isinstance(op, ir.CallExtern) and any(type.dtype not in _MATMUL_TYPES for type in types):
                 return f"{op.target} is not a matmul of {', '.join(t.value for t in _MATMUL_TYPES)}"
     return ""

@@ -123,7 +123,7 @@ def _tensors(step: steps.CallOperator | steps.StartCollective) -> list[ir.Tensor
     found: list[ir.TensorType] = []
     for argument in step.arguments:
         values = argument.value if isinstance(argument.value, tuple) else (argument.value,)
-        found += [v.type for v in values if isinstance(v, ir.Value) and isinstance(v.type, ir.TensorType)]
+        found += [v.type for v in values if isinstance(v, ir.Value) and ir.is_tensor(v)]
     return found
 
 

@@ -296,7 +296,7 @@ class FunctionScope:
                 return f"stride({self.handle(value)}, {dim})"
             case ir.OffsetOf(value):
                 return f"storage_offset({self.handle(value)})"
-            case ir.Item(value) if isinstance(value.type, ir.ScalarType):
+            case ir.Item(value) if ir.is_scalar(value):
                 return self.numbers[value]
             case ir.Item(value):
                 return f"{_ITEMS[e.kind]}({self.handle(value)})"

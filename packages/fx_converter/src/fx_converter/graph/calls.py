@@ -84,7 +84,7 @@ def call_operator(step: CallOperator, scope: FunctionScope) -> None:
     """A call."""
     if step.result is None:
         _call(step, None, _written(step, scope), scope)
-    elif isinstance(step.result.type, ir.TupleType):
+    elif ir.is_results(step.result):
         _call(step, step.result, _nested(step, step.result, scope), scope)
     else:
         _call(step, step.result, scope.fake(step.result), scope)

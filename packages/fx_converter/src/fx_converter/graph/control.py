@@ -61,7 +61,7 @@ def call(step: Call, scope: FunctionScope) -> None:
 def switch(step: Switch, scope: FunctionScope) -> None:
     """`cond` for a bool, else a function of ours. All branches take the symbols that any of them captures."""
     index = scope.argument(step.index)
-    if isinstance(step.index, ir.Value) and isinstance(step.index.type, ir.TensorType):
+    if isinstance(step.index, ir.Value) and ir.is_tensor(step.index):
         index = _scalar(index, step.index.type, scope)
     fakes = [scope.fake(result) for result in step.results]
     captures = _captures(*step.branches)
@@ -109,7 +109,7 @@ def _loop(step: Loop, effect: bool) -> Callable[..., Any]:
     loops = torch.ops.higher_order
     if not step.stacked:
         return targets.loop_effect if effect else loops.while_loop
-    if any(isinstance(value.type, ir.ScalarType) for value in step.results):
+    if any(ir.is_scalar(value) for value in step.results):
         return targets.stacked_loop
     return targets.stacked_effect if effect else loops.while_loop_stack_output
 
@@ -119,7 +119,7 @@ def return_(step: Return, scope: FunctionScope) -> None:
     if scope.callee.condition:
         (value,) = step.values
         go = scope.argument(value)
-        if isinstance(value, ir.Value) and isinstance(value.type, ir.TensorType):
+        if isinstance(value, ir.Value) and ir.is_tensor(value):
             go = _scalar(go, value.type, scope)
         scope.node("output", "output", (go,), {}, "output", go.meta["val"] if isinstance(go, fx.Node) else go)
         return

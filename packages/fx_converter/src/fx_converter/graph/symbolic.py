@@ -61,13 +61,13 @@ def _read(target: Any, value: Any, rest: tuple[int, ...], scope: FunctionScope) 
 
 
 def _is_bool(value: Any) -> bool:
-    return isinstance(value.type, ir.TensorType) and value.type.dtype is ir.DType.BOOL
+    return ir.is_tensor(value) and value.type.dtype is ir.DType.BOOL
 
 
 def _item(value: Any, scope: FunctionScope) -> fx.Node:
     """The value of a number, or of a tensor's one element."""
     node = scope.value(value)
-    if not isinstance(value.type, ir.TensorType):
+    if not ir.is_tensor(value):
         return node
     if _is_bool(value):
         number = _bool_item(value, scope)

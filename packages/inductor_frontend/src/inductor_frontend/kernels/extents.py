@@ -17,7 +17,7 @@ def extents_of(scope: Scope, args: Sequence[ir.Arg], given: Sequence[LaunchArg |
     padded = scope.graph.buffer_to_padded_size
     extents: list[Expr] = []
     for arg, source in zip(args, given, strict=True):
-        if isinstance(arg, ir.Value) and isinstance(arg.type, ir.TensorType):
+        if isinstance(arg, ir.Value) and ir.is_tensor(arg):
             name = source.name if isinstance(source, BufferArg) else ""
             extents.append(_padded(scope, name, arg.type) if name in padded else ir.extent_bytes(arg.type))
     return tuple(extents)

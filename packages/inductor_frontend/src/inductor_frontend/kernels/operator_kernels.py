@@ -83,7 +83,7 @@ def reordered(part: Part, first: Collection[int]) -> Part:
 
 
 def _param(name: str, value: ir.Value, access: ir.Access) -> ir.KernelParam:
-    assert isinstance(value.type, ir.TensorType)
+    assert ir.is_tensor(value)
     return ir.KernelParam(name=name, kind=ir.ParamKind.POINTER, dtype=value.type.dtype, access=access)
 
 

@@ -20,7 +20,7 @@ def finish_reduction(scope: Scope, event: FinishReduction) -> None:
         return
     scope.function.prov = scope.provenance.read(V.graph.get_buffer(event.name).origins, event.name)
     target = scope.value(event.name)
-    assert isinstance(target.type, ir.TensorType)
+    assert ir.is_tensor(target)
     if not ir.is_contiguous(target.type.sizes, target.type.strides):
         raise ConversionError(
             "FE307", f"buffer {event.name}, which a kernel reduces in part, is not contiguous"

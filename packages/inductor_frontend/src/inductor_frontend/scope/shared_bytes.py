@@ -40,7 +40,7 @@ def overlapping(tensors: Mapping[ir.Value, torch.Tensor]) -> Iterator[SharedByte
     for value, tensor in tensors.items():
         if tensor.layout is torch.strided and tensor.numel() and not tensor.is_conj() and not tensor.is_neg():
             found = _window(value, tensor)
-            place = value.type.device if isinstance(value.type, ir.TensorType) else None
+            place = value.type.device if ir.is_tensor(value) else None
             windows.setdefault((tensor.device, place, found.storage.data_ptr()), []).append(found)
     for group in windows.values():
         yield from _groups(sorted(group, key=lambda w: (w.start, w.end)))

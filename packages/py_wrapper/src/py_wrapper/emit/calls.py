@@ -57,9 +57,7 @@ def _operator(step: steps.CallOperator, scope: FunctionScope) -> str:
 def _device(step: steps.CallOperator) -> ir.Device | None:
     """That of the operator's first argument, if it is a tensor."""
     first = step.arguments[0].value if step.arguments else None
-    return (
-        first.type.device if isinstance(first, ir.Value) and isinstance(first.type, ir.TensorType) else None
-    )
+    return first.type.device if isinstance(first, ir.Value) and ir.is_tensor(first) else None
 
 
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:

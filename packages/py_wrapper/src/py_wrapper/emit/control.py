@@ -87,13 +87,13 @@ def loop(step: Loop, scope: FunctionScope) -> None:
 
 
 def _cloned(result: ir.Value, name: str) -> str:
-    return f"{name}.clone()" if isinstance(result.type, ir.TensorType) else name
+    return f"{name}.clone()" if ir.is_tensor(result) else name
 
 
 def _make_fresh(step: Loop, results: list[str], initial: list[str], scope: FunctionScope) -> None:
     """Results have storages of their own, also where no trip was made."""
     for value, name, given, surely in zip(step.results, results, initial, step.fresh):
-        if not isinstance(value.type, ir.TensorType):
+        if not ir.is_tensor(value):
             continue
         clone = scope.module.helper(Helper.CLONE)
         if surely:

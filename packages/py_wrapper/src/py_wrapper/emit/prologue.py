@@ -124,7 +124,7 @@ def _window(window: ConstantWindow, name: str, scope: ModuleScope) -> str:
 def _storage(held: ConstantBytes, scope: ModuleScope) -> tuple[str, list[str]]:
     """Bytes that several constants are windows of."""
     one = held.constant
-    assert isinstance(one.value.type, ir.TensorType)  # others share nothing
+    assert ir.is_tensor(one.value)  # others share nothing
     layout = ["torch.uint8", f"({held.nbytes},)", "(1,)"]
     args = [python_string(held.name), *layout, *_kept(one, one.value.type, scope)]
     return f"{scope.bytes_names[held.name]} = {scope.helper(Helper.CONSTANT)}", args

@@ -106,7 +106,7 @@ class FunctionScope:
                 return f"{self.name(value)}.storage_offset()"
             case ir.Item(value):
                 held = self.name(value)
-                return held if isinstance(value.type, ir.ScalarType) else f"{held}.item()"
+                return held if ir.is_scalar(value) else f"{held}.item()"
             case _:
                 raise EmitError("PY101", f"{e} has no Python text", self)
 

@@ -122,7 +122,7 @@ class _Pass:
         self.owned[value] = position
 
     def step(self, position: int, op: ir.Op, effects: ir.Effects) -> None:
-        if isinstance(op, ir.Unpack) and isinstance(op.source.type, ir.TupleType):
+        if isinstance(op, ir.Unpack) and ir.is_results(op.source):
             self.unpack(position, op)
             return
         for value in effects.fresh:
@@ -137,11 +137,7 @@ class _Pass:
         before = self.roots.get(op.target, NO_ROOTS) if isinstance(op, ir.SetStorage) else NO_ROOTS
         if effects.may_alias:
             self.may_alias(effects)
-        if (
-            isinstance(op, ir.CallExtern)
-            and op.result is not None
-            and isinstance(op.result.type, ir.TupleType)
-        ):
+        if isinstance(op, ir.CallExtern) and op.result is not None and ir.is_results(op.result):
             self.calls[op.result] = (op.result, ())
             self.targets[op.result] = op.target
             self.positions[op.result] = position
@@ -154,7 +150,7 @@ class _Pass:
         for result, source in effects.may_alias:
             sources.setdefault(result, []).append(source)
         for result, group in sources.items():
-            if result not in self.roots and isinstance(result.type, ir.TensorType):
+            if result not in self.roots and ir.is_tensor(result):
                 self.roots[result] = (result, *self.handed_on(result, group))
             else:
                 known = (self.roots.get(result, NO_ROOTS), *(self.roots.get(s, NO_ROOTS) for s in group))
@@ -179,10 +175,10 @@ class _Pass:
         """Elements of a nested result: the same path gives the same tensor; unaliased returns are fresh."""
         base, prefix = self.calls.get(op.source, (op.source, ()))
         path = (*prefix, *op.path)
-        if isinstance(op.result.type, ir.TupleType):
+        if ir.is_results(op.result):
             self.calls[op.result] = (base, path)
             return
-        if not isinstance(op.result.type, ir.TensorType):
+        if not ir.is_tensor(op.result):
             return
         first = self.unpacked.setdefault((base, path), op.result)
         if first is not op.result:
@@ -257,7 +253,7 @@ def summarise(function: ir.Function, context: AliasingContext) -> ir.FunctionSum
 def _origin(
     arg: ir.Arg, found: Aliasing, position: dict[ir.Value, int], constants: Set[ir.Value]
 ) -> ir.ResultOrigin | None:
-    if not isinstance(arg, ir.Value) or not isinstance(arg.type, ir.TensorType):
+    if not isinstance(arg, ir.Value) or not ir.is_tensor(arg):
         return None
     roots = found.roots.get(arg, NO_ROOTS)
     return ir.ResultOrigin(

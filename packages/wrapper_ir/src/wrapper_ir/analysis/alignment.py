@@ -175,7 +175,7 @@ class _Flow:
         """What is known of a value that is not a view."""
         if value in self.known:
             return self.known[value]
-        if isinstance(value.type, ir.StorageType):
+        if ir.is_storage(value):
             return Congruence(value.type.alignment)
         return self.calls.constants.get(value, ANYWHERE)
 
@@ -280,7 +280,7 @@ class _Flow:
         touched = set(self.aliasing.roots_at(op.target, position))
         for value, roots in self.aliasing.roots.items():
             base, _ = self.place(value)
-            stays = isinstance(op, ir.ResizeStorage) and isinstance(base.type, ir.StorageType)
+            stays = isinstance(op, ir.ResizeStorage) and ir.is_storage(base)
             if (
                 ir.is_tensor(value)
                 and not stays
@@ -295,7 +295,7 @@ _ZERO = Int(0)
 
 def _given(value: ir.Value) -> Congruence:
     """What is known of an argument of `main`."""
-    return Congruence(value.type.alignment) if isinstance(value.type, ir.StorageType) else ANYWHERE
+    return Congruence(value.type.alignment) if ir.is_storage(value) else ANYWHERE
 
 
 def _of_constant(constant: ir.Constant) -> Congruence:

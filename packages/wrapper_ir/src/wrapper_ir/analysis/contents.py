@@ -118,7 +118,7 @@ class _Contents:
     def _window(self, value: ir.Value, root: ir.Value) -> Span | None:
         """Bytes of the storage that a tensor spans; None where numbers do not say."""
         place = self.places.get(value)
-        if not isinstance(value.type, ir.TensorType) or place is None or place[0] != root:
+        if not ir.is_tensor(value) or place is None or place[0] != root:
             return None
         try:
             start = self.sizes.number(place[1])

@@ -57,7 +57,7 @@ def input_checks(
         made = _input(value, _name(number, value, signature), program)
         if made is not None:
             entry.append((value, made))
-        if not isinstance(value.type, ir.TensorType):
+        if not ir.is_tensor(value):
             continue
         open_symbols = _open_symbols(value, value.type, body, defined)
         if not open_symbols:

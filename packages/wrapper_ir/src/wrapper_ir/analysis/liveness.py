@@ -41,7 +41,7 @@ def _droppable(value: ir.Value, aliasing: Aliasing, constants: Set[ir.Value]) ->
     """Whether `value` is a name that a `Drop` ends: its bytes, if any, are not surely this function's own."""
     if isinstance(value.type, ir.TupleType | ir.OpaqueType):
         return value not in constants
-    if not isinstance(value.type, ir.TensorType):
+    if not ir.is_tensor(value):
         return False
     if value in aliasing.uncertain:
         return True
@@ -67,7 +67,7 @@ def analyse_liveness(function: ir.Function, analyses: Analyses) -> Liveness:
     kept: set[ir.Value] = set()
     in_flight: dict[ir.Value, tuple[ir.Value, ...]] = {}
     for param in function.params:
-        tensor = isinstance(param.value.type, ir.TensorType)
+        tensor = ir.is_tensor(param.value)
         if tensor and param.ownership is ir.Ownership.BORROWED:
             names[param.value] = -1
     for position, op in enumerate(function.body):

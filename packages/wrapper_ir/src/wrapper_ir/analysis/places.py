@@ -26,11 +26,7 @@ def tensor_places(function: ir.Function, analyses: Analyses) -> Mapping[ir.Value
             places |= {new: places[old] for new, old in effects.aliases if old in places}
         if not isinstance(op, ir.View) or op.source in aliasing.uncertain:
             continue
-        root, start = (
-            (op.source, _ZERO)
-            if isinstance(op.source.type, ir.StorageType)
-            else places.get(op.source, (None, _ZERO))
-        )
+        root, start = (op.source, _ZERO) if ir.is_storage(op.source) else places.get(op.source, (None, _ZERO))
         if root is not None:
             places[op.result] = (root, start + op.offset)
     return places

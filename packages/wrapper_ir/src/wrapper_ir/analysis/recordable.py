@@ -76,5 +76,5 @@ def _call(op: ir.CallExtern | ir.CollectiveStart, analyses: Analyses) -> Iterato
 
 
 def _number(result: ir.Value | None) -> Iterator[Refusal]:
-    if result is not None and isinstance(result.type, ir.ScalarType):
+    if result is not None and ir.is_scalar(result):
         yield "WIR225", f"only a run knows %{result.name}"

@@ -231,7 +231,7 @@ class _Finder:
 
     def _unfit_result(self, op: ir.Op, value: ir.Value, region: Region) -> str:
         """Why a value that is used after the region cannot be a result of it; "" where it can."""
-        if isinstance(value.type, ir.StorageType):
+        if ir.is_storage(value):
             later = (o for o in self.body[region.stop : self.last[value] + 1] if value in ir.operands(o))
             viewed = not isinstance(op, ir.Slot) and all(isinstance(o, (ir.View, *_ENDS)) for o in later)
             return "" if viewed else f"%{value.name} is a pool of several regions"
@@ -252,7 +252,7 @@ class _Finder:
 
 def _unfit_argument(op: ir.Op, value: ir.Value) -> str:
     """Why an op of a region cannot use a value from before it; "" where it can."""
-    if isinstance(value.type, ir.StorageType) and not isinstance(op, ir.View):
+    if ir.is_storage(value) and not isinstance(op, ir.View):
         return f"%{value.name} is a pool of several regions"
     if isinstance(value.type, ir.TupleType | ir.OpaqueType):
         return f"%{value.name} is not a tensor, and made before it"

@@ -12,7 +12,7 @@ from wrapper_ir.expr.rewrite import map_atoms
 
 def declared_size(atom: Expr) -> Expr:
     """The size or stride that the value's type tells, for atoms that ask for one; other atoms as they are."""
-    if isinstance(atom, ir.SizeOf | ir.StrideOf) and isinstance(atom.value.type, ir.TensorType):
+    if isinstance(atom, ir.SizeOf | ir.StrideOf) and ir.is_tensor(atom.value):
         dims = atom.value.type.sizes if isinstance(atom, ir.SizeOf) else atom.value.type.strides
         if 0 <= atom.dim < len(dims):
             return dims[atom.dim]
@@ -52,6 +52,6 @@ class Sizes:
 
     def bytes_of(self, value: ir.Value) -> int:
         """Bytes of a storage, or that a tensor spans; 0 for other values."""
-        if isinstance(value.type, ir.StorageType):
+        if ir.is_storage(value):
             return self.number(value.type.nbytes)
-        return self.number(ir.extent_bytes(value.type)) if isinstance(value.type, ir.TensorType) else 0
+        return self.number(ir.extent_bytes(value.type)) if ir.is_tensor(value) else 0

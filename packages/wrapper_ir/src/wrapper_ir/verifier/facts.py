@@ -82,7 +82,7 @@ class FunctionFacts:
     def within(self, root: ir.Value, first: Size, need: Size) -> tuple[tuple[tuple[Size, Size], ...], ...]:
         """What holds where `need` bytes from `first` on are inside a root, as alternatives of a claim."""
         inside: tuple[tuple[Size, Size], ...] = ((0, first), (first + need, self.capacity(root)))
-        if isinstance(root.type, ir.TensorType) and not _is_dense(root.type):
+        if ir.is_tensor(root) and not _is_dense(root.type):
             inside += tuple((1, n) for n in sizes_of(root))  # an empty view reads no bytes
         return (inside,)
 
@@ -144,7 +144,7 @@ class FunctionFacts:
 
     def same_window(self, a: ir.Value, b: ir.Value) -> bool:
         """Whether two tensors of one storage are the same elements in the same order."""
-        if not isinstance(a.type, ir.TensorType) or not isinstance(b.type, ir.TensorType):
+        if not ir.is_tensor(a) or not ir.is_tensor(b):
             return False
         x, y = a.type, b.type
         return self.place(a) == self.place(b) and (x.dtype, x.sizes, x.strides) == (
@@ -163,7 +163,7 @@ def _is_dense(type: ir.TensorType) -> bool:
 
 def sizes_of(value: ir.Value) -> tuple[Expr, ...]:
     """The sizes of a tensor that may be 0; none for other values."""
-    if not isinstance(value.type, ir.TensorType):
+    if not ir.is_tensor(value):
         return ()
     return tuple(n for n in value.type.sizes if not isinstance(n, Int) or n.value <= 0)
 

@@ -123,7 +123,7 @@ def _carried(body: ir.Function) -> Iterator[tuple[int, ir.AssertLayout]]:
 
 def _is_read(op: ir.Define) -> bool:
     """Whether a symbol is a size of a tensor whose type has that symbol there."""
-    if not isinstance(op.expr, ir.SizeOf | ir.StrideOf) or not isinstance(op.expr.value.type, ir.TensorType):
+    if not isinstance(op.expr, ir.SizeOf | ir.StrideOf) or not ir.is_tensor(op.expr.value):
         return False
     type = op.expr.value.type
     dims = type.sizes if isinstance(op.expr, ir.SizeOf) else type.strides

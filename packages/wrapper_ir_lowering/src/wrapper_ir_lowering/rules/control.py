@@ -58,7 +58,7 @@ def switch(op: ir.Switch, state: FunctionState) -> Iterator[Step]:
         args=op.args,
         results=op.results,
         is_two_way=ir.is_two_way(op),
-        reads_index=isinstance(op.index, ir.Value) and isinstance(op.index.type, ir.TensorType),
+        reads_index=isinstance(op.index, ir.Value) and ir.is_tensor(op.index),
         moved=moved,
         at=state.at,
     )

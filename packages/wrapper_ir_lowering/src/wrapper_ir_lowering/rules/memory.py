@@ -99,7 +99,7 @@ def view(op: ir.View, state: FunctionState) -> Iterator[Step]:
         state.define(op.result)
         yield _allocate_as(op.result, pending, state)
         return
-    ended = [v for v in state.tenants(op.source) if isinstance(v.type, ir.TensorType)] if is_reuse else []
+    ended = [v for v in state.tenants(op.source) if ir.is_tensor(v)] if is_reuse else []
     ends = state.end(ended)
     state.define(op.result)
     shared = state.shared_windows.values.get(op.result)
@@ -128,7 +128,7 @@ def _allocate_as(tensor: ir.Value[ir.TensorType], op: ir.AllocStorage, state: Fu
 def _window(op: ir.View, ends: tuple[ir.Value[ir.Type], ...], state: FunctionState) -> Step:
     source, at = state.slots.place(op.source, op.offset)
     is_reuse, type = op.mode is ir.ViewMode.REUSE, op.result.type
-    if isinstance(source.type, ir.TensorType):
+    if ir.is_tensor(source):
         dtype = source.type.dtype
         if op.offset == _ZERO and source.type == type:
             return steps.Same(result=op.result, source=source, is_reuse=is_reuse, ends=ends, at=state.at)

@@ -59,6 +59,6 @@ def _whole(value: ir.Value[ir.Type], state: FunctionState) -> Expr | None:
     """The bytes of the storage that a value lies in, where the program allocates it."""
     roots = state.aliasing.roots_at(value, state.at.position)
     whole = state.aliasing.chain(roots[0])[-1] if len(roots) == 1 else value
-    if isinstance(whole.type, ir.StorageType) and state.knows((whole.type.nbytes,)):
+    if ir.is_storage(whole) and state.knows((whole.type.nbytes,)):
         return whole.type.nbytes
     return None

@@ -69,7 +69,7 @@ def _candidates(analyses: Analyses) -> set[ParamKey]:
         origins = analyses.summary(name).results
         returned = {i for origin in origins if origin is not None for i in origin.params}
         for i, param in enumerate(analyses.functions[name].params):
-            if isinstance(param.value.type, ir.TensorType) and _borrowed(param) and i not in returned:
+            if ir.is_tensor(param.value) and _borrowed(param) and i not in returned:
                 found.add((name, i))
     return found
 

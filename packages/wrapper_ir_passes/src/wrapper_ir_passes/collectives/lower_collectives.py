@@ -178,7 +178,7 @@ class _Site:
         """The operand's own storage is symmetric; what the operator gives has another one, which takes its place from then on
         where the collective works in place."""
         body, at = self.function.body, self.choice.position
-        assert isinstance(storage.type, ir.StorageType)
+        assert ir.is_storage(storage)
         type = dataclasses.replace(storage.type, space=self.space)
         symmetric: ir.Value[ir.StorageType] = ir.Value(storage.name, type)
         moved: dict[ir.Value, ir.Value] = {storage: symmetric}

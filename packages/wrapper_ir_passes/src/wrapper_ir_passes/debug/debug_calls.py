@@ -91,7 +91,7 @@ def _is_shown(value: ir.Value) -> bool:
 
 
 def _is_tensor(arg: ir.Arg) -> bool:
-    return isinstance(arg, ir.Value) and isinstance(arg.type, ir.TensorType)
+    return isinstance(arg, ir.Value) and ir.is_tensor(arg)
 
 
 def _flat(arg: object) -> Iterator[ir.Value | Expr]:

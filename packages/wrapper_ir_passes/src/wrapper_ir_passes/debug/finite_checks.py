@@ -74,7 +74,7 @@ class _Checked:
 
 
 def _is_floating(arg: object) -> bool:
-    return isinstance(arg, ir.Value) and isinstance(arg.type, ir.TensorType) and arg.type.dtype.is_floating
+    return isinstance(arg, ir.Value) and ir.is_tensor(arg) and arg.type.dtype.is_floating
 
 
 def _check(op: ir.Launch, param: ir.KernelParam, value: object) -> ir.AssertFinite:

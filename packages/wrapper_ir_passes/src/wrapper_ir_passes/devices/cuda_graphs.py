@@ -174,11 +174,7 @@ class _Outliner:
         bases: dict[ir.Value, ir.Value[ir.TensorType]] = {}
         changed: list[ir.Op] = []
         for op in after:
-            if (
-                isinstance(op, ir.View)
-                and op.source in storages
-                and isinstance(op.source.type, ir.StorageType)
-            ):
+            if isinstance(op, ir.View) and op.source in storages and ir.is_storage(op.source):
                 if op.source not in bases:
                     type = ir.TensorType(
                         ir.DType.U8, (op.source.type.nbytes,), (Int(1),), op.source.type.device

@@ -196,9 +196,7 @@ class _Planner:
         """Pools of the buffers, which hold little where operators have several results: they may make some that nothing takes,
         whose sizes the program does not have. These count as a byte, so that of two plans that hold the same the one that
         holds less there is taken, unless that is above the limit without these bytes."""
-        makes_more = [
-            any(isinstance(v.type, ir.TupleType) for v in ir.results(op)) for op in self.function.body
-        ]
+        makes_more = [any(ir.is_results(v) for v in ir.results(op)) for op in self.function.body]
         more = [bytes + extra for bytes, extra in zip(outside, makes_more, strict=True)]
         pools = plan_pools(buffers, more, kinds, slack, self.packer)
         limit = int(max(held_bytes(buffers, outside), default=0) * (1 + slack))

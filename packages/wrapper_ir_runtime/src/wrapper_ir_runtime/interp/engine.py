@@ -87,7 +87,7 @@ def execute(frame: Frame[T], start: int = 0) -> Run[T]:
 def _check_layouts(params: Sequence[ir.Value], frame: Frame[T]) -> None:
     """Parameters whose sizes and strides are known only now."""
     for value in params:
-        assert isinstance(value.type, ir.TensorType)
+        assert ir.is_tensor(value)
         check_layout(value, value.type.sizes, value.type.strides, f"argument {value.name}", frame)
 
 
@@ -110,7 +110,7 @@ def _enter(
     frame = Frame(session, info, depth)
     for param, arg in zip(params, args, strict=True):
         value = param.value
-        if isinstance(value.type, ir.TensorType) and not session.machine.is_tensor(arg):
+        if ir.is_tensor(value) and not session.machine.is_tensor(arg):
             raise ExecutionError("WIR926", f"%{value.name} of @{name} is a tensor, got {type(arg).__name__}")
         frame.bind(value, arg)
     args.clear()  # from here on the frame alone holds them, so that `free` ends them
@@ -175,11 +175,7 @@ def _while_loop(op: ir.WhileLoop, frame: Frame[T]) -> Generator[Step[T], None, N
     captured = [frame.argument(arg) for arg in op.captured]
     # Storages that are not the loop's: results that live there are cloned.
     foreign = {machine.storage_key(x) for x in (*initial, *captured) if machine.is_tensor(x)}
-    foreign |= {
-        machine.storage_key(x)
-        for value, x in session.constants.items()
-        if isinstance(value.type, ir.TensorType)
-    }
+    foreign |= {machine.storage_key(x) for value, x in session.constants.items() if ir.is_tensor(value)}
     carried = initial
     trips: list[list[Any]] = []
     while True:

@@ -161,7 +161,7 @@ class Frame(Generic[T]):
 
         Layouts that mention symbols without a value (unbacked ones, defined from this very result) are not checked.
         """
-        if isinstance(value.type, ir.TensorType):
+        if ir.is_tensor(value):
             self._check_result(value, value.type, held, may_move)
         self.bind(value, held)
 

@@ -140,7 +140,7 @@ def _check_extents(op: ir.Launch, kernel: ir.KernelDef, args: list[Any], frame: 
     extents: list[Expr | None] = [*op.extents] or [None] * len(pointers)
     for position, extent in zip(pointers, extents):
         value, held = op.args[position], args[position]
-        if not isinstance(value, ir.Value) or not isinstance(value.type, ir.TensorType):
+        if not isinstance(value, ir.Value) or not ir.is_tensor(value):
             continue
         need = int(frame.number(ir.extent_bytes(value.type) if extent is None else extent))
         if extent is None or ir.is_layout_extent(extent, value.type):
@@ -173,7 +173,7 @@ def _call_extern(op: ir.CallExtern, frame: AnyFrame) -> None:
     result = _call_library(op, frame)
     if op.result is None:
         return
-    if isinstance(op.result.type, ir.TupleType):
+    if ir.is_results(op.result):
         frame.bind(op.result, result)
     else:
         frame.bind_checked(op.result, result)
@@ -211,7 +211,7 @@ def check_layout(
 ) -> None:
     """Raises TensorCheckError WIR921 unless a tensor has these sizes, and strides where they matter."""
     machine, tensor = frame.machine, frame.value(value)
-    assert isinstance(value.type, ir.TensorType)
+    assert ir.is_tensor(value)
     want = frame.ints(sizes), frame.ints(strides)
     if not machine.layout_matches(tensor, value.type, *want):
         raise TensorCheckError(

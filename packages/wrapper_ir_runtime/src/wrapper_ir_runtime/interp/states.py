@@ -59,11 +59,11 @@ class StorageCopies(Generic[T]):
 
     def value(self, value: ir.Value, held: Any) -> Any:  # Any: as in KeptState.values
         """The copy of what a value holds; numbers and handles are themselves."""
-        if isinstance(value.type, ir.TupleType):
+        if ir.is_results(value):
             raise ExecutionError("WIR951", f"%{value.name} is a nested result, which no kept state can hold")
         if not self._machine.is_tensor(held):
             return held
-        dtype = value.type.dtype if isinstance(value.type, ir.TensorType) else ir.DType.U8
+        dtype = value.type.dtype if ir.is_tensor(value) else ir.DType.U8
         return self.tensor(held, dtype)
 
 

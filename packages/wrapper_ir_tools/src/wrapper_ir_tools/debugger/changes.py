@@ -21,9 +21,9 @@ def make_change(
 
     Raises DebugError WIR959 for any other kind of value.
     """
-    if isinstance(value.type, ir.ScalarType) and index is None:
+    if ir.is_scalar(value) and index is None:
         return lambda step: step.frame.values.__setitem__(value, number)
-    if not isinstance(value.type, ir.TensorType):
+    if not ir.is_tensor(value):
         raise DebugError("WIR959", f"%{value.name} is neither a tensor nor a number")
 
     def change(step: Step[Any]) -> None:

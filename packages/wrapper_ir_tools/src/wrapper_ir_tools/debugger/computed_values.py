@@ -39,7 +39,7 @@ def computed_at(function: ir.Function, analyses: Analyses) -> Mapping[ir.Value, 
     positions: dict[ir.Value, int] = {p.value: -1 for p in function.params if ir.is_tensor(p.value)}
     constants = analyses.constant_values
     for position, op in enumerate(function.body):
-        if isinstance(op, ir.View) and isinstance(op.source.type, ir.TensorType):
+        if isinstance(op, ir.View) and ir.is_tensor(op.source):
             has_content = op.source in positions or op.source in constants
             if has_content and op.source.type.dtype is op.result.type.dtype and op.mode is ir.ViewMode.ALIAS:
                 positions[op.result] = position

@@ -95,7 +95,7 @@ class _Parser(ir.AtomParser):
     def _tensor(self, word: str) -> ir.Value:
         start = self.at
         value = self.value()
-        if not isinstance(value.type, ir.TensorType):
+        if not ir.is_tensor(value):
             self.fail("WIR552", f"{word} is of a tensor, and %{value.name} is none", start)
         return value
 

@@ -267,7 +267,7 @@ class Console(cmd.Cmd):
 
     def _print_values(self, values: Iterable[ir.Value]) -> None:
         for value in dict.fromkeys(values):
-            content = None if isinstance(value.type, ir.StorageType) else self._try_content(value)
+            content = None if ir.is_storage(value) else self._try_content(value)
             if content is not None:
                 self.say(f"%{value.name}: {content.short()}")
 

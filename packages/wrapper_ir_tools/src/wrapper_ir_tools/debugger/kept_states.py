@@ -20,7 +20,7 @@ class StateLimits:
 
 def can_keep(step: Step[Any]) -> bool:
     """True if a state can be kept before this op: in `main`, without a live nested result of an operator."""
-    return step.depth == 0 and not any(isinstance(v.type, ir.TupleType) for v in step.values)
+    return step.depth == 0 and not any(ir.is_results(v) for v in step.values)
 
 
 class KeptStates:

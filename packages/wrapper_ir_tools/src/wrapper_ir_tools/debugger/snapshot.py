@@ -44,7 +44,7 @@ class Snapshot:
         for storage in sorted(storages, key=lambda v: v not in hosts):  # pools before their slots
             self._storage_value(storage, is_pool=storage in hosts)
         for value in wanted_values:
-            if not isinstance(value.type, ir.StorageType):
+            if not ir.is_storage(value):
                 self._other_value(value)
 
     # --- storages
@@ -94,9 +94,9 @@ class Snapshot:
 
     def _other_value(self, value: ir.Value) -> None:
         data = self._frame.value(value)
-        if isinstance(value.type, ir.ScalarType):
+        if ir.is_scalar(value):
             self.numbers[value] = data
-        elif isinstance(value.type, ir.TensorType):
+        elif ir.is_tensor(value):
             self._tensor(value, value.type, data)
         else:
             raise DebugError(

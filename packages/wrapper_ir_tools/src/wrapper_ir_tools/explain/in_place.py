@@ -129,6 +129,6 @@ class _InPlace:
         if later:
             more = f" and {len(later) - _SHOWN} more" if len(later) > _SHOWN else ""
             return f"still used by op {', '.join(map(str, later[:_SHOWN]))}{more}"
-        if isinstance(root.type, ir.StorageType) and root in self.slots:
+        if ir.is_storage(root) and root in self.slots:
             return "both are slots of a memory plan, which shares their bytes where that is possible"
         return "nothing: `wir opt --pass reuse-in-place` writes it there, unless address or stream differ"

@@ -210,7 +210,7 @@ class _Function:
                 begin=position + isinstance(op, _Call),
                 end=ends.get(root, len(body) - 1) + 1,
                 address=offset,
-                alignment=root.type.alignment if isinstance(root.type, ir.StorageType) else 1,
+                alignment=root.type.alignment if ir.is_storage(root) else 1,
                 pool=pool,
                 op=print_op(fills, self.analyses.program),
                 source=source_text(fills),

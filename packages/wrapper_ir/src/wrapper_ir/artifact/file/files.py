@@ -225,7 +225,7 @@ def load(
 def _read_constants(container: Container, program: ir.Program) -> dict[str, TensorData]:
     dtypes: dict[str, ir.DType] = {}
     for constant in program.constants:
-        if constant.data_hash and isinstance(constant.value.type, ir.TensorType):
+        if constant.data_hash and ir.is_tensor(constant.value):
             dtypes[constant.data_name] = ir.DType.U8 if constant.storage else constant.value.type.dtype
     return read_safetensors(_entry(container, "constants.safetensors"), dtypes, container.file)
 

@@ -66,7 +66,7 @@ class Collectives(Check):
             yield from tuple(self.by_root.get(root, ()))
 
     def apart(self, position: int, value: ir.Value, held: _Held, code: str, message: str) -> None:
-        if isinstance(value.type, ir.StorageType):
+        if ir.is_storage(value):
             self.report(code, message, position)
         else:
             self.facts.require_apart(value, held.tensor, code, lambda: message, position)

@@ -19,7 +19,7 @@ class Definitions(Check):
 
     def fits(self, param: ir.Param) -> bool:
         """Callees borrow storages; main is called with what a model has."""
-        if isinstance(param.value.type, ir.StorageType):
+        if ir.is_storage(param.value):
             is_main = self.facts.function is self.facts.analyses.program.functions[0]
             return not is_main and param.ownership is ir.Ownership.BORROWED
         return isinstance(param.value.type, ir.TensorType | ir.ScalarType | ir.OpaqueType)

@@ -92,7 +92,7 @@ class Externs(Check):
 
     def result(self, position: int, value: ir.Value, info: ir.ExternInfo) -> None:
         returns = info.schema.returns
-        if isinstance(value.type, ir.TupleType):
+        if ir.is_results(value):
             self.made[value.name] = (info, ())
             if not returns:
                 self.report("WIR076", f"{info.schema.name} returns nothing", position)
@@ -151,7 +151,7 @@ class Externs(Check):
             return
         info, prefix = made
         path = (*prefix, *op.path)
-        nested = isinstance(op.result.type, ir.TupleType)
+        nested = ir.is_results(op.result)
         if nested:
             self.made[op.result.name] = (info, path)
         returns = info.schema.returns
@@ -184,7 +184,7 @@ class Externs(Check):
         listed = declared.removesuffix("?").endswith("]")
         if kinds is not None and not isinstance(value.type, kinds):
             self.report("WIR078", f"%{value.name} is taken out of a {declared}", position)
-        elif listed and isinstance(value.type, ir.TensorType):
+        elif listed and ir.is_tensor(value):
             self.report("WIR078", f"%{value.name} is a whole {declared}", position)
 
 

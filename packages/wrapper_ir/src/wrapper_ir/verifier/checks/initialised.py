@@ -27,7 +27,7 @@ class Initialised(Check):
         self.empty: dict[ir.Value, list[_Window]] = {}
         """Storages not wholly written: the parts that are."""
         for param in facts.function.params:
-            if isinstance(param.value.type, ir.StorageType):
+            if ir.is_storage(param.value):
                 self.empty[param.value] = []  # it is lent for its room, not for what is in it
         self.shared: dict[str, tuple[int, ...]] = {}
         """By kernel, what `shared_places` found."""

@@ -69,7 +69,7 @@ class Kernels(Check):
             self.extents(position, op, kernel)
 
     def scalar(self, position: int, param: ir.KernelParam, arg: object) -> bool:
-        if isinstance(arg, ir.Value) and isinstance(arg.type, ir.ScalarType):
+        if isinstance(arg, ir.Value) and ir.is_scalar(arg):
             kind = arg.type.kind
         elif isinstance(arg, Expr):
             kind = arg.kind

@@ -49,7 +49,7 @@ class LayoutCheck(Check):
 
     def view(self, position: int, op: ir.View) -> None:
         source, result = op.source, op.result
-        own_root = isinstance(source.type, ir.StorageType) or source in self.uncertain
+        own_root = ir.is_storage(source) or source in self.uncertain
         root, start = (source, 0) if own_root else self.facts.place(source)
         device = result.type.device
         if device is not source.type.device and device != source.type.device:
@@ -61,7 +61,7 @@ class LayoutCheck(Check):
         self.places[result.name] = (root, first)
         extent = self.types(result.type).extent
         capacity = self.facts.capacity(root)
-        whole = root.type is result.type or isinstance(root.type, ir.StorageType)
+        whole = root.type is result.type or ir.is_storage(root)
         if extent is capacity and whole and first.__class__ is int and first == 0:
             pass  # all of it, which is what most views are
         elif first.__class__ is int and extent.__class__ is int and capacity.__class__ is int:

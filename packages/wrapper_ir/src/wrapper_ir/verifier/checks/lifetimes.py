@@ -22,7 +22,7 @@ class Lifetimes(Check):
         self.hosts = facts.aliasing.hosts
         self.slots: dict[ir.Value, dict[ir.Value, None]] = {}
         """The slots of each pool that have not ended."""
-        self.lent = {p.value for p in facts.function.params if isinstance(p.value.type, ir.StorageType)}
+        self.lent = {p.value for p in facts.function.params if ir.is_storage(p.value)}
         program = facts.analyses.program
         self.constants = {c.value for c in program.constants}
         is_main = facts.function is program.main
@@ -77,7 +77,7 @@ class Lifetimes(Check):
             self.report(code, f"%{value.name}: its storage was {_VERBS[code]} by op {end}", position)
             return
         end = self.reused[root]
-        if isinstance(value.type, ir.TensorType) and self.facts.positions[value.name] < end:
+        if ir.is_tensor(value) and self.facts.positions[value.name] < end:
             self.report("WIR062", f"%{value.name}: its storage was reused by op {end}", position)
 
     def slot(self, position: int, op: ir.Slot) -> None:
@@ -119,7 +119,7 @@ class Lifetimes(Check):
             self.report("WIR064", f"%{value.name} is a constant, which never ends", position)
         elif value in self.lent:
             self.report("WIR064", f"%{value.name} is the caller's storage", position)
-        elif isinstance(value.type, ir.StorageType) and value not in self.escaped:
+        elif ir.is_storage(value) and value not in self.escaped:
             self.report("WIR070", f"%{value.name} is a storage: free it", position)
         elif value in self.owned and value not in self.uncertain and value not in self.escaped:
             self.report("WIR070", f"%{value.name} has a storage of the function's own: free it", position)
@@ -138,7 +138,7 @@ class Lifetimes(Check):
             return
         self.reused[root] = position
         self.gone.add(root)
-        if isinstance(source.type, ir.StorageType):
+        if ir.is_storage(source):
             self.dropped[source.name] = position
 
     def own_root(self, value: ir.Value) -> ir.Value | None:
@@ -156,7 +156,7 @@ class Lifetimes(Check):
     def call(self, position: int, op: ir.Switch | ir.CallSubgraph) -> None:
         moves = self.facts.aliasing.effects[position].moves
         for value in moves:
-            if not isinstance(value.type, ir.TensorType):
+            if not ir.is_tensor(value):
                 continue
             if self.stays(value):
                 self.report("WIR069", f"%{value.name} is moved, but its bytes stay here", position)

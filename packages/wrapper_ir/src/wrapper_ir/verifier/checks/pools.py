@@ -149,7 +149,7 @@ class Pools(Check):
 
     def slot(self, position: int, op: ir.Slot) -> None:
         pool, slot = op.pool, op.result
-        assert isinstance(pool.type, ir.StorageType)
+        assert ir.is_storage(pool)
         if op.pool in self.plain:
             self.report("WIR019", f"%{pool.name} is not allocated as a pool", position)
             return
@@ -174,7 +174,7 @@ class Pools(Check):
 
     def aligned(self, position: int, op: ir.Slot) -> None:
         """A slot has the alignment of its type, if its pool has it too."""
-        assert isinstance(op.pool.type, ir.StorageType)
+        assert ir.is_storage(op.pool)
         wanted, given = op.result.type.alignment, op.pool.type.alignment
         if wanted == ir.slot_alignment(op.pool.type, op.offset):
             return
@@ -215,7 +215,7 @@ class Pools(Check):
         given = [arg for arg in ir.call_args(op) if isinstance(arg, ir.Value)]
         roots_at = self.facts.aliasing.roots_at
         for number, storage in enumerate(given):
-            if not isinstance(storage.type, ir.StorageType):
+            if not ir.is_storage(storage):
                 continue
             for tenant in self.pools.get(storage, ()):
                 message = f"%{storage.name} is lent, and %{tenant.slot.name} in it has not ended"

@@ -105,4 +105,4 @@ class Shapes(Check):
 
 
 def _sizes(arg: ir.Arg) -> Sizes | None:
-    return arg.type.sizes if isinstance(arg, ir.Value) and isinstance(arg.type, ir.TensorType) else None
+    return arg.type.sizes if isinstance(arg, ir.Value) and ir.is_tensor(arg) else None

@@ -18,7 +18,7 @@ class Sizes(Check):
         self.sound: set[int] = set()
         """Ids of the facts (which the table keeps alive) about types that were checked already."""
         for param in facts.function.params:
-            if isinstance(param.value.type, ir.TensorType):
+            if ir.is_tensor(param.value):
                 self.given(-1, param.value, param.value.type)
 
     def handlers(self) -> Handlers:
@@ -56,7 +56,7 @@ class Sizes(Check):
 
     def made(self, position: int, op: ir.Op) -> None:
         for value, _ in self.facts.special.get(position, ()):
-            if isinstance(value.type, ir.TensorType):
+            if ir.is_tensor(value):
                 self.given(position, value, value.type)
 
     def given(self, position: int, value: ir.Value, type: ir.TensorType) -> None:

@@ -33,7 +33,9 @@ def _needs(analyses: Analyses) -> _Needs:
 
 
 def _of_params(function: ir.Function, of_callee: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
-    numbers = {p.value: i for i, p in enumerate(function.params) if isinstance(p.value.type, ir.StorageType)}
+    numbers: dict[ir.Value, int] = {
+        p.value: i for i, p in enumerate(function.params) if ir.is_storage(p.value)
+    }
     needs = [1] * len(function.params)
 
     def need(value: ir.Arg, itemsize: int) -> None:
@@ -94,7 +96,7 @@ class SlotItems(Check):
     def items(self, position: int, root: ir.Value, first: Size, itemsize: int, what: ir.Value) -> None:
         """Requires that items at `first` bytes of a slot begin at multiples of their size."""
         place = self.slots.get(root)
-        if place is None or not isinstance(root.type, ir.StorageType) or not root.type.alignment % itemsize:
+        if place is None or not ir.is_storage(root) or not root.type.alignment % itemsize:
             return
         base, start = place
         at = as_size(start) + first

@@ -217,7 +217,7 @@ class Streams(Check):
 
 def _geometry(value: ir.Value, place: RootOffset | None) -> Geometry | None:
     """Where a tensor lies in its storage, as many elements as it may have; None where only run time will tell."""
-    if place is None or not isinstance(value.type, ir.TensorType):
+    if place is None or not ir.is_tensor(value):
         return None
     root, offset = place
     strides = [s.value for s in value.type.strides if isinstance(s, Int)]

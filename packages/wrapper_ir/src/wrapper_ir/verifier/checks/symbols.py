@@ -162,7 +162,7 @@ class Symbols(Check):
                 type = node.value.type
                 if not isinstance(type, ir.TensorType) or not 0 <= node.dim < len(type.sizes):
                     self.report("WIR036", f"%{node.value.name} has no dimension {node.dim}", position)
-            elif isinstance(node, ir.OffsetOf) and not isinstance(node.value.type, ir.TensorType):
+            elif isinstance(node, ir.OffsetOf) and not ir.is_tensor(node.value):
                 self.report("WIR036", f"%{node.value.name} is not a tensor, so has no offset", position)
             elif isinstance(node, ir.Item) and not _has_item(node.value):
                 self.report("WIR036", f"%{node.value.name} is neither a number nor a tensor of one", position)

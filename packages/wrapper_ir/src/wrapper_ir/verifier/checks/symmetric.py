@@ -69,7 +69,7 @@ class Symmetric(Check):
 
     def end(self, position: int, value: ir.Value) -> None:
         for root in self.roots_at(value, position):
-            if isinstance(root.type, ir.StorageType) and self.live.get(root.type.space) is root:
+            if ir.is_storage(root) and self.live.get(root.type.space) is root:
                 del self.live[root.type.space]
 
     def call(self, position: int, op: ir.CallSubgraph | ir.Switch | ir.WhileLoop) -> None:
@@ -90,7 +90,7 @@ class Symmetric(Check):
 
     def inside(self, position: int, value: ir.Value) -> None:
         for root in self.roots_at(value, position):
-            if isinstance(root.type, ir.StorageType) and root.type.is_group_memory:
+            if ir.is_storage(root) and root.type.is_group_memory:
                 self.report(
                     "WIR204",
                     f"%{value.name} lies in {root.type.space.kind.value} memory, and leaves the function",

@@ -91,7 +91,7 @@ class SymmetricArguments(Check):
         """The processes that an operator works with are those that have the memory, and each finds its argument at one offset."""
         given = dict(named_arguments_as_given(op, self.rules.by_target[op.target].info)).get("group_name")
         for root in self.facts.aliasing.roots_at(value, position):
-            if not isinstance(root.type, ir.StorageType) or not root.type.is_symmetric:
+            if not ir.is_storage(root) or not root.type.is_symmetric:
                 continue
             group = root.type.space.group
             if isinstance(given, str) and given != group:
@@ -130,12 +130,12 @@ class SymmetricArguments(Check):
 
     def refuse(self, value: ir.Value, message: str, position: int) -> None:
         for root in self.facts.aliasing.roots_at(value, position):
-            if isinstance(root.type, ir.StorageType) and root.type.is_group_memory:
+            if ir.is_storage(root) and root.type.is_group_memory:
                 self.report("WIR208", f"{message}, which is {root.type.space.kind.value} memory", position)
                 return
 
     def is_root_symmetric(self, root: ir.Value) -> bool:
-        return isinstance(root.type, ir.StorageType) and root.type.is_symmetric
+        return ir.is_storage(root) and root.type.is_symmetric
 
     def is_elsewhere(self, value: ir.Value, position: int) -> bool:
         """Whether a tensor surely lives in ordinary memory, whatever storage it has."""

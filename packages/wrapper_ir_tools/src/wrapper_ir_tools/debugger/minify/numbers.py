@@ -15,7 +15,7 @@ def tensor_types(program: ir.Program) -> list[ir.TensorType]:
     values = [c.value for c in program.constants]
     for function in program.functions:
         values += ir.definitions(function)
-    return list(dict.fromkeys(v.type for v in values if isinstance(v.type, ir.TensorType)))
+    return list(dict.fromkeys(v.type for v in values if ir.is_tensor(v)))
 
 
 def changed_numbers(

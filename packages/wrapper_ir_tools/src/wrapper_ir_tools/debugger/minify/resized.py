@@ -49,8 +49,8 @@ def resized(artifact: Artifact, numbers: Mapping[int, int]) -> Artifact | None:
             # shared bytes, or no data
             return None
         if changed and data_before is not None:
-            assert isinstance(value.type, ir.TensorType)
-            assert isinstance(constant.value.type, ir.TensorType)
+            assert ir.is_tensor(value)
+            assert ir.is_tensor(constant.value)
             cut = _corner(data_before, constant.value.type, value.type)
             if cut is None:
                 return None
