@@ -22,7 +22,7 @@ def mark_operators(analyses: Analyses) -> None:
     seen: set[str] = set()
     for function in analyses.program.functions:
         for op in function.body:
-            if isinstance(op, ir.CallExtern | ir.CollectiveStart) and op.target not in seen:
+            if isinstance(op, ir.OperatorCall) and op.target not in seen:
                 seen.add(op.target)
                 if does_more(op, analyses):
                     _mark(op.target, analyses)

@@ -18,7 +18,7 @@ _LIST = re.compile(r"\[(\d+)\]\??$")
 
 
 def schema_arguments(
-    operator: ir.ExternInfo, op: ir.CallExtern | ir.CollectiveStart, state: FunctionState
+    operator: ir.ExternInfo, op: ir.OperatorCall, state: FunctionState
 ) -> tuple[Argument, ...]:
     """All arguments of a call. Raises LoweringError WIR240 where the call does not fit the schema, WIR241 for a default
     that cannot be read."""

@@ -63,7 +63,7 @@ class HoistedWindows:
         candidates = [op for op in function.body if _is_fixed(op)]
         if not candidates or not self._analyses.constant_values:
             return found
-        resized = {op.target for op in function.body if isinstance(op, ir.ResizeStorage | ir.SetStorage)}
+        resized = {op.target for op in function.ops_of(ir.ResizeStorage, ir.SetStorage)}
         shared = resized | self._handed_on(function)
         for op in candidates:
             is_constant = op.source in self._analyses.constant_values

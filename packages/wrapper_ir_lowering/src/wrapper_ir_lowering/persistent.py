@@ -136,7 +136,7 @@ def _plan_blocks(
     blocks, places = list[PersistentBlock](), dict[ir.Value[ir.Type], int]()
     if not may_persist(function):
         return (), places
-    freed = {op.storage for op in function.body if isinstance(op, ir.Free)}
+    freed = {op.storage for op in function.ops_of(ir.Free)}
     for op in function.body:
         if not isinstance(op, ir.AllocStorage) or (op.zero is ir.ZeroMode.ONCE and not is_held):
             continue

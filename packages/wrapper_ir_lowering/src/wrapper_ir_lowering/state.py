@@ -64,9 +64,7 @@ class FunctionState:
         """The views that stand for storages."""
         self.base_dtypes: dict[ir.Value[ir.Type], ir.DType] = {}
         """Element types of what stands for other storages."""
-        self.calls: dict[
-            ir.Value[ir.Type], tuple[ir.CallExtern | ir.CollectiveStart, ir.ExternInfo, tuple[int | str, ...]]
-        ] = {}
+        self.calls: dict[ir.Value[ir.Type], tuple[ir.OperatorCall, ir.ExternInfo, tuple[int | str, ...]]] = {}
         """For what operators returned, the call, and the path that leads there."""
         self._alive: dict[ir.Value[ir.Type], None] = {}
         self._tenants: dict[ir.Value[ir.Type], dict[ir.Value[ir.Type], None]] = {}

@@ -66,9 +66,7 @@ def element_type(
 
 def storage_users(function: ir.Function) -> dict[ir.Value, list[ir.Op]]:
     """The ops that use each storage that the function makes, slots too, in order."""
-    found: dict[ir.Value, list[ir.Op]] = {
-        op.result: [] for op in function.body if isinstance(op, ir.AllocStorage | ir.Slot)
-    }
+    found: dict[ir.Value, list[ir.Op]] = {op.result: [] for op in function.ops_of(ir.AllocStorage, ir.Slot)}
     for op in function.body:
         for value in ir.operands(op):
             if value in found:
@@ -142,7 +140,7 @@ def share_windows(function: ir.Function, slots: SlotPlaces) -> SharedWindows:
     if any(isinstance(op, ir.ResizeStorage | ir.SetStorage) for op in function.body):
         return SharedWindows()
     pools = {base for base, _ in slots.places.values()} - slots.lending
-    pools &= {op.storage for op in function.body if isinstance(op, ir.Free)}
+    pools &= {op.storage for op in function.ops_of(ir.Free)}
     windows: dict[ir.Value, dict[tuple[ir.TensorType, Expr], list[ir.Value]]] = {}
     places: dict[ir.Value, tuple[ir.Value, Expr]] = {}
     for op in function.body if pools else ():

@@ -142,9 +142,9 @@ class _Run:
             self.handles[value] = number
 
     def step(self, op: ir.Op, effects: ir.Effects) -> None:
-        if isinstance(op, ir.Free | ir.Drop | ir.Comment | ir.DebugValue | ir.View):
+        if isinstance(op, ir.EndOp | ir.Comment | ir.DebugValue | ir.View):
             return
-        if isinstance(op, ir.AllocStorage | ir.Slot):
+        if isinstance(op, ir.Allocation):
             is_zero = op.zero is not ir.ZeroMode.NONE
             zeros = _Part(Int(0), op.result.type.nbytes, self.number("zero"))
             self.contents[op.result] = [zeros] if is_zero else []

@@ -103,7 +103,7 @@ def _results(function: FunctionPlan, plan: Plan) -> str:
         return "o" * len(own)
     aliasing = analyses.aliasing(main)
     kept = set(aliasing.escaped)
-    resized = [op.target for op in main.body if isinstance(op, ir.ResizeStorage)]
+    resized = [op.target for op in main.ops_of(ir.ResizeStorage)]
     for value in (*main.returns.values, *resized):
         kept.update(aliasing.roots.get(value, NO_ROOTS) if isinstance(value, ir.Value) else NO_ROOTS)
     return "".join(

@@ -56,7 +56,7 @@ class KernelTargets:
         by_name = {k.name: k for k in program.kernels}
         all_hashes = {k.name: kernel_hash(k, by_name) for k in program.kernels}
         if hashes is None:
-            names = {op.kernel for op in program.ops if isinstance(op, ir.Launch)}
+            names = {op.kernel for op in program.ops_of(ir.Launch)}
         else:
             names = {name for name, hash in all_hashes.items() if hash in hashes}
         self._hashes = {name: hash for name, hash in all_hashes.items() if name in names}

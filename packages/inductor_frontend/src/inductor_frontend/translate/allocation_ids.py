@@ -11,11 +11,7 @@ from wrapper_ir.artifact.agreement import allocation_ids
 def with_allocation_ids(program: ir.Program) -> ir.Program:
     """The program with an id in place of each number of a communication buffer. Ids follow from the program with the numbers: they are
     equal on all processes that capture it, and no other program has them. Inductor's own are drawn at random."""
-    spaces = [
-        op.result.type.space
-        for op in program.ops
-        if isinstance(op, ir.AllocStorage) and op.result.type.is_symmetric
-    ]
+    spaces = [op.result.type.space for op in program.ops_of(ir.AllocStorage) if op.result.type.is_symmetric]
     if not spaces:
         return program
     ids: dict[ir.MemorySpace, int] = dict(zip(spaces, allocation_ids(program), strict=False))

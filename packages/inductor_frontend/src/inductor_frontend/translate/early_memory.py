@@ -28,8 +28,8 @@ def _early(function: ir.Function, analyses: Analyses) -> ir.Function:
     known = {symbol for p in function.params for symbol in _sizes(p.value.type)}
     storages = {
         op.result
-        for op in function.body
-        if isinstance(op, ir.AllocStorage) and op.result in crossing and _sizes(op.result.type) <= known
+        for op in function.ops_of(ir.AllocStorage)
+        if op.result in crossing and _sizes(op.result.type) <= known
     }
 
     def early(op: ir.Op) -> bool:
@@ -54,9 +54,7 @@ def _written_apart(function: ir.Function, analyses: Analyses) -> set[ir.Value]:
     """Storages that another stream writes than the one that they come from."""
     crossing = analyses.get_for(function, crossing_streams)
     aliasing = analyses.aliasing(function)
-    streams: dict[ir.Value, int] = {
-        op.result: op.stream for op in function.body if isinstance(op, ir.AllocStorage)
-    }
+    streams: dict[ir.Value, int] = {op.result: op.stream for op in function.ops_of(ir.AllocStorage)}
     found: set[ir.Value] = set()
     for op, effects in zip(function.body, aliasing.effects, strict=True):
         if crossing and isinstance(op, ir.Launch | ir.CallExtern | ir.Copy):

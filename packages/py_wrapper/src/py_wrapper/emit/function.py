@@ -95,7 +95,7 @@ def _work(position: int, scope: FunctionScope) -> ir.Op | None:
     """The op that buffers and views at `position` are made for: the next one that computes."""
     body = scope.plan.function.body
     for op in body[position : position + _LOOK_AHEAD]:
-        if isinstance(op, ir.AllocStorage | ir.Slot | ir.View):
+        if isinstance(op, ir.Allocation | ir.View):
             continue
         return None if isinstance(op, _SILENT) else op
     return None

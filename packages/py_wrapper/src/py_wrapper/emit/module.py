@@ -55,9 +55,7 @@ class ModuleScope:
         self.kernel_names = {k.name: self.names(short_name(k.name)) for k in plan.kernels}
         # all of them before any function is written, so that no variable of a function hides one
         self.streams = {stream: self.names(f"stream{stream.number}") for stream in plan.streams}
-        self.operator_calls = Counter(
-            op.target for f in program.functions for op in f.body if isinstance(op, ir.CallExtern)
-        )
+        self.operator_calls = Counter(op.target for f in program.functions for op in f.ops_of(ir.CallExtern))
         """How many calls of each operator the program has."""
         self.extern_globals: dict[str, str] = {}
         self.extern_names = {e.name: self._extern_name(e.name) for e in plan.operators}

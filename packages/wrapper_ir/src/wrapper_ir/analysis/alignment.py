@@ -246,7 +246,7 @@ class _Flow:
         self.known[op.result] = Congruence(op.alignment)
         return op.result, _ZERO
 
-    def call(self, op: ir.CallSubgraph | ir.Switch | ir.WhileLoop) -> None:
+    def call(self, op: ir.CallingOp) -> None:
         functions, names = self.analyses.functions, ir.callees(op)
         given = [self.address(arg) for arg in ir.call_args(op)]
         for name in names:
@@ -260,9 +260,7 @@ class _Flow:
             if ir.is_tensor(value):
                 self.known[value] = self.result(op, names, number)
 
-    def result(
-        self, op: ir.CallSubgraph | ir.Switch | ir.WhileLoop, names: Iterable[str], number: int
-    ) -> _Known:
+    def result(self, op: ir.CallingOp, names: Iterable[str], number: int) -> _Known:
         """What all functions return there. A loop without a trip gives what it was given, or a copy."""
         returned = [self.calls.results.get(name, ()) for name in names]
         if not returned:

@@ -62,9 +62,8 @@ class _Contents:
         self.places = analyses.get_for(function, tensor_places)
         self.fixed = {
             op.result
-            for op in function.body
-            if isinstance(op, ir.AllocStorage)
-            and op.zero is ir.ZeroMode.ONCE  # kernels leave zeros for the next call
+            for op in function.ops_of(ir.AllocStorage)
+            if op.zero is ir.ZeroMode.ONCE  # kernels leave zeros for the next call
         }
         self.made: dict[int, list[ir.Value]] = {}
         """What each op makes, but for allocations; a call with a nested result makes what is unpacked later."""
@@ -90,9 +89,9 @@ class _Contents:
     ) -> dict[ir.Value, _Access]:
         """What the op does, by storage that the function owns; names alone (views, allocations) do nothing."""
         found: dict[ir.Value, _Access] = {}
-        if isinstance(op, ir.AllocStorage | ir.Slot) and op.zero is not ir.ZeroMode.NONE:
+        if isinstance(op, ir.Allocation) and op.zero is not ir.ZeroMode.NONE:
             self._access(found, op.result, position).overwritten.append((0, self.sizes.bytes_of(op.result)))
-        if isinstance(op, ir.AllocStorage | ir.Slot | ir.View):
+        if isinstance(op, ir.Allocation | ir.View):
             return found
         effects = self.aliasing.effects[position]
         for value in self.made.get(position, ()):  # an operator's result comes with content

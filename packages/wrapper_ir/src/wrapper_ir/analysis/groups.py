@@ -36,7 +36,7 @@ def sharing_ops(program: ir.Program, analyses: Analyses) -> Iterator[tuple[ir.Fu
 
 
 def _shares(op: ir.Op, analyses: Analyses) -> bool:
-    if isinstance(op, ir.CallExtern | ir.CollectiveStart):
+    if isinstance(op, ir.OperatorCall):
         info = analyses.extern_info.get(op.target)
         return info is not None and uses_workspace(info.schema)
     return isinstance(op, ir.AllocStorage)

@@ -71,7 +71,7 @@ def analyse_liveness(function: ir.Function, analyses: Analyses) -> Liveness:
         if tensor and param.ownership is ir.Ownership.BORROWED:
             names[param.value] = -1
     for position, op in enumerate(function.body):
-        if isinstance(op, ir.Free | ir.Drop):
+        if isinstance(op, ir.EndOp):
             continue
         used = ir.operands(op)
         if isinstance(op, ir.CollectiveStart):

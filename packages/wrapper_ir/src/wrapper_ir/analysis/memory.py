@@ -101,12 +101,11 @@ def _calls(function: ir.Function, analyses: Analyses, sizes: Sizes) -> dict[int,
     """The memory of callees, by the position of the call."""
     return {
         position: callee_use(op, analyses, sizes)
-        for position, op in enumerate(function.body)
-        if isinstance(op, ir.CallSubgraph | ir.Switch | ir.WhileLoop)
+        for position, op in function.positions_of(ir.CallSubgraph, ir.Switch, ir.WhileLoop)
     }
 
 
-def callee_use(op: ir.CallSubgraph | ir.Switch | ir.WhileLoop, analyses: Analyses, sizes: Sizes) -> MemoryUse:
+def callee_use(op: ir.CallingOp, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     """Of a switch, the largest branch; of a loop, one trip while the results of the one before still live."""
     uses = [memory_use(analyses.functions[n], analyses, sizes) for n in ir.callees(op)]
     before = sum(map(sizes.bytes_of, op.results)) if isinstance(op, ir.WhileLoop) else 0

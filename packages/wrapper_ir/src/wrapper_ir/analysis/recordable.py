@@ -62,7 +62,7 @@ def _define(op: ir.Define, analyses: Analyses) -> Iterator[Refusal]:
         yield "WIR225", f"only a run knows {op.symbol}"
 
 
-def _call(op: ir.CallExtern | ir.CollectiveStart, analyses: Analyses) -> Iterator[Refusal]:
+def _call(op: ir.OperatorCall, analyses: Analyses) -> Iterator[Refusal]:
     if not _UNKNOWN_TO_A_REPLAY.isdisjoint(op.effects(analyses).classes):
         yield "WIR225", f"{op.target} does something that a replay does not"
     info = analyses.operator(op.target)

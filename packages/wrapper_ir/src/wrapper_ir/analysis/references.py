@@ -10,15 +10,15 @@ from wrapper_ir.analysis.memo import Analyses
 
 def launched_kernels(analyses: Analyses) -> Set[str]:
     """Names of the kernels that are launched, multi-kernels by their own name; in order of the first launch."""
-    return dict.fromkeys(op.kernel for op in analyses.program.ops if isinstance(op, ir.Launch)).keys()
+    return dict.fromkeys(op.kernel for op in analyses.program.ops_of(ir.Launch)).keys()
 
 
 def called_operators(analyses: Analyses) -> Set[str]:
     """Names of the operators that are called or started; in order of the first call."""
-    called = (op.target for op in analyses.program.ops if isinstance(op, ir.CallExtern | ir.CollectiveStart))
+    called = (op.target for op in analyses.program.ops_of(ir.CallExtern, ir.CollectiveStart))
     return dict.fromkeys(called).keys()
 
 
 def loop_bodies(analyses: Analyses) -> Set[str]:
     """Names of the functions that are the body of a loop."""
-    return {op.body_fn for op in analyses.program.ops if isinstance(op, ir.WhileLoop)}
+    return {op.body_fn for op in analyses.program.ops_of(ir.WhileLoop)}

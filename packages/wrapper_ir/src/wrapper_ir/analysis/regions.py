@@ -129,7 +129,7 @@ class _Finder:
     def _counts(self, at: int) -> bool:
         op = self.body[at]
         recorded = isinstance(op, ir.CallSubgraph) and self.analyses.functions[op.function].recordable
-        return not recorded and not isinstance(op, ir.Return | ir.AllocStorage | ir.View | ir.Free | ir.Drop)
+        return not recorded and not isinstance(op, ir.Return | ir.AllocStorage | ir.View | ir.EndOp)
 
     # --- what an op says alone
 

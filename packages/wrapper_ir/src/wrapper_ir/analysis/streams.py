@@ -10,7 +10,7 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 
-_Queued = ir.AllocStorage | ir.CallExtern | ir.CollectiveStart | ir.Copy | ir.Launch | ir.Slot
+_Queued = ir.AllocStorage | ir.OperatorCall | ir.Copy | ir.Launch | ir.Slot
 
 
 def _is_queued(op: ir.Op) -> TypeGuard[_Queued]:

@@ -31,7 +31,7 @@ def program_digest(program: ir.Program) -> str:
 def allocation_ids(program: ir.Program) -> Iterator[int]:
     """Allocation ids that no other program has, and that all processes with this one have alike: a hash of the program, and a number
     for each place that asks. None that the program has already."""
-    taken = {op.result.type.space.alloc_id for op in program.ops if isinstance(op, ir.AllocStorage)}
+    taken = {op.result.type.space.alloc_id for op in program.ops_of(ir.AllocStorage)}
     first = (int(program_digest(program), 16) >> (64 - _ID_BITS)) >> _SITE_BITS << _SITE_BITS
     yield from (first + n for n in range(1 << _SITE_BITS) if first + n not in taken)
 
@@ -72,7 +72,7 @@ def artifact_manifest(artifact: Artifact) -> tuple[str, ...]:
 def _plan(program: ir.Program) -> Iterator[str]:
     for function in program.functions:
         for op in function.body:
-            if isinstance(op, ir.AllocStorage | ir.Slot) and op.result.type.is_group_memory:
+            if isinstance(op, ir.Allocation) and op.result.type.is_group_memory:
                 yield f"plan @{function.name}: {print_op(op, program)}"
 
 
@@ -84,7 +84,7 @@ def _collectives(analyses: Analyses) -> Iterator[str]:
 
 
 def _communicates(op: ir.Op, analyses: Analyses) -> bool:
-    if not isinstance(op, ir.CallExtern | ir.CollectiveStart):
+    if not isinstance(op, ir.OperatorCall):
         return False
     info = analyses.extern_info.get(op.target)
     return isinstance(op, ir.CollectiveStart) or (

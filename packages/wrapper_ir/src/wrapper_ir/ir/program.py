@@ -7,7 +7,7 @@ import enum
 import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar, overload
 
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import SymKind
@@ -17,6 +17,10 @@ from wrapper_ir.ir.ops.base import Def, SymbolNames
 from wrapper_ir.ir.ops.control import Return
 from wrapper_ir.ir.schemas import ExternDef
 from wrapper_ir.ir.types import CPU, Device, Type
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
 
 
 def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
@@ -74,6 +78,30 @@ class Function:
         if self.body and isinstance(self.body[-1], Return):
             return self.body[-1]
         raise BuildError("WIR301", f"function @{self.name} does not end in a return")
+
+    @overload
+    def ops_of(self, first: type[A], /) -> Iterator[A]: ...
+    @overload
+    def ops_of(self, first: type[A], second: type[B], /) -> Iterator[A | B]: ...
+    @overload
+    def ops_of(self, first: type[A], second: type[B], third: type[C], /) -> Iterator[A | B | C]: ...
+
+    def ops_of(self, *classes: type[object]) -> Iterator[object]:
+        """The ops of these classes, in order."""
+        return (op for op in self.body if isinstance(op, classes))
+
+    @overload
+    def positions_of(self, first: type[A], /) -> Iterator[tuple[int, A]]: ...
+    @overload
+    def positions_of(self, first: type[A], second: type[B], /) -> Iterator[tuple[int, A | B]]: ...
+    @overload
+    def positions_of(
+        self, first: type[A], second: type[B], third: type[C], /
+    ) -> Iterator[tuple[int, A | B | C]]: ...
+
+    def positions_of(self, *classes: type[object]) -> Iterator[tuple[int, object]]:
+        """The ops of these classes with their positions in the body."""
+        return ((position, op) for position, op in enumerate(self.body) if isinstance(op, classes))
 
     def with_body(self, body: Iterable[Op]) -> Function:
         """The function with these ops in place of its own; itself where they are its own."""
@@ -173,6 +201,17 @@ class Program:
     def ops(self) -> Iterator[Op]:
         """The ops of all functions, in order."""
         return (op for function in self.functions for op in function.body)
+
+    @overload
+    def ops_of(self, first: type[A], /) -> Iterator[A]: ...
+    @overload
+    def ops_of(self, first: type[A], second: type[B], /) -> Iterator[A | B]: ...
+    @overload
+    def ops_of(self, first: type[A], second: type[B], third: type[C], /) -> Iterator[A | B | C]: ...
+
+    def ops_of(self, *classes: type[object]) -> Iterator[object]:
+        """The ops of these classes, in order, of all functions."""
+        return (op for op in self.ops if isinstance(op, classes))
 
     def with_functions(self, functions: Iterable[Function]) -> Program:
         """The program with these functions in place of its own; itself where they are its own."""

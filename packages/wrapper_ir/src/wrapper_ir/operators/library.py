@@ -70,7 +70,7 @@ class OpenFacts:
 
 def open_facts(
     info: ir.ExternInfo,
-    op: ir.CallExtern | ir.CollectiveStart,
+    op: ir.OperatorCall,
     type: ir.TensorType,
     path: tuple[int | str, ...],
 ) -> OpenFacts:

@@ -24,7 +24,7 @@ def _calls(program: ir.Program) -> Iterator[tuple[str, int, int]]:
     """Operator, number of the function, position; for a kernel that is an operator, -1 and the kernel's number."""
     for number, function in enumerate(program.functions):
         for position, op in enumerate(function.body):
-            if isinstance(op, ir.CallExtern | ir.CollectiveStart):
+            if isinstance(op, ir.OperatorCall):
                 yield op.target, number, position
     for number, kernel in enumerate(program.kernels):
         if isinstance(kernel, ir.OperatorKernel):

@@ -17,7 +17,7 @@ _LOOK_AHEAD = 16
 
 def layout_checks(function: ir.Function, analyses: Analyses) -> Iterator[tuple[int, ir.AssertLayout]]:
     """Assertions, each with the position of the op that it is put before. Assertions that are there already are left out."""
-    known = {*function.captures, *(op.symbol for op in function.body if isinstance(op, ir.Define))}
+    known = {*function.captures, *(op.symbol for op in function.ops_of(ir.Define))}
     for position, check in _all(function, analyses):
         symbols = frozenset[str]().union(
             *(e.free_symbols for shape in (*check.sizes, *check.strides) for e in shape)
@@ -41,13 +41,13 @@ def output_checks(function: ir.Function, analyses: Analyses) -> Iterator[tuple[i
 
 
 def _all(function: ir.Function, analyses: Analyses) -> Iterator[tuple[int, ir.AssertLayout]]:
-    defined = {op.symbol: position for position, op in enumerate(function.body) if isinstance(op, ir.Define)}
+    defined = {op.symbol: position for position, op in function.positions_of(ir.Define)}
     if function is not analyses.program.main:
         yield from _parameters(function, defined)
     for position, op in enumerate(function.body):
         if isinstance(op, ir.CallExtern):
             yield from ((position + 1, check) for check in _outputs(op, analyses))
-        elif isinstance(op, ir.CallSubgraph | ir.Switch | ir.WhileLoop):
+        elif isinstance(op, ir.CallingOp):
             for value in _unlike(op, analyses):
                 place = _after(value, defined, position)
                 if ir.is_used(value, function.body[place:]):  # else it may have ended
@@ -130,9 +130,7 @@ def _is_read(op: ir.Define) -> bool:
     return dims[op.expr.dim] == Sym(op.symbol)
 
 
-def _unlike(
-    op: ir.CallSubgraph | ir.Switch | ir.WhileLoop, analyses: Analyses
-) -> Iterator[ir.Value[ir.TensorType]]:
+def _unlike(op: ir.CallingOp, analyses: Analyses) -> Iterator[ir.Value[ir.TensorType]]:
     """Results whose types are other expressions than those of what a function returns. How many trips a loop makes, and so
     how long its stacked results are, is known only after it."""
     if isinstance(op, ir.WhileLoop) and op.stacked:

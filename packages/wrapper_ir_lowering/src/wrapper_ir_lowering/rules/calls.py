@@ -30,9 +30,7 @@ def launch(op: ir.Launch, state: FunctionState) -> Iterator[Step]:
     )
 
 
-def _operator(
-    op: ir.CallExtern | ir.CollectiveStart, state: FunctionState
-) -> tuple[ir.ExternInfo, tuple[Argument, ...]]:
+def _operator(op: ir.OperatorCall, state: FunctionState) -> tuple[ir.ExternInfo, tuple[Argument, ...]]:
     """The operator, and its arguments in the order of its schema."""
     operator = state.program.analyses.extern_info.get(op.target)
     if operator is None:
@@ -58,7 +56,7 @@ def call_extern(op: ir.CallExtern, state: FunctionState) -> Iterator[Step]:
 
 
 def _open(
-    op: ir.CallExtern | ir.CollectiveStart,
+    op: ir.OperatorCall,
     operator: ir.ExternInfo,
     value: ir.Value[ir.Type],
     path: tuple[int | str, ...],

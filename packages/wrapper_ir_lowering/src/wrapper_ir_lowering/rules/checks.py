@@ -122,6 +122,6 @@ def _checked_next(body: Sequence[ir.Op], position: int, value: ir.Value) -> bool
                 type.sizes,
                 type.strides,
             ) in ir.asserted_layouts(op)
-        if not isinstance(op, ir.AssertLayout | ir.Unpack | ir.Drop | ir.Free):
+        if not isinstance(op, ir.AssertLayout | ir.Unpack | ir.EndOp):
             return False
     return False

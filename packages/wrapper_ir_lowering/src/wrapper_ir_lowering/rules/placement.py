@@ -39,7 +39,7 @@ def wait_event(op: ir.WaitEvent, state: FunctionState) -> Iterator[Step]:
 
 def sync_event(op: ir.SyncEvent, state: FunctionState) -> Iterator[Step]:
     """An event of the host has happened already; one that another function recorded may be any device's."""
-    recorded = (o for o in state.function.body if isinstance(o, ir.RecordEvent) and o.result == op.event)
+    recorded = (o for o in state.function.ops_of(ir.RecordEvent) if o.result == op.event)
     on_host = any(o.device.type == ir.CPU.type for o in recorded)
     yield steps.SyncEvent(event=op.event, on_host=on_host, at=state.at)
 

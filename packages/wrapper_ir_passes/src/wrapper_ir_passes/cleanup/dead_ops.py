@@ -105,7 +105,7 @@ def without_unused_definitions(analyses: Analyses) -> ir.Program:
         for op in pending.pop().body:
             if isinstance(op, ir.Launch):
                 kernels.add(op.kernel)
-            elif isinstance(op, ir.CallExtern | ir.CollectiveStart):
+            elif isinstance(op, ir.OperatorCall):
                 targets.add(op.target)
             for name in ir.callees(op):
                 if name in analyses.functions and name not in reached:

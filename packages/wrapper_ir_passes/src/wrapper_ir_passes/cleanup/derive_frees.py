@@ -45,7 +45,7 @@ def derive_frees(program: ir.Program, analyses: Analyses | None = None) -> ir.Pr
 def strip_frees(program: ir.Program) -> ir.Program:
     """The program without any `Free` or `Drop`."""
     return program.with_functions(
-        f.with_body(op for op in f.body if not isinstance(op, ir.Free | ir.Drop)) for f in program.functions
+        f.with_body(op for op in f.body if not isinstance(op, ir.EndOp)) for f in program.functions
     )
 
 
@@ -91,9 +91,7 @@ def _release_order(function: ir.Function, live: Liveness) -> Sequence[tuple[ir.V
     slots = [item for item in live.storages.items() if item[0] in hosts]
     storages = {root: position for root, position in live.storages.items() if root not in hosts}
     scratch = {
-        op.result
-        for op in function.body
-        if isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.WORKSPACE
+        op.result for op in function.ops_of(ir.AllocStorage) if op.purpose is ir.AllocPurpose.WORKSPACE
     }
     plain = [item for item in storages.items() if item[0] not in scratch]
     return [*reversed(slots), *plain, *reversed([item for item in storages.items() if item[0] in scratch])]

@@ -65,7 +65,7 @@ class _Function:
         self.aliasing = analyses.aliasing(function)
         self.crossing = analyses.get_for(function, crossing_streams)
         self.made: dict[ir.Value, ir.AllocStorage] = {
-            op.result: op for op in function.body if isinstance(op, ir.AllocStorage)
+            op.result: op for op in function.ops_of(ir.AllocStorage)
         }
 
     def choice(self, position: int, op: ir.CollectiveStart) -> CollectiveChoice:

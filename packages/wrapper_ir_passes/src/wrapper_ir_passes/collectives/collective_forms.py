@@ -67,7 +67,7 @@ _SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
 
 def with_forms_declared(program: ir.Program) -> ir.Program:
     """The program with a declaration of each of these operators that it uses."""
-    used = {op.target for op in program.ops if isinstance(op, ir.CallExtern | ir.CollectiveStart)}
+    used = {op.target for op in program.ops_of(ir.CallExtern, ir.CollectiveStart)}
     missing = used - {e.name for e in program.externs}
     new = [_extern(form) for form in Form if form.value in missing]
     return dataclasses.replace(program, externs=(*program.externs, *new)) if new else program

@@ -38,7 +38,7 @@ def why_no_group_memory(
         return f"the size of %{value.name}, {nbytes}, is known at run time only"
     if nbytes.value < minimum:
         return f"%{value.name} has {nbytes} bytes, fewer than {minimum}"
-    if any(isinstance(op, ir.EnterMemoryPool | ir.ResizeStorage | ir.SetStorage) for op in function.body):
+    if any(isinstance(op, ir.ForeignMemory) for op in function.body):
         return "the function takes memory from pools, or moves it under tensors"
     return ""
 
@@ -83,7 +83,7 @@ def operand_of(op: ir.CollectiveStart) -> ir.Value[ir.TensorType]:
     return value
 
 
-def arguments_of(op: ir.CallExtern | ir.CollectiveStart, analyses: Analyses) -> Mapping[str, ir.Arg]:
+def arguments_of(op: ir.OperatorCall, analyses: Analyses) -> Mapping[str, ir.Arg]:
     """What an operator is given, by the names of its schema."""
     info = analyses.extern_info[op.target]
     return dict(zip((a.name for a in info.schema.args), op.args)) | dict(op.kwargs)

@@ -36,7 +36,7 @@ def escapes(function: ir.Function, analyses: Analyses, storage: ir.Value) -> Ite
         if not mine or isinstance(op, ir.Free):
             continue
         name = f"%{mine[0].name}"
-        if isinstance(op, ir.CallSubgraph | ir.Switch | ir.WhileLoop):
+        if isinstance(op, ir.CallingOp):
             yield Escape(position, EscapeKind.OTHER, f"{name} is given to another function")
         if any(ir.is_storage(v) for v in mine) and not isinstance(op, ir.View):
             yield Escape(position, EscapeKind.OTHER, f"%{storage.name} is given away as a whole")

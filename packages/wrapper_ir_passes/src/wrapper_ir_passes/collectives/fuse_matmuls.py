@@ -52,11 +52,7 @@ def fuse_matmuls(analyses: Analyses, limits: Limits) -> tuple[ir.Program, Mappin
 
 
 def _collectives(function: ir.Function) -> list[ir.Value]:
-    return [
-        op.results[0]
-        for op in function.body
-        if isinstance(op, ir.CollectiveStart) and op.target in (GATHER, SCATTER)
-    ]
+    return [op.results[0] for op in function.ops_of(ir.CollectiveStart) if op.target in (GATHER, SCATTER)]
 
 
 def _window(source: ir.Value[ir.TensorType], name: str, *sizes: Int) -> ir.View:

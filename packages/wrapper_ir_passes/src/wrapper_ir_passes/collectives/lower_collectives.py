@@ -65,8 +65,7 @@ class LowerCollectives(Pass):
         return tuple(
             _choice(function, position, op, left, fusions)
             for function in stripped.program.functions
-            for position, op in enumerate(function.body)
-            if isinstance(op, ir.CollectiveStart)
+            for position, op in function.positions_of(ir.CollectiveStart)
         )
 
     def _limits(self) -> Limits:

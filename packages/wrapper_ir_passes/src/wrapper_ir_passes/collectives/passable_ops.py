@@ -16,6 +16,6 @@ def may_pass(op: ir.Op, analyses: Analyses) -> bool:
     """Whether a collective, or the wait for one, may move to after an op that uses none of its memory."""
     if isinstance(op, ir.View) and op.mode is not ir.ViewMode.ALIAS:
         return False
-    if isinstance(op, ir.AllocStorage | ir.Slot) and op.result.type.is_group_memory:
+    if isinstance(op, ir.Allocation) and op.result.type.is_group_memory:
         return False
     return isinstance(op, _PASSABLE) and _FENCES.isdisjoint(op.effects(analyses).classes)

@@ -67,7 +67,7 @@ class RegisterBuffers(Pass):
         roots = ((c.op, buffer.root) for c in self._choices(analyses) for buffer in c.buffers)
         found = frozenset(root for op, root in roots if root is not None and root in op.results)
         changed = program.with_functions(_with_storages(f, found, analyses) for f in program.functions)
-        used = {op.target for op in changed.ops if isinstance(op, ir.CollectiveStart)}
+        used = {op.target for op in changed.ops_of(ir.CollectiveStart)}
         known = {e.name for e in program.externs}
         new = [ir.ExternDef(schema=schema, tags=(ir.ExternTag.COLLECTIVE,)) for schema in _SCHEMAS]
         return dataclasses.replace(

@@ -102,7 +102,7 @@ class _Function:
         self.roots = analyses.aliasing(function).roots
         self.crossing = analyses.get_for(function, crossing_streams)
         self.made: dict[ir.Value, ir.AllocStorage] = {
-            op.result: op for op in function.body if isinstance(op, ir.AllocStorage)
+            op.result: op for op in function.ops_of(ir.AllocStorage)
         }
         self.groups: dict[ir.Value, str] = {}
         """The group with which a storage is registered: that of the first collective."""

@@ -36,7 +36,7 @@ def _function(function: ir.Function, analyses: Analyses, names: Mapping[str, str
 
 
 def _renamed(op: ir.Op, analyses: Analyses, names: Mapping[str, str]) -> ir.Op:
-    if not isinstance(op, ir.CallExtern | ir.CollectiveStart):
+    if not isinstance(op, ir.OperatorCall):
         return op
     info = analyses.extern_info.get(op.target)
     if info is None or not (

@@ -33,9 +33,9 @@ def calls_of(function: ir.Function, analyses: Analyses, operators: bool) -> Iter
     """Roots that nothing has written yet: operators that write in place may be given them (`copy_`)."""
     for position, op in enumerate(function.body):
         effects = aliasing.effects[position]
-        if isinstance(op, ir.AllocStorage | ir.Slot) and op.zero is ir.ZeroMode.NONE:
+        if isinstance(op, ir.Allocation) and op.zero is ir.ZeroMode.NONE:
             empty.add(op.result)
-        if isinstance(op, ir.Launch) or (operators and isinstance(op, ir.CallExtern | ir.CollectiveStart)):
+        if isinstance(op, ir.Launch) or (operators and isinstance(op, ir.OperatorCall)):
             read = {v for v in effects.reads if not any(r in empty for r in aliasing.roots.get(v, NO_ROOTS))}
             yield _view(function, position, op, read, set(effects.writes))
         for value in effects.writes:
@@ -45,7 +45,7 @@ def calls_of(function: ir.Function, analyses: Analyses, operators: bool) -> Iter
 def _view(
     function: ir.Function,
     position: int,
-    op: ir.Launch | ir.CallExtern | ir.CollectiveStart,
+    op: ir.Launch | ir.OperatorCall,
     reads: set[ir.Value],
     writes: set[ir.Value],
 ) -> CallView:

@@ -56,6 +56,6 @@ def _called(program: ir.Program) -> tuple[str, ...]:
         for op in function.body:
             if isinstance(op, ir.Launch):
                 found[op.kernel] = None
-            elif isinstance(op, ir.CallExtern | ir.CollectiveStart):
+            elif isinstance(op, ir.OperatorCall):
                 found[op.target] = None
     return tuple(found)

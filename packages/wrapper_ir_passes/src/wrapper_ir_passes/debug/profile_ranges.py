@@ -39,7 +39,7 @@ class ProfileRanges(Pass):
 
 def _with_ranges(function: ir.Function) -> Iterator[ir.Op]:
     for op in _plain(function):
-        if isinstance(op, ir.Launch | ir.CallExtern | ir.CollectiveStart):
+        if isinstance(op, ir.Launch | ir.OperatorCall):
             name = op.kernel if isinstance(op, ir.Launch) else op.target
             yield ir.EnterProfile(name=name, details=_MARK + _details(op.prov), prov=op.prov)
             yield op

@@ -50,7 +50,7 @@ def reasons_against(op: ir.Op, analyses: Analyses, move: Move) -> Iterator[tuple
         yield from _kernel(analyses.kernels.get(op.kernel), analyses, move)
     if move.same_type:
         return
-    if isinstance(op, ir.CallExtern | ir.CollectiveStart):
+    if isinstance(op, ir.OperatorCall):
         yield from _call(op, analyses, move)
     if isinstance(op, ir.AllocStorage) and op.result.type.space.kind is not ir.MemoryKind.DEFAULT:
         kind = op.result.type.space.kind.value
@@ -66,9 +66,7 @@ def _streams(op: ir.Op) -> bool:
     return any(f.get(op) for f in ir.op_spec(type(op)).of_role(ir.Role.STREAM))
 
 
-def _call(
-    op: ir.CallExtern | ir.CollectiveStart, analyses: Analyses, move: Move
-) -> Iterator[tuple[str, str]]:
+def _call(op: ir.OperatorCall, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
     info = analyses.extern_info.get(op.target)
     if isinstance(op, ir.CollectiveStart) or (
         info is not None and ir.ExternTag.COLLECTIVE in info.extern.tags

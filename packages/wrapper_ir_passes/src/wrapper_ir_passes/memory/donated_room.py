@@ -165,11 +165,8 @@ def _tenants(
                     storages.pop(root, None)
     found = [
         _Tenant(op, sizes.bytes_of(op.result), at, freed[op.result], relied.get(op.result, 1))
-        for at, op in enumerate(function.body)
-        if isinstance(op, ir.AllocStorage)
-        and op.result in storages
-        and op.result in freed
-        and isinstance(op.result.type.nbytes, Int)
+        for at, op in function.positions_of(ir.AllocStorage)
+        if op.result in storages and op.result in freed and isinstance(op.result.type.nbytes, Int)
     ]
     return sorted(found, key=lambda tenant: -tenant.size)
 
@@ -177,7 +174,7 @@ def _tenants(
 def _reused(function: ir.Function, analyses: Analyses) -> set[ir.Value]:
     """What is reused, which ends all names of it."""
     roots = analyses.aliasing(function).roots
-    views = [op for op in function.body if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE]
+    views = [op for op in function.ops_of(ir.View) if op.mode is ir.ViewMode.REUSE]
     return {root for op in views for root in roots.get(op.source, NO_ROOTS)}
 
 

@@ -14,14 +14,10 @@ from wrapper_ir.analysis.symmetric import lasting_arguments
 def shareable_group_memory(function: ir.Function, analyses: Analyses) -> Set[ir.Value]:
     """Storages in symmetric or registered memory of which no other process uses bytes when the ops that are given them are over, that callees
     are not lent, and whose ids no other allocation of the program takes."""
-    made = [
-        op.result
-        for op in function.body
-        if isinstance(op, ir.AllocStorage) and op.result.type.is_group_memory
-    ]
+    made = [op.result for op in function.ops_of(ir.AllocStorage) if op.result.type.is_group_memory]
     if not made:
         return frozenset()
-    counts = Counter(op.result.type.space for op in analyses.program.ops if isinstance(op, ir.AllocStorage))
+    counts = Counter(op.result.type.space for op in analyses.program.ops_of(ir.AllocStorage))
     found: set[ir.Value] = {storage for storage in made if counts[storage.type.space] == 1}
     roots = analyses.aliasing(function).roots
     for op in function.body:

@@ -29,7 +29,6 @@ from wrapper_ir_passes.memory.plannable import (
 from wrapper_ir_passes.planner import Buffer, Packer, held_bytes, plan_pools
 from wrapper_ir_passes.planner.buffers import height
 
-_Calling = ir.CallSubgraph | ir.Switch | ir.WhileLoop
 _Kind = tuple[ir.Device, ir.MemorySpace, Expr]
 """Storages of one kind lie in one parameter: device, memory space, and the factor of their bytes."""
 
@@ -67,7 +66,7 @@ class Hoister:
     def __init__(self, analyses: Analyses, sizes: Sizes, packer: Packer) -> None:
         self.analyses, self.sizes, self.packer = analyses, sizes, packer
         self.program = analyses.program
-        self.calls = [op for op in self.program.ops if isinstance(op, _Calling)]
+        self.calls = [op for op in self.program.ops if isinstance(op, ir.CallingOp)]
         self.constants = {v.name for v in analyses.constant_values}
         self.ranges = symbol_ranges(self.program)
 
@@ -100,10 +99,10 @@ class Hoister:
         used = self._names(function)
         body: list[ir.Op] = []
         for op in function.body:
-            given = rooms.get(ir.callees(op)[0], ()) if isinstance(op, _Calling) else ()
+            given = rooms.get(ir.callees(op)[0], ()) if isinstance(op, ir.CallingOp) else ()
             values = tuple([room.value(used) for room in given])
             body += [ir.AllocStorage(result=v, prov=op.prov) for v in values]
-            body.append(_with_args(op, values) if values and isinstance(op, _Calling) else op)
+            body.append(_with_args(op, values) if values and isinstance(op, ir.CallingOp) else op)
         return function.with_body(body)
 
     def _names(self, function: ir.Function) -> set[str]:
@@ -223,7 +222,7 @@ def _kind(storage: PlannableStorage) -> _Kind:
     return type.device, type.space, storage.factor
 
 
-def _with_args(op: _Calling, values: tuple[ir.Value, ...]) -> ir.Op:
+def _with_args(op: ir.CallingOp, values: tuple[ir.Value, ...]) -> ir.Op:
     if isinstance(op, ir.WhileLoop):
         return dataclasses.replace(op, captured=(*op.captured, *values))
     return dataclasses.replace(op, args=(*op.args, *values))
@@ -248,7 +247,7 @@ def _never_fails(e: Expr) -> bool:
     return not e.op or (e.op in (ADD, MUL, MIN, MAX) and all(map(_never_fails, e.args)))
 
 
-def _groups(program: ir.Program, calls: Collection[_Calling]) -> Iterator[tuple[tuple[str, ...], bool]]:
+def _groups(program: ir.Program, calls: Collection[ir.CallingOp]) -> Iterator[tuple[tuple[str, ...], bool]]:
     """Functions that one op calls, since they are given the same arguments, callees first; and whether no function of the group
     leads to a call of the group."""
     members = {f.name: [f.name] for f in program.functions}

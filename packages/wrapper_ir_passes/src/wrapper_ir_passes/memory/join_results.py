@@ -24,7 +24,7 @@ def join_results(function: ir.Function, analyses: Analyses, sizes: Sizes) -> ir.
     Raises ExpressionError where another size has no value under the hints.
     """
     groups: dict[Hashable, list[ir.AllocStorage]] = {}
-    made = {op.result: at for at, op in enumerate(function.body) if isinstance(op, ir.AllocStorage)}
+    made = {op.result: at for at, op in function.positions_of(ir.AllocStorage)}
     for op in _returned(function, analyses):
         type = op.result.type
         if isinstance(type.nbytes, Int):

@@ -274,7 +274,7 @@ def _single(function: ir.Function, pools: Mapping[ir.Value, int]) -> Iterator[ir
 def _with_slots(
     function: ir.Function, slots: Mapping[str, ir.Slot], pools: Mapping[str, ir.AllocStorage]
 ) -> Iterator[ir.Op]:
-    storages = {op.result.name: op.result for op in function.body if isinstance(op, ir.AllocStorage)}
+    storages = {op.result.name: op.result for op in function.ops_of(ir.AllocStorage)}
     moved: dict[ir.Value, ir.Value] = {
         storages[n]: s.result for n, s in slots.items() if s.result != storages[n]
     }

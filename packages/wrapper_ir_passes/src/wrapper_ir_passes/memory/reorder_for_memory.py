@@ -100,7 +100,7 @@ def _problem(function: ir.Function, analyses: Analyses, steps: Sequence[Step]) -
     for step in steps:
         inside, over = 0, []
         for op in (function.body[position] for position in step.ops):
-            if isinstance(op, ir.CallSubgraph | ir.Switch | ir.WhileLoop):
+            if isinstance(op, ir.CallingOp):
                 inside += callee_use(op, analyses, sizes).live
             elif isinstance(op, ir.CallExtern | ir.Launch):
                 over += [

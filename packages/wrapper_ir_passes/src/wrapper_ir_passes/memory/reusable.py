@@ -16,14 +16,13 @@ from wrapper_ir.expr import Int, expand, mul
 def reusable_storages(function: ir.Function, analyses: Analyses) -> dict[ir.Value, ir.AllocStorage]:
     """The storages that hold nothing at first, are used as tensors alone, and on one stream, with the ops that make them; none
     where memory is moved under tensors, or is of torch's pools."""
-    if any(isinstance(op, ir.EnterMemoryPool | ir.ResizeStorage | ir.SetStorage) for op in function.body):
+    if any(isinstance(op, ir.ForeignMemory) for op in function.body):
         return {}
     crossing = analyses.get_for(function, crossing_streams)
     found: dict[ir.Value, ir.AllocStorage] = {
         op.result: op
-        for op in function.body
-        if isinstance(op, ir.AllocStorage)
-        and op.purpose is ir.AllocPurpose.PLAIN
+        for op in function.ops_of(ir.AllocStorage)
+        if op.purpose is ir.AllocPurpose.PLAIN
         and op.zero is ir.ZeroMode.NONE
         and not op.result.type.is_group_memory
         and op.result not in crossing
@@ -39,7 +38,7 @@ def first_uses(function: ir.Function, aliasing: Aliasing) -> Mapping[ir.Value, i
     """Where each root is first given to an op that does more than name it."""
     found: dict[ir.Value, int] = {}
     for position, op in enumerate(function.body):
-        if not isinstance(op, ir.AllocStorage | ir.Slot | ir.View | ir.Free | ir.Drop):
+        if not isinstance(op, ir.Allocation | ir.View | ir.EndOp):
             for value in ir.operands(op):
                 for root in aliasing.roots.get(value, NO_ROOTS):
                     found.setdefault(root, position)
@@ -72,7 +71,7 @@ def operator_results(
 ) -> dict[ir.Value, OperatorResult]:
     """Results of operators that the function owns for certain and uses on one stream alone, and if asked for such parameters, that
     have all bytes up to their last one; none where `reusable_storages` has none."""
-    if any(isinstance(op, ir.EnterMemoryPool | ir.ResizeStorage | ir.SetStorage) for op in function.body):
+    if any(isinstance(op, ir.ForeignMemory) for op in function.body):
         return {}
     crossing = analyses.get_for(function, crossing_streams)
     aliasing = analyses.aliasing(function)
@@ -132,4 +131,4 @@ def may_take_over_result(new: ir.AllocStorage, old: OperatorResult, relied: Mapp
     ) and old.alignment % relied.get(new.result, 1) == 0
 
 
-_ANY_ADDRESS = ir.AssertFinite | ir.CallExtern | ir.Copy | ir.Drop | ir.Free | ir.Return | ir.Unpack | ir.View
+_ANY_ADDRESS = ir.AssertFinite | ir.CallExtern | ir.Copy | ir.EndOp | ir.Return | ir.Unpack | ir.View

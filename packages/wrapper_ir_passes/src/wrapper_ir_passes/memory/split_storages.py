@@ -42,7 +42,7 @@ class SplitStorages(Pass):
         return derive_frees(split if split is not program else analyses.program)
 
 
-_Names = ir.AllocStorage | ir.Comment | ir.Drop | ir.Free | ir.View
+_Names = ir.AllocStorage | ir.Comment | ir.EndOp | ir.View
 
 
 class _Split:
@@ -82,7 +82,7 @@ class _Split:
         """Storages whose tensors are all views at places that hold for all sizes, with these: (first byte, bytes)."""
         found: dict[ir.Value, set[tuple[Expr, Expr]]] = {root: set() for root in self.storages}
         symbolic = set[ir.Value]()
-        viewed = {op.result for op in self.function.body if isinstance(op, ir.View)}
+        viewed = {op.result for op in self.function.ops_of(ir.View)}
         for value, roots in self.analyses.aliasing(self.function).roots.items():
             for root in roots if ir.is_tensor(value) else NO_ROOTS:
                 place = self.places.get(value)

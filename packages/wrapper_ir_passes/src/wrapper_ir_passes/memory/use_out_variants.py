@@ -42,9 +42,9 @@ def _with_variants(program: ir.Program, analyses: Analyses) -> ir.Program:
         variant = out_variant(extern)
         if variant is not None:
             found[name] = variant
-    calls = {op.target for op in program.ops if isinstance(op, ir.CallExtern)}
+    calls = {op.target for op in program.ops_of(ir.CallExtern)}
     changed = program.with_functions([f.with_body(_body(f, found, analyses)) for f in program.functions])
-    called = {op.target for op in changed.ops if isinstance(op, ir.CallExtern)}
+    called = {op.target for op in changed.ops_of(ir.CallExtern)}
     if called == calls:
         return program
     known = {e.name for e in program.externs}

@@ -43,7 +43,7 @@ class TuningProgram:
     @property
     def launch(self) -> ir.Launch:
         """The launch."""
-        [op] = (op for op in self.program.main.body if isinstance(op, ir.Launch))
+        [op] = (op for op in self.program.main.ops_of(ir.Launch))
         return op
 
     def numbers(self, kernel: str) -> tuple[int | float, ...]:
@@ -88,7 +88,7 @@ def _sizes(program: ir.Program, given: Mapping[str, int], fallback: int) -> tupl
     """Numbers for all symbols, and those that are assumed: what is not known, one by one, in the order of definitions,
     because later ones may follow from it."""
     declared = {s.name: s for s in program.symbols}
-    defined = [op.symbol for op in program.ops if isinstance(op, ir.Define)]
+    defined = [op.symbol for op in program.ops_of(ir.Define)]
     known = dict(given)
     while assumed := (sizes := Sizes(program, known)).assumed:
         name = next(n for n in (*defined, *declared) if n in assumed)

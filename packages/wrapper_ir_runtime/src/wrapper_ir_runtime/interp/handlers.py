@@ -155,9 +155,7 @@ def _check_extents(op: ir.Launch, kernel: ir.KernelDef, args: list[Any], frame: 
             )
 
 
-def _call_library(
-    op: ir.CallExtern | ir.CollectiveStart, frame: AnyFrame
-) -> Any:  # Any: whatever the library returns
+def _call_library(op: ir.OperatorCall, frame: AnyFrame) -> Any:  # Any: whatever the library returns
     extern = frame.session.analyses.externs.get(op.target)
     if extern is None:
         raise ExecutionError("WIR927", f"the program declares no operator {op.target}")

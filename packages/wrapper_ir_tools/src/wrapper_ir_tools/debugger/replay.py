@@ -158,12 +158,12 @@ class _Piece:
         """
         constants = self._subject.analyses.constant_values
         defined = {v for op in self._body for v in ir.results(op)}
-        working = [op for op in self._body if not isinstance(op, ir.Free | ir.Drop)]
+        working = [op for op in self._body if not isinstance(op, ir.EndOp)]
         operand_set = dict.fromkeys(v for op in working for v in ir.operands(op))
         self._body = [
             op
             for op in self._body
-            if not isinstance(op, ir.Free | ir.Drop)
+            if not isinstance(op, ir.EndOp)
             or ir.operands(op)[0] in operand_set
             or ir.operands(op)[0] in defined
         ]

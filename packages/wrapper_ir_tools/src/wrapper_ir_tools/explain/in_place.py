@@ -38,10 +38,8 @@ class _InPlace:
         self.owned = aliasing.owned
         self.constants = analyses.constant_values
         self.params = {p.value for p in function.params}
-        self.makers: dict[ir.Value, ir.View] = {
-            op.result: op for op in function.body if isinstance(op, ir.View)
-        }
-        self.slots = {op.result: op for op in function.body if isinstance(op, ir.Slot)}
+        self.makers: dict[ir.Value, ir.View] = {op.result: op for op in function.ops_of(ir.View)}
+        self.slots = {op.result: op for op in function.ops_of(ir.Slot)}
         self.users: dict[ir.Value, list[int]] = {}
         for at, op in enumerate(function.body):
             if not isinstance(op, _NAMING):

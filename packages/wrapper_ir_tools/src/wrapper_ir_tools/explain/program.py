@@ -128,7 +128,7 @@ def _op(
         text=print_op(op, program),
         results=tuple(v.name for v in ir.results(op)),
         kernel=launched,
-        extern=op.target if isinstance(op, ir.CallExtern | ir.CollectiveStart) else "",
+        extern=op.target if isinstance(op, ir.OperatorCall) else "",
         nodes=op.prov.nodes,
         operators=op.prov.ops,
         modules=op.prov.modules,

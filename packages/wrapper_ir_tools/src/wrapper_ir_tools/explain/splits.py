@@ -23,7 +23,7 @@ def graph_splits(analyses: Analyses, explained: tuple[ExplainedOp, ...]) -> Iter
         return
     stripped = analyses.after(strip_frees(program))
     body = program.main.body
-    positions = [at for at, op in enumerate(body) if not isinstance(op, ir.Free | ir.Drop)]
+    positions = [at for at, op in enumerate(body) if not isinstance(op, ir.EndOp)]
     recorded = {f.name for f in program.functions if f.recordable}
     main = [op for op in explained if op.function == program.main.name]
     positions_by_reason: dict[str, list[int]] = {}

@@ -19,7 +19,7 @@ from wrapper_ir_runtime.interp import InterpOptions, Interpreter, Step, example_
 from wrapper_ir_tools.profile.result import OpTime, Profile, Span
 from wrapper_ir_tools.profile.timing import TimingMachine
 
-_TIMED = ir.Launch | ir.CallExtern | ir.CollectiveStart | ir.Copy
+_TIMED = ir.Launch | ir.OperatorCall | ir.Copy
 _COPIED = 128 << 20
 """Size in bytes of the copy that measures a device's bandwidth: larger than caches."""
 Key = tuple[str, int]

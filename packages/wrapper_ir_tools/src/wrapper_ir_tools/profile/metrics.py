@@ -88,7 +88,7 @@ def _numel(code: str, name: str) -> int | None:
 def _stats(program: ir.Program) -> list[dict[str, Cell]]:
     rows: list[dict[str, Cell]] = []
     for number, function in enumerate(program.functions):
-        calls = [op for op in function.body if isinstance(op, ir.Launch | ir.CallExtern)]
+        calls = list(function.ops_of(ir.Launch, ir.CallExtern))
         nodes = {node for op in calls for node in op.prov.nodes}
         rows.append(
             {"graph_id": number, "num_nodes_before_fusion": len(nodes), "num_nodes_after_fusion": len(calls)}

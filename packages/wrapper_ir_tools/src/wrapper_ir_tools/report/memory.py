@@ -18,7 +18,6 @@ from wrapper_ir_tools.report.savings import Saving, savings_of
 
 _INSIDE = ("call", "slot")
 """Kinds whose bytes are counted in the storages inside them, or in the storage around them."""
-_Call = ir.CallSubgraph | ir.Switch | ir.WhileLoop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +139,7 @@ def _moments(
             source=source_text(op),
             held=tuple(s.name for s in memory_of.storages if s.begin <= memory_of.peak_op < s.end),
         )
-        if not isinstance(op, _Call):
+        if not isinstance(op, ir.CallingOp):
             return
         inside = [analyses.functions[n] for n in ir.callees(op)]
         function = max(inside, key=lambda f: max(memory[f.name].held))
@@ -207,7 +206,7 @@ class _Function:
                 kind=kind,
                 bytes=self.sizes.bytes_of(root),
                 # during the call, the callee's entry counts it
-                begin=position + isinstance(op, _Call),
+                begin=position + isinstance(op, ir.CallingOp),
                 end=ends.get(root, len(body) - 1) + 1,
                 address=offset,
                 alignment=root.type.alignment if ir.is_storage(root) else 1,
@@ -219,7 +218,7 @@ class _Function:
 
     def _calls(self) -> Iterator[HeldStorage]:
         for position, op in enumerate(self.function.body):
-            if not isinstance(op, _Call):
+            if not isinstance(op, ir.CallingOp):
                 continue
             result_bytes = sum(
                 self.sizes.bytes_of(v) for v in ir.results(op) if self.aliasing.owned.get(v) == position

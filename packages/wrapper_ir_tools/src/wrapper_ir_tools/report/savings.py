@@ -15,7 +15,6 @@ from wrapper_ir.analysis.memory import live_over
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.text import print_op
 
-_Call = ir.CallSubgraph | ir.Switch | ir.WhileLoop
 _PLAIN = frozenset({ir.EffectClass.CHECK})
 
 
@@ -73,7 +72,7 @@ class _Level:
     def worst_callee(self) -> ir.Function | None:
         """The function called at the worst op; of several, the one that needs the most memory."""
         op = self.function.body[self.worst]
-        if not isinstance(op, _Call):
+        if not isinstance(op, ir.CallingOp):
             return None
         inside = [self.analyses.functions[n] for n in ir.callees(op)]
         return max(inside, key=lambda f: max(live_over(f, self.analyses, self.sizes)))
@@ -131,7 +130,7 @@ def _in_main(levels: list[_Level], saved: int) -> int:
     for inner, outer in zip(levels[:0:-1], levels[-2::-1], strict=True):
         op = outer.function.body[outer.worst]
         # the inner level is its callee
-        assert isinstance(op, _Call)
+        assert isinstance(op, ir.CallingOp)
         functions = [outer.analyses.functions[n] for n in ir.callees(op) if n != inner.function.name]
         others = [max(live_over(f, outer.analyses, outer.sizes)) for f in functions]
         rest = [n for at, n in enumerate(outer.live) if at != outer.worst]

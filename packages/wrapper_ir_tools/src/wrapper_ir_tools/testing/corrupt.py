@@ -120,7 +120,7 @@ def _stride(program: ir.Program, function: ir.Function, rng: random.Random) -> M
 
 
 def _storage_bytes(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
-    values = [op.result for op in function.body if isinstance(op, ir.AllocStorage)]
+    values = [op.result for op in function.ops_of(ir.AllocStorage)]
     return _with_bytes(program, function, rng.choice(values), rng) if values else None
 
 
@@ -156,7 +156,7 @@ def _replace(function: ir.Function, position: int, op: ir.Op, what: str) -> Made
 
 
 def _offset(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
-    places = [i for i, op in enumerate(function.body) if isinstance(op, ir.View)]
+    places = [i for i, op in function.positions_of(ir.View)]
     if not places:
         return None
     i = rng.choice(places)

@@ -48,7 +48,7 @@ class Externs(Check):
     def handlers(self) -> Handlers:
         return {ir.CallExtern: self.call, ir.CollectiveStart: self.call, ir.Unpack: self.unpack}
 
-    def call(self, position: int, op: ir.CallExtern | ir.CollectiveStart) -> None:
+    def call(self, position: int, op: ir.OperatorCall) -> None:
         info = self.known.get(op.target)
         if info is None:
             if op.target not in self.facts.analyses.externs:
@@ -66,7 +66,7 @@ class Externs(Check):
             self.result(position, op.result, info)
         self.outs(position, op, info)
 
-    def arguments(self, position: int, op: ir.CallExtern | ir.CollectiveStart, info: ir.ExternInfo) -> None:
+    def arguments(self, position: int, op: ir.OperatorCall, info: ir.ExternInfo) -> None:
         declared, args = info.schema.args, op.args
         positional = info.positional
         if len(args) > positional:
@@ -110,7 +110,7 @@ class Externs(Check):
             what = ", ".join(types) or "nothing"
             self.report("WIR076", f"{len(op.results)} tensors of {op.target}, which returns {what}", position)
 
-    def outs(self, position: int, op: ir.CallExtern | ir.CollectiveStart, info: ir.ExternInfo) -> None:
+    def outs(self, position: int, op: ir.OperatorCall, info: ir.ExternInfo) -> None:
         """Out arguments are written before all reads are done; only a collective may work in its own part of them, and an accumulating
         matmul on what it adds to."""
         if not info.outs:

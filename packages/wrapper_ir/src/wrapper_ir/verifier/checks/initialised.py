@@ -39,7 +39,7 @@ class Initialised(Check):
     def handlers(self) -> Handlers:
         return {ir.AllocStorage: self.begin, ir.Slot: self.begin}
 
-    def begin(self, position: int, op: ir.AllocStorage | ir.Slot) -> None:
+    def begin(self, position: int, op: ir.Allocation) -> None:
         if op.zero is ir.ZeroMode.NONE:
             self.empty[op.result] = []
 

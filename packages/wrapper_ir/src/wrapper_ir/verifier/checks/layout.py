@@ -166,7 +166,7 @@ class LayoutCheck(Check):
             self.report("WIR053", f"%{result.name} must have the type of %{source.name}", position)
         self.places[result.name] = self.facts.place(source)
 
-    def call(self, position: int, op: ir.CallExtern | ir.CollectiveStart) -> None:
+    def call(self, position: int, op: ir.OperatorCall) -> None:
         for value in self.facts.aliasing.effects[position].writes:
             self.scatter_free(position, value)
 

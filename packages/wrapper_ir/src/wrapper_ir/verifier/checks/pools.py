@@ -210,7 +210,7 @@ class Pools(Check):
         if tenant is not None and host is not None:
             self.pools[host].remove(tenant)
 
-    def call(self, position: int, op: ir.CallSubgraph | ir.Switch | ir.WhileLoop) -> None:
+    def call(self, position: int, op: ir.CallingOp) -> None:
         """A callee may use all of a storage: nothing else lies in it, and no other argument does."""
         given = [arg for arg in ir.call_args(op) if isinstance(arg, ir.Value)]
         roots_at = self.facts.aliasing.roots_at

@@ -86,7 +86,7 @@ class SlotItems(Check):
         root, first = self.facts.place(op.result)
         self.items(position, root, first, op.result.type.dtype.itemsize, op.result)
 
-    def call(self, position: int, op: ir.CallSubgraph | ir.Switch | ir.WhileLoop) -> None:
+    def call(self, position: int, op: ir.CallingOp) -> None:
         needs = self.facts.analyses.get(_needs)
         for name in ir.callees(op):
             for arg, itemsize in zip(ir.call_args(op), needs[name], strict=False):

@@ -123,7 +123,7 @@ class Streams(Check):
 
     def op(self, position: int, op: ir.Op) -> None:
         effects = self.effects[position]
-        called = isinstance(op, ir.CallSubgraph | ir.Switch | ir.WhileLoop)
+        called = isinstance(op, ir.CallingOp)
         written = (*effects.writes, *effects.moves) if called else effects.writes
         if not effects.reads and not written:
             return

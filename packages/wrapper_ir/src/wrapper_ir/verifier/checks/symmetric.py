@@ -72,7 +72,7 @@ class Symmetric(Check):
             if ir.is_storage(root) and self.live.get(root.type.space) is root:
                 del self.live[root.type.space]
 
-    def call(self, position: int, op: ir.CallSubgraph | ir.Switch | ir.WhileLoop) -> None:
+    def call(self, position: int, op: ir.CallingOp) -> None:
         """What is live here is live in a callee, unless it is moved there."""
         for value in self.facts.aliasing.effects[position].moves:
             self.end(position, value)

@@ -65,7 +65,7 @@ class SymmetricArguments(Check):
             handlers = {**handlers, ir.AllocStorage: self.begin, ir.Slot: self.begin}
         return handlers
 
-    def call(self, position: int, op: ir.CallExtern | ir.CollectiveStart) -> None:
+    def call(self, position: int, op: ir.OperatorCall) -> None:
         rule = self.rules.by_target.get(op.target)
         if rule is None:
             return
@@ -85,9 +85,7 @@ class SymmetricArguments(Check):
             for root in self.facts.aliasing.roots_at(value, position):
                 self.lasting.append((*self.place(root), op.target))
 
-    def shared(
-        self, position: int, op: ir.CallExtern | ir.CollectiveStart, value: ir.Value, name: str
-    ) -> None:
+    def shared(self, position: int, op: ir.OperatorCall, value: ir.Value, name: str) -> None:
         """The processes that an operator works with are those that have the memory, and each finds its argument at one offset."""
         given = dict(named_arguments_as_given(op, self.rules.by_target[op.target].info)).get("group_name")
         for root in self.facts.aliasing.roots_at(value, position):
@@ -114,7 +112,7 @@ class SymmetricArguments(Check):
         base, start = slots.get(storage, (storage, Int(0)))
         return base.type, as_size(start), as_size(start + type.nbytes)
 
-    def begin(self, position: int, op: ir.AllocStorage | ir.Slot) -> None:
+    def begin(self, position: int, op: ir.Allocation) -> None:
         """Bytes of symmetric memory begin to hold something else: an id is one piece of memory."""
         for type, first, last, target in self.lasting if op.result.type.is_symmetric else ():
             _, start, end = self.place(op.result)
