@@ -13,6 +13,8 @@ import wrapper_ir
 from fx_converter import FxOptions
 from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.common.forms import FORMS
+from tests.soundness.expression_cases import EXPECTED, EXPRESSIONS
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import code_of
 from wrapper_ir.expr import Number, SymKind
@@ -20,6 +22,12 @@ from wrapper_ir_runtime.interp import run
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "f": SymKind.FLOAT, "g": SymKind.FLOAT, "p": SymKind.BOOL}
 """Symbols, which are the program's arguments after the number of an expression."""
+
+NAMED: Mapping[str, list[str]] = {
+    kind: [t for t in dict.fromkeys(text for text, _, _ in EXPECTED) if ir.parse_expr(t, KINDS).kind == kind]
+    for kind in EXPRESSIONS
+}
+"""The expressions whose values are written out, by kind."""
 
 # Any in this file: arguments and results of any program
 Run = Callable[[list[Any]], Any]

@@ -11,16 +11,19 @@ import cpp_wrapper
 from cpp_wrapper.library.batch import build_libraries
 from tests.cpp.cpp_case import FAST
 from tests.soundness.expression_cases import ENVIRONMENTS, EXPECTED, EXPRESSIONS
-from tests.soundness.expression_engines import KINDS, Outcome, Run, engines, outcome, program_of, values
+from tests.soundness.expression_engines import (
+    KINDS,
+    NAMED,
+    Outcome,
+    Run,
+    engines,
+    outcome,
+    program_of,
+    values,
+)
 from wrapper_ir import ir
 from wrapper_ir.expr import Apply, Number
 from wrapper_ir.expr import operators as ops
-
-NAMED: Mapping[str, list[str]] = {
-    kind: [t for t in dict.fromkeys(text for text, _, _ in EXPECTED) if ir.parse_expr(t, KINDS).kind == kind]
-    for kind in EXPRESSIONS
-}
-"""The expressions whose values are written out, by kind."""
 
 
 def expected(value: Number | str) -> Outcome:

@@ -18,12 +18,21 @@ import py_wrapper
 from cpp_wrapper import CppOptions
 from inductor_frontend import capture
 from tests.common.input_engines import artifact_of, engines
+from tests.common.storage_cases import cut
+from tests.soundness.result_cases import (
+    NAMESPACE,
+    PROGRAM,
+    RESULTS,
+    SIZE,
+    attention,
+    input_text,
+    register,
+    result_text,
+)
 from wrapper_ir import check, parse_program
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.operators.library import REBINDING
 from wrapper_ir_runtime.interp import call
-
-NAMESPACE = "operator_results"
 
 
 @pytest.fixture(scope="module")
@@ -31,55 +40,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("results")
 
 
-def _short(x: Tensor) -> Tensor:
-    """A result whose storage has been cut."""
-    made = x.clone()
-    made.untyped_storage().resize_(16)
-    return made
-
-
 @pytest.fixture(scope="module")
 def library() -> Iterator[None]:
-    made: Any = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]  # torch's own
-    for name, function in (("short", _short), ("meta", lambda x: x.to("meta")), ("same", torch.clone)):
-        made.define(f"{name}(Tensor x) -> Tensor")
-        made.impl(name, function, "CPU")
+    made = register()
     yield
     made._destroy()
-
-
-PROGRAM = """extern "SCHEMA"
-
-func @main(%x: f32[8]) {
-  %y = call TARGET : TYPE
-  drop %x
-  return %y
-}
-"""
-RESULTS = {
-    "dtype": ("aten::neg(Tensor self) -> Tensor", "aten::neg(%x)", "f64[8]"),
-    "sizes": ("aten::neg(Tensor self) -> Tensor", "aten::neg(%x)", "f32[9]"),
-    "layout": (
-        "aten::_to_sparse(Tensor self, *, Layout? layout=None, SymInt[2]? blocksize=None, int? dense_dim=None) -> Tensor",
-        "aten::_to_sparse(%x)",
-        "f32[8]",
-    ),
-    "opaque": (
-        "aten::to_mkldnn(Tensor self, ScalarType? dtype=None) -> Tensor",
-        "aten::to_mkldnn(%x)",
-        "f32[8]",
-    ),
-    "storage": (f"{NAMESPACE}::short(Tensor x) -> Tensor", f"{NAMESPACE}::short(%x)", "f32[8]"),
-    "device": (f"{NAMESPACE}::meta(Tensor x) -> Tensor", f"{NAMESPACE}::meta(%x)", "f32[8]"),
-}
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("library")
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_of_another_type_is_refused(name: str, folder: Path) -> None:
-    schema, target, declared = RESULTS[name]
-    text = PROGRAM.replace("SCHEMA", schema).replace("TARGET", target).replace("TYPE", declared)
+    text = result_text(name)
     for engine, run in engines(artifact_of(text), folder).items():
         for _ in range(2):
             with pytest.raises(ExecutionError, match=r"WIR92[17]"):
@@ -97,46 +69,23 @@ def test_a_result_of_the_declared_type_is_not(target: str, folder: Path) -> None
         torch.testing.assert_close(result.abs(), torch.ones(8), msg=engine)
 
 
-INPUT = """SYMBOL
-extern "aten::neg(Tensor self) -> Tensor"
-
-func @main(%x: f32[SIZE, 2], %unused: f32[8]) {
-  DEFINE
-  %v = view %x + 8 : f32[2]
-  %y = call aten::neg(%v) : f32[2]
-  drop %x
-  drop %unused
-  return %y
-}
-"""
-
-
-def _cut(nbytes: int, offset: int = 0) -> Tensor:
-    made = torch.arange(8.0 + offset)[offset:].reshape(4, 2)
-    made.untyped_storage().resize_(nbytes)
-    return made
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("is_dynamic", [False, True])
-def test_an_input_whose_storage_was_cut(is_dynamic: bool, folder: Path) -> None:
-    words = (
-        ("symbol s0 : int backed [2, 64]", "s0", "define s0 = size(%x, 0)") if is_dynamic else ("", "4", "")
-    )
-    text = INPUT.replace("SYMBOL", words[0]).replace("SIZE", words[1]).replace("DEFINE", words[2])
+def test_an_input_whose_storage_wascut(is_dynamic: bool, folder: Path) -> None:
+    text = input_text(is_dynamic)
     empty = torch.ones(8)
     empty.untyped_storage().resize_(0)  # nothing reads it
     for engine, run in engines(artifact_of(text), folder).items():
         for _ in range(2):
-            (result,) = run([_cut(32), empty])
+            (result,) = run([cut(32), empty])
             assert result.tolist() == [-2, -3], engine
-            (result,) = run([_cut(44, offset=3), empty])
+            (result,) = run([cut(44, offset=3), empty])
             assert result.tolist() == [-5, -6], engine
             for nbytes, offset in ((0, 0), (16, 0), (31, 0), (32, 3), (43, 3)):
                 needed = 32 + 4 * offset
                 message = f"a storage of at least {needed} bytes, got one of {nbytes}"
                 with pytest.raises(ExecutionError, match=re.escape(message)):
-                    pytest.fail(f"{engine} takes {nbytes}: {run([_cut(nbytes, offset), empty])}")
+                    pytest.fail(f"{engine} takes {nbytes}: {run([cut(nbytes, offset), empty])}")
 
 
 @pytest.mark.slow
@@ -169,25 +118,15 @@ def test_a_rebinding_operator_is_refused(name: str) -> None:
     assert [found.code for found in check(parse_program(text))] == ["WIR282"]
 
 
-SIZE, HEADS = 8, 2
-
-
-def _attention(query: Tensor, weights: bool) -> tuple[Any, ...]:
-    made = [torch.full(shape, 0.1) for shape in ((3 * SIZE, SIZE), (3 * SIZE,), (SIZE, SIZE), (SIZE,))]
-    operator: Any = torch._native_multi_head_attention  # the stubs know other arguments
-    found = operator(query, query, query, SIZE, HEADS, *made, None, need_weights=weights)
-    return found[0] + 1, found[1]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("weights", [False, True])
 def test_an_undefined_result(weights: bool, tmp_path: Path) -> None:
     query = torch.linspace(0, 1, 2 * 4 * SIZE).reshape(2, 4, SIZE)
-    wanted = _attention(query, weights)
+    wanted = attention(query, weights)
     assert (wanted[1] is None) is not weights
 
     def model(x: Tensor) -> tuple[Any, ...]:
-        return _attention(x, weights)
+        return attention(x, weights)
 
     artifact = capture(model, (query,))
     library = cpp_wrapper.build(artifact, tmp_path / "model.so", CppOptions(opt_level=0))

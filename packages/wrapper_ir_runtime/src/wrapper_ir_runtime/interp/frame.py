@@ -275,12 +275,13 @@ class Frame(Generic[T]):
 def _misplaced(type: ir.TensorType, facts: TensorFacts, may_move: bool) -> tuple[str, str]:
     """How a tensor was declared to be in memory, and what it is in instead; empty texts where that agrees. A number may be on the
     CPU, where operators leave seeds and offsets."""
-    device, nbytes = str(type.device), extent(facts.sizes, facts.strides) * type.dtype.itemsize
+    device = str(type.device)
     on_device = facts.device == device or (":" not in device and facts.device.partition(":")[0] == device)
     if facts.layout != "strided":
         return "strided", facts.layout
     if may_move and not on_device and (facts.sizes or facts.device != "cpu"):
         return f"on {device}", f"on {facts.device}"
+    nbytes = extent(facts.sizes, facts.strides) * type.dtype.itemsize  # only strided memory has strides
     if facts.room is not None and facts.room < nbytes:
         return "within its storage", f"{nbytes} bytes, of which {max(facts.room, 0)} are there"
     return "", ""
