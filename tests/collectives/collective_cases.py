@@ -1,7 +1,7 @@
 """Programs that communicate, and the process groups to capture and run them in.
 
-`CASES` are run by two or four processes (`collective_worker.py`); `fake_group` captures without any other process, and
-`lonely_group` runs with none: what `lonely_artifact` captured can be executed there.
+Two or four processes run `CASES` (`collective_worker.py`). `fake_group` captures without any other process.
+`lonely_group` runs without any other: an artifact captured by `lonely_artifact` can be executed there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ funcol: Any = _functional_collectives
 check: Any = torch._check
 WORLD = 2
 GROUP = "0"
-"""The name of the first group that a process makes."""
+"""Name of the first group that a process creates."""
 HAS_P2P = hasattr(c10d, "isend")
 """Messages between two processes are operators since torch 2.12."""
 TRACES_OUT = not torch.__version__.startswith("2.11.")
@@ -84,10 +84,10 @@ def lonely_artifact() -> tuple[Artifact, list[Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveCase:
-    """`make(rank)` gives a function and the arguments that the process of that rank calls it with.
+    """A case: `make(rank)` returns a function and its arguments in the process of that rank.
 
-    `dynamic` are the symbolic sizes of the arguments, as torch.export takes them; `in_flight` says that the function
-    returns tensors that nobody has waited for; `options` are torch's, of its compiler.
+    `dynamic` are the symbolic sizes of the arguments, in torch.export's form. `in_flight` marks a function
+    that returns tensors without a wait. `options` are those of torch's compiler.
     """
 
     make: Callable[[int], tuple[Callable[..., Any], tuple[Any, ...]]]
@@ -107,7 +107,7 @@ def _group() -> Any:
 
 
 def _world() -> int:
-    """How many processes there are. A case asks before its function is traced."""
+    """Returns the number of processes, before the case's function is traced."""
     return dist.get_world_size()
 
 
@@ -124,7 +124,7 @@ def _all_reduce_of_an_input(rank: int) -> Any:
 
 
 def _rewritten_by_torch(rank: int) -> Any:
-    """Functions that fill what they are given, as eager programs call them."""
+    """Calls functions that fill their arguments, as eager programs do."""
     rows = 4 * _world()
 
     def model(x: Tensor, w: Tensor) -> Any:
@@ -205,7 +205,7 @@ def _out_argument(rank: int) -> Any:
 
 
 def _in_buckets(rank: int) -> Any:
-    """Torch makes one gather of two: each process puts its part where the result has it."""
+    """Torch merges two gathers: each process writes its part at its position in the result."""
     world = _world()
 
     def model(x: Tensor, w: Tensor) -> Any:
@@ -216,7 +216,7 @@ def _in_buckets(rank: int) -> Any:
 
 
 def _in_flight_together(rank: int) -> Any:
-    """Each is waited for once, not in the order of their starts; a view is waited for as what it views."""
+    """Each is waited for once, not in the order of their starts; a view is waited for like its base."""
     world = _world()
 
     def model(x: Tensor, w: Tensor) -> Any:
@@ -277,7 +277,7 @@ def _in_a_loop(rank: int) -> Any:
 
 
 def _ring(rank: int) -> Any:
-    """Each sends to the next one; what is received lands in an empty buffer."""
+    """Each process sends to the next one; the received data fills an empty buffer."""
     after, before = (rank + 1) % _world(), (rank - 1) % _world()
 
     def model(x: Tensor, w: Tensor) -> Any:

@@ -22,7 +22,7 @@ from tests.collectives.collective_cases import WORLD
 from tests.common.compare import assert_same
 from tests.common.parallel_models import Sum, SumGradients
 
-# Any in this file: compiled callables of any signature; what torch leaves untyped.
+# Any in this file: compiled callables of any signature; untyped parts of torch.
 funcol: Any = _functional_collectives
 BACKENDS = ("wrapper_ir", "inductor")
 
@@ -66,7 +66,7 @@ def tensor_parallel(rank: int) -> None:
 
 
 def sequence_parallel(rank: int) -> None:
-    """Collectives that have gradients of their own: each is another collective."""
+    """Collectives with gradients: each gradient is another collective."""
     x, _, second = _weights()
     mine, group = x + rank, dist.group.WORLD
     sent, received = ([3, 1], [3, 2]) if rank == 0 else ([2, 2], [1, 2])
@@ -88,7 +88,7 @@ def sequence_parallel(rank: int) -> None:
 
 
 def data_parallel(rank: int) -> None:
-    """One graph: gradients, their sum over all processes, and the step that changes the parameters in place."""
+    """One graph: gradients, their sum over all processes, and the in-place update of the parameters."""
     x, first, second = _weights()
     mine = x[rank * 2 : rank * 2 + 2]
 

@@ -1,8 +1,9 @@
 """One of the processes that run programs with collectives; started by `test_collectives.py`.
 
-Usage: `python tests/collectives/collective_worker.py RANK FOLDER [--world N] [--device cuda] [--ways WAYS] [CASE ...]`. `--ways stock`: through
-stock `torch.compile` alone, `cpp`: through C++ libraries alone. Writes what became of each case into a file of the folder: nothing, or why
-it failed. The first failure ends the run: from then on the processes would wait for each other in different places.
+Usage: `python tests/collectives/collective_worker.py RANK FOLDER [--world N] [--device cuda] [--ways WAYS]
+[CASE ...]`. `--ways stock`: only through stock `torch.compile`, `cpp`: only through C++ libraries. Writes the
+outcome of each case into a file of the folder: nothing, or the failure. The first failure ends the run:
+afterwards the processes would wait for each other in different places.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from wrapper_ir_runtime.interp import Interpreter
 
 # Any in this file: functions of any signature, with any results.
 PATIENCE = timedelta(seconds=120)
-"""How long a process waits for the other one, which may be compiling."""
+"""Time that a process waits for the other one, which may be compiling."""
 
 
 def run(function: Any, args: tuple[Any, ...], in_flight: bool) -> tuple[Any, Any]:
-    """What a call returns, and its arguments behind it."""
+    """Returns the results of a call, followed by its arguments."""
     args = clone_tree(args)
     with torch.no_grad():
         results = function(*args)
@@ -58,7 +59,7 @@ def run(function: Any, args: tuple[Any, ...], in_flight: bool) -> tuple[Any, Any
 
 
 def check(case: CollectiveCase, rank: int, options: argparse.Namespace) -> None:
-    """Every way to run the case gives what eager gives."""
+    """Checks that every way to run the case equals eager."""
     with inductor_config.patch(dict(case.options)), TemporaryDirectory() as folder:
         function, args = case.make(rank)
         args = pytree.tree_map_only(Tensor, lambda x: x.to(options.device), args)
@@ -92,7 +93,7 @@ def graphs(artifact: Artifact, folder: Path) -> dict[str, Callable[..., Any]]:
 def library(
     case: CollectiveCase, function: Callable[..., Any], args: tuple[Any, ...], folder: Path
 ) -> Callable[..., Any]:
-    """The case captured, and built as a library that calls what only torch's Python code has by way of it."""
+    """Captures the case and builds a library, which calls operators of torch's Python code through Python."""
     artifact = inductor_frontend.capture(function, args, dynamic_shapes=case.dynamic)
     options = CppOptions(opt_level=0, python_operators=True)
     return cpp_wrapper.load(cpp_wrapper.build(artifact, folder / "case.so", options))
@@ -136,7 +137,7 @@ def waits_for_inputs(rank: int) -> None:
 
 
 def messages(rank: int) -> None:
-    """Torch's functions for messages, which only `torch.compile` traces, where it is asked to."""
+    """Runs torch's functions for messages, which only `torch.compile` traces, and only on request."""
     x, w = CASES["all_reduce"].make(rank)[1]
 
     def model(x: Tensor, w: Tensor) -> Tensor:
@@ -204,8 +205,8 @@ def main(rank: int, folder: Path, options: argparse.Namespace) -> None:
             sys.exit(1)  # no farewell: the other process may be waiting for something else
     dist.barrier()
     dist.destroy_process_group()
-    # At Python's own exit a group that something still holds is torn down with its threads running, which aborts the
-    # process now and then: gloo's teardown is not what is tested here.
+    # At Python's exit, a group that is still referenced is destroyed while its threads run, which sometimes
+    # aborts the process. Gloo's teardown is not under test here.
     sys.stdout.flush()
     os._exit(0)
 

@@ -34,7 +34,7 @@ def memory_of_host() -> Iterator[None]:
 
 
 def library(folder: Path) -> Callable[[Artifact], LoadedProgram]:
-    """Builds a library of an artifact, in a file of its own, and loads it."""
+    """Builds a library of an artifact, in a separate file, and loads it."""
 
     def make(artifact: Artifact) -> LoadedProgram:
         return cpp_wrapper.load(cpp_wrapper.build(artifact, folder / f"library{next(_numbers)}.so", _FAST))
@@ -43,7 +43,7 @@ def library(folder: Path) -> Callable[[Artifact], LoadedProgram]:
 
 
 def cpp_lowered_kernels(rank: int, world: int, folder: Path) -> None:
-    """A library gives for programs with kernels what emitted Python gives for them, and for the library's collectives."""
+    """Libraries equal emitted Python for programs with kernels and for the library's collectives."""
     torch.manual_seed(rank)
     x, w = torch.randn(16, 4), torch.randn(4, 4)
     (folder / str(rank)).mkdir()
@@ -72,7 +72,7 @@ def cpp_fused_matmuls(rank: int, world: int, folder: Path) -> None:
 
 
 def cpp_disagreement(rank: int, world: int, folder: Path) -> None:
-    """Libraries of programs that differ in the plan of memory: each process is told, before anything runs."""
+    """Libraries of programs with different memory plans: each process raises before anything runs."""
     (folder / f"plan{rank}").mkdir()
     make = library(folder / f"plan{rank}")
     with memory_of_host():

@@ -1,7 +1,7 @@
-"""Processes whose programs share memory and differ: every one is told, by every engine, before anything runs. Cases of
-`parallel_worker.py`.
+"""Processes whose programs share memory and differ: every engine of each raises before anything runs. Cases
+of `parallel_worker.py`.
 
-The program is for a GPU that need not be there: processes that agree come as far as that, and their error is another one.
+The program is for a possibly absent GPU. Processes that agree fail later, with another error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PLANTED: Mapping[str, tuple[Mapping[str, object], str]] = MappingProxyType(
         "program": ({"comment": "another program"}, "program: "),
     }
 )
-"""What the last process has otherwise, and the line that tells."""
+"""The last process's difference, and the line that reveals it."""
 _ENGINES: Mapping[str, Callable[[Artifact], Callable[..., Any]]] = MappingProxyType(
     {
         "interpreter": lambda artifact: Interpreter(artifact, py_wrapper.TORCH_MACHINE),
@@ -57,7 +57,10 @@ _ENGINES: Mapping[str, Callable[[Artifact], Callable[..., Any]]] = MappingProxyT
 
 
 def planted_disagreements(rank: int, world: int, folder: Path) -> None:
-    """One in each of inputs, plan, tuning and program. No program is one that was agreed on before, which a process may run alone."""
+    """One difference in each of inputs, plan, tuning and program.
+
+    No program has been agreed on before, since a process may run such a program alone.
+    """
     turns = itertools.count()
     for make in _ENGINES.values():
         try:
@@ -71,7 +74,7 @@ def planted_disagreements(rank: int, world: int, folder: Path) -> None:
 
 
 def host_program(id: int) -> Artifact:
-    """A program for the CPU that asks for memory of a GPU."""
+    """A program for the CPU that allocates memory of a GPU."""
     text = _TEXT.format(**{**_USUAL, "id": id}).replace('target cuda:0 arch "sm_90"', "target cpu")
     return bare_artifact(parse_program(text.replace("alloc_storage 64", "alloc_storage 64 @cuda:0")))
 

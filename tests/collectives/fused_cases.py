@@ -1,4 +1,6 @@
-"""Programs whose matmuls are fused with collectives, and torch's fused operators for a CPU, where torch has none."""
+"""Programs with matmuls fused with collectives, and CPU versions of torch's fused operators, which torch
+lacks.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from wrapper_ir_passes import run_pipeline
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import torch_operators
 
-# Any in this file: what torch leaves untyped
+# Any in this file: untyped parts of torch
 _funcol: Any = _functional_collectives
 _FUSE = "derive-frees,lower-collectives{fused-matmuls=true,fused-matmuls-minimum-bytes=0}"
 DECLARATIONS = """extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
@@ -66,7 +68,7 @@ def program(world: int, operation: str = "sum") -> ir.Program:
 
 
 def fused(program: ir.Program, device: str = "cpu") -> tuple[Artifact, Artifact]:
-    """A program for a GPU as it is and with fused matmuls, both for this device."""
+    """Returns a program for a GPU, unfused and with fused matmuls, both for this device."""
     made = (print_program(run_pipeline(program, passes)) for passes in ("derive-frees", _FUSE))
     usual, other = (bare_artifact(parse_program(text.replace("cuda:0", device))) for text in made)
     return usual, other
@@ -105,7 +107,9 @@ def engines() -> dict[str, Callable[[Artifact], Callable[..., Any]]]:
 
 
 def require_equal(rank: int, world: int, device: torch.device) -> None:
-    """Every engine gives for the fused program what the library's collectives give, with another part on each process."""
+    """Checks that every engine runs the fused program with the library's results, with another part on each
+    process.
+    """
     torch.manual_seed(rank)
     args = [torch.randn(*sizes).to(device) for sizes in ((4, 2, 8), (16, 8), (8, 16), (16, 8))]
     for operation in ("sum", "avg") if device.type == "cuda" else ("sum",):  # gloo has no mean
@@ -116,6 +120,6 @@ def require_equal(rank: int, world: int, device: torch.device) -> None:
 
 
 def fused_matmuls(rank: int, world: int, folder: Path) -> None:
-    """One of several processes with gloo."""
+    """Runs in one of several processes with gloo."""
     with operators_of_cpu():
         require_equal(rank, world, torch.device("cpu"))

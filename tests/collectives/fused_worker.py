@@ -1,7 +1,8 @@
-"""One of two processes with a GPU each, whose matmuls are fused with collectives by torch's own operators; started by
-`test_fused_matmuls_gpu.py`.
+"""One of two processes with a GPU each, for matmuls fused with collectives by torch's own operators; started
+by `test_fused_matmuls_gpu.py`.
 
-Usage: `python tests/collectives/fused_worker.py RANK FOLDER`. Writes what went wrong in each case into a file of the folder.
+Usage: `python tests/collectives/fused_worker.py RANK FOLDER`. Writes the failures of each case into a file of
+the folder.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PASSES = "lower-collectives{fused-matmuls=true,fused-matmuls-minimum-bytes=0},pl
 
 
 def engines(rank: int) -> None:
-    """A layer as text, through every engine; no multicast object can be made afterwards."""
+    """Runs a layer as text through every engine; afterwards no multicast object can be created."""
     require_equal(rank, WORLD, torch.device("cuda", rank))
     memory: Any = torch._C._distributed_c10d._SymmetricMemory
     assert not memory.has_multicast_support(torch._C._autograd.DeviceType.CUDA, rank)

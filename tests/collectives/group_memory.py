@@ -1,5 +1,6 @@
-"""Programs with symmetric and registered memory, and what stands in the place of torch's allocator and NCCL's backend on a machine without
-GPUs."""
+"""Programs with symmetric and registered memory, and replacements of torch's allocator and NCCL's backend on
+a machine without GPUs.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +71,10 @@ func @main(%x: f32[3, 4]) {
 
 
 class Allocator:
-    """In the place of torch's: memory of the host, and what was asked for. An id holds one tensor at a time."""
+    """Replaces torch's allocator: memory of the host, and a log of requests.
+
+    An id identifies one tensor at a time.
+    """
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
@@ -92,7 +96,7 @@ class Allocator:
 
     @property
     def living(self) -> int:
-        """How many tensors somebody holds."""
+        """Counts the tensors that are still referenced."""
         gc.collect()
         return sum(one() is not None for one in self.made)
 
@@ -105,7 +109,7 @@ class Pool:
 
 
 class Backend:
-    """In the place of NCCL's: which pools were registered, and taken back."""
+    """Replaces NCCL's backend: a log of registered and deregistered pools."""
 
     def __init__(self) -> None:
         self.connected: list[torch.device] = []

@@ -1,7 +1,8 @@
-"""One of two processes with a GPU each, whose C++ libraries have memory of their group; started by `test_group_memory_cpp_gpu.py`.
+"""One of two processes with a GPU each, whose C++ libraries have memory of their group; started by
+`test_group_memory_cpp_gpu.py`.
 
-Usage: `python tests/collectives/group_memory_cpp_worker.py RANK FOLDER`. Writes what went wrong in each case, and microseconds a call, into a
-file of the folder.
+Usage: `python tests/collectives/group_memory_cpp_worker.py RANK FOLDER`. Writes the failures of each case,
+and microseconds per call, into a file of the folder.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _own_folder(rank: int, folder: Path) -> Path:
 
 
 def symmetric(rank: int, folder: Path) -> None:
-    """One library, of a program for the first device, which each process loads for its own."""
+    """One library, for the first device, which each process loads for its own device."""
     path = folder / "summed.so"
     if rank == 0:
         cpp_wrapper.build(_summed(0), path, CppOptions(opt_level=0))
@@ -86,7 +87,9 @@ def symmetric(rank: int, folder: Path) -> None:
 
 
 def kernels(rank: int, folder: Path) -> None:
-    """All-reduces in one step and in two, reduce-scatters: what the library's collectives give, and emitted Python."""
+    """All-reduces in one step and in two, and reduce-scatters equal the library's collectives, and emitted
+    Python.
+    """
     make = library(_own_folder(rank, folder))
     x, w = torch.randn(16, 4, device="cuda"), torch.randn(4, 4, device="cuda")
     for options in lowered_cases.OPTIONS:
@@ -122,7 +125,7 @@ def fused(rank: int, folder: Path) -> None:
 
 
 def recorded(rank: int, folder: Path) -> None:
-    """What stands between kernels over symmetric memory is recorded; the memory itself stays out."""
+    """Ops between kernels over symmetric memory are captured; the memory itself stays out."""
     program = wrapper_ir.parse_program(RECORDED.replace("RANK", str(rank)))
     passes = "derive-frees,lower-collectives,cuda-graphs{own_memory=true},plan-memory"
     lowered = bare_artifact(run_pipeline(program, passes))
@@ -180,7 +183,7 @@ def many_calls(rank: int, folder: Path) -> dict[str, float]:
 
 
 def disagreement(rank: int, folder: Path) -> None:
-    """One process has another id: both are told, before a kernel waits for what never comes."""
+    """One process has another id: both raise before a kernel waits forever."""
     text = symmetric_worker.PROGRAM.replace("RANK", str(rank))
     planted = bare_artifact(wrapper_ir.parse_program(text.replace('"0", 5', f'"0", {50 + rank}')))
     run = library(_own_folder(rank, folder))(planted)
@@ -189,7 +192,7 @@ def disagreement(rank: int, folder: Path) -> None:
 
 
 def ended(rank: int, folder: Path) -> None:
-    """Libraries hold no memory of the group."""
+    """Libraries keep no memory of the group."""
     device = torch.device("cuda", rank)
     torch.cuda.synchronize()
     REGISTERED_MEMORY.release("0")

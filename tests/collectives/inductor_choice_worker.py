@@ -1,6 +1,8 @@
-"""One of two processes with a GPU each, whose models Inductor itself moves to symmetric memory; started by `test_inductor_choice_gpu.py`.
+"""One of two processes with a GPU each, for models that Inductor itself moves to symmetric memory; started by
+`test_inductor_choice_gpu.py`.
 
-Usage: `python tests/collectives/inductor_choice_worker.py RANK FOLDER`. Writes what went wrong in each case into a file of the folder.
+Usage: `python tests/collectives/inductor_choice_worker.py RANK FOLDER`. Writes the failures of each case into
+a file of the folder.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ from tests.common.parallel_models import ParallelMlp, SequenceMlp
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 
-# Any in this file: what torch leaves untyped
+# Any in this file: untyped parts of torch
 CALLS = 3
 Makers = Mapping[str, Callable[[Artifact], Callable[..., Any]]]
-"""What makes a callable of an artifact, by name."""
+"""Builds a callable of an artifact, by name."""
 _FUSED = ("symm_mem::fused_all_gather_matmul", "symm_mem::fused_matmul_reduce_scatter")
 
 
 class _Sums(nn.Module):
-    """Of what a kernel writes, twice, and of an input; what is summed is a result, too, and used later."""
+    """Sums of a kernel's output, twice, and of an input; the summed tensor is also a result, and used later."""
 
     def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         first = x.relu() + y
@@ -77,7 +79,7 @@ def _ids(artifact: Artifact) -> list[int]:
 
 
 def _require_equal(artifact: Artifact, model: nn.Module, *args: Tensor, makers: Makers | None = None) -> None:
-    """Every engine gives what eager mode gives, call after call."""
+    """Checks that every engine equals eager mode, call after call."""
     for name, make in (makers or engines()).items():
         run = make(artifact)
         for _ in range(CALLS):
@@ -91,7 +93,7 @@ def _require_equal(artifact: Artifact, model: nn.Module, *args: Tensor, makers: 
 
 
 def sums(rank: int, folder: Path) -> None:
-    """Each has a buffer of its own, with an id that all processes have, and is equal."""
+    """Each sum has a separate buffer, with an id that all processes share, and equals eager."""
     x, y = torch.randn(64, 64, device="cuda"), torch.randn(64, 64, device="cuda")
     artifact, model = _captured(_Sums(), x, y), _Sums()
     assert len(set(_ids(artifact))) == len(_operators(artifact)) >= 2, _operators(artifact)
@@ -108,7 +110,9 @@ def split_model(rank: int, folder: Path) -> None:
 
 
 def micro_pipeline(rank: int, folder: Path) -> None:
-    """A sequence-parallel MLP, whose matmuls Inductor fuses with collectives: torch 2.11 finds them, later versions other patterns."""
+    """A sequence-parallel MLP, whose matmuls Inductor fuses with collectives: torch 2.11 matches them, later
+    versions other patterns.
+    """
     model = SequenceMlp(2, 256, 512, WORLD).to("cuda", torch.bfloat16).eval()
     x = torch.randn(64, 256, device="cuda", dtype=torch.bfloat16)
     artifact = _captured(model, x)
@@ -133,7 +137,9 @@ def compiled(rank: int, folder: Path, emitter: str) -> None:
 
 
 def cpp(rank: int, folder: Path) -> None:
-    """A library has what Inductor moves to symmetric memory, and what it leaves to the library of collectives."""
+    """A library supports the buffers that Inductor moves to symmetric memory, and the collectives that it
+    keeps.
+    """
     x, y = torch.randn(64, 64, device="cuda"), torch.randn(64, 64, device="cuda")
     (folder / str(rank)).mkdir()
     makers: Makers = {"C++": library(folder / str(rank))}

@@ -1,7 +1,8 @@
-"""One of two processes with a GPU each, which call a program with collectives until the other one is killed; started by
-`test_lost_process_gpu.py`.
+"""One of two processes with a GPU each, which call a program with collectives until the other one is killed;
+started by `test_lost_process_gpu.py`.
 
-Usage: `python tests/collectives/lost_gpu_worker.py RANK FOLDER CASE`. The file `running` with the rank says that calls have begun.
+Usage: `python tests/collectives/lost_gpu_worker.py RANK FOLDER CASE`. The file `running` with the rank marks
+the begin of the calls.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ CASES: Mapping[str, Callable[[int, Path], Callable[..., Any]]] = MappingProxyTyp
         "graphs, lowered": lambda rank, folder: _recorded(rank, f"lower-collectives,{_GRAPHS},plan-memory"),
     }
 )
-"""By name, what makes the callable."""
+"""Builders of the callable, by name."""
 
 
 def _require_replays(call: Any) -> None:

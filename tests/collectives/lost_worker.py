@@ -1,7 +1,8 @@
-"""One of two processes, of which one hangs and then is killed while the other waits for it; started by `test_lost_process.py`.
+"""One of two processes, of which one hangs and is then killed while the other waits for it; started by
+`test_lost_process.py`.
 
-Usage: `python tests/collectives/lost_worker.py RANK FOLDER`. The process of rank 0 writes into a file of the folder what each engine made of it, and
-how long that took.
+Usage: `python tests/collectives/lost_worker.py RANK FOLDER`. The process of rank 0 writes the outcome of each
+engine, and its duration, into a file of the folder.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def artifact_in(group: str) -> Artifact:
 
 
 def _calls(names: dict[str, str], folder: Path) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """By engine, the program in a group of its own: one that has waited in vain can be used no more."""
+    """Returns the program by engine, each in a separate group: a group whose wait has failed is unusable."""
     made = {engine: artifact_in(group) for engine, group in names.items()}
     yield "interpreter", Interpreter(made["interpreter"], py_wrapper.TORCH_MACHINE)
     yield "Python", py_wrapper.compile(made["Python"])

@@ -22,7 +22,7 @@ from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_torch import Repeaters, torch_operators
 
-# Any in this file: what torch leaves untyped
+# Any in this file: untyped parts of torch
 _funcol: Any = _functional_collectives
 _SUMS = """wir 0.3
 target cuda:0
@@ -47,11 +47,13 @@ func @main(%x: f32[16, 4], %w: f32[4, 4]) {
 }
 """
 OPTIONS = ("", "one-shot-all-reduce-threshold-bytes=0")
-"""Of `lower-collectives`: sums in one step; in two, which leave something else in what is summed."""
+"""Options of `lower-collectives`: sums in one step; in two, which overwrite their operand."""
 
 
 def program(world: int) -> ir.Program:
-    """For a GPU: sums of what is read later, and in place; shares of a sum, of an input among them."""
+    """A program for a GPU: sums of tensors that are read later, and in place; shares of a sum, also of an
+    input.
+    """
     text = _SUMS.replace("DECLARATIONS", DECLARATIONS.rstrip())
     return parse_program(text.replace("WORLD", str(world)).replace("ROWS", str(16 // world)))
 
@@ -95,8 +97,11 @@ def _for_cpu(program: ir.Program) -> ir.Program:
 
 @contextmanager
 def on_host(total: Callable[[Tensor, str], Tensor], rank: int, world: int) -> Iterator[None]:
-    """Torch's kernels over symmetric memory work on tensors of the CPU, and symmetric memory is the host's. `total` sums a tensor over
-    the processes of a group. A kernel whose schema says that it writes its operand leaves no number there."""
+    """Makes torch's kernels over symmetric memory work on CPU tensors, with host memory as symmetric memory.
+
+    `total` sums a tensor over the processes of a group. A kernel whose schema writes its operand leaves no
+    number in it.
+    """
     torch_operators("symm_mem")  # their declarations
 
     def one_shot(input: Tensor, operation: str, group: str, out: Tensor) -> Tensor:
@@ -145,7 +150,9 @@ def over_group(tensor: Tensor, group: str) -> Tensor:
 
 
 def require_equal(rank: int, world: int, device: torch.device) -> None:
-    """Every engine gives for the lowered program what the library's collectives give, with other numbers on each process."""
+    """Checks that every engine runs the lowered program with the library's results, with other numbers on
+    each process.
+    """
     torch.manual_seed(rank)
     x, w = torch.randn(16, 4).to(device), torch.randn(4, 4).to(device)
     for options in OPTIONS:
@@ -158,6 +165,6 @@ def require_equal(rank: int, world: int, device: torch.device) -> None:
 
 
 def lowered_kernels(rank: int, world: int, folder: Path) -> None:
-    """One of several processes with gloo."""
+    """Runs in one of several processes with gloo."""
     with on_host(over_group, rank, world):
         require_equal(rank, world, torch.device("cpu"))

@@ -1,7 +1,7 @@
 """One of several processes that run split models and compare programs; started by `test_parallel.py`.
 
-Usage: `python tests/collectives/parallel_worker.py RANK FOLDER WORLD [CASE ...]`. Writes what became of each case into a file of the
-folder, as `collective_worker.py` does.
+Usage: `python tests/collectives/parallel_worker.py RANK FOLDER WORLD [CASE ...]`. Writes the outcome of each
+case into a file of the folder, as `collective_worker.py` does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from wrapper_ir.errors import ExecutionError
 from wrapper_ir_runtime import agree
 from wrapper_ir_torch import FINISHED, TorchGroupStore, finished_collective
 
-# Any in this file: what torch leaves untyped
+# Any in this file: untyped parts of torch
 PATIENCE = timedelta(seconds=240)
 STEPS = 20
 BACKENDS = ("inductor", "wrapper_ir")
@@ -44,7 +44,7 @@ SIZES = {"blocks": 1, "width": 16, "heads": 4, "words": 32, "tokens": 8}
 
 
 def finished_collectives(rank: int, world: int, folder: Path) -> None:
-    """Each gives what the operator gives whose result is waited for, and leaves the same in its arguments."""
+    """Each finished collective equals the operator followed by its wait, also in its arguments."""
     x = torch.arange(world * 4, dtype=torch.float32).reshape(world * 2, 2) + rank
     y = torch.arange(world * 2, dtype=torch.float32) * (rank + 1)
     splits = [2] * world
@@ -112,7 +112,7 @@ def _ids() -> Tensor:
 
 
 def tensor_parallel_gpt(rank: int, world: int, folder: Path) -> None:
-    """20 steps through stock and ours give one curve."""
+    """20 steps through stock and ours have the same curve."""
     torch.manual_seed(rank)
     first = ParallelGpt(**SIZES, world=world)
     for p in first.parameters():
@@ -144,7 +144,7 @@ def fully_sharded_gpt(rank: int, world: int, folder: Path) -> None:
 
 
 def disagreement(rank: int, world: int, folder: Path) -> None:
-    """The last process differs in one line: every process is told which, through the group's own store."""
+    """The last process differs in one line: every process reports it, through the group's own store."""
     usual = ("inputs: f32[8]", "plan: 4096 bytes", "tuning: 1", "program: 1")
     agree(TorchGroupStore(GROUP), GROUP, usual)
     for at, line in enumerate(usual):

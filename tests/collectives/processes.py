@@ -20,7 +20,7 @@ LIMIT = 400
 
 
 def start(rank: int, folder: Path, worker: Path = WORKER, *args: str) -> subprocess.Popen[bytes]:
-    """A process in a session of its own, so that compilers which it runs end with it."""
+    """Starts a process in a separate session, so that its compilers end with it."""
     env = {
         **os.environ,
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
@@ -49,14 +49,14 @@ def finish(workers: list[subprocess.Popen[bytes]]) -> None:
 
 
 def end(worker: subprocess.Popen[bytes]) -> None:
-    """Nothing of the worker's session is left."""
+    """Ends all processes of the worker's session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
 
 
 def outcome(folder: Path, rank: int) -> dict[str, Any]:  # Any: JSON
-    """What the process of this rank has written."""
+    """Returns the output of the process of this rank."""
     path = folder / f"rank{rank}.json"
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found
@@ -65,8 +65,11 @@ def outcome(folder: Path, rank: int) -> dict[str, Any]:  # Any: JSON
 def run_workers(
     folder: Path, worker: Path, world: int, names: Sequence[str], *args: str
 ) -> list[dict[str, Any]]:  # Any: JSON
-    """Runs a worker on so many processes, each of which must end well and write what became of these steps, in order. Returns what each has
-    written. A step failed where it is a text, or has one under `failure`."""
+    """Runs a worker on `world` processes, each of which must end well and write the outcomes of these steps,
+    in order.
+
+    Returns the output of each. A step has failed if its outcome is a text, or has one under `failure`.
+    """
     workers = [start(rank, folder, worker, *args) for rank in range(world)]
     try:
         finish(workers)
@@ -88,5 +91,5 @@ def run_workers(
 
 
 def run_cases(folder: Path, world: int, names: Sequence[str], *args: str) -> None:
-    """Runs cases of these names of `collective_worker.py` on so many processes; raises AssertionError where one fails."""
+    """Runs cases by name in `collective_worker.py` on several processes; raises AssertionError if one fails."""
     run_workers(folder, WORKER, world, names, "--world", str(world), *args, *names)

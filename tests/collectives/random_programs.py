@@ -20,7 +20,9 @@ _CALLS: Mapping[str, str] = MappingProxyType(
 
 
 class _Body:
-    """A random function over matrices of 8 by 8, as text: matmuls, collectives of these kinds, changes in place, other names."""
+    """A random function over matrices of 8 by 8, as text: matmuls, collectives of these kinds, in-place
+    changes, other names.
+    """
 
     def __init__(self, draw: st.DrawFn, collectives: tuple[str, ...]) -> None:
         self.draw, self.lines, self.collectives = draw, list[str](), collectives

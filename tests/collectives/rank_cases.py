@@ -1,4 +1,4 @@
-"""What processes save, load and cache for each other, and programs that differ: cases of `parallel_worker.py`."""
+"""Artifacts and caches shared between processes, and programs that differ: cases of `parallel_worker.py`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _own_number(rank: int) -> Callable[[Tensor], Any]:
 
 
 def _loaders(path: Path, library: Path | None) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """What runs a file, by the loader's name."""
+    """Runners of a file, by the loader's name."""
     artifact = load(path)
     yield "interpreter", Interpreter(artifact, py_wrapper.TORCH_MACHINE)
     yield "Python", py_wrapper.compile(artifact)
@@ -51,7 +51,7 @@ def _loaders(path: Path, library: Path | None) -> Iterator[tuple[str, Callable[.
 
 @contextmanager
 def refused(code: str, *parts: str) -> Iterator[None]:
-    """An error of this code, which says all parts, is raised."""
+    """Checks that an error of this code with all these parts is raised."""
     try:
         yield
     except (ExecutionError, NotSupportedError, RuntimeError) as error:
@@ -63,7 +63,9 @@ def refused(code: str, *parts: str) -> Iterator[None]:
 
 
 def artifacts_of_ranks(rank: int, world: int, folder: Path) -> None:
-    """A process runs what it has saved, through every loader; what another one has saved is refused, before anything communicates."""
+    """A process runs its own artifact through every loader; an artifact of another process is refused before
+    anything communicates.
+    """
     x = torch.arange(4.0)
     artifact = inductor_frontend.capture(_own_number(rank), (x,))
     save(artifact, folder / f"own{rank}.wir")
@@ -79,7 +81,7 @@ def artifacts_of_ranks(rank: int, world: int, folder: Path) -> None:
 
 
 def _saved_compared(name: str, artifact: Artifact, rank: int, folder: Path) -> Path:
-    """Where the process of rank 0 saves its artifact, once all have compared theirs."""
+    """Saves the artifact in the process of rank 0, once all have compared theirs."""
     path = folder / f"{name}.wir"
     compared = compare_ranks(artifact)
     if rank == 0:
@@ -109,7 +111,7 @@ def artifacts_that_are_compared(rank: int, world: int, folder: Path) -> None:
                 continue
             with refused("WIR936", f"this is rank {rank}", difference.replace("rank 1", f"rank {rank}")):
                 run(inputs.clone())
-            dist.all_reduce(torch.zeros_like(inputs))  # what rank 0 waits for
+            dist.all_reduce(torch.zeros_like(inputs))  # rank 0 waits for this
 
 
 class _Reduced(nn.Module):
@@ -122,12 +124,13 @@ class _Reduced(nn.Module):
 
 
 def shared_cache(rank: int, world: int, folder: Path) -> None:
-    """With one cache folder, equal programs are lowered by one process, and others never taken for each other's: in the first calls,
-    which all begin at the same time, and after them."""
+    """With one cache folder, one process lowers equal programs, and different ones are never confused: in the
+    first calls, which all begin at the same time, and after them.
+    """
     # as tests of the cache do: others compile without one
     os.environ.update(WRAPPER_IR_COMPILE_CACHE="1", WRAPPER_IR_CACHE_DIR=str(folder / "cache"))
     x = torch.arange(4.0) + 1
-    new = zlib.crc32(str(folder).encode()) % 10000 + world  # nobody has compiled such a graph
+    new = zlib.crc32(str(folder).encode()) % 10000 + world  # no process has compiled such a graph
     own = new + rank
     cases = {
         "own": (lambda x: funcol.all_reduce(x * own, "sum", GROUP), sum(range(new, new + world)), world),

@@ -1,7 +1,8 @@
-"""One of two processes with a GPU each, whose collectives use memory registered with NCCL; started by `test_registered_gpu.py`.
+"""One of two processes with a GPU each, whose collectives use memory registered with NCCL; started by
+`test_registered_gpu.py`.
 
-Usage: `python tests/collectives/registered_worker.py RANK FOLDER`. Writes what went wrong for each way to run the program, counts, and
-microseconds a call, into a file of the folder.
+Usage: `python tests/collectives/registered_worker.py RANK FOLDER`. Writes the failures of each way to run the
+program, counts, and microseconds per call, into a file of the folder.
 """
 
 from __future__ import annotations
@@ -149,8 +150,11 @@ def timed(rank: int) -> dict[str, float]:
 
 
 def ended(rank: int) -> None:
-    """With the group, its registrations and memory end. They are taken back while both processes have it: NCCL's own way back needs
-    the other one, which may be gone."""
+    """With the group, its registrations and memory end.
+
+    Deregistration happens while both processes have the group: NCCL's own deregistration needs the other one,
+    which may have ended.
+    """
     device = torch.device("cuda", rank)
     assert REGISTERED_MEMORY.counts("0", device).segments > 0
     torch.cuda.synchronize()
@@ -183,7 +187,7 @@ def main(rank: int, folder: Path) -> None:
 
 
 def released(device: torch.device) -> None:
-    """Of a living group, memory can be given back; a program that is called again registers new memory."""
+    """Memory of a living group can be released; a program that is called again registers new memory."""
     REGISTERED_MEMORY.release("0")
     assert REGISTERED_MEMORY.counts("0", device).segments == 0
     check(

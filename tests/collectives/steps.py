@@ -1,4 +1,4 @@
-"""What a process of a test does: it joins a group over GPUs, and runs steps until one fails."""
+"""The main loop of a test process: it joins a group over GPUs, and runs steps until one fails."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def join_over_gpus(rank: int, world: int, folder: Path, seconds: float = 60) -> 
 
 
 def run_steps(rank: int, folder: Path, steps: Mapping[str, Callable[[], Any]]) -> None:  # Any: JSON
-    """Runs all, and writes after each what it gave, or how it failed as a text; a failure ends the process, since the others may be
-    waiting for something else."""
+    """Runs all steps, and writes after each its result, or its failure as a text.
+
+    A failure ends the process, since the others may be waiting at another step.
+    """
     done: dict[str, Any] = {}
     for name, step in steps.items():
         torch.manual_seed(rank)

@@ -1,7 +1,7 @@
-"""One of two processes with a GPU each, which sum what they hold in symmetric memory; started by `test_symmetric_gpu.py`.
+"""One of two processes with a GPU each, which sum their symmetric memory; started by `test_symmetric_gpu.py`.
 
-Usage: `python tests/collectives/symmetric_worker.py RANK FOLDER`. Writes what went wrong for each emitter, and microseconds of reduce-scatters, into a
-file of the folder.
+Usage: `python tests/collectives/symmetric_worker.py RANK FOLDER`. Writes the failures of each emitter, and
+microseconds of reduce-scatters, into a file of the folder.
 """
 
 from __future__ import annotations

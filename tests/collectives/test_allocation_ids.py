@@ -22,7 +22,7 @@ KINDS = (LowerCollectives(two_shot_all_reduce_threshold_bytes=1 << 30), Register
 
 @pytest.fixture
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[ir.Program]:
-    """What is compiled."""
+    """Returns the compiled programs."""
     made: list[ir.Program] = []
 
     def record(program: ir.Program, options: CaptureOptions) -> Analyses:

@@ -1,7 +1,8 @@
-"""Programs with collectives on two and four processes (gloo): interpreter, emitted Python, FX graphs and `torch.compile` with our
-backend give what eager gives; training steps give what one process with all the data gives.
+"""Programs with collectives on two and four processes (gloo).
 
-The processes are started once, for all cases. A small program runs in a group of this process alone. `test_collectives_gpu.py` does the same with NCCL.
+Interpreter, emitted Python, FX graphs and `torch.compile` with our backend equal eager; training steps equal
+one process with all the data. The processes are started once, for all cases. A small program runs in a group
+of this process alone. `test_collectives_gpu.py` does the same with NCCL.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ def test_two_processes(tmp_path: Path) -> None:
 
 @pytest.mark.conformance
 def test_two_processes_of_stock(tmp_path: Path) -> None:
-    """Stock `torch.compile` gives what eager gives, too: the cases ask for nothing unusual."""
+    """Stock `torch.compile` equals eager, too: the cases need no special support."""
     run_cases(tmp_path, WORLD, [*CASES], "--ways", "stock")
 
 
 @pytest.mark.conformance
 def test_two_processes_of_cpp(tmp_path: Path) -> None:
-    """Libraries of C++ give what eager gives."""
+    """C++ libraries equal eager."""
     run_cases(tmp_path, WORLD, [*CASES], "--ways", "cpp")
 
 
@@ -51,7 +52,7 @@ def test_all_cases_on_four_processes(tmp_path: Path, ways: str) -> None:
 
 
 def test_alone(tmp_path: Path) -> None:
-    """What was captured with a fake group runs in a real one of the same name, and in none."""
+    """A program captured with a fake group runs in a real one of the same name, and fails without one."""
     artifact, inputs = lonely_artifact()
     started = [
         op.target.partition("::")[2]

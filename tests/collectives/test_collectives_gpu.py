@@ -1,4 +1,4 @@
-"""Programs with collectives on two GPUs (NCCL): every engine gives what eager mode gives, C++ libraries too."""
+"""Programs with collectives on two GPUs (NCCL): every engine equals eager mode, C++ libraries too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_two_processes(tmp_path: Path) -> None:
 
 
 def test_two_processes_of_cpp(tmp_path: Path) -> None:
-    """One case of a kind; `test_collectives.py` has all on a CPU."""
+    """One case of each kind; `test_collectives.py` has all on a CPU."""
     names = [
         "all_reduce",
         "gather_and_scatter",

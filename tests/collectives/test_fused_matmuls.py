@@ -1,5 +1,7 @@
-"""Matmuls that are fused with collectives give what the collectives gave, through every engine; `test_parallel.py` does the same with
-several processes, `test_fused_matmuls_gpu.py` with torch's own operators."""
+"""Matmuls fused with collectives equal the unfused ones, through every engine.
+
+`test_parallel.py` does the same with several processes, `test_fused_matmuls_gpu.py` with torch's own operators.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def test_one_process(engine: str) -> None:
 @given(text=random_texts("gather", "scatter"))
 @pytest.mark.usefixtures("alone")
 def test_random_programs(text: str) -> None:
-    """Results and arguments are those of the program as it was, whatever is changed in place between."""
+    """Results and arguments equal those of the unfused program, with any in-place changes in between."""
     torch.manual_seed(0)
     found = []
     args = [torch.randn(8, 8) / 3 for _ in range(3)]

@@ -1,4 +1,7 @@
-"""Matmuls fused with collectives on two GPUs, by torch's own operators: through every engine, and of a sequence-parallel MLP."""
+"""Matmuls fused with collectives on two GPUs, by torch's own operators.
+
+They run through every engine, and in a sequence-parallel MLP.
+"""
 
 from __future__ import annotations
 

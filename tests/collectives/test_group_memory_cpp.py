@@ -1,5 +1,8 @@
-"""C++ libraries with symmetric and registered memory, on a machine without GPUs: they ask Python for it, as emitted Python does, and run nowhere
-else. `test_parallel.py` has several processes, `test_group_memory_cpp_gpu.py` GPUs."""
+"""C++ libraries with symmetric and registered memory, on a machine without GPUs.
+
+They allocate it through Python, as emitted Python does, and run nowhere else. `test_parallel.py` has several
+processes, `test_group_memory_cpp_gpu.py` GPUs.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Artifac
 def test_the_allocator_is_asked_once_for_each_id(
     make: Callable[[Artifact], Program], allocator: Allocator, tmp_path: Path
 ) -> None:
-    """As emitted Python asks; ids have 64 bits. Memory that is released is asked for again."""
+    """Requests equal those of emitted Python; ids have 64 bits. Released memory is requested again."""
     run = make(symmetric_artifact(LARGE))
     host = "cpu:0" if since("2.13") else "cpu"
     with lonely_group(tmp_path):
@@ -72,7 +75,9 @@ def test_the_allocator_is_asked_once_for_each_id(
 def test_a_library_holds_nothing_that_has_ended(
     end: str, make: Callable[[Artifact], Program], allocator: Allocator, tmp_path: Path
 ) -> None:
-    """Memory that is released or of a group that has ended, also where another group has its name; a library that is deleted holds nothing."""
+    """Released memory, and memory of an ended group, also if another group has its name, is not kept; nor is
+    any by a deleted library.
+    """
     run = make(symmetric_artifact())
     with lonely_group(tmp_path):
         run(ROW, WEIGHT)
@@ -86,7 +91,7 @@ def test_a_library_holds_nothing_that_has_ended(
             assert allocator.living == 0
             run(ROW, WEIGHT)
             SYMMETRIC_MEMORY.release("0")
-    if end == "renamed":  # somebody still holds the group that was destroyed
+    if end == "renamed":  # the destroyed group is still referenced
         (tmp_path / "other").mkdir()
         with lonely_group(tmp_path / "other"):
             assert_same(run(torch.ones(5), WEIGHT), (WEIGHT, torch.zeros(5)))
@@ -129,7 +134,7 @@ def test_memory_is_registered_once(
 def test_one_of_two_processes(
     rank: int, options: str, make: Callable[[Artifact], Program], tmp_path: Path
 ) -> None:
-    """Programs with kernels over symmetric memory: what emitted Python gives."""
+    """Programs with kernels over symmetric memory equal emitted Python."""
     torch.manual_seed(0)
     x, w = torch.randn(16, 4), torch.randn(4, 4)
     _, other = lowered_pair(program(WORLD), options)
@@ -153,7 +158,7 @@ def test_fused_matmuls(make: Callable[[Artifact], Program], tmp_path: Path) -> N
 
 
 def _call(path: Path, inputs: list[Tensor], outputs: int) -> str:
-    """What AOTInductor's own interface says of a call."""
+    """Returns the error of a call through AOTInductor's own interface."""
     code = ctypes.CDLL(str(path))
     container, text = ctypes.c_void_p(), ctypes.c_char_p()
     assert code.AOTInductorModelContainerCreateWithDevice(ctypes.byref(container), 1, b"cpu", None) == 0

@@ -1,5 +1,8 @@
-"""C++ libraries with memory of their group, on two GPUs: equal to emitted Python and to the library's collectives; nothing is added by 10,000 calls
-and nothing left when the group ends; processes that differ are told."""
+"""C++ libraries with memory of their group, on two GPUs.
+
+They equal emitted Python and the library's collectives. 10,000 calls add no memory, none remains when the
+group ends, and processes that differ raise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An artifact that another rank has saved is refused by every loader, before anything runs; this process is a group of its own."""
+"""Every loader refuses an artifact of another rank before anything runs; this process is a separate group."""
 
 from __future__ import annotations
 

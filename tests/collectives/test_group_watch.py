@@ -29,7 +29,7 @@ class Table:
 
 
 def _watched(store: Any, *, stuck: bool, seconds: float, own_calls: Any = lambda: 1) -> str:
-    """Why the watch gave up; '' where it did not."""
+    """Returns the reason why the watch gave up, or ''."""
     done, why = threading.Event(), list[str]()
 
     def give_up(text: str) -> None:

@@ -1,4 +1,6 @@
-"""What Inductor itself moves to symmetric memory, on two GPUs: captured and compiled programs equal eager mode through every engine."""
+"""Buffers that Inductor itself moves to symmetric memory, on two GPUs: every engine equals eager mode,
+captured and compiled.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""A process is killed (SIGKILL) while another one, on a second GPU, calls programs with it: asynchronous collectives of every emitter, and
-recorded ones. The other one ends with WIR935 within the time-out of the group."""
+"""A process is killed (SIGKILL) while another one, on a second GPU, calls programs with it.
+
+The programs have asynchronous collectives of every emitter, and captured ones. The other process ends with
+WIR935 within the time-out of the group.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ BEGIN = 100.0
 
 
 class Pair:
-    """Two processes of one case, and what became of them."""
+    """Two processes of one case, and their outcomes."""
 
     def __init__(self, case: str, folder: Path) -> None:
         self.case, self.folder = case, folder
@@ -37,7 +40,7 @@ class Pair:
         return (self.folder / f"rank{rank}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
 
     def look(self) -> bool:
-        """Whether there is nothing left to see; kills the second process a second after both have begun."""
+        """Returns whether both have finished; kills the second process a second after both have begun."""
         codes = [worker.poll() for worker in self.workers]
         if self.killed:
             if codes[0] is not None and not self.seconds:

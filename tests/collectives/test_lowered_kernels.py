@@ -1,5 +1,7 @@
-"""Kernels over symmetric memory give what collectives gave, through every engine; `test_parallel.py` does the same with several processes,
-`test_symmetric_gpu.py` with torch's own kernels."""
+"""Kernels over symmetric memory equal the collectives that they replace, through every engine.
+
+`test_parallel.py` does the same with several processes, `test_symmetric_gpu.py` with torch's own kernels.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def test_one_of_two_processes(rank: int, engine: str, options: str, tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """This process is all of group 0: a sum is what it sums."""
+    """This process is all of group 0: a sum equals its operand."""
     with lonely_group(tmp_path_factory.mktemp("group")), on_host(lambda tensor, _: tensor, 0, 1):
         yield
 
@@ -49,7 +51,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @given(text=random_texts("sum", "sum in place"), options=st.sampled_from(OPTIONS))
 @pytest.mark.usefixtures("alone")
 def test_random_programs(text: str, options: str) -> None:
-    """Results and arguments are those of the program as it was, whatever is read or changed in place after a sum."""
+    """Results and arguments equal those of the original program, with any reads or in-place changes after a
+    sum.
+    """
     torch.manual_seed(0)
     found = []
     args = [torch.randn(8, 8) / 3 for _ in range(3)]

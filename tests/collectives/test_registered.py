@@ -1,4 +1,7 @@
-"""Memory registered with a group: what the group's backend is asked for, on a machine without GPUs. `test_registered_gpu.py` uses it."""
+"""Memory registered with a group: requests to the group's backend, on a machine without GPUs.
+
+`test_registered_gpu.py` uses it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def ways() -> dict[str, Callable[[Artifact], Callable[..., Any]]]:
 
 @pytest.mark.parametrize("way", ["interpreter", "python", *FORMS])
 def test_memory_is_registered_once(way: str, backend: Backend, tmp_path: Path) -> None:
-    """All calls have the same; the communicator is made first where no collective has made it."""
+    """All calls use the same memory; the communicator is created first if no collective has created it."""
     run = ways()[way](registered_artifact())
     with lonely_group(tmp_path):
         for _ in range(3):
@@ -51,7 +54,9 @@ def test_programs_with_the_same_ids_have_the_same_memory(backend: Backend, tmp_p
 
 
 def test_a_group_that_ends_leaves_nothing(backend: Backend, tmp_path: Path) -> None:
-    """Another one of its name has memory of its own, also while something keeps the object of the first."""
+    """Another group of the same name has separate memory, also while the first group's object is still
+    referenced.
+    """
     run, kept = py_wrapper.compile(registered_artifact()), []
     for number in range(2):
         (tmp_path / str(number)).mkdir()

@@ -1,5 +1,8 @@
-"""Memory registered with NCCL, on two GPUs: two processes get what eager gets, through interpreter, emitted Python, FX graphs and
-`torch.compile`; nothing is registered twice, and nothing is left when the group ends."""
+"""Memory registered with NCCL, on two GPUs.
+
+Two processes equal eager through interpreter, emitted Python, FX graphs and `torch.compile`. Nothing is
+registered twice, and nothing remains when the group ends.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Symmetric memory: what torch's allocator is asked for, on a machine without GPUs. `test_symmetric_gpu.py` uses it."""
+"""Symmetric memory: requests to torch's allocator, on a machine without GPUs.
+
+`test_symmetric_gpu.py` uses it.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,9 @@ def test_the_allocator_is_asked_once_for_each_id(emitter: str, allocator: Alloca
 
 
 def test_memory_that_is_released_has_no_holder(allocator: Allocator, tmp_path: Path) -> None:
-    """While the group lives. Torch gives the memory of an id out again when the tensor before has died."""
+    """Released memory has no owner while the group lives: torch reuses the memory of an id when its earlier
+    tensor is freed.
+    """
     run = py_wrapper.compile(symmetric_artifact())
     with lonely_group(tmp_path):
         for turn in range(2):

@@ -1,5 +1,6 @@
-"""Which arguments of operators must be symmetric memory: what the core says of torch's, what a capture declares, and what
-engines refuse."""
+"""Arguments of operators that must be symmetric memory: the core's table for torch, declarations of a
+capture, and refusals of engines.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Symmetric memory on two GPUs: two processes sum what each holds, through interpreter, emitted Python and FX graphs; programs with every kernel
-of `lower-collectives` equal those with the library's collectives."""
+"""Symmetric memory on two GPUs.
+
+Two processes sum each other's memory, through interpreter, emitted Python and FX graphs. Programs with every
+kernel of `lower-collectives` equal those with the library's collectives.
+"""
 
 from __future__ import annotations
 

@@ -35,11 +35,11 @@ def clone_tree(tree: Any) -> Any:
 
 
 def peak_bytes(run: Callable[[], object], *, workspaces: bool = True) -> int:
-    """Highest number of bytes that the CPU allocator held at once of what it gave out during `run`.
+    """Returns the peak bytes of the CPU allocator among its allocations during `run`.
 
-    What is given back counts only if it was given out during `run`: the profiler keeps the sizes that earlier
-    profiles saw, so memory that another test used, at an address in use again, would count with its old size.
-    Without `workspaces`, what an operator has given back when it returns does not count.
+    A free counts only if its allocation was made during `run`. The profiler keeps sizes of earlier profiles,
+    so memory of another test, at a reused address, would count with its old size. Without `workspaces`,
+    memory that an operator frees before it returns does not count.
     """
     changes = _memory_changes(run)
     inside = set() if workspaces else _workspaces(changes)
@@ -62,7 +62,7 @@ def allocated(run: Callable[[], object]) -> list[int]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Change:
-    """One change by the CPU allocator; `operator` is the operator that runs, by a number (0: none does)."""
+    """One change by the CPU allocator; `operator` is the number of the running operator (0: none)."""
 
     time: int
     order: int
@@ -72,7 +72,7 @@ class _Change:
 
 
 def _workspaces(changes: Sequence[_Change]) -> set[int]:
-    """What is given back by the operator that asked for it, as the `order` of the request."""
+    """Returns memory freed by the operator that allocated it, as the `order` of the request."""
     found: set[int] = set()
     asked: dict[int, _Change] = {}
     for change in changes:
@@ -88,7 +88,7 @@ def _workspaces(changes: Sequence[_Change]) -> set[int]:
 def _memory_changes(run: Callable[[], object]) -> list[_Change]:
     gc.collect()
     with (
-        paused_collection(),  # else the peak depends on how many objects were made before `run`
+        paused_collection(),  # else the peak depends on the number of objects before `run`
         torch.profiler.profile(
             activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
         ) as profile,

@@ -32,7 +32,8 @@ def engines(artifact: Artifact, folder: Path, guarded: ir.Guarded = ir.NOT_GUARD
     """Callables over flat arguments, by the name of the engine and of the form of its call."""
     interpreter = Interpreter(artifact, machine("torch"), InterpOptions(guarded=guarded))
     python = py_wrapper.compile(artifact, py_wrapper.PyOptions(guarded=guarded))
-    # A folder for each: Python takes a module's bytecode for current where its text has the same length and second.
+    # A folder for each: Python considers a module's bytecode current if its text has the same length and
+    # second.
     folder.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(dir=folder))
     (path, *_) = py_wrapper.write(artifact, place, py_wrapper.PyOptions(guarded=guarded))

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import _functional_collectives
 
-# Any in this file: what torch leaves untyped
+# Any in this file: untyped parts of torch
 _funcol: Any = _functional_collectives
 
 
@@ -65,7 +65,7 @@ class Row(nn.Linear):
 
 
 class ParallelMlp(nn.Module):
-    """`layers` of two matmuls each, one all-reduce a layer."""
+    """`layers` of two matmuls each, with one all-reduce per layer."""
 
     def __init__(self, layers: int, width: int, inner: int, world: int) -> None:
         super().__init__()
@@ -99,8 +99,9 @@ class _SequenceLayer(nn.Module):
 
 
 class SequenceMlp(nn.Module):
-    """`layers` of three matmuls each, whose rows are split between layers (sequence parallelism): a gather and a reduce-scatter a
-    layer. For inference."""
+    """`layers` of three matmuls each, whose rows are split between layers (sequence parallelism): a gather
+    and a reduce-scatter per layer. For inference.
+    """
 
     def __init__(self, layers: int, width: int, inner: int, world: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Cases about symbols, and what is done with each: capture or torch.compile, round trips, runs held against eager."""
+"""Cases about symbols, and their checks: capture or torch.compile, round trips, runs compared with eager."""
 
 from __future__ import annotations
 
@@ -35,9 +35,12 @@ check_value: Callable[..., None] = torch._check_value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A function and its calls: `args` is the example, `others` must give what eager gives, `bad` (arguments and words
-    of the message) must be refused at run time. `slow`: generates kernels, so it runs with the long proofs. `needs`:
-    the first torch that can do it, and why older ones cannot."""
+    """A function and its calls.
+
+    `args` is the example; `others` must equal eager; `bad` (arguments and words of the message) must be
+    refused at run time. `slow` generates kernels, so it runs with the long proofs. `needs` is the first torch
+    that supports it, with the reason.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -64,7 +67,7 @@ def series(*sizes: int) -> torch.Tensor:
 
 
 def number(value: float | bool) -> torch.Tensor:
-    """A tensor of one element, which Dynamo does not take for a number of its own."""
+    """A tensor of one element, which Dynamo does not treat as a Python number."""
     return torch.tensor([value])
 
 
@@ -86,7 +89,7 @@ def _same(got: Any, want: Any) -> None:
 
 
 def check_round_trips(program: ir.Program) -> None:
-    """Text and JSON say all of it."""
+    """Checks that text and JSON are lossless."""
     assert parse_program(print_program(program)) == program
     assert from_json(to_json(program)) == program
 
@@ -100,7 +103,7 @@ def runs_of(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
 
 
 def check_capture(case: Case, exported: ExportedProgram | None = None) -> Artifact:
-    """Captures a case, or what it was exported to, and runs all its calls."""
+    """Captures a case, or its exported program, and runs all its calls."""
     source = case.function if exported is None else exported
     artifact = capture(source, case.args, dynamic_shapes=case.dynamic, options=case.options)
     check_round_trips(artifact.program)
@@ -114,8 +117,10 @@ def check_capture(case: Case, exported: ExportedProgram | None = None) -> Artifa
 
 
 def check_compile(case: Case, *, refuses: bool = False) -> list[ir.Program]:
-    """Compiles a case with everything dynamic, and makes its calls. What must be refused is, with `refuses`; without,
-    Dynamo's guards lead to other code for it."""
+    """Compiles a case with everything dynamic, and runs its calls.
+
+    With `refuses`, bad calls are refused; otherwise Dynamo's guards recompile for them.
+    """
     compiled = torch.compile(case.function, backend="wrapper_ir", dynamic=True)
     symbolic = torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
     with compiled_programs() as programs, symbolic, torch.no_grad():
@@ -131,7 +136,7 @@ def check_compile(case: Case, *, refuses: bool = False) -> list[ir.Program]:
 
 @contextmanager
 def compiled_programs() -> Iterator[list[ir.Program]]:
-    """The programs that the backend makes in this block."""
+    """Collects the programs of the backend in this block."""
     programs: list[ir.Program] = []
 
     def record(program: ir.Program, options: CaptureOptions) -> Analyses:
@@ -145,7 +150,7 @@ def compiled_programs() -> Iterator[list[ir.Program]]:
 
 
 def assert_golden(path: Path, program: ir.Program, update: bool) -> None:
-    """Holds symbols and functions, without kernels and without the places that ops come from, against a file."""
+    """Compares symbols and functions, without kernels and without source locations, with a file."""
     text = print_program(program)
     lines = text[: text.index("\nprovenance")].splitlines()
     kept = [line.partition("  #")[0] for line in lines if line.startswith(("symbol", "func", "  ", "}"))]

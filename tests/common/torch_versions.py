@@ -1,4 +1,6 @@
-"""What tests do by the version of torch: what they leave out where it is wrong, and the goldens of what it schedules otherwise."""
+"""Differences of tests by the version of torch: skipped parts where torch is wrong, and goldens of other
+schedules.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ _OWN_GOLDENS = ("2.15",)
 
 
 def since(version: str) -> bool:
-    """Whether the installed torch is that version or a newer one."""
+    """Returns whether the installed torch is that version or newer."""
     return Version(version) <= _INSTALLED
 
 
@@ -27,7 +29,7 @@ STORES = [
         ),
     ),
 ]
-"""Whether templates store through tensor descriptors."""
+"""True if templates store through tensor descriptors."""
 
 needs_any_slice = pytest.mark.skipif(
     not since("2.12"),
@@ -36,8 +38,10 @@ needs_any_slice = pytest.mark.skipif(
 
 
 def golden_file(path: Path) -> Path:
-    """The file that holds a golden text for the installed torch: in a folder `torch-VERSION` beside `path` where it has one of
-    its own, because that version schedules otherwise or names buffers otherwise."""
+    """Returns the golden file for the installed torch.
+
+    It is in a folder `torch-VERSION` beside `path` if that version schedules or names buffers differently.
+    """
     for version in _OWN_GOLDENS:
         own = path.parent / f"torch-{version}" / path.name
         if since(version) and own.exists():

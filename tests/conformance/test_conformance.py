@@ -1,4 +1,4 @@
-"""Torch's operator database: a sample of it through every stage, and what a case goes through."""
+"""Torch's operator database: a sample of it through every stage, and the stages of a case."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SAMPLES = {Kernels.CPP: 14, Kernels.TRITON: 5}
 @pytest.mark.slow
 @pytest.mark.parametrize("kernels", [Kernels.CPP, Kernels.TRITON])
 def test_sample(tmp_path: Path, kernels: Kernels) -> None:
-    """Cases of all dtypes from all over the database: what fails is listed in the page, with its reason."""
+    """Cases of all dtypes from the whole database: the page lists the failing ones with their reasons."""
     cases = stratified(list_cases(op_table()), SAMPLES[kernels])
     store = open_store(tmp_path)
     jobs = jobs_of(cases, store, Again.NONE)
@@ -72,7 +72,7 @@ def test_whole_database_with_triton_kernels() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="kernels run on a GPU, and there is none")
 def test_whole_database_on_a_gpu() -> None:
-    """float32 and bfloat16, against what stock torch.compile gets right there."""
+    """float32 and bfloat16, on the cases that stock torch.compile gets right there."""
     assert main(["--kernels", "gpu", "--workers", str(os.cpu_count() or 1)]) == 0
 
 
@@ -197,7 +197,9 @@ class TestStages:
         assert announced == list(STAGES[Kernels.CPP])
 
     def test_triton_kernels_are_told_apart(self) -> None:
-        """They are captured instead of C++, and run by what emitted Python finds for them."""
+        """Triton kernels are captured instead of C++, and run by the runtime that emitted Python finds for
+        them.
+        """
         announced: list[Stage] = []
         case = case_of("randn", "bfloat16")
         checked = check_case(case, load_call(case, op_table()), announced.append, Kernels.TRITON)
@@ -222,19 +224,19 @@ class TestStages:
             (), Source.EXPORT, 1, random=True, kernels=1
         )
         eager = observe(call, call.function, case.seed)
-        # In its default configuration Inductor has a generator of its own: eager's values are wrong ones.
+        # In its default configuration Inductor has a separate generator: eager's values are wrong ones.
         monkeypatch.setattr(stages, "stock_values", lambda call, seed: eager)
         failing = {f.stage for f in check_case(case, call, lambda stage: None).failures}
         assert failing == {Stage.INTERPRETER, Stage.PYTHON, Stage.FX, Stage.BACKEND}
 
 
 def branching(x: torch.Tensor) -> torch.Tensor:
-    """What it does depends on the elements, which no export can express."""
+    """Branches on elements, which no export can express."""
     return (x + 1).relu() if x.sum() > 0 else x * 2
 
 
 class TestGraphs:
-    """What torch.export refuses: the graphs that torch.compile makes go through the stages."""
+    """Cases that torch.export refuses: the graphs of torch.compile pass through the stages."""
 
     def test_all_graphs_pass_every_stage(self) -> None:
         announced: list[Stage] = []

@@ -10,7 +10,7 @@ from tools.conformance.cpp import SIDES
 
 @pytest.mark.conformance
 def test_whole_database() -> None:
-    """At least 98 % of what Inductor gets right; writes the page."""
+    """At least 98 % of the cases that Inductor gets right pass; writes the page."""
     assert sides.main(SIDES, []) == 0
 
 

@@ -1,4 +1,4 @@
-"""The tool that holds FX graphs against Inductor's on the operator database."""
+"""The tool that compares FX graphs with Inductor's on the operator database."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _ANSWER = '{"name": "gpt2", "statement": "%s", "stock": "", "error": "", "exact"
 
 
 def _worker(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Workers run `script`, where `statements` are those that they are asked for."""
+    """Makes workers run `script`, with their requested statements in `statements`."""
     text = f"import os, sys; statements = sys.argv[3:]; answer = {_ANSWER!r}\n{script}"
     monkeypatch.setattr(tool, "_WORKER", (sys.executable, "-c", text))
 

@@ -1,4 +1,4 @@
-"""The tool that runs torch's operator database: crashes, stored results, what runs again, the page."""
+"""The tool that runs torch's operator database: crashes, stored results, reruns, the page."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class TestReport:
         summary = summarise([*backwards, case_of("new")], outcomes, verdicts)
         assert (summary.share, summary.missing) == (0.5, 1)
         page = render(summary, SEED)
-        assert render(summarise(outcomes, outcomes, verdicts), SEED) == page  # whatever the order
+        assert render(summarise(outcomes, outcomes, verdicts), SEED) == page  # in any order
         return page
 
     @pytest.mark.parametrize(

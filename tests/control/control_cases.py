@@ -12,7 +12,7 @@ from torch.export import Dim
 
 from tests.control.control_ops import Flow, less, noise, number, plus, positive, rows, say, times, total
 
-# Any in this file: what branches and bodies take and return.
+# Any in this file: operands and results of branches and bodies.
 
 _MINOR = int(torch.__version__.split(".")[1])
 
@@ -23,8 +23,10 @@ _ROWS = Dim("rows", min=2, max=64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`make(flow)` gives a function; `args` are calls of it, the first one the example. `sources` are those that
-    torch can handle, each from this minor version of torch 2 on."""
+    """A case: `make(flow)` returns a function; `args` are calls of it, the first one the example.
+
+    `sources` are the supported sources, each from this minor version of torch 2 on.
+    """
 
     make: Callable[[Flow], Callable[..., Any]]
     args: tuple[tuple[Any, ...], ...]
@@ -32,7 +34,7 @@ class Case:
     sources: Mapping[str, int] = field(default_factory=lambda: {"export": 0, "compile": 0})
 
     def has(self, source: str) -> bool:
-        """Whether the installed torch can handle this source."""
+        """Returns whether the installed torch supports this source."""
         return source in self.sources and self.sources[source] <= _MINOR
 
 
@@ -355,7 +357,7 @@ CASES: dict[str, Case] = {
         make=_sizes_of_regions,
         args=((_x(6), _x(4)), (_x(5), _x(5))),
         dynamic=({0: _ROWS}, {0: Dim("others", min=2, max=64)}),
-        # older torch takes the second call for the first one again
+        # older torch confuses the second call with the first one
         sources={"export": 12, "compile": 0},
     ),
     "symbols_in_regions": Case(make=_symbols_in_regions, args=_BOTH, dynamic=_BY_ROWS),

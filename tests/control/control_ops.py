@@ -12,7 +12,7 @@ from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
-# Any in this file: what branches and bodies take and return.
+# Any in this file: operands and results of branches and bodies.
 
 
 @torch.library.custom_op("flow::times", mutates_args=())
@@ -35,7 +35,7 @@ def less(a: Tensor, b: Tensor) -> Tensor:
 
 @torch.library.custom_op("flow::positive", mutates_args=())
 def positive(x: Tensor) -> Tensor:
-    """Whether the sum of all elements is positive."""
+    """Returns whether the sum of all elements is positive."""
     return x.sum() > 0
 
 
@@ -64,12 +64,12 @@ def noise(x: Tensor) -> Tensor:
 
 
 said: list[float] = []
-"""What `say` was called with, in order."""
+"""Arguments of calls of `say`, in order."""
 
 
 @torch.library.custom_op("flow::say", mutates_args=())
 def say(x: Tensor) -> Tensor:
-    """Remembers the sum of all elements."""
+    """Stores the sum of all elements."""
     said.append(round(float(x.sum()), 3))
     return x + 1
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tests.control.control_ops import Flow
 
-# Any in this file: what branches and bodies take and return.
+# Any in this file: operands and results of branches and bodies.
 
 
 def _trained_branch(flow: Flow) -> Any:

@@ -32,13 +32,13 @@ Run = Callable[..., Any]  # Any: arguments and results of the case
 @pytest.fixture(autouse=True)
 def _fresh_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
-    # what a model may read from data is traced; else torch breaks the graph, or refuses
+    # data that a model may read is traced; else torch breaks the graph, or refuses
     with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
         yield
 
 
 def observed(run: Run, args: tuple[Any, ...]) -> Any:
-    """What a call returns, what it leaves in its arguments, and what it says, from the same random state."""
+    """Returns the results of a call, its arguments afterwards, and its output, from the same random state."""
     said.clear()
     torch.manual_seed(7)
     mine = clone_tree(args)

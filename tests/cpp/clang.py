@@ -20,7 +20,7 @@ set(CMAKE_CXX_COMPILER {cxx})
 
 
 def cmake(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """What CMake says. Skips the test where there is none."""
+    """Returns the output of CMake. Skips the test without CMake."""
     command = shutil.which("cmake", path=f"{os.environ['PATH']}:{Path(sys.executable).parent}")
     if command is None:
         pytest.skip("needs cmake")
@@ -28,7 +28,10 @@ def cmake(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def _zig() -> Path:
-    """The folder of zig, whose command `clang` is clang's own. Skips the test where it is not installed."""
+    """Returns the folder of zig, whose command `clang` is clang itself.
+
+    Skips the test if it is not installed.
+    """
     spec = importlib.util.find_spec("ziglang")
     if spec is None or spec.origin is None:
         pytest.skip("needs the package ziglang")
@@ -36,8 +39,10 @@ def _zig() -> Path:
 
 
 def _include_openmp() -> str:
-    """g++'s folder of headers: `omp.h` is there, which kernels include and zig lacks. Nothing else is taken from it, as it is
-    searched last."""
+    """Adds g++'s folder of headers for `omp.h`, which kernels include and zig lacks.
+
+    It is searched last, so no other header comes from it.
+    """
     asked = ["g++", "-print-file-name=include"]
     return f"-idirafter {subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()}"
 

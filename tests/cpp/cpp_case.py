@@ -1,4 +1,4 @@
-"""Small programs in text form with kernels in C++, and what they must compute."""
+"""Small programs in text form with kernels in C++, and their expected results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def artifact_of(case: Case) -> Artifact:
 
 
 def stock_run(library: Path, inputs: list[Any]) -> list[Tensor]:
-    """What torch's own runner returns; numbers go in as tensors."""
+    """Returns the results of torch's own runner; numbers are passed as tensors."""
     kinds = {int: torch.int64, float: torch.float64, bool: torch.bool}
     flat = [x if isinstance(x, Tensor) else torch.tensor(x, dtype=kinds[type(x)]) for x in inputs]
     return list(open_runner(library).run(flat))

@@ -1,4 +1,6 @@
-"""Programs for CUDA devices on fakes: a CUDA driver that writes down what it is asked for, and torch's C functions over the CPU."""
+"""Programs for CUDA devices on fakes: a CUDA driver that records its calls, and torch's C functions over the
+CPU.
+"""
 
 from __future__ import annotations
 
@@ -244,11 +246,11 @@ class FakeGpu:
         self.cuda.library.fake_host(symbol.encode(), made)
 
     def log(self) -> list[str]:
-        """What was done to streams and events since the last look, addresses by number."""
+        """Returns operations on streams and events since the last call, with addresses by number."""
         return _lines(self.cuda.library)
 
     def torch_log(self) -> list[str]:
-        """What torch was asked to make current since the last look."""
+        """Returns changes of torch's current device and stream since the last call."""
         return _lines(self.torch)
 
 
@@ -298,8 +300,11 @@ _FAKE = "fake_torch_cuda"
 
 
 def load_fakes(folder: Path) -> FakeGpu:
-    """Builds and loads the fakes, once in a process. The driver has the name by which libraries look for it; torch's CUDA library is
-    in the process where torch is a build for CUDA, so that libraries are linked to the fake by a name of its own."""
+    """Builds and loads the fakes, once in a process.
+
+    The driver has the name by which libraries look it up. A torch built for CUDA has loaded its own CUDA
+    library, so the fake has a different name, and libraries are linked to it.
+    """
     cuda = FakeCuda(build_fake(folder, "libcuda.so.1"), read_settings())
     source, path = Path(__file__).with_name("fake_torch_cuda.cpp"), folder / f"lib{_FAKE}.so"
     libraries = torch_library_dir()

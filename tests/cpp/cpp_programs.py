@@ -1,4 +1,6 @@
-"""Programs that together hold every step: those of emitted Python with kernels in C++, and what is particular to C++."""
+"""Programs that together contain every step: those of emitted Python with kernels in C++, and special cases
+of C++.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from packages.py_wrapper.tests.py_programs import CASES as SHARED
 from tests.cpp.cpp_case import KERNELS
 
 _COUNTS = {"mlp": "s0*4", "mutation": "4"}
-"""How many elements `increment` works on: its Python form sees the tensor."""
+"""Number of elements for `increment`: its Python form sees the tensor."""
 
 
 def _with_cpp_kernels(case: py_case.Case) -> Case:
-    """The case with kernels in C++, which are told how many elements there are."""
+    """Returns the case with kernels in C++, which receive the number of elements."""
     count = _COUNTS.get(case.name, "8")
     text = case.text.replace(py_case.KERNELS, KERNELS)
     text = re.sub(r"@increment\((%\w+)\)", rf"@increment(\1, {count})", text)

@@ -1,7 +1,7 @@
-"""Builds a package of a model of the zoo for a GPU, in a process that sees none.
+"""Builds a package of a model of the zoo for a GPU, in a process without one.
 
-Usage: `python -m tests.cpp.gpu_worker PACKAGE NAME static|dynamic|persistent ARCH...`. The first architecture is the one that is captured for; the
-package runs under torch 2.11 and later, whatever builds it.
+Usage: `python -m tests.cpp.gpu_worker PACKAGE NAME static|dynamic|persistent ARCH...`. The first architecture
+is the capture's target; the package runs under torch 2.11 and later, with any build version.
 """
 
 from __future__ import annotations

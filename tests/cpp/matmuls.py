@@ -1,4 +1,4 @@
-"""A program of matmuls of float32, with matrices of any layout: the runtime must give the bits of torch."""
+"""A program of float32 matmuls, with matrices of any layout: the runtime must return torch's bits."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _copies(given: list[Tensor]) -> list[Tensor]:
 
 
 def by_torch(given: list[Tensor]) -> list[Tensor]:
-    """The three matmuls of copies of the arguments."""
+    """Returns the three matmuls of copies of the arguments."""
     x, y, r, b, o, p, q = _copies(given)
     torch.addmm(r, x, y, out=o)
     torch.addmm(b, x, y, beta=0.5, alpha=-2.0, out=p)

@@ -33,7 +33,7 @@ MATMULS = "matmuls.so"
 
 
 def build(folder: Path) -> None:
-    """Writes the libraries, and what models take and give."""
+    """Writes the libraries, and the arguments and results of models."""
     sources = []
     for case in CASES:
         try:
@@ -53,7 +53,7 @@ def build(folder: Path) -> None:
 
 
 def run(folder: Path) -> int:
-    """How many differ."""
+    """Returns the number of differences."""
     wrong = [MATMULS for _ in differing(cpp_wrapper.load(folder / MATMULS), 400)]
     wrong += [name for name, found, want in _results(folder) if not _same(found, want)]
     print(f"{len(wrong)} differ with torch {torch.__version__}: {' '.join(wrong)}")
@@ -84,7 +84,7 @@ def _equal(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return a is b
     if not isinstance(b, Tensor):
-        return bool(a == b)  # torch's runners give numbers as tensors
+        return bool(a == b)  # torch's runners return numbers as tensors
     return a.dtype == b.dtype and a.shape == b.shape and torch.allclose(a, b, 1e-4, 1e-5, equal_nan=True)
 
 

@@ -30,7 +30,7 @@ COMPILED: list[LoadedProgram] = []
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched(cpp_wrapper.CppEmitter):
-    """Writes down what it compiled."""
+    """Records its compiled graphs."""
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> LoadedProgram:
         """As the emitter."""
@@ -97,7 +97,7 @@ class Refused(Exception):
 
 @torch.library.custom_op("cpp_backend::checked", mutates_args=())
 def checked(x: Tensor, name: str) -> Tensor:
-    """Raises the error of this name where `x` holds a negative number."""
+    """Raises the error of this name if `x` contains a negative number."""
     if bool((x < 0).any()):
         raise Refused("said by the operator", 3) if name == "Refused" else KeyError("said by the operator")
     return x * 2
@@ -114,23 +114,21 @@ def test_operators_of_python_run_and_raise_what_they_raise(backend: Callable[...
 
     compiled, x = backend(function), torch.eye(3)
     torch.testing.assert_close(compiled(x), function(x))
-    if not since("2.13"):  # torch tells a library nothing of an operator's error
+    if not since("2.13"):  # torch passes a library nothing of an operator's error
         with pytest.raises(ExecutionError, match=r"WIR927.*cpp_backend::checked failed"):
             compiled(-x)
         return
     with pytest.raises(KeyError, match="said by the operator") as caught:
         compiled(-x)
     assert any("WIR927" in note and "cpp_backend" in note for note in caught.value.__notes__)
-    with pytest.raises(
-        Refused, match="said by the operator"
-    ):  # torch tells no more than the name of its class
+    with pytest.raises(Refused, match="said by the operator"):  # torch passes only the name of its class
         backend(lambda x: checked(x, "Refused"))(-x)
     with pytest.raises(vars(torch.linalg)["LinAlgError"], match="not positive-definite"):
         compiled(torch.zeros(3, 3))
 
 
 def test_numbers_that_only_python_passes(backend: Callable[..., Any]) -> None:
-    """The dispatcher takes no Scalar: an operator of the loader's takes a tensor for it."""
+    """The dispatcher accepts no Scalar: an operator of the loader accepts a tensor instead."""
 
     def function(x: Tensor, ends: Tensor, c: Tensor) -> tuple[Tensor, ...]:
         most = torch.segment_reduce(x, "max", offsets=ends, initial=1)
@@ -150,7 +148,7 @@ def test_operators_of_python_are_refused_elsewhere() -> None:
 
 
 def test_recordings_on_a_cpu_change_nothing() -> None:
-    """There is no device to record; on one, `test_cpp_recording_on_gpu.py` says what happens."""
+    """There is no device to capture on; `test_cpp_recording_on_gpu.py` covers one."""
     torch._dynamo.reset()
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     options: dict[str, Any] = {"emitter": cpp_wrapper.CppEmitter(options=IN_PYTHON), "recordings": 4}

@@ -1,4 +1,4 @@
-"""Builds: what the cache saves, what is refused, and that nothing half written is left."""
+"""Builds: cache hits, refusals, and no partial files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ func @main(%x: f32[s0, 4]) {
 """
 )
 
-# What `libtorch_cpu.so` of torch 2.13 looks up in a library.
+# Symbols that `libtorch_cpu.so` of torch 2.13 looks up in a library.
 NAMED_BY_TORCH = {"AOTInductorGetLastError", "AOTInductorModelUpdateConstantsFromBlob"} | {
     f"AOTInductorModelContainer{name}"
     for name in (
@@ -66,7 +66,7 @@ def _build(path: Path, settings: Settings, text: str = TEXT, value: float = 1.0)
 
 @pytest.fixture(scope="module")
 def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What every library has in common, and a program."""
+    """Fills the cache with the common parts of libraries, and a program."""
     folder = tmp_path_factory.mktemp("warm")
     cache = CacheSettings(folder=folder / "cache", fallback=folder / "fallback")
     text = "func @main(%x: f32[4]) {\n  return %x\n}\n"
@@ -85,14 +85,14 @@ def _counting(folder: Path) -> str:
 
 @pytest.fixture
 def settings(tmp_path: Path, warm_cache: Path) -> Settings:
-    """A cache of its own, and a compiler that writes down what it is asked for."""
+    """Returns settings with a separate cache, and a compiler that records its calls."""
     shutil.copytree(warm_cache, tmp_path / "cache")
     cache = CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback")
     return Settings(cache=cache, compiler=_counting(tmp_path), jobs=2)
 
 
 def _runs(folder: Path) -> tuple[int, int]:
-    """How often the compiler compiled, and linked libraries (less the stub of torch's)."""
+    """Counts compilations, and linked libraries (without the stub of torch's)."""
     log = folder / "runs.log"
     lines = [line for line in log.read_text().splitlines() if line != "-v"]
     log.unlink()
@@ -106,7 +106,7 @@ def test_what_was_compiled_before_is_taken_from_the_cache(tmp_path: Path, settin
     assert _runs(tmp_path) == (2, 1)  # the program and its kernels
     _build(tmp_path / "b.so", settings)
     assert _runs(tmp_path) == (0, 0)
-    _build(tmp_path / "c.so", settings, value=3.0)  # constants are not part of what is compiled
+    _build(tmp_path / "c.so", settings, value=3.0)  # constants are not compiled
     assert _runs(tmp_path) == (0, 0)
     _build(tmp_path / "d.so", settings, TEXT.replace("2 * source", "3 * source"))
     assert _runs(tmp_path) == (2, 1)  # the kernels, and the program that names them
@@ -224,7 +224,7 @@ def test_a_full_disk_leaves_the_old_project(tmp_path: Path) -> None:
 
 
 def _refusing(folder: Path, text: str) -> str:
-    """A compiler that says what it is, and refuses everything."""
+    """A compiler that identifies itself, and refuses everything."""
     script = folder / "refusing-g++"
     script.write_text(f'#!/bin/sh\n[ "$*" = -v ] && exec g++ -v\necho "{text}" >&2\nexit 1\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)

@@ -1,4 +1,4 @@
-"""Collectives on one process: those that the shim has are called, the others where there is Python."""
+"""Collectives on one process: those of the shim are called, the others only with Python."""
 
 from __future__ import annotations
 

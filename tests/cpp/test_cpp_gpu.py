@@ -1,4 +1,4 @@
-"""Programs for CUDA devices: their text, and what the driver and torch are asked for, on fakes."""
+"""Programs for CUDA devices: their text, and calls to the driver and torch, on fakes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_programs_on_host_and_device(gpu: FakeGpu, mixed: Path) -> None:
         inputs = _inputs(count)
         _check(program(*inputs), inputs, W)
     assert gpu.log() == ["launch 0 0"] * 3
-    assert gpu.torch_log() == []  # nothing to make current
+    assert gpu.torch_log() == []  # no device to make current
     assert gpu.cuda.library.fake_depth() == 0
 
 
@@ -184,7 +184,7 @@ def test_memory_that_persists_belongs_to_a_stream(gpu: FakeGpu, tmp_path: Path) 
         gpu.torch.fake_stream(ctypes.c_void_p(stream))
         gpu.cuda.library.fake_capture(is_recorded)
         x = torch.randn(1024)
-        results.extend(program(x))  # held, so that no other result has its address
+        results.extend(program(x))  # kept, so that no other result has its address
         gpu.cuda.library.fake_capture(0)
         gpu.torch.fake_stream(None)
         torch.testing.assert_close(results[-1], 3 * x)
@@ -300,7 +300,7 @@ def test_sizes_choose_a_librarys_operator(gpu: FakeGpu, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("with_maps", [True, False])
 def test_descriptors_of_tensors(gpu: FakeGpu, tmp_path: Path, with_maps: bool) -> None:
-    """Tensors as the device's copy engine takes them, or as address, sizes and strides."""
+    """Tensors in the form of the device's copy engine, or as address, sizes and strides."""
     artifact = artifact_for_gpu(DESCRIBED, maps=(MAP,) if with_maps else ())
     program = gpu.load(artifact, tmp_path / "m.so")
     gpu.cuda.launches()

@@ -1,4 +1,6 @@
-"""Libraries with memory of a process group: beside recordings, on fakes, and in a process without Python."""
+"""Libraries with memory of a process group: beside captured graphs, on fakes, and in a process without
+Python.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ func @main(%x: i64[4]) {
 @pytest.mark.slow
 @pytest.mark.skipif(torch.version.cuda is not None, reason="torch has a cuBLAS of its own in the process")
 def test_what_stands_around_it_is_recorded(gpu: FakeGpu, tmp_path: Path) -> None:
-    """The sum in the middle is not, and the library takes its memory from Python in each call."""
+    """The sum in the middle is not captured, and the library gets its memory from Python in each call."""
     program = parse_program(RECORDED.replace("RANK", "0"))
     passes = "derive-frees,lower-collectives,cuda-graphs{own_memory=true},plan-memory"
     run = gpu.load(bare_artifact(run_pipeline(program, passes)), tmp_path / "m.so")

@@ -1,4 +1,6 @@
-"""Malformed inputs each give a coded error that names input, expected and found, and the next valid call works."""
+"""Each malformed input causes a coded error with input, expected and actual value, and the next valid call
+works.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ DTYPES = (
     torch.bool,
     torch.complex64,
 )
-# What torch's own runner takes, the code, and words of the message.
+# Arguments for torch's own runner, the code, and words of the message.
 MALFORMED: tuple[tuple[list[Any], str, str], ...] = (
     *((_at(0, _X.to(dtype)), "WIR926", "argument x: expected f32[s0, 4] on cpu, got ") for dtype in DTYPES),
     *((_at(1, _w().to(dtype)), "WIR926", "argument w: expected f32[s0, s1]") for dtype in DTYPES),
@@ -148,7 +150,9 @@ def library(libraries: Mapping[str, Path]) -> Path:
 
 
 def _said(error: BaseException, library: Path) -> str:
-    """What a failed run says: torch's own runner asks the library for its last error from 2.13 on."""
+    """Returns the message of a failed run: torch's own runner queries the library for its last error from
+    2.13 on.
+    """
     if since("2.13"):
         return str(error)
     text = ctypes.c_char_p()

@@ -1,4 +1,6 @@
-"""Kernels with a source for each of several instruction sets: chosen by the library, refused by name where none can run."""
+"""Kernels with a source for each of several instruction sets: chosen by the library, refused by name if none
+can run.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ NOWHERE, HERE, HIDDEN, GENERIC = ("nowhere",), ("here",), ("hidden",), ()
 
 @pytest.fixture(autouse=True)
 def invented_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets that every processor has, and one that none has: what is tested does not depend on the machine's."""
+    """Sets that every processor has, and one that none has, so that tests do not depend on the machine."""
     monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
     monkeypatch.setitem(ISAS, "nowhere", Isa(needs=frozenset({"wir_none", "fpu"}), flags=()))
     monkeypatch.setitem(ISAS, "here", Isa(needs=frozenset(), flags=("-DHERE",)))
@@ -68,7 +70,7 @@ def test_the_first_that_can_run_is_taken(tmp_path: Path, monkeypatch: pytest.Mon
     library = cpp_wrapper.build(artifact, tmp_path / "m.so", FAST)
     assert _values(library) == [2, 1]
     assert [float(x) for x in open_runner(library).run([torch.ones(1)])] == [2, 1]
-    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")  # what torch may not use, kernels may not either
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")  # kernels must not use sets that torch may not use
     other = tmp_path / "other.so"
     shutil.copy(library, other)  # the same file is the same code, which has chosen
     assert _values(other) == [2, 2]
@@ -82,5 +84,5 @@ def test_a_host_that_can_run_none_is_refused_by_name(
     with pytest.raises(IsaError, match=r"CPP201.*lacks: wir_none$"):
         cpp_wrapper.load(library)
     with pytest.raises(RuntimeError):
-        open_runner(library)  # it does not ask for the reason
+        open_runner(library)  # it does not query the reason
     assert "CPP201" in capfd.readouterr().err

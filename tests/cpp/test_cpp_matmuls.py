@@ -1,4 +1,6 @@
-"""Matmuls of float32 that the runtime hands to BLAS itself: the same bits as torch's, the same settings, the same refusals."""
+"""Matmuls of float32 that the runtime passes to BLAS itself: the same bits as torch's, the same settings, the
+same refusals.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,14 @@ def matmuls(library: Path) -> LoadedProgram:
 
 
 def test_bits_are_those_of_torch(matmuls: LoadedProgram) -> None:
-    """Sizes of 0 and 1 and every layout: torch decides by strides what BLAS is to transpose."""
+    """Sizes of 0 and 1 and every layout: torch decides BLAS's transpositions by strides."""
     assert differing(matmuls, 400) == []
 
 
 def _reads_itself(program: LoadedProgram, given: list[Tensor]) -> bool:
-    """Whether the library asked for the address of `x`, a lazy clone, which ends its laziness; torch's matmul does not."""
+    """Returns whether the library read the address of `x`, a lazy clone, which materialises it; torch's
+    matmul does not.
+    """
     lazy: Tensor = torch._lazy_clone(given[0])
     program(lazy, *given[1:])
     return not torch._C._is_cow_tensor(lazy)  # type: ignore[attr-defined]  # torch does not list it
@@ -46,8 +50,8 @@ def test_small_matmuls_are_the_runtimes_and_large_ones_torchs(matmuls: LoadedPro
 
 @pytest.fixture
 def reduced() -> Iterator[None]:
-    """Matmuls of float32 may compute in bfloat16, where the processor can."""
-    settings: Any = torch.backends.mkldnn  # torch makes its parts when it is imported
+    """Matmuls of float32 may compute in bfloat16, if the processor supports it."""
+    settings: Any = torch.backends.mkldnn  # torch sets its parts on import
     before = settings.matmul.fp32_precision
     settings.matmul.fp32_precision = "bf16"
     yield
@@ -59,11 +63,11 @@ def test_torchs_setting_of_precision_holds(matmuls: LoadedProgram) -> None:
     given = square(64)
     assert all(map(torch.equal, by_us(matmuls, given), by_torch(given)))
     assert not _reads_itself(matmuls, given)
-    assert _reads_itself(matmuls, square(16))  # which torch computes in full precision whatever the setting
+    assert _reads_itself(matmuls, square(16))  # which torch computes in full precision with any setting
 
 
 def test_a_result_over_its_own_bias_is_left_to_torch(library: Path) -> None:
-    """torch's runner does not ask whether arguments overlap."""
+    """torch's runner does not check whether arguments overlap."""
     x, y, r, b, o, _, q = square(8)
     memory = torch.randn(9, 8)
     with pytest.raises(RuntimeError, match="single memory location" if since("2.13") else "API call failed"):

@@ -1,4 +1,4 @@
-"""Packages on a CUDA device: built where no device is seen and where it is, through our loader and torch's."""
+"""Packages on a CUDA device: built with and without a visible device, through our loader and torch's."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_one_package_for_two_architectures(packages: Packages) -> None:
 
 @pytest.mark.parametrize("shapes", ["static", "persistent"])
 def test_streams_of_the_caller_threads_and_graphs(packages: Packages, shapes: str) -> None:
-    """A call is queued on the caller's stream and does not wait; graphs of the caller's own record it."""
+    """A call is queued on the caller's stream and does not wait; the caller's graphs capture it."""
     program = cpp_wrapper.load(packages["gpt2", shapes, 1].result())
     case = ZOO["gpt2"]()
     kwargs = on_device(case.kwargs)
@@ -184,7 +184,7 @@ def test_streams_of_the_caller_threads_and_graphs(packages: Packages, shapes: st
 )
 @pytest.mark.parametrize("text", [REDUCED, *([] if since("2.13") else [GATHERED])])
 def test_collectives(text: str, tmp_path: Path) -> None:
-    """Of one process: through the shim, and by the dispatcher where that takes names of groups."""
+    """Collectives of one process: through the shim, and by the dispatcher if it accepts names of groups."""
     program = parse_program(f'wir 0.3\ntarget cuda:0 arch "{here()}"\n{HEAD}{text}')
     package = cpp_wrapper.build(bare_artifact(program), tmp_path / "m.so", FAST)
     store = f"file://{tmp_path}/store"

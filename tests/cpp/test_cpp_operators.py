@@ -1,4 +1,6 @@
-"""Operators of other libraries, registered in C++: called by the dispatcher, held against what is installed, without Python too."""
+"""Operators of other libraries, registered in C++: called by the dispatcher, compared with the installed
+schemas, without Python too.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +142,7 @@ def libraries(operators: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapp
 def test_operators_that_are_installed_with_another_schema_are_refused(
     name: str, libraries: Mapping[str, Path]
 ) -> None:
-    """The dispatcher would read arguments that nobody gave."""
+    """The dispatcher would read arguments that were not passed."""
     _, _, code, words = REFUSED[name]
     with pytest.raises(NotSupportedError, match=code) as caught:
         cpp_wrapper.load(libraries[name])
@@ -150,7 +152,7 @@ def test_operators_that_are_installed_with_another_schema_are_refused(
 def test_errors_of_operators_keep_their_text(
     libraries: Mapping[str, Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Before torch 2.13 a library cannot ask for it: torch writes it to standard error, and nowhere else."""
+    """Before torch 2.13 a library cannot query it: torch writes it only to standard error."""
     program = cpp_wrapper.load(libraries["failing"])
     text = ": .*mode is matmul" if since("2.13") else "$"
     with pytest.raises(ExecutionError, match=rf"\[WIR927\] cpp_tests::many failed{text}"):
@@ -165,7 +167,7 @@ MIXED = {
     "optional": ("(Tensor?, Tensor[])", lambda x: (None, [x + 2]), "[1][0]", 2),
     "optional_tensor": ("(Tensor?, Tensor[])", lambda x: (x + 4, [x + 2]), "[0]", 4),
 }
-"""What operators return, what is taken of it, and what that adds."""
+"""Results of operators, the used parts, and the generated code."""
 
 
 @pytest.fixture(scope="module")

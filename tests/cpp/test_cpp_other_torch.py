@@ -1,6 +1,8 @@
-"""Libraries that one torch builds for 2.11 and later run under all of them: `other_torch.py` says which programs.
+"""Libraries that one torch builds for 2.11 and later run under all of them: `other_torch.py` lists the
+programs.
 
-`WRAPPER_IR_TEST_PYTHONS` names the interpreters, separated by `:`, of environments with other versions of torch.
+`WRAPPER_IR_TEST_PYTHONS` names the interpreters, separated by `:`, of environments with other versions of
+torch.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ PYTHONS = [sys.executable, *filter(None, os.environ.get("WRAPPER_IR_TEST_PYTHONS
 
 
 def _work(python: str, command: str, folder: Path) -> str:
-    """What the worker says."""
+    """Returns the output of the worker."""
     sources = [ROOT, *sorted(ROOT.glob("packages/*/src"))]
     env = {**os.environ, "PYTHONPATH": ":".join(map(str, sources))}
     words = [python, "-m", "tests.cpp.other_torch", command, str(folder)]

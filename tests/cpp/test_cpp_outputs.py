@@ -1,4 +1,4 @@
-"""Outputs in tensors of the caller: any strides, each refusal by name, and nothing written where one is refused."""
+"""Outputs in tensors of the caller: any strides, each refusal by name, and no writes after a refusal."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_outputs_of_other_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     want = _classes(x)
     assert repr(program(x)) == repr(want)  # arranged in Python: the guard has seen no argument before
     with monkeypatch.context() as patch:
-        patch.setattr(Convention, "finish", None)  # the library makes them itself
+        patch.setattr(Convention, "finish", None)  # the library creates them itself
         found = program(x)
     assert repr(found) == repr(want)
     assert isinstance(found, Pair)
@@ -139,7 +139,7 @@ def test_outputs_of_other_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found.rest[0].hidden_states[1] is x
     monkeypatch.delattr(
         sys.modules[__name__], "Pair"
-    )  # a call says what is missing; loading and boxed calls work
+    )  # a call names the missing part; loading and boxed calls work
     program = cpp_wrapper.load(package)
     with pytest.raises(ExecutionError, match=r"WIR926\].*Pair' of the signature cannot be imported"):
         program(x)
@@ -147,7 +147,7 @@ def test_outputs_of_other_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_program_that_is_deleted_leaves_no_constants(package: Path, tmp_path: Path) -> None:
-    """At once: nothing waits for the garbage collector, which does not see what a library holds."""
+    """Released at once, without waiting for the garbage collector, which does not see a library's memory."""
     package = Path(shutil.copy(package, tmp_path / "deleted.pt2"))
     programs = [cpp_wrapper.load(package) for _ in range(2)]
     (x,) = ARGS

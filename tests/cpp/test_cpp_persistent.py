@@ -1,4 +1,6 @@
-"""Memory that libraries hold from call to call: results are right and the caller's, and no call sees another one's."""
+"""Memory that libraries keep across calls: results are right and the caller's, and no call sees another
+one's.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
 
-# `add_` takes a Scalar, which torch's stable dispatcher does not
+# `add_` has a Scalar, which torch's stable dispatcher does not accept
 _SUM, _COPY = (
     "add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1)",
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False)",
@@ -83,7 +85,7 @@ def test_torchs_runner_holds_them_too_and_goes_on_after_a_failure(library: Path)
     runner = open_runner(library)
     x, w = torch.randn(4, 4), torch.randn(4, 4)
     first = runner.run([x, w])
-    with pytest.raises(RuntimeError):  # the call has taken buffers, and does not give them back
+    with pytest.raises(RuntimeError):  # the call has borrowed buffers, and does not return them
         runner.run([x, torch.randn(4, 5)])
     again = runner.run([w, x])
     torch.testing.assert_close(tuple(first), expected(x, w))

@@ -1,4 +1,6 @@
-"""Libraries of small programs compute what they must, through our loader and through torch's own runner: all built at once."""
+"""Libraries of small programs compute the right results, through our loader and through torch's own runner:
+all built at once.
+"""
 
 from __future__ import annotations
 

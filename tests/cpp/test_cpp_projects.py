@@ -79,7 +79,7 @@ def test_a_project_is_configured_built_and_run(
 
 
 def _assert_own_flags_count(build: Path) -> None:
-    """The user's flags stand after those of each unit."""
+    """Checks that the user's flags follow those of each unit."""
     units = [unit["command"].split() for unit in json.loads((build / "compile_commands.json").read_text())]
     compiled = [words for words in units if words[-1].endswith(".cpp")]
     assert len(compiled) >= 7

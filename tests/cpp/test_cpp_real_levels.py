@@ -1,5 +1,8 @@
-"""Kernels for AVX-512, AVX2 and any processor in one library: whatever this machine's has, each level runs without the code of
-those above it. That code traps here, as it does on a processor without the instructions."""
+"""Kernels for AVX-512, AVX2 and any processor in one library.
+
+On any machine, each level runs without the code of those above it. That code traps here, as it does on a
+processor without the instructions.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,11 @@ from tests.cpp.cpp_case import FAST
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="instruction sets of x86-64")
 LEVELS = ("avx512", "avx2", "generic")
 CAPABILITIES = {"avx512": "avx512", "avx2": "avx2", "generic": "default"}
-"""What tells torch, and our libraries, to take no higher level."""
+"""Setting by which torch, and our libraries, choose no higher level."""
 STARTS = re.compile("_GLOBAL__sub_I|__static_initialization")
-"""What runs when a library is loaded: older libraries of g++ make the streams of `<iostream>` there, which torch's headers
-include."""
+"""Code that runs when a library is loaded: older libraries of g++ construct the streams of `<iostream>`
+there, which torch's headers include.
+"""
 UD2 = b"\x0f\x0b"
 """The instruction that no processor has."""
 
@@ -86,7 +90,7 @@ def _kernels(level: str) -> str:
 
 
 def _functions(unit: Path) -> Iterator[int]:
-    """Where the functions of an object begin in its file."""
+    """Returns the file offsets of an object's functions."""
     listed = subprocess.run(["readelf", "-SsW", unit], capture_output=True, text=True, check=True).stdout
     begins: dict[str, int] = {}
     for line in listed.splitlines():
@@ -124,7 +128,7 @@ def _library(sources: Sources, units: dict[str, Path], trapped: set[str], folder
 
 
 def _in_a_process(call: Callable[[], bool], capability: str) -> int:
-    """The exit status of a process of its own: 0 if the call says yes, less than 0 for a signal."""
+    """Returns the exit status of a separate process: 0 if the call succeeds, negative for a signal."""
     pid = os.fork()
     if pid == 0:
         status = 2
@@ -205,5 +209,5 @@ def test_levels_share_no_functions(levels: tuple[Sources, dict[str, Path]]) -> N
         ).stdout
         starts = [part for part in code.split("\n\n") if STARTS.search(part.partition(":")[0])]
         assert "mm" in code
-        assert not any(re.search("%[xyz]mm", part) for part in starts)  # they run whatever the processor has
-    assert all(shared.values())  # nm tells of the others
+        assert not any(re.search("%[xyz]mm", part) for part in starts)  # they run on any processor
+    assert all(shared.values())  # nm lists the others

@@ -1,4 +1,4 @@
-"""Recordable functions of programs for CUDA devices, as CUDA graphs: what is recorded, replayed and given to callers, on fakes."""
+"""Recordable functions of programs for CUDA devices, as CUDA graphs: capture, replay and results, on fakes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def sums(gpu: FakeGpu, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def limited(gpu: FakeGpu, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With at most two recordings."""
+    """With at most two graphs."""
     options = replace(FAST, recordings=2)
     return cpp_wrapper.build(recorded(SUMS), tmp_path_factory.mktemp("limited") / "m.so", options)
 
@@ -100,7 +100,7 @@ def recorded(text: str, constants: Mapping[str, Tensor] | None = None, passes: s
 
 
 def loaded(gpu: FakeGpu, library: Path) -> LoadedProgram:
-    """Without recordings of other tests."""
+    """Without graphs of other tests."""
     gpu.log()
     return cpp_wrapper.load(library)
 
@@ -110,7 +110,7 @@ def built(gpu: FakeGpu, artifact: Artifact, folder: Path) -> LoadedProgram:
 
 
 def counts(gpu: FakeGpu) -> dict[str, int]:
-    """How often each was asked for since the last look."""
+    """Returns the number of calls of each function since the last call."""
     words = [line.split()[0] for line in gpu.log()]
     return {word: words.count(word) for word in dict.fromkeys(words)}
 
@@ -339,7 +339,9 @@ def test_a_fault_in_a_replay_is_the_callers_to_see(gpu: FakeGpu, sums: Path) -> 
 
 
 def test_operators_that_allocate_are_not_recorded(gpu: FakeGpu, tmp_path: Path) -> None:
-    """The reason stands in the source, in the metadata, and in what `wir stats` says; the pass keeps such operators out."""
+    """The reason is in the source, in the metadata, and in the output of `wir stats`; the pass keeps such
+    operators out.
+    """
     text = MATMULS.replace(
         "%b = alloc f32[10, 4]\n  call aten::mm.out(%a, %w, out=%b)", "%b = call aten::relu(%a) : f32[10, 6]"
     )

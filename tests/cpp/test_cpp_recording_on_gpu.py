@@ -1,4 +1,4 @@
-"""Recordable functions of C++ libraries on a CUDA device: what is replayed equals what eager mode computes."""
+"""Recordable functions of C++ libraries on a CUDA device: replays equal eager mode."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Model(nn.Module):
 
 
 def build(artifact: Artifact, folder: Path) -> LoadedProgram:
-    """A library that records the whole program."""
+    """Builds a library that captures the whole program."""
     path = cpp_wrapper.build(
         run_on_artifact(artifact, CppEmitter().recording_passes), folder / "m.pt2", OPTIONS
     )
@@ -69,7 +69,9 @@ def same(found: Any, want: Any) -> None:
 
 
 def allocations(run: Callable[[], object]) -> int:
-    """How often a call allocates: a replay its results alone, any other call intermediate memory, too."""
+    """Returns the number of allocations of a call: a replay allocates only its results, any other call
+    intermediate memory, too.
+    """
 
     def count() -> int:
         found: int = torch.cuda.memory_stats()["allocation.all.allocated"]
@@ -83,7 +85,7 @@ def allocations(run: Callable[[], object]) -> int:
 def test_replays_equal_eager(
     program: tuple[nn.Module, LoadedProgram], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Results belong to the caller; what torch frees of its own cuBLAS's workspaces is not used."""
+    """Results belong to the caller; cuBLAS workspaces that torch frees are not used."""
     model, f = program
     held = []
     with torch.no_grad():

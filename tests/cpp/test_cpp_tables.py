@@ -1,4 +1,4 @@
-"""Tables of the emitter against what they must cover, and what this edition refuses."""
+"""Tables of the emitter against their required entries, and refusals of this edition."""
 
 from __future__ import annotations
 

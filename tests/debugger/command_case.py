@@ -1,4 +1,4 @@
-"""Programs that the debugging commands are given, and how a test calls them."""
+"""Programs for the debugging commands, and a function that runs `wir`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ func @main(%x: f32[4]) {
 
 
 def wir(*args: str, status: int = 0, stdin: str = "") -> str:
-    """What `wir` prints for these arguments, with which it ends with `status`."""
+    """Returns the output of `wir` for these arguments; it must end with `status`."""
     done = CliRunner().invoke(main, args, input=stdin)
     assert done.exit_code == status, done.output
     return done.output

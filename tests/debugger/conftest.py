@@ -1,4 +1,4 @@
-"""What the tests of debugging commands share."""
+"""Fixtures that the tests of debugging commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of the zoo as `wir capture` takes them."""
+"""Models of the zoo in the form of `wir capture`."""
 
 from __future__ import annotations
 

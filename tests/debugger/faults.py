@@ -16,9 +16,12 @@ Body = tuple[ir.Op, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault: what it is, the model (of `fault_models`; `mlp_gpu` is captured for a GPU), how it is planted, the commands that
-    find it (`bad.wir` is the program), and what the last one has to print, as regular expressions. `SUBJECT` in both stands for
-    the value that `subject` finds in the good program: torch's versions number buffers in their own ways."""
+    """A fault: its description, the model (of `fault_models`; `mlp_gpu` is captured for a GPU), how to plant
+    it, and the commands that find it (`bad.wir` is the program).
+
+    The output of the last command must match regular expressions. `SUBJECT` in both is the value that
+    `subject` finds in the good program: torch's versions number buffers differently.
+    """
 
     name: str
     model: str
@@ -32,7 +35,7 @@ class Fault:
         return tuple(text.replace("SUBJECT", self.subject(good)) for text in self.commands)
 
     def found_in(self, good: Artifact) -> tuple[re.Pattern[str], ...]:
-        """What the last command has to print for a program that `good` was."""
+        """Returns the expected output of the last command for the program `good`."""
         return tuple(re.compile(text.replace("SUBJECT", self.subject(good))) for text in self.found)
 
 

@@ -71,7 +71,7 @@ def test_compare_two_engines(files: Path) -> None:
 
 
 def test_what_is_not_deterministic(files: Path) -> None:
-    """An operator that draws, although the program does not say so."""
+    """An operator that draws random numbers without a declaration."""
     text = PROGRAM.replace(" tags(random)", "")
     save(bare_artifact(parse_program(text)), "unsteady.wir")
     printed = wir("compare", "unsteady.wir", status=1)
@@ -94,7 +94,7 @@ def test_minify(files: Path) -> None:
     assert "aten::log" in text
     assert "aten::abs" not in text
     module: dict[str, Any] = {}
-    exec(text, module)  # what the tool wrote
+    exec(text, module)  # written by the tool
     with pytest.raises(AssertionError):
         module["test_every_op_is_finite"]()
     wir("minify", "m.wir", "--nan", "-o", "small.wir")

@@ -13,7 +13,7 @@ from wrapper_ir.artifact import Artifact
 
 
 def shown(fault: Fault) -> str:
-    """What the page says about a fault."""
+    """Returns the page's section about a fault."""
     text = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     title = f"### {fault.name[0].upper()}{fault.name[1:]}\n"
     assert title in text
@@ -25,7 +25,7 @@ def without_numbers(text: str) -> str:
 
 
 QUICK = ("a wrong kernel constant", "a bad in-place")
-"""The faults in the largest model that `make slow` looks for; of the others, all."""
+"""Faults in the largest model that `make slow` checks; all faults of the other models."""
 
 
 def choice(fault: Fault) -> object:

@@ -39,14 +39,14 @@ def test_against_the_model(files: Path) -> None:
     assert "nodes addmm_1" in printed
     wir("minify", "bad.wir", "--compare", "eager", "-o", "small.py")
     module: dict[str, object] = {}
-    exec((files / "small.py").read_text(), module)  # what the tool wrote
+    exec((files / "small.py").read_text(), module)  # written by the tool
     with pytest.raises(AssertionError):
         module["test_the_value_is_the_models"]()  # type: ignore[operator]  # the function in the module
     assert "[WIR962]" in wir("minify", "good.wir", "--compare", "eager", status=2)
 
 
 def test_against_another_program(files: Path) -> None:
-    """Both shrink, their sizes, too: no kernel is left that has them in its source."""
+    """Both programs shrink, including their sizes: no remaining kernel has them in its source."""
     wir("minify", "bad.wir", "--compare", "good.wir", "-o", "small.wir")
     assert calls("small.wir") == calls("small.second.wir") == ["aten::addmm.out"]
     texts = [

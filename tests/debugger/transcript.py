@@ -1,4 +1,4 @@
-"""Plants each fault, runs the commands that find it, and gives what they print.
+"""Plants each fault, runs the commands that find it, and returns their output.
 
 `python -m tests.debugger.transcript` writes it into `docs/debugging.md`.
 """
@@ -49,7 +49,7 @@ def _inside(folder: Path) -> Iterator[None]:
 
 
 def find(fault: Fault, good: Artifact) -> list[tuple[str, str]]:
-    """The commands with what they print, run in a folder with `good.wir` and `bad.wir`."""
+    """Returns the commands with their output, run in a folder with `good.wir` and `bad.wir`."""
     with TemporaryDirectory() as folder, _inside(Path(folder)):
         save(good, "good.wir")
         save(fault.plant(good), "bad.wir")

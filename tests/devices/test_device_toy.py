@@ -38,7 +38,7 @@ toy = device_toy:RUNTIME
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a process with the device has written."""
+    """Returns the folder written by a process with the device."""
     folder = tmp_path_factory.mktemp("toy")
     project = (_EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
     assert 'toy = "device_toy:DEVICE"' in project

@@ -1,6 +1,8 @@
-"""The example device in a process of its own, since a process has one device outside of torch's tree: each case, and its failure.
+"""The example device in a separate process, since a process has one device outside of torch's tree: each
+case, and its failure.
 
-Usage: `python -m tests.devices.toy_worker FOLDER`: writes `results.json`, and `artifact.wir` of a program for the device.
+Usage: `python -m tests.devices.toy_worker FOLDER`: writes `results.json`, and `artifact.wir` of a program for
+the device.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ CASES: dict[str, Callable[[Path], None]] = {}
 
 
 def case(function: Callable[[Path], None]) -> Callable[[Path], None]:
-    """A case; it is given the folder."""
+    """Registers a case; its argument is the folder."""
     CASES[function.__name__] = function
     return function
 
@@ -194,7 +196,7 @@ def refusals(folder: Path) -> None:
     _refused("FE103", "not understood", lambda: capture(torch.sin, (x,), target="toy"))
     _refused("FE370", "'broken'", lambda: capture(torch.sin, (x,), target="broken:v1"))
     _refused("FE370", "DevicePackage", lambda: capture(torch.sin, (x,), target="wrong:v1"))
-    if since("2.13"):  # before, Inductor gives a device that has none those of CPUs
+    if since("2.13"):  # before, Inductor uses those of CPUs for a device without its own
         kept = device_op_overrides_dict.pop("toy")
         try:
             _refused(

@@ -16,7 +16,7 @@ NAME = "fx_graph.json"
 
 
 def tables() -> tuple[Any, ...]:
-    """What torch's own tables hold of kernels."""
+    """Returns the kernels in torch's own tables."""
     names = {name for name in torch._C._dispatch_get_all_op_names() if name.startswith(NAMESPACE)}
     return names, dict(kernel_side_table.id_to_kernel), dict(kernel_side_table.constant_args)
 

@@ -1,4 +1,4 @@
-"""Programs that become FX graphs, and what each gives in the interpreter."""
+"""Programs that become FX graphs, and their results in the interpreter."""
 
 from __future__ import annotations
 

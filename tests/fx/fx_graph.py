@@ -1,4 +1,4 @@
-"""Graph modules of IR text, and what they call."""
+"""Graph modules of IR text, and their calls."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def graph(text: str, form: KernelCalls = "hop") -> fx.GraphModule:
 
 
 def called(module: fx.GraphModule) -> list[str]:
-    """Names of what is called, in order, after the check of inputs."""
+    """Returns the names of call targets, in order, after the check of inputs."""
     nodes = [n for n in module.graph.nodes if n.op == "call_function" and n.name != "check_inputs"]
     return [str(getattr(n.target, "__name__", n.target)) for n in nodes]

@@ -1,4 +1,4 @@
-"""Runs FX graphs node by node, and holds each node's fake value against what the node gives."""
+"""Runs FX graphs node by node, and compares each node's fake value with its result."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ Symbolic = SymInt | SymFloat | SymBool
 
 
 class Recorder(fx.Interpreter):
-    """Holds each node's fake value against what the node gives: layouts, devices and numbers, as far as their symbols have
-    been seen. Every tensor and number has one."""
+    """Compares each node's fake value with its result: layouts, devices and numbers, as far as their symbols
+    are known.
+
+    Every tensor and number must have a fake value.
+    """
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
         self.symbols: dict[Any, Any] = {}
         self.checked: list[str] = []
 
-    def run_node(self, n: fx.Node) -> Any:  # Any: what nodes give
+    def run_node(self, n: fx.Node) -> Any:  # Any: results of nodes
         got = super().run_node(n)
         if n.op != "output":
             assert n.meta["val"] is not None or not isinstance(got, Tensor | bool | int | float), n
@@ -28,7 +31,7 @@ class Recorder(fx.Interpreter):
         return got
 
     def compare(self, node: fx.Node, val: Any, got: Any) -> None:
-        """One value, or several in structure."""
+        """Compares one value, or several in structure."""
         if isinstance(val, Tensor):
             assert isinstance(got, Tensor), node
             assert (val.dtype, val.device, val.dim()) == (got.dtype, got.device, got.dim()), node
@@ -39,7 +42,7 @@ class Recorder(fx.Interpreter):
                 self.number(node, number, seen)
         elif isinstance(val, list | tuple) and isinstance(got, list | tuple):
             assert len(val) <= len(got) if isinstance(val, list) else len(val) == len(got), node
-            for one, other in zip(val, got):  # of a list, some may be taken by nobody
+            for one, other in zip(val, got):  # some elements of a list may be unused
                 self.compare(node, one, other)
         elif isinstance(val, bool | int | float | Symbolic):
             self.number(node, val, got)

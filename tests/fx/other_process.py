@@ -39,7 +39,7 @@ assert not {"inductor_frontend", "py_wrapper", "cpp_wrapper.compile"} & set(sys.
 
 
 def another_process(folder: Path, runtimes: str) -> list[str]:
-    """Loads and runs all graphs in a folder; the names of those that gave what was wanted."""
+    """Loads and runs all graphs in a folder; returns the names of those with the expected results."""
     child = [sys.executable, "-c", CHILD, str(folder), runtimes]
     done = subprocess.run(child, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""A compiler of graphs that writes down what it is given."""
+"""A compiler of graphs that records its inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wrapper_ir import ir
 
 
 class Recording:
-    """A compiler that is given as an option: it converts copies itself, and interprets the graph."""
+    """A compiler passed as an option: it converts copies itself, and interprets the graph."""
 
     name = "recording"
 

@@ -1,4 +1,6 @@
-"""What FX graphs call operators with, and take from them: arguments in structure, nested results, numbers behind key paths."""
+"""Arguments and results of operators in FX graphs: structured arguments, nested results, numbers at key
+paths.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single behaviours of FX graphs, from short IR text: what is called, and what comes out."""
+"""Single behaviours of FX graphs, from short IR text: calls and results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wrapper_ir.errors import ExecutionError
 
 @both_forms
 def test_elements_are_read_by_operators(form: KernelCalls) -> None:
-    """A bool goes through `where`, so that it is read as a number."""
+    """A bool passes through `where`, so that it is read as a number."""
     text = "symbol u2 : int unbacked\n\nfunc @main(%i: i64[], %f: f32[], %b: bool[]) {\n"
     text += "  define u0 = item(%i)\n  define u1 = item(%f)\n  define u2 = to_int(item(%b))\n  return u0, u1, u2\n}\n"
     module = graph(text, form)
@@ -87,7 +87,7 @@ def test_precomputed_sizes_are_shared() -> None:
 
 
 def test_torch_compile_takes_an_emitter_with_options() -> None:
-    """And keeps what it makes apart from what other options make."""
+    """Its compiled code is kept separate from that with other options."""
     torch._dynamo.reset()
     x = torch.randn(6)
     for form in FORMS:
@@ -150,7 +150,7 @@ def test_allocation_reuse_and_free_are_nodes(form: KernelCalls) -> None:
 @both_forms
 @pytest.mark.parametrize("boxed", [False, True])
 def test_a_graph_keeps_nothing_alive(form: KernelCalls, boxed: bool) -> None:
-    """Neither its results, nor its inputs, nor what it allocated."""
+    """Neither its results, nor its inputs, nor its allocations."""
     artifact = bare_artifact(wrapper_ir.parse_program(HEADER + REUSED))
     options = FxOptions(kernel_calls=form, find_runtime=find_runtime)
     run = (fx_converter.compile if boxed else fx_converter.convert)(artifact, options)
@@ -163,7 +163,9 @@ def test_a_graph_keeps_nothing_alive(form: KernelCalls, boxed: bool) -> None:
 
 @both_forms
 def test_results_that_are_views(form: KernelCalls) -> None:
-    """Of an input, of what the graph allocated, of each other: with their own offset, over the same storage."""
+    """Views of an input, of an allocation of the graph, and of each other: with separate offsets, over the
+    same storage.
+    """
     text = (
         KERNELS
         + "func @main(%x: f32[4, 2], %n: f32[8]) {\n  %v = view %x + 8 : f32[2]{3}\n  %a = alloc f32[4, 2]\n"
@@ -180,7 +182,7 @@ def test_results_that_are_views(form: KernelCalls) -> None:
 
 @both_forms
 def test_padded_strides_of_dynamic_sizes(form: KernelCalls) -> None:
-    """Rows begin at multiples of 8 elements, whatever their length."""
+    """Rows begin at multiples of 8 elements, for any length."""
     pitch = "8*ceildiv(s1, 8)"
     text = KERNELS + "func @main(%x: f32[s0, s1]) {\n  define s0 = size(%x, 0)\n  define s1 = size(%x, 1)\n"
     text += (
@@ -200,7 +202,7 @@ def test_padded_strides_of_dynamic_sizes(form: KernelCalls) -> None:
 
 
 def test_grids_are_whole_arithmetic() -> None:
-    """Nothing is text, nothing goes through floats: neither as a call nor in a value's expression."""
+    """No text and no floats: neither in a call nor in a value's expression."""
     text = (
         KERNELS
         + """kernel foreign @tiled runtime "pytest-kernels" (read f32* source, write f32* target, i64 count) {{{
@@ -261,7 +263,7 @@ def test_every_check_is_left_out(form: KernelCalls) -> None:
 
 @both_forms
 def test_conditions_between_constants_and_symbols(form: KernelCalls) -> None:
-    """Also of what only a run can tell, and where torch knows no symbolic function."""
+    """Also for values known only at run time, and for operators without a symbolic function in torch."""
     text = "func @main(%x: f32[s0], %f: f32[]) {\n  define s0 = size(%x, 0)\n  define u1 = item(%f)\n"
     text += "  return where(s0 > 4, s0, 7), where(u1 > 0.0, 2.5, u1), exp(u1) + 1.0\n}\n"
     module = graph(text, form)

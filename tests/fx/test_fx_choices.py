@@ -1,5 +1,4 @@
-"""Kernels among which one is chosen, and tensor descriptors, in FX graphs: what is called, and in Triton's interpreter what it
-gives."""
+"""Choices among kernels, and tensor descriptors, in FX graphs: calls, and results in Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from triton_runtime.choose import ChoiceOptions, Pick
 
 
 def graph(artifact: Artifact, form: KernelCalls, **choice: Any) -> tuple[fx.GraphModule, list[Pick]]:
-    """The graph, and where its launches note what they choose. Any: fields of ChoiceOptions."""
+    """Returns the graph, and the list in which its launches record choices. Any: fields of ChoiceOptions."""
     picks: list[Pick] = []
     options = TritonOptions(choice=ChoiceOptions(stored=False, picked=picks.append, **choice))
     runtime = TritonRuntime(options=options)
@@ -45,8 +44,10 @@ def launched(module: fx.GraphModule) -> Any:  # Any: torch types a node's argume
 
 @pytest.mark.parametrize("force", [0, 1])
 def test_each_kernel_of_several_is_called(force: int) -> None:
-    """The one that needs a workspace and numbers for its grid, and the one that does not. An operator of the other form
-    keeps the runtime that it was registered with, and so what that chooses."""
+    """The kernel that needs a workspace and numbers for its grid, and the one that does not.
+
+    An operator of the form `hop` keeps the runtime of its registration, and thus that runtime's choices.
+    """
     module, picks = graph(program(choosing(by_sizes=False)), "direct", force=force)
     x = torch.randn(77)
     assert_same(module(x), (x * 2,))
@@ -105,7 +106,7 @@ def test_on_a_device_the_first_kernel_has_its_part_of_the_arguments() -> None:
 
 
 def test_on_a_device_sizes_choose_in_an_operator() -> None:
-    """Which stands for all of the kernels."""
+    """The operator represents all of the kernels."""
     artifact = program(choosing(by_sizes=True), "cuda:0")
 
     class Absent:

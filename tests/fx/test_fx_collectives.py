@@ -1,4 +1,4 @@
-"""Collectives in FX graphs: what is called, from IR text; and what graphs give in a real group of this process alone.
+"""Collectives in FX graphs: calls, from IR text, and results in a real group of this process alone.
 
 `test_collectives.py` runs graphs of all collectives on two processes.
 """

@@ -1,4 +1,6 @@
-"""Other compilers behind the graph: the example in `examples/launch_batches`, found as an installed package would be."""
+"""Other compilers behind the graph: the example in `examples/launch_batches`, found like an installed
+package.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Control flow in FX graphs, from short IR text: torch's higher-order operators over submodules, and what they give."""
+"""Control flow in FX graphs, from short IR text: torch's higher-order operators over submodules, and their
+results.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,7 @@ def test_a_subgraph_without_inputs(form: KernelCalls) -> None:
 
 @both_forms
 def test_inputs_of_branches_have_shapes_of_their_own(form: KernelCalls) -> None:
-    """Which the branch reads from them, under symbols that the caller does not know."""
+    """The branch reads shapes from its inputs, under symbols that the caller does not know."""
     text = RELU + KERNELS + "func @main(%p: bool[], %x: f32[s0, 4]) {\n  define s0 = size(%x, 0)\n"
     text += "  %v = view %x : f32[2, 4]\n  %r = cond %p then @double_it else @relu_it (%v, %x) : f32[2, 4]\n"
     text += "  return %r\n}\n"
@@ -137,7 +139,9 @@ def test_symbols_of_the_closure_are_inputs_of_all_branches(form: KernelCalls) ->
 
 @both_forms
 def test_numbers_are_carried_and_returned(form: KernelCalls) -> None:
-    """What a loop carries under no symbol has none of the program's; what comes out has its own."""
+    """Numbers that a loop carries without a symbol have none of the program's; its results have separate
+    ones.
+    """
     text = (
         ADD
         + "func @main(%n: int, %x: f32[4]) {\n  %k, %y = while @test do @body carried(%n, %x) : int, f32[4]\n"
@@ -210,7 +214,7 @@ def test_an_index_outside_of_the_branches_is_an_error(form: KernelCalls) -> None
     compiled = py_wrapper.compile(artifact)
     module = graph(SWITCH, form)
     x = torch.tensor([-1.0, 2.0, -3.0, 4.0])
-    runs: tuple[Callable[..., Any], ...] = (module, compiled)  # Any: whatever a program returns
+    runs: tuple[Callable[..., Any], ...] = (module, compiled)  # Any: results of any program
     for run in runs:
         assert_same(run(torch.tensor(0), x), (x.relu(),))
         assert_same(run(torch.tensor(1), x), (x,))

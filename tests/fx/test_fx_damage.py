@@ -1,5 +1,7 @@
-"""What goes wrong around graphs: damaged files, missing runtimes, forbidden ops. Nothing else than our errors comes out, and
-torch's tables are as they were."""
+"""Failures around graphs: damaged files, missing runtimes, forbidden ops.
+
+Only our errors are raised, and torch's tables are unchanged.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,7 @@ def untouched() -> Iterator[None]:
 @pytest.mark.usefixtures("untouched")
 @both_forms
 class TestRefused:
-    """Programs with kernels that come before what is wrong."""
+    """Programs with kernels before the faulty part."""
 
     def test_an_op_that_the_options_forbid(self, form: KernelCalls) -> None:
         with pytest.raises(WirError, match=r"(?s)FX106.*Switch.*%b = cond.*FxOptions.forbid") as caught:
@@ -255,7 +257,7 @@ def test_random_damage_of_the_graph(
 
 
 def flipped(text: str, choose: random.Random) -> str:
-    """One to three characters are others."""
+    """Replaces one to three characters."""
     found = list(text)
     for _ in range(choose.randint(1, 3)):
         found[choose.randrange(len(found))] = chr(choose.randrange(32, 127))
@@ -263,7 +265,7 @@ def flipped(text: str, choose: random.Random) -> str:
 
 
 def changed(said: Any, choose: random.Random) -> Any:
-    """One part of the JSON is left out, put twice, exchanged for another part or for something else."""
+    """Removes, repeats or replaces one part of the JSON, by another part or by something else."""
     places = [*_places(said)]
     holder, key = choose.choice(places)
     other, from_ = choose.choice(places)
@@ -331,7 +333,7 @@ def _node(said: Any, name: str) -> None:
 def test_nothing_in_a_file_is_run(
     put: Callable[[Any, str], None], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither when it is read nor when the graph runs; what would be code is refused."""
+    """Neither on reading nor when the graph runs; text that would be code is refused."""
     monkeypatch.chdir(tmp_path)
     path = stored(f"run {name}".replace("\n", " "), tmp_path / "graph.wir")
     said = json.loads(text_of(path))

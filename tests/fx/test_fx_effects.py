@@ -178,7 +178,9 @@ def test_dead_code_elimination_of_loaded_graphs(case: Case, form: KernelCalls, t
 
 
 def test_a_launcher_that_is_forgotten_is_freed() -> None:
-    """Marks are per call target, and hold none of them: torch's own table lives as long as the process."""
+    """Marks belong to call targets and keep none alive, although torch's own table lives as long as the
+    process.
+    """
     before = len(fx.node._side_effectful_functions)
     module = fx_converter.convert(artifact_of(next(c for c in CASES if c.name == "mlp")), options("direct"))
     launchers = [n for n in module.graph.nodes if isinstance(n.target, LoadedTarget)]
@@ -203,7 +205,7 @@ func @main(%x: f32[4]) {
 
 @both_forms
 def test_a_kernel_that_writes_nothing_is_kept(form: KernelCalls) -> None:
-    """Nobody knows what else it does."""
+    """Its other effects are unknown."""
     module = fx_converter.convert(bare_artifact(wrapper_ir.parse_program(SILENT)), options(form))
     module.graph.eliminate_dead_code()
     assert len([n for n in module.graph.nodes if "kernel" in n.meta]) == 1

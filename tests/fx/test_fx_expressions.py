@@ -1,5 +1,8 @@
-"""Every expression node as a size, a number that a kernel takes, a condition and a result, over symbols of every kind and
-range: valid programs become graphs, and compute what the interpreter computes."""
+"""Every expression node as a size, a number for a kernel, a condition and a result, over symbols of every
+kind and range.
+
+Valid programs become graphs, and equal the interpreter.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +112,7 @@ def inputs() -> list[Any]:
     return [torch.ones(7), torch.tensor(5), torch.tensor(0.75, dtype=torch.float64), torch.tensor(True)]
 
 
-def value_of(e: Expr) -> Any:  # Any: a number; None where there is none
+def value_of(e: Expr) -> Any:  # Any: a number, or None
     try:
         return evaluate(e, ENV)
     except (ExpressionError, ArithmeticError, ValueError):
@@ -117,7 +120,7 @@ def value_of(e: Expr) -> Any:  # Any: a number; None where there is none
 
 
 def runs(position: str, e: Expr) -> bool:
-    """Whether a run has to succeed."""
+    """Returns whether a run must succeed."""
     value = value_of(e)
     if value is None:
         return False

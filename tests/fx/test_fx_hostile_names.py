@@ -113,7 +113,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def check(thing: str, name: str, form: KernelCalls, folder: Path | None = None) -> bool:
-    """Whether there is such a program and it converts."""
+    """Returns whether the program exists and converts."""
     artifact = artifact_of(thing, name)
     if artifact is None:
         return False
@@ -157,7 +157,7 @@ def check_all(names: Sequence[str], thing: str, form: KernelCalls, folder: Path)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("thing", THINGS)
 def test_names_that_mean_something(thing: str, form: KernelCalls, tmp_path: Path) -> None:
-    """Every third name, so that things that stand side by side in `THINGS` try all of them."""
+    """Every third name, so that neighbours in `THINGS` together cover all of them."""
     check_all(NAMES[THINGS.index(thing) % 3 :: 3], thing, form, tmp_path)
 
 

@@ -29,8 +29,9 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    """Nested and numbered modules, tied names, names that graph modules need for themselves, buffers that are not saved, a tensor
-    without a name, one that is not read, and a branch."""
+    """Nested and numbered modules, tied names, reserved names of graph modules, buffers that are not saved, a
+    tensor without a name, an unused tensor, and a branch.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ from tests.models.model_cases import artifact_of, calls_of, case_of
 from wrapper_ir_runtime import Convention
 
 QUICK = {"gpt2", "mlp", "moe"}
-"""Those whose proof is part of `make test`; all are part of `make conformance`."""
+"""Models whose proof is part of `make test`; all are part of `make conformance`."""
 NAMES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.conformance) for name in sorted(ZOO)]
 
 
@@ -35,7 +35,7 @@ def inductors_folding(module: fx.GraphModule) -> fx.GraphModule:
 
 
 def experimental_folding(module: fx.GraphModule) -> fx.GraphModule:
-    """Torch calls what it returns with positional arguments only, so the graph is put into a module of its own."""
+    """Torch calls its result with positional arguments only, so the graph is put into a separate module."""
     found = passes.foldable(module)
     made = split_const_subgraphs(module, skip_folding_node_fn=lambda node: node not in found)
     made.run_folding()

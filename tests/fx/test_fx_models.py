@@ -25,7 +25,7 @@ NAMES = [pytest.param(name, marks=() if name == FAST else pytest.mark.conformanc
 @pytest.mark.parametrize("name", NAMES)
 class TestModel:
     def test_traced_again(self, name: str, dynamic: bool) -> None:
-        """Where sizes stay free, on inputs of other sizes too."""
+        """If sizes stay free, on inputs of other sizes too."""
         case = case_of(name)
         options = FxOptions(kernel_calls="hop", convention="flat")
         module = fx_converter.convert(artifact_of(name, dynamic), options)

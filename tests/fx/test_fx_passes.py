@@ -46,7 +46,7 @@ def test_programs(case: Case, form: KernelCalls, name: str) -> None:
 @both_forms
 @every_case
 def test_torchs_splitter_by_tags(case: Case, form: KernelCalls) -> None:
-    """Parts are called in the order of the tags that are given."""
+    """Parts are called in the order of their tags."""
     module = fx_converter.convert(artifact_of(case), options(form))
     mine = case.inputs()
     assert_same(tagged(module)(*mine), wanted(case))
@@ -138,7 +138,9 @@ def operators(module: fx.GraphModule) -> list[str]:
 
 
 def merges(body: str, form: KernelCalls) -> bool:
-    """Whether the pass changes a graph, whose results stay as they are, also where all inputs are one tensor."""
+    """Returns whether the pass changes a graph; results must stay the same, also if all inputs are one
+    tensor.
+    """
     module, changed = graph_of(body, form), graph_of(body, form)
     before = operators(changed)
     said = passes.cse(changed)
@@ -199,7 +201,7 @@ def test_elements_are_read_again_after_a_write() -> None:
 
 
 def test_streams_keep_calls_apart() -> None:
-    """What was computed on one stream is not there for another one without an event."""
+    """A value computed on one stream is not available on another one without an event."""
     module = graph_of(TWICE + SUM)
     second = next(n for n in module.graph.nodes if n.name == "b")
     with module.graph.inserting_before(second):
@@ -251,7 +253,7 @@ STAYS = {
 @both_forms
 @pytest.mark.parametrize("name", STAYS)
 def test_what_may_change_is_not_folded(name: str, form: KernelCalls) -> None:
-    """The caller may write what it got, or its inputs."""
+    """The caller may write its results, or its inputs."""
     operator, body = STAYS[name]
     module, changed = graph_of(body, form), graph_of(body, form)
     passes.fold_constants(changed)
@@ -269,7 +271,7 @@ def test_what_may_change_is_not_folded(name: str, form: KernelCalls) -> None:
 
 
 def test_parts_run_in_the_programs_order() -> None:
-    """One writes what the next reads, and no value passes between them."""
+    """One writes memory that the next reads, and no value passes between them."""
     body = "  call aten::add_.Scalar(%x, 1)\n  call aten::add_.Scalar(%x, 2)\n  %a = call aten::relu(%x) : f32[s0]\n"
     module = graph_of(body + "  return %a\n")
     calls = [n for n in module.graph.nodes if n.op == "call_function" and "sym_size" not in str(n.target)]

@@ -56,8 +56,11 @@ def test_the_same_in_every_call(case: Case, form: KernelCalls) -> None:
 
 @both_forms
 def test_what_is_persistent(form: KernelCalls) -> None:
-    """Storages that the program frees, and windows of them; what is returned is allocated by the call. The pool has the element
-    type of its views, which the slot that is filled with zeros has, too: in the form of operators all are windows of it."""
+    """Storages that the program frees, and windows of them, persist; the call allocates results.
+
+    The pool has the element type of its views, and so has the slot that is filled with zeros: in the form of
+    operators all are windows of it.
+    """
     given = program().program
     planned = with_persistent_pools(given, Analyses(given))
     module = fx_converter.convert(bare_artifact(planned), FxOptions(kernel_calls=form, convention="flat"))

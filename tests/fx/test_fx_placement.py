@@ -1,4 +1,6 @@
-"""Where work runs, in FX graphs: devices, streams and events as nodes in the program's order; on a GPU what they compute."""
+"""Placement of work in FX graphs: devices, streams and events as nodes in the program's order; on a GPU their
+results.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,7 @@ def calls(module: fx.GraphModule) -> list[str]:
 
 
 class Gpus:
-    """In the place of `torch.cuda`: writes down what is asked of it."""
+    """Replaces `torch.cuda`: records its calls."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -173,7 +175,7 @@ def test_streams_and_events_are_nodes_in_the_programs_order(form: KernelCalls, t
 @both_forms
 @pytest.mark.parametrize("boxed", [False, True])
 def test_what_is_asked_of_the_device(form: KernelCalls, boxed: bool, gpus: Gpus) -> None:
-    guarded = ir.Guarded.all_inputs(artifact().program)  # tensors of the CPU stand in for the device's
+    guarded = ir.Guarded.all_inputs(artifact().program)  # tensors of the CPU replace the device's
     options = FxOptions(kernel_calls=form, guarded=guarded)
     run = (fx_converter.compile if boxed else fx_converter.convert)(artifact(), options)
     z = torch.randn(4)

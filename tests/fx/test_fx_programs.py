@@ -1,4 +1,6 @@
-"""Small programs that together hold every op, as graphs: values, lint, names, metadata, save and load, memory."""
+"""Small programs that together contain every op, as graphs: values, lint, names, metadata, save and load,
+memory.
+"""
 
 from __future__ import annotations
 
@@ -252,7 +254,7 @@ def test_a_changed_graph_travels(tmp_path: Path) -> None:
 
 
 def test_state_travels(tmp_path: Path) -> None:
-    """What a mutable constant holds when the graph is saved."""
+    """The file has the value of a mutable constant at the time of saving."""
     case = BY_NAME["mutation"]
     module = fx_converter.convert(stored(artifact_of(case)), options("direct"))
     module(*case.inputs())

@@ -1,5 +1,8 @@
-"""Random programs as FX graphs: modules, straight-line code and graphs from files give what the interpreter gives, and leave
-the same in their arguments; fake values are what nodes give."""
+"""Random programs as FX graphs.
+
+Modules, straight-line code and graphs from files equal the interpreter, also in their arguments; fake values
+equal the results of nodes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from wrapper_ir_tools.testing import RandomOptions, random_artifact
 
 # Any in this file: flat values of any program
 class Lenient(Recorder):
-    """Random programs say nothing true about the strides of what torch finds, nor so about numbers made of them."""
+    """Random programs declare wrong strides for results of torch, and thus for numbers derived from them."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)

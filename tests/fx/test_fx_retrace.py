@@ -30,13 +30,13 @@ REFUSED: Mapping[tuple[str, str], str] = {
     ("symbols", "real"): _REAL_NUMBER,
     # whether all elements are finite is such a number
     ("checks", "real"): _REAL_NUMBER,
-    # torch names the inputs of submodules after the nodes that are given for them: a size that is a number is none,
+    # torch names the inputs of submodules after their argument nodes: a constant size has none,
     ("cond", "export"): "'int' object has no attribute 'name'",
-    # and a node that is given twice, for a parameter and for a captured symbol, makes two of one name
+    # and a node passed twice, for a parameter and for a captured symbol, creates two inputs of one name
     ("cond", "export dynamic"): "duplicate argument",
     **{(f"switch_{index}", "export"): "'int' object has no attribute 'name'" for index in range(3)},
 }
-"""Programs that torch does not trace in this way, and what it says."""
+"""Programs that torch does not trace in this way, with its message."""
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def test_sizes_stay_free(way: Way) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_trace_aligns_what_the_graph_aligns(way: Way) -> None:
-    """By a copy always: tensors that only a later call brings may lie anywhere."""
+    """Always by a copy: tensors of a later call may have any alignment."""
     x = torch.arange(9.0)[1:]
     for inputs in (BY_NAME["aligned"].inputs(), [x]):
         again = traced(hop(BY_NAME["aligned"]), way, inputs)
@@ -80,8 +80,12 @@ def test_a_trace_aligns_what_the_graph_aligns(way: Way) -> None:
 
 
 def test_what_a_trace_leaves_out() -> None:
-    """What is not an operator happens while tracing, and is not in the new graph: checks, texts, ends, events, sizes of storages;
-    alignment, windows, storages that are set, copies of shared results, choices of numbers and branches are torch's own operators there."""
+    """Calls that are not operators run during tracing, and are not in the new graph: checks, texts, ends,
+    events, sizes of storages.
+
+    Alignment, windows, storages that are set, copies of shared results, choices of numbers and branches are
+    torch's own operators there.
+    """
     lost: set[str] = set()
     for case in CASES:
         if (case.name, "symbolic") in REFUSED:

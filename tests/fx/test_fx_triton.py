@@ -98,7 +98,7 @@ def test_the_interpreter_runs_graphs_on_the_cpu(form: KernelCalls, rows: int) ->
 
 
 def test_a_graph_for_an_absent_device_is_traced_again() -> None:
-    """On fake tensors; the nodes that make its device the current one do nothing then."""
+    """On fake tensors; the nodes that make its device the current one then have no effect."""
     module = fx_converter.convert(for_a_gpu(), HOP)
     with FakeTensorMode(allow_non_fake_inputs=True):
         x, y = (torch.empty(100, device="cuda:0") for _ in range(2))

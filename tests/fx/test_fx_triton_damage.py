@@ -1,4 +1,4 @@
-"""What is refused enters no Triton kernel into torch's tables."""
+"""Refused files and programs add no Triton kernel to torch's tables."""
 
 from __future__ import annotations
 

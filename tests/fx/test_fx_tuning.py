@@ -1,4 +1,4 @@
-"""Kernels that are tuned when a graph is made: the choice is what both forms call, and what a file keeps."""
+"""Kernels tuned before a graph is built: both forms call the choice, and a file contains it."""
 
 from __future__ import annotations
 
@@ -79,8 +79,11 @@ def artifact(main: str = BACKED, target: str = "target cpu") -> Artifact:
 
 
 class Bench:
-    """A device on which a launch takes a time for each block, and one for each element of a block; and its clock. Small
-    launches are faster with small blocks, large ones with large blocks. Triton's interpreter computes."""
+    """A simulated device and its clock: a launch takes a time for each block, and one for each element of a
+    block.
+
+    Small launches are faster with small blocks, large ones with large blocks. Triton's interpreter computes.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._driver = InterpreterDriver(folder=folder / "sources")
@@ -127,7 +130,7 @@ def blocks(module: fx.GraphModule, *inputs: Any) -> set[float]:
 
 @both_forms
 def test_what_is_measured_is_called(form: KernelCalls, bench: Bench, tmp_path: Path) -> None:
-    """At the hint the second config is faster, at a given hint the first one."""
+    """At the hint the second config is faster, at another hint the first one."""
     x = torch.ones(300)
     untuned = fx_converter.convert(artifact(), options(bench, tmp_path, form, None))
     assert blocks(untuned, x) == {SMALL}
@@ -149,7 +152,7 @@ def test_real_inputs_say_the_sizes(form: KernelCalls, bench: Bench, tmp_path: Pa
 
 @both_forms
 def test_sizes_that_nothing_says_are_passed_over(form: KernelCalls, bench: Bench, tmp_path: Path) -> None:
-    """With a note, and the first config; a hint or inputs say what they are."""
+    """With a note, and the first config; a hint or inputs determine the sizes."""
     count = torch.tensor(5)
     with pytest.warns(RuntimeWarning, match=r"TR606.*@say is not tuned: nothing is known of u0"):
         module = fx_converter.convert(artifact(UNBACKED), options(bench, tmp_path, form, KernelTuning()))
@@ -178,7 +181,9 @@ def test_the_choice_is_saved(form: KernelCalls, bench: Bench, tmp_path: Path) ->
 
 
 def test_without_a_device_known_times_decide(tmp_path: Path) -> None:
-    """Torch's own form gets the chosen config: of the artifact's record, or of another's; without times, the first."""
+    """Torch's own form gets the chosen config: from the artifact's measurements, or from others; without
+    times, the first.
+    """
     for_a_gpu = artifact(BACKED.replace("f32[s0]", "f32[s0] @cuda:0"), 'target cuda:0 arch "sm_90"')
     (kernel,) = for_a_gpu.program.kernels
     assert isinstance(kernel, ir.TritonKernel)

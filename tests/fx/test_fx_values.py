@@ -1,4 +1,6 @@
-"""Metadata of FX graphs held against a run: each node's fake value is what the node gives, names are the program's."""
+"""Metadata of FX graphs compared with a run: each node's fake value equals its result, names are the
+program's.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def folded(module: fx.GraphModule) -> fx.GraphModule:
 
 
 def parts(module: fx.GraphModule) -> fx.GraphModule:
-    """Of three calls each; then what looks dead goes."""
+    """Splits into parts of three calls each, then eliminates dead code."""
     calls = [n for n in module.graph.nodes if n.op not in ("placeholder", "get_attr", "output")]
     part = {node: number // 3 for number, node in enumerate(calls)}
     return dead_code(passes.split(module, part.__getitem__))

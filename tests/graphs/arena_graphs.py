@@ -1,5 +1,7 @@
-"""A device that records, whose memory is simulated: what recordings allocate and free lies in one arena, where a replay really writes
-over what lies there, and what lies outside of it in others. Cells are counted, those of segments that are partly free among them.
+"""A device that captures graphs in simulated memory.
+
+Memory of graphs is in one arena, where a replay really overwrites other values; other memory is in other
+arenas. Cells are counted, including those of partly free segments.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ _ADDRESSES = 1 << 40
 
 
 class Arena:
-    """Memory in segments, each as large as what it was made for or larger. What is freed is allocated again: the smallest piece
-    that is large enough, the first of those."""
+    """Memory in segments, each as large as its allocation or larger.
+
+    Freed memory is reused: the smallest piece that fits, the first of those.
+    """
 
     def __init__(self, number: int) -> None:
         self.segments: list[Span] = []
@@ -40,7 +44,7 @@ class Arena:
         return sum(end - begin for begin, end in self._free)
 
     def allocate(self, cells: int) -> int:
-        """Where so many are, which nobody else has."""
+        """Allocates cells that no other value uses."""
         fits = [(end - begin, begin) for begin, end in self._free if end - begin >= cells]
         if not fits:
             begin, self._end = (
@@ -57,12 +61,12 @@ class Arena:
         return begin
 
     def free(self, span: Span) -> None:
-        """Ends what was allocated."""
+        """Frees an allocation."""
         insort(self._free, span)
         self._free = _merged(self._free)
 
     def has(self, array: Array) -> bool:
-        """Whether an array lies here."""
+        """Returns whether an array is in this arena."""
         return any(begin <= array.span[0] < end for begin, end in self.segments)
 
     def give_back(self) -> None:
@@ -73,7 +77,7 @@ class Arena:
 
 
 class _Storage:
-    """Cells of an arena. Its end gives them back, unless that has been done already."""
+    """Cells of an arena. Its end frees them, once."""
 
     def __init__(self, device: ArenaGraphs, arena: Arena, cells: int) -> None:
         self.device = device
@@ -92,7 +96,7 @@ class _Storage:
 
 
 class _Ending:
-    """Lies where a recording's result does, whose memory ends with it."""
+    """Shares memory with a graph's result, and ends with it."""
 
     def __init__(self, result: _Storage) -> None:
         self.span = result.span
@@ -110,7 +114,7 @@ class Array:
 
     @property
     def span(self) -> Span:
-        """Where it lies."""
+        """Returns its position."""
         return self.storage.span
 
 
@@ -126,8 +130,11 @@ class _Step:
 
 @dataclass
 class ArenaGraphs:
-    """See `wrapper_ir_runtime.GraphDevice`. `held` is how many cells are allocated outside of the arena of recordings, `peak` how many
-    were at most, with those of that arena. `reserved_peak` counts all cells of segments."""
+    """See `wrapper_ir_runtime.GraphDevice`.
+
+    `held` counts the cells allocated outside of the graphs' arena; `peak` is their maximum, including that
+    arena. `reserved_peak` counts all cells of segments.
+    """
 
     current: Hashable | None = 1
     recordings: int = 0
@@ -137,13 +144,13 @@ class ArenaGraphs:
     reserved_peak: int = 0
     fails: bool = False
     is_elsewhere: bool = False
-    """Whether arguments lie on another device."""
+    """Whether arguments are on another device."""
     general: Arena = field(init=False)
     recorded: Arena = field(init=False)
     _cells: dict[int, int] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=count)
     _warm_arenas: list[Arena] = field(default_factory=list)
-    """Where warm-ups have allocated."""
+    """Allocations of warm-ups."""
     _warm_arena: Arena | None = None
     """The one of them in which the next one allocates."""
     _allocating: Arena = field(init=False)
@@ -178,13 +185,13 @@ class ArenaGraphs:
             self._do(step)
 
     def array(self, values: Sequence[int]) -> Array:
-        """One with content."""
+        """Returns an array with content."""
         made = self.empty(len(values))
         self.write(made, values)
         return made
 
     def write(self, array: Array, values: Sequence[int]) -> None:
-        """Gives it this content."""
+        """Writes this content."""
         self._write(array.span, values)
 
     def read(self, array: Array) -> list[int]:
@@ -273,7 +280,7 @@ class ArenaGraphs:
             return run()
 
     def give_back(self) -> None:
-        """Ends segments in which nothing is allocated, but those of recordings."""
+        """Releases segments without allocations, except those of graphs."""
         self.general.give_back()
         for each in self._warm_arenas:
             each.give_back()
@@ -317,7 +324,7 @@ class ArenaGraphs:
 
 
 def _merged(spans: Sequence[Span]) -> list[Span]:
-    """Free memory in order; what lies side by side in one segment is one piece. Segments have a gap between them."""
+    """Merges adjacent free pieces of one segment, in order. Segments have a gap between them."""
     found: list[Span] = []
     for begin, end in spans:
         if found and found[-1][1] == begin:

@@ -1,4 +1,4 @@
-"""Functions on a simulated device, and callers that train with them and hold what they like."""
+"""Functions on a simulated device, and callers that train with them and keep arbitrary results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _mix(salt: int, count: int, *inputs: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class Op:
-    """Makes a value of `inputs`, and ends those in `ends`."""
+    """Computes a value from `inputs`, and ends those in `ends`."""
 
     result: int
     count: int
@@ -36,7 +36,10 @@ class Op:
 
 @dataclass(frozen=True)
 class Straight:
-    """A function of values 0 to `params` - 1, and what it returns. `scale` times a number is how large all values are."""
+    """A function of values 0 to `params` - 1, and its results.
+
+    All values have the size `scale` times a number.
+    """
 
     params: int
     ops: tuple[Op, ...]
@@ -71,7 +74,9 @@ class Straight:
 
 
 def straight(rng: random.Random, params: int, results: int, ended: int) -> Straight:
-    """A random function, which ends its first `ended` parameters, and values of its own, as early as it can."""
+    """Returns a random function, which ends its first `ended` parameters, and its own values, as early as it
+    can.
+    """
     count = rng.randint(results + 1, results + 6)
     made = [*range(params, params + count)]
     inputs = {
@@ -95,8 +100,9 @@ Held = list[tuple[Array, list[int]]]
 
 @dataclass(frozen=True)
 class Layer:
-    """A forward function (of an input and a weight), its backward function (of what is saved, a tangent, and the weight), and both as
-    they are called."""
+    """A forward function (of an input and a weight), its backward function (of saved values, a tangent, and
+    the weight), and both as callables.
+    """
 
     forward: Straight
     backward: Straight
@@ -105,10 +111,10 @@ class Layer:
 
 
 class Training:
-    """Layers that are trained, another function, and a caller that holds what it likes."""
+    """Layers under training, another function, and a caller that keeps arbitrary results."""
 
     def __init__(self, seed: int, *, late: bool = False, device: ArenaGraphs | None = None) -> None:
-        """`late`: gradients are held until the next forward has been called."""
+        """`late`: gradients are kept until the next forward has been called."""
         self.rng = rng = random.Random(seed)
         self.device = device or ArenaGraphs()
         self.recorder = Recorder(self.device)
@@ -156,14 +162,14 @@ class Training:
         self.held.append((self.now + self.rng.choice((1, 2, 3, 4, 1 << 20)), kept))
 
     def run_forward(self, layer: Layer, scale: int) -> tuple[Held, Held]:
-        """The result, and what is saved."""
+        """Returns the result, and the saved values."""
         x = [self.rng.randrange(99) for _ in range(3)]
         want = layer.forward.eager([x, self.weight], scale)
         out, *saved = self.call(layer.call_forward, [self.device.array(x), self.parameter], want, scale)
         return [out], saved
 
     def run_backward(self, layer: Layer, saved: Held, scale: int, *, moved: bool) -> Held:
-        """Gradients. Autograd holds what was saved until backward returns."""
+        """Returns gradients. Autograd keeps saved values until backward returns."""
         values = [self.rng.randrange(99) for _ in range(3)]
         for array, want in saved:
             assert self.device.read(array) == want
@@ -181,8 +187,9 @@ class Training:
         return self.call(self.call_other, [self.device.array(x), self.parameter], want, scale)
 
     def step(self, wildness: float = 0.0, *, moved: bool = False) -> None:
-        """One step: mostly forward and backward; with a chance of `wildness` each, what callers do besides. `moved`: what autograd gives
-        backward lies elsewhere than before."""
+        """Runs one step: mostly forward and backward; with a chance of `wildness` each, other actions of
+        callers. `moved`: autograd passes tensors at other addresses than before.
+        """
         rng, scale = self.rng, 1
         self.now += 1
 
@@ -226,7 +233,7 @@ class Training:
 
 
 def layers(count: int, size: int = SIZE) -> tuple[Straight, Straight]:
-    """Forward saves what each layer is given; backward makes a gradient for each, and ends what was saved."""
+    """Forward saves each layer's input; backward computes a gradient for each, and ends the saved values."""
     forward = [Op(2 + i, size, (0 if i == 0 else 1 + i, 1), (0,) if i == 0 else ()) for i in range(count)]
     saved = count - 1
     tangent, weight = saved, saved + 1

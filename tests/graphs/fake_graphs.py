@@ -1,7 +1,7 @@
-"""CUDA graphs on a CPU: operators are noted while a function is recorded, what they did is undone, and a replay calls them
-again, on the same memory.
+"""CUDA graphs on a CPU.
 
-A test counts what a device was asked for, and lets it fail.
+During capture, operators are recorded and their effects undone; a replay calls them again, on the same
+memory. A test counts calls to the device, and can make it fail.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wrapper_ir_runtime import RECORDERS, Recorder, Span
 
 
 class _Notes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
-    """The operators that are called, with what they returned. `forbidden` cannot be recorded."""
+    """Records called operators with their results. `forbidden` ones cannot be captured."""
 
     def __init__(self, forbidden: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
@@ -63,7 +63,7 @@ class _Notes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
 
 
 class FakeGraphs:
-    """See `wrapper_ir_runtime.GraphDevice`. `counts` says how often each was asked for."""
+    """See `wrapper_ir_runtime.GraphDevice`. `counts` has the number of calls of each function."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -125,7 +125,7 @@ class FakeGraphs:
         return run()
 
     def memory(self) -> Sequence[Span]:
-        return []  # each recording has its own
+        return []  # each graph has a separate one
 
     def spans(self, tensors: Sequence[Tensor]) -> Sequence[Span]:
         found = [t.untyped_storage() for t in tensors]
@@ -168,14 +168,14 @@ def _is_in(x: Tensor, held: Sequence[weakref.ref[Tensor]]) -> bool:
 
 
 def _at_address(x: Tensor) -> Tensor:
-    """A tensor over the same bytes, which it does not keep: a recording knows addresses."""
+    """A tensor over the same bytes, without keeping them alive: a graph knows addresses."""
     count = 1 + sum((n - 1) * s for n, s in zip(x.size(), x.stride()))
     held = (ctypes.c_byte * (count * x.element_size())).from_address(x.data_ptr())
     return torch.frombuffer(held, dtype=x.dtype).as_strided(x.size(), x.stride())
 
 
 class RerunGraphs(FakeGraphs):
-    """A replay calls the function again, kernels of any kind among what it does, and copies what it returns."""
+    """A replay calls the function again, including kernels of any kind, and copies its results."""
 
     def addresses(self, args: Sequence[Any], positions: Sequence[int]) -> list[int | None]:
         self._args = [weakref.ref(x) for x in args if isinstance(x, Tensor)]
@@ -207,7 +207,7 @@ class RerunGraphs(FakeGraphs):
 
 @contextmanager
 def fake_device(name: str = "cpu", make: Callable[[], FakeGraphs] = FakeGraphs) -> Iterator[FakeGraphs]:
-    """A device that records programs which are loaded inside."""
+    """A device that captures programs loaded inside the block."""
     device, before = make(), dict(RECORDERS._recorders)
     RECORDERS.set(name, Recorder(device))
     try:
@@ -217,7 +217,7 @@ def fake_device(name: str = "cpu", make: Callable[[], FakeGraphs] = FakeGraphs) 
 
 
 def let_the_cpu_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes the CPU for a device that records."""
+    """Treats the CPU as a device that captures."""
 
     def elsewhere(op: ir.Op, analyses: Analyses) -> Iterator[Refusal]:
         return (found for found in recordable.refusals(op, analyses) if found[0] != "WIR226")

@@ -1,4 +1,6 @@
-"""`mode="reduce-overhead"`: inference and training under torch.compile, on a CPU that is taken for a device that records."""
+"""`mode="reduce-overhead"`: inference and training under torch.compile, on a CPU treated as a device that
+captures.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ OPTIONS: dict[str, Any] = {"recordings": 8, "cache": False, "on_unsupported": "e
 
 
 def test_inference(device: FakeGraphs) -> None:
-    """Weights are bound where they are, the input is copied; a weight that is replaced is recorded with when it stays."""
+    """Weights are bound by address, the input is copied; a replaced weight is captured anew once its address
+    is stable.
+    """
     eager = model()
     compiled = torch.compile(eager, backend="wrapper_ir", mode="reduce-overhead")
     with torch.no_grad():
@@ -71,7 +75,7 @@ def train(nets: tuple[Net, Net], x: Tensor, optimizers: list[torch.optim.SGD]) -
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_training(device: FakeGraphs, kept: bool) -> None:
-    """What forward saves is bound where it is, and never copied."""
+    """Tensors that forward saves are bound by address, and never copied."""
     eager = model()
     twin = copy.deepcopy(eager)
     compiled = torch.compile(eager, backend="wrapper_ir", options=OPTIONS)
@@ -83,12 +87,12 @@ def test_training(device: FakeGraphs, kept: bool) -> None:
             losses.clear()
     torch.testing.assert_close([*eager.parameters()], [*twin.parameters()])
     assert device.counts["recordings"] == 2
-    # backward takes two more calls, until it is clear that `x` moves; none, where torch saves another tensor in its place
+    # backward needs two more calls to detect that `x` moves; none if torch saves another tensor instead
     assert device.counts["replays"] in (11 + 9, 11 + 11)
     assert not device.counts["owned"]
     assert (
         device.counts["released"] >= 4
-    )  # backward ends what forward has saved: three inputs of layers, and a mask
+    )  # backward ends the tensors that forward has saved: three inputs of layers, and a mask
 
 
 class Tied(nn.Module):
@@ -117,9 +121,7 @@ def test_the_gradient_of_a_tied_weight_is_added_up_where_it_lies(device: FakeGra
     options = {**OPTIONS, "emitter": Keeping(), "recordings": 8}
     compiled = torch.compile(eager, backend="wrapper_ir", options=options)
     optimizers = [torch.optim.SGD(m.parameters(), 0.1) for m in (eager, twin)]
-    ids = torch.randint(
-        0, 24, (16,)
-    )  # lie where they are: a buffer that is not filled yet would hold no indices
+    ids = torch.randint(0, 24, (16,))  # bound by address: an unfilled buffer would contain no indices
     for _ in range(6):
         train((compiled, twin), ids, optimizers)
     torch.testing.assert_close([*eager.parameters()], [*twin.parameters()])
@@ -130,7 +132,7 @@ def test_the_gradient_of_a_tied_weight_is_added_up_where_it_lies(device: FakeGra
 
 
 def test_gradients_that_accumulate(device: FakeGraphs) -> None:
-    """They are held while the next backward pass runs: they are the caller's."""
+    """Gradients are kept while the next backward pass runs: they are the caller's."""
     eager = model()
     twin = copy.deepcopy(eager)
     compiled = torch.compile(eager, backend="wrapper_ir", options=OPTIONS)
@@ -174,7 +176,7 @@ def test_dynamic_sizes_and_their_limit(device: FakeGraphs) -> None:
     eager = model()
     compiled = torch.compile(eager, backend="wrapper_ir", dynamic=True, options={**OPTIONS, "recordings": 3})
     with torch.no_grad():
-        inputs = [torch.randn(rows, 8) for rows in [*range(2, 12)] * 4]  # each lies elsewhere
+        inputs = [torch.randn(rows, 8) for rows in [*range(2, 12)] * 4]  # each at another address
         for x in inputs:
             torch.testing.assert_close(compiled(x), eager(x))
     assert device.counts["recordings"] == 3
@@ -184,7 +186,7 @@ def test_dynamic_sizes_and_their_limit(device: FakeGraphs) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("planned", [False, True])
 def test_memory_without_graphs_is_planned(monkeypatch: pytest.MonkeyPatch, planned: bool) -> None:
-    """A program for a GPU, for which the CPU is taken, allocates its intermediate results at once."""
+    """A program for a GPU, which the CPU replaces, allocates its intermediate results at once."""
     monkeypatch.setattr(lowered, "_PLANNED", frozenset({"cpu"}))
     torch._dynamo.reset()
     programs: list[str] = []

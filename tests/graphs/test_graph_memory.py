@@ -1,5 +1,6 @@
-"""Where results of recordings lie: nothing that a caller holds is written over, whatever it holds and calls, and backward's memory is
-forward's."""
+"""Memory of graph results: no value that a caller keeps is overwritten, in any order of calls, and backward
+reuses forward's memory.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def test_nothing_that_is_held_is_written_over(wildness: float, late: bool) -> No
 
 
 class _WarmInRecordings(ArenaGraphs):
-    """Warm-ups take the memory of recordings, and nobody knows who holds what they return."""
+    """Warm-ups use the memory of graphs, without tracking who keeps their results."""
 
     def warm_up(self, run: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
         with self._from(self.recorded):
@@ -35,7 +36,7 @@ class _WarmInRecordings(ArenaGraphs):
 
 
 def test_warm_ups_in_memory_of_recordings_would_be_written_over() -> None:
-    """The simulated device shows it: an earlier recording computes in memory that a later warm-up is given."""
+    """The simulated device shows it: an earlier graph computes in memory of a later warm-up."""
     found = 0
     for seed in range(12):
         training = Training(seed, device=_WarmInRecordings())
@@ -48,7 +49,7 @@ def test_warm_ups_in_memory_of_recordings_would_be_written_over() -> None:
 
 
 def test_backward_recorded_anew_reads_what_forward_saved() -> None:
-    """Its memory was taken by the first recording of backward, so that a second one may not have it from the beginning."""
+    """The first graph of backward reused its memory, so that a second one may not use it from the beginning."""
     for seed in range(20):
         training = Training(seed)
         for number in range(16):
@@ -62,7 +63,7 @@ def test_backward_recorded_anew_reads_what_forward_saved() -> None:
 
 
 def peak_of_plain_step(count: int) -> int:
-    """Cells that the functions need as they are, in a step whose caller holds the result, the weight and the gradients."""
+    """Returns the cells of an eager step whose caller keeps the result, the weight and the gradients."""
     device = ArenaGraphs()
     forward, backward = (each.on(device) for each in layers(count))
     weight = device.array([1] * SIZE)
@@ -74,7 +75,7 @@ def peak_of_plain_step(count: int) -> int:
 
 
 def test_saved_tensors_are_bound_where_they_are() -> None:
-    """Also where they lie elsewhere in some of the first calls, since the result of the call before is held."""
+    """Also if their address differs in some of the first calls, since the previous call's result is kept."""
     device = ArenaGraphs()
     recorder = Recorder(device)
     forward, backward = layers(3)
@@ -88,7 +89,7 @@ def test_saved_tensors_are_bound_where_they_are() -> None:
     tangents = []
     for number in range(8):
         result, *args = calls[0]([device.array([number] * SIZE), weight])
-        tangents.append(device.array([3] * SIZE))  # each lies elsewhere
+        tangents.append(device.array([3] * SIZE))  # each at another address
         calls[1]([*args, tangents[-1], weight])
         del args
     assert device.read(result)
@@ -100,8 +101,10 @@ def test_saved_tensors_are_bound_where_they_are() -> None:
 
 @pytest.mark.parametrize("count", [2, 5, 12])
 def test_a_step_takes_what_it_needs_and_its_copied_arguments(count: int) -> None:
-    """All memory of recordings is at most what the step needs as it is, and the arguments that are copied: an input and a tangent.
-    Where backward may not end what was saved, it lies apart."""
+    """Memory of graphs is at most that of the eager step plus copied arguments: an input and a tangent.
+
+    If backward may not end saved tensors, they are separate.
+    """
     sizes = []
     for takes in (True, False):
         device = ArenaGraphs()
@@ -120,7 +123,7 @@ def test_a_step_takes_what_it_needs_and_its_copied_arguments(count: int) -> None
             ),
         ]
         weight = device.array([1] * SIZE)
-        given = []  # such that each lies elsewhere
+        given = []  # so that each has another address
         for number in range(8):
             given += [device.array([number] * SIZE), device.array([3] * SIZE)]
             args = [*recorded[0]([given[-2], weight])[1:], given[-1], weight]
@@ -133,14 +136,16 @@ def test_a_step_takes_what_it_needs_and_its_copied_arguments(count: int) -> None
 
 
 class _WarmOutside(ArenaGraphs):
-    """Warm-ups allocate where everybody does."""
+    """Warm-ups allocate in general memory."""
 
     def warm_up(self, run: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
         return run()
 
 
 def memory_of_training(device: ArenaGraphs) -> int:
-    """Cells outside of recordings' memory after some steps, of which the first one leaves an optimizer's state."""
+    """Returns cells outside of the graphs' memory after some steps, of which the first one creates an
+    optimizer's state.
+    """
     recorder = Recorder(device)
     count, size = 9, 5
     forward, backward = layers(count, size)
@@ -170,7 +175,7 @@ def memory_of_training(device: ArenaGraphs) -> int:
 
 
 def test_what_warm_ups_free_is_given_back() -> None:
-    """What is allocated between their ends does not lie among it."""
+    """Memory allocated between their ends is not located among it."""
     apart, among = memory_of_training(ArenaGraphs()), memory_of_training(_WarmOutside())
     needed = 17  # arrays of 5 cells, three a segment
     assert apart == -(-needed // 3) * SIZE
@@ -178,7 +183,7 @@ def test_what_warm_ups_free_is_given_back() -> None:
 
 
 def test_a_warm_up_that_fails_leaves_nothing() -> None:
-    """Nor is its memory taken for that of the next call, which is recorded."""
+    """Nor does its memory become that of the next call, which is captured."""
     device = ArenaGraphs()
 
     def fails(args: list[Array]) -> tuple[Array, ...]:
@@ -204,7 +209,7 @@ def test_a_warm_up_that_fails_leaves_nothing() -> None:
 
 
 def test_calls_that_are_not_recorded_do_not_warm_up_for_ever() -> None:
-    """Past a few they allocate where everybody does; and so do keys past the limit."""
+    """After a few warm-ups they allocate in general memory; so do keys past the limit."""
     device = ArenaGraphs()
     forward, _ = layers(2)
     call = Recorder(device).recorded(forward.on(device), "f", limit=2, tensors=(0, 1), static=(0, 1))
@@ -236,7 +241,7 @@ def test_a_function_that_is_gone_leaves_nothing_but_what_is_held() -> None:
     del _, second, call
     assert (
         device.recorded.size - device.recorded.unused == 3 * SIZE + SIZE
-    )  # results of the first function, and what is held
+    )  # results of the first function, and kept values
     for _ in range(3):
         first([x, weight])
         assert device.read(held) == want

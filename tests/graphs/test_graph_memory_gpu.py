@@ -1,4 +1,6 @@
-"""Memory of recordings on a GPU: what is held is not written over, and backward's results lie where forward's lay."""
+"""Memory of CUDA graphs on a GPU: kept values are not overwritten, and backward's results reuse forward's
+memory.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,13 @@ pytestmark = [
 
 _MIB = 1 << 20
 _COUNT, _SIZE = 16, _MIB
-"""How many tensors forward saves, and their elements: 4 MiB each."""
+"""Number of tensors that forward saves, and their elements: 4 MiB each."""
 
 Function = Callable[..., tuple[Tensor, ...]]
 
 
 def forward(args: list[Tensor]) -> tuple[Tensor, ...]:
-    """A result, and what backward needs."""
+    """Returns a result, and the tensors that backward needs."""
     x, weight = args
     args.clear()
     saved = [x + number for number in range(_COUNT)]
@@ -52,7 +54,7 @@ def eager(x: Tensor, tangent: Tensor) -> list[Tensor]:
 
 
 class Step:
-    """Both functions, recorded on a device of their own."""
+    """Both functions, captured on a separate device object."""
 
     def __init__(self, *, given: bool) -> None:
         self.device = TorchGraphs("cuda:0")
@@ -70,7 +72,7 @@ class Step:
         self.weight = torch.full((_SIZE,), 2.0, device="cuda")
 
     def __call__(self, seed: float) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """The result, the gradients, and what they should be."""
+        """Returns the result, the gradients, and their expected values."""
         x, tangent = (torch.full((_SIZE,), seed + more, device="cuda") for more in (0.0, 0.5))
         result, *saved = self.forward([x, self.weight])
         found = self.backward([*saved, tangent])
@@ -127,7 +129,7 @@ def test_saved_tensors_of_two_steps() -> None:
 
 
 def test_a_result_that_is_held_while_an_earlier_recording_runs() -> None:
-    """Its memory is what that one has computed with, and freed."""
+    """Its memory is scratch memory of the earlier graph."""
     recorder = Recorder(TorchGraphs("cuda:0"))
 
     def first(args: list[Tensor]) -> tuple[Tensor, ...]:
@@ -153,7 +155,7 @@ def test_a_result_that_is_held_while_an_earlier_recording_runs() -> None:
 
 
 def general_memory() -> int:
-    """Bytes of torch's segments outside of pools, when it has given back those that are free."""
+    """Returns bytes of torch's segments outside of pools, after it has released free ones."""
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     segments = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]  # torch's own
@@ -174,7 +176,7 @@ def test_what_warm_ups_free_is_given_back() -> None:
 
 
 def test_results_of_warm_ups_that_are_kept_for_ever() -> None:
-    """While their memory goes back to the device around them, and recordings are made and replayed."""
+    """Their memory returns to the device around them, while graphs are captured and replayed."""
     recorder = Recorder(TorchGraphs("cuda:0"))
 
     def function(args: list[Tensor], scale: int) -> tuple[Tensor, ...]:
@@ -249,7 +251,7 @@ print("equal", torch.cuda.get_allocator_backend())
 
 
 def test_an_allocator_without_pools() -> None:
-    """Functions run as they are, and matmuls are asked of torch."""
+    """Functions run eagerly, and torch computes matmuls."""
     environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _OTHER_ALLOCATOR],

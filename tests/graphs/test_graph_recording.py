@@ -1,4 +1,4 @@
-"""What is recorded, replayed, copied and run as it is: emitted Python on a fake device."""
+"""Capture, replay, copies and eager runs: emitted Python on a fake device."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def call(device: FakeGraphs, request: pytest.FixtureRequest) -> CompiledProgram:
 
 
 class Case:
-    """Calls beside what they are to give. Each has an input of its own, unless it is given one."""
+    """Calls with their expected results. Each has a separate input by default."""
 
     def __init__(self, call: CompiledProgram) -> None:
         self.call = call
@@ -73,7 +73,7 @@ class Case:
 
     def __call__(self, rows: int = 8, x: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
         x = torch.randn(rows, 4) if x is None else x
-        self.inputs.append(x)  # such that the next one lies elsewhere
+        self.inputs.append(x)  # so that the next one has another address
         y, z = self.call.boxed([x, self.w, self.state])
         self.want += self.w
         torch.testing.assert_close(y, x * self.w)
@@ -119,7 +119,9 @@ def test_state_that_never_stays_is_copied_in_and_out(call: CompiledProgram, devi
 
 
 def test_a_caller_that_keeps_results(call: CompiledProgram, device: FakeGraphs) -> None:
-    """The third call runs as it is, since it would overwrite what the second one gave; results are copied from then on."""
+    """The third call runs eagerly, since it would overwrite the second one's result; results are copied from
+    then on.
+    """
     case = Case(call)
     kept = [case() for _ in range(6)]
     copies = [(y.clone(), z.clone()) for y, z in kept]
@@ -186,7 +188,9 @@ def test_sizes_are_keys_and_recordings_are_bounded(call: CompiledProgram, device
 
 
 def test_ten_thousand_calls_leave_nothing(call: CompiledProgram, device: FakeGraphs) -> None:
-    """Batches of 1 to 64 in any order: no more recordings than the limit, and no more objects after thousands of calls."""
+    """Batches of 1 to 64 in any order: no more graphs than the limit, and no more objects after thousands of
+    calls.
+    """
     w, state = torch.ones(4), torch.zeros(4)
     inputs = [torch.randn(rows, 4) for rows in range(1, 65)]
     order = random.Random(0)
@@ -210,7 +214,7 @@ def test_ten_thousand_calls_leave_nothing(call: CompiledProgram, device: FakeGra
 def test_nothing_is_recorded_with_a_tensor_of_another_device(
     call: CompiledProgram, device: FakeGraphs
 ) -> None:
-    """Seeds of attention operators lie on the CPU as long as forward runs as it is."""
+    """Seeds of attention operators are on the CPU as long as forward runs eagerly."""
     case = Case(call)
     device.elsewhere = case.w
     for _ in range(4):
@@ -285,7 +289,7 @@ def test_streams_and_threads_take_turns(call: CompiledProgram, device: FakeGraph
 
 
 def test_a_device_that_is_lost(call: CompiledProgram, device: FakeGraphs) -> None:
-    """Each caller is told, in whatever thread; after a reset of the device calls go on."""
+    """Each caller gets the error, in any thread; after a reset of the device calls work again."""
     case = Case(call)
     for _ in range(2):
         case()
@@ -314,7 +318,7 @@ def test_nothing_is_recorded_where_the_limit_is_none(device: FakeGraphs) -> None
 
 
 def test_a_graph_that_is_saved(device: FakeGraphs, tmp_path: Path) -> None:
-    """The node keeps what a recording has to know; a graph module that is called as it is records nothing."""
+    """The node keeps the requirements of a capture; a graph module that is called directly captures nothing."""
     artifact = bare_artifact(derive_frees(parse_program(PROGRAM)))
     fx_converter.save(fx_converter.convert(artifact, FxOptions(convention="flat")), tmp_path / "graph.wir")
     module = fx_converter.load(tmp_path / "graph.wir")

@@ -1,4 +1,4 @@
-"""Recorded programs on a GPU, beside eager."""
+"""Captured programs on a GPU, compared with eager."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Model(nn.Module):
         return y
 
 
-# Any: models, and what they are called with
+# Any: models, and their arguments
 def recorded(model: nn.Module, *args: Any, passes: str = "cuda-graphs", **kwargs: Any) -> Any:
     artifact: Artifact = inductor_frontend.capture(model, args, **kwargs)
     artifact = run_on_artifact(artifact, passes)
@@ -215,7 +215,9 @@ def test_inside_of_a_graph_of_the_caller() -> None:
 
 
 def test_an_input_that_moves() -> None:
-    """It is bound by address as long as it stays, and copied from then on; what an old recording reads is nobody's any more."""
+    """It is bound by address as long as that is stable, and copied from then on; an old graph's input has no
+    owner any more.
+    """
     model = Model().cuda().eval()
     with torch.no_grad():
         x = torch.randn(8, 64, device="cuda")
@@ -234,7 +236,7 @@ def test_an_input_that_moves() -> None:
 
 
 def test_what_cannot_be_recorded(caplog: pytest.LogCaptureFixture) -> None:
-    """A function that waits for the device: it runs as it is, and whoever records afterwards can."""
+    """A function that waits for the device runs eagerly, and later captures work."""
     device = RECORDERS.get("cuda:0", py_wrapper_graphs)
 
     def waits(args: list[Tensor]) -> tuple[Tensor, ...]:
@@ -267,7 +269,7 @@ def test_memory_exhausted_while_recording(caplog: pytest.LogCaptureFixture) -> N
         if size == 1:
             torch.testing.assert_close(function([x])[0], x + 1)
         else:
-            with pytest.raises(torch.OutOfMemoryError):  # the plain run has no room either
+            with pytest.raises(torch.OutOfMemoryError):  # the eager run has no memory either
                 function([x])
     assert not function.refusal
     test_equals_eager("cuda-graphs")

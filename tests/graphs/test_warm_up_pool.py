@@ -1,4 +1,4 @@
-"""Which warm-ups allocate in the pool that torch's device has for them, on a machine without a GPU."""
+"""Warm-ups that allocate in the pool of torch's device, on a machine without a GPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wrapper_ir_torch import TorchGraphs, graphs
 
 
 class Pools:
-    """Pools by number: how many were made, and which one each warm-up used."""
+    """Pools by number: their count, and the pool of each warm-up."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -51,7 +51,9 @@ def number(value: float) -> tuple[Tensor, ...]:
 
 
 def test_one_at_a_time_uses_the_pool(pools: Pools) -> None:
-    """Those inside of it, and those of other threads, run as they are; a recording of another thread leaves the pool to it."""
+    """Nested ones, and those of other threads, run eagerly; a capture in another thread leaves the pool to
+    it.
+    """
     device = TorchGraphs("cuda:0")
 
     def outer() -> tuple[Tensor, ...]:

@@ -14,7 +14,9 @@ from torch.utils.checkpoint import checkpoint
 
 
 class Blocks(nn.Module):
-    """Blocks whose inner values are kept for backward, or computed again there; with attention between them, or without."""
+    """Blocks whose inner values are saved for backward, or recomputed there; with or without attention
+    between them.
+    """
 
     def __init__(self, again: bool, attention: bool) -> None:
         super().__init__()

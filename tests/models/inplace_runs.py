@@ -18,8 +18,10 @@ from wrapper_ir_runtime.interp import call
 
 
 def claimed_pairs(kernel: ir.KernelDef) -> list[tuple[int, int]]:
-    """Positions of a parameter that is read, and of one that is written, which may be the same bytes. Those that this
-    program gives parts of one storage are left out: what they hold comes from the kernel itself."""
+    """Returns positions of a read parameter, and of a written one, which may be the same bytes.
+
+    Pairs to which this program passes parts of one storage are skipped: they come from the kernel itself.
+    """
     position = {p.name: i for i, p in enumerate(kernel.params)}
     return [
         (i, position[name])
@@ -31,8 +33,11 @@ def claimed_pairs(kernel: ir.KernelDef) -> list[tuple[int, int]]:
 
 
 def in_place(program: ir.Program, turn: int) -> tuple[ir.Program, int]:
-    """The program with the `turn`th claimed pair of each launch in one storage of its own, and how many launches that
-    changes: what is read is copied there before the launch, what is written is copied back after it."""
+    """Returns the program with the `turn`th declared pair of each launch in a separate shared storage, and
+    the number of changed launches.
+
+    The read argument is copied there before the launch, the written one is copied back after it.
+    """
     body: list[ir.Op] = []
     changed = 0
     for position, op in enumerate(program.main.body):
@@ -69,7 +74,7 @@ def _shared(op: ir.Launch, read: int, written: int, name: str) -> Iterator[ir.Op
 
 
 def results(artifact: Artifact, args: Any, kwargs: Any = None) -> Any:  # Any: a model's arguments and results
-    """What the interpreter returns, and the arguments as it leaves them."""
+    """Returns the interpreter's results, and the arguments afterwards."""
     own = clone_tree((args, kwargs or {}))
     with torch.no_grad():
         torch.manual_seed(0)

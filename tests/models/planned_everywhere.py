@@ -27,7 +27,7 @@ def engines(planned: Artifact) -> list[Any]:
 
 
 def same_bits(a: object, b: object) -> bool:
-    """Whether two results are equal, NaN where NaN is."""
+    """Returns whether two results are equal, with NaN equal to NaN."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return a == b or (a != a and b != b)
     if a.dtype is not b.dtype or a.shape != b.shape or a.stride() != b.stride():
@@ -53,7 +53,7 @@ def _copies(args: Sequence[Any]) -> list[Any]:
 
 @dataclasses.dataclass
 class PlannedEverywhere:
-    """See `wrapper_ir.plugins.protocols.Emitter`. `graphs` and `slots` count what was compiled."""
+    """See `wrapper_ir.plugins.protocols.Emitter`. `graphs` and `slots` count the compiled ones."""
 
     passes: str = MEMORY_PASSES
     graphs: int = 0
@@ -62,7 +62,7 @@ class PlannedEverywhere:
     name: str = dataclasses.field(default="planned-everywhere", init=False)
 
     def emit(self, artifact: Artifact) -> str:
-        """Nothing of its own."""
+        """Emits no text."""
         return py_wrapper.emit(artifact).source
 
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
@@ -80,8 +80,9 @@ class PlannedEverywhere:
 
 
 class _Everywhere:
-    """Runs the plain program, and each engine on copies of its arguments: results and what is left in borrowed arguments are
-    equal."""
+    """Runs the plain program, and each engine on copies of its arguments: results and borrowed arguments
+    afterwards must be equal.
+    """
 
     def __init__(
         self, plain: Boxed, planned: Sequence[Any], borrowed: Sequence[bool], owner: PlannedEverywhere
@@ -106,7 +107,7 @@ class _Everywhere:
         yield self.plain
         for engine in self.planned:
             yield engine.boxed
-            yield engine.boxed  # the second call finds what the first one held
+            yield engine.boxed  # the second call finds the memory of the first one
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError("torch.compile calls `boxed`")

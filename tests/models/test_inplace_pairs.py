@@ -1,7 +1,7 @@
-"""In-place pairs are true of a kernel: each pair that one claims gives the same results when it is the same bytes.
+"""In-place pairs of kernels: each declared pair has the same results if both are the same bytes.
 
-C++ kernels run as built, Triton kernels in Triton's interpreter. Captures are made with in-place kernels left out, so that
-every pair comes from the kernel and none from what the capture did.
+C++ kernels run as built, Triton kernels in Triton's interpreter. Captures disable in-place kernels, so that
+every pair comes from the kernel and none from the capture.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def other_type(x: Tensor, y: Tensor) -> Tensor:
 
 
 class TestIllegal:
-    """What is not true of the kernel is not claimed; `y` is the one that cannot be written over."""
+    """Pairs that are wrong for the kernel are not declared; `y` cannot be overwritten."""
 
     @pytest.mark.slow
     @pytest.mark.parametrize("language", LANGUAGES)
@@ -135,8 +135,11 @@ class TestIllegal:
         same_in_place(artifact, (x, y))
 
     def test_a_row_that_several_warps_read_has_no_barrier(self) -> None:
-        """A Triton kernel loads `y[0]` once a row of its block, in whichever warps hold the row, and Inductor writes a
-        barrier before the store only where it works in place itself. The loop of C++ has one thread a row."""
+        """A Triton kernel loads `y[0]` once per row of its block, in the warps that have the row, and
+        Inductor writes a barrier before the store only if it works in place itself.
+
+        The loop of C++ has one thread per row.
+        """
         x, y = torch.randn(48, 48), torch.randn(48, 48)
         assert "y" not in given_in_pairs(captured(row_of_sums, (x, y), "triton"))
         plain = captured(row_of_sums, (x, y), "cpp")
@@ -164,7 +167,7 @@ class TestIllegal:
 
 
 def given_in_pairs(artifact: Artifact) -> set[str]:
-    """Names of the values that some launch gives to a parameter of a claimed pair."""
+    """Returns names of the values that some launch passes to a parameter of a declared pair."""
     launches = [op for op in artifact.program.main.body if isinstance(op, ir.Launch)]
     return {
         value.name
@@ -201,7 +204,7 @@ def operators(language: Language, count: int) -> tuple[int, int]:
             artifact = captured(call.function, call.inputs, language)
             results(artifact, call.inputs)
         except (inductor_frontend.CaptureError, RuntimeError, ExecutionError):
-            continue  # the conformance page says which operators are refused; copies of inputs with gaps have none
+            continue  # the conformance page lists the refused operators; copies of inputs with gaps have none
         number = same_in_place(artifact, call.inputs)
         launches, found = launches + number, found + bool(number)
     return launches, found

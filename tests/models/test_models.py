@@ -56,7 +56,7 @@ class TestModel:
                 assert_same(run(*clone_tree(args), **clone_tree(kwargs)), want)
 
     def test_fx(self, name: str, dynamic: bool) -> None:
-        """One form with fixed sizes, the other with dynamic ones: each model goes through both."""
+        """One form with fixed sizes, the other with dynamic ones: each model uses both."""
         self.check_fx(name, dynamic, "hop" if dynamic else "direct")
 
     @pytest.mark.conformance
@@ -84,6 +84,6 @@ class TestModel:
 def compare_fake_values(
     module: fx.GraphModule, artifact: Artifact, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Of the nodes of a graph with what they give."""
+    """Compares the fake values of a graph's nodes with their results."""
     convention = Convention(artifact.signature, py_wrapper.TORCH_MACHINE.caller)
     Recorder(module).run(*convention.arguments(convention.leaves(clone_tree(args), clone_tree(kwargs))))

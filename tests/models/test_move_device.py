@@ -1,5 +1,6 @@
-"""Programs on another device than the one that they were captured for: run there, equal to eager; and what torch says of
-the operators that exist for one type of device."""
+"""Programs moved to another device than their capture's: they run there, equal to eager; and torch's
+operators for one type of device.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def attention(x: Tensor, w: Tensor) -> Tensor:
 
 
 def on_host(x: Tensor, w: Tensor) -> Tensor:
-    """With tensors made on the device, by name."""
+    """Replaces tensors on the device by host tensors, by name."""
     mask = torch.ones(x.shape[0], x.shape[0], device=x.device).tril()
     return mask @ x * torch.arange(x.shape[1], device=x.device) + w.mean()
 
@@ -150,7 +151,7 @@ def test_cpp_kernels_stay_on_a_cpu() -> None:
 
 
 def declared() -> dict[str, tuple[bool, bool]]:
-    """By overload, whether there is one for CPUs and for CUDA, where torch says so."""
+    """Returns by overload whether torch declares it for CPUs and for CUDA."""
     torchgen, yaml = pytest.importorskip("torchgen"), pytest.importorskip("yaml")
     path = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native" / "native_functions.yaml"
     entries = {e["func"].split("(")[0]: e for e in yaml.safe_load(path.read_text(encoding="utf-8"))}

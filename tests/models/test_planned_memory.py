@@ -1,4 +1,4 @@
-"""Planned programs give what unplanned ones give, bit for bit, in every engine; poisoned slots change nothing."""
+"""Planned programs equal unplanned ones, bit for bit, in every engine; poisoned slots change nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DONATED = ",".join(
     for name in MEMORY_PASSES.split(",")
 )
 QUICK = {"moe"}
-"""Those whose proof is part of `make test`; all are part of `make conformance`."""
+"""Models whose proof is part of `make test`; all are part of `make conformance`."""
 MODELS = [pytest.param(n, marks=() if n in QUICK else pytest.mark.conformance) for n in ZOO]
 SIZES = [
     pytest.param(n, dynamic, marks=() if dynamic and n in QUICK else pytest.mark.conformance)
@@ -61,7 +61,7 @@ def test_in_every_engine(name: str, dynamic: bool) -> None:
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_written_in_place(name: str, dynamic: bool) -> None:
-    """Also where Inductor was told to write nothing in place."""
+    """Also if Inductor's in-place kernels are disabled."""
     case = case_of(name)
     options = CaptureOptions(inplace_kernels=False)
     shapes = case.dynamic if dynamic else None
@@ -76,7 +76,7 @@ def test_what_is_written_in_place(name: str, dynamic: bool) -> None:
 
 
 def test_a_matrix_matmul_then_a_layer_norm() -> None:
-    """The matmul's storage is what the layer norm writes; Inductor does so itself only with `inplace_kernels`."""
+    """The layer norm writes over the matmul's storage; Inductor does so itself only with `inplace_kernels`."""
     model = torch.nn.Sequential(
         torch.nn.Linear(64, 64), torch.nn.LayerNorm(64), torch.nn.Linear(64, 8)
     ).eval()
@@ -140,7 +140,7 @@ class _Flow(torch.nn.Module):
 
 @pytest.mark.parametrize("dynamic", [pytest.param(False, marks=pytest.mark.conformance), True])
 def test_branches_and_loops(dynamic: bool) -> None:
-    """They have slots in what main lends them, the same in each trip."""
+    """Their slots are in memory of main, the same in each trip."""
     model, x = _Flow().eval(), torch.randn(8, 32)
     shapes = (None, {0: torch.export.Dim("b", min=2, max=64)}) if dynamic else None
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""What the allocator holds in a call of a model with convolutions is no more than the plan says, temporaries counted."""
+"""The allocator's peak in a call of a model with convolutions is at most the plan's, including temporaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A captured model as a folder of Python: a process of its own runs it, without the packages that made it."""
+"""A captured model as a folder of Python: a separate process runs it, without the packages that built it."""
 
 from __future__ import annotations
 

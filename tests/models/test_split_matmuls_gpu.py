@@ -1,4 +1,4 @@
-"""Matmuls as sums of parts on a GPU, through every emitter and `torch.compile`, beside eager mode."""
+"""Matmuls split along K on a GPU, through every emitter and `torch.compile`, compared with eager mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
     ),
 ]
 Made = tuple[nn.Module, tuple[Tensor, ...]]
-Model = Callable[..., Any]  # Any: what models return
+Model = Callable[..., Any]  # Any: results of models
 OPTIONS: dict[str, Any] = {"matmuls": "split", "cache": False, "on_unsupported": "error"}
 TOLERANCE = 2e-3
 """Matmuls on the device add up in another order."""
@@ -56,7 +56,7 @@ def gpt2() -> Made:
 
 MODELS: dict[str, tuple[Callable[[], Made], dict[str, int]]] = {
     "mlp": (mlp, {"bmm": 2}),
-    # attention takes what the first matmul of a layer gives, and the last one's result is the model's
+    # attention uses the first matmul of a layer, and the last one's result is the model's
     "gpt2": (gpt2, {"addmm": 2, "bmm": 6, "mm": 1}),
 }
 """A model, and the matmuls that its program calls."""

@@ -19,7 +19,7 @@ from tests.common.zoo import ZOO, Case
 # Any in this file: the arguments and outputs of any model.
 MODELS = ["bert", "gpt2", "llama", "lstm", "moe", "resnet", "t5", "vit"]
 QUICK = {"moe"}
-"""Those whose proof is part of `make test`; all are part of `make conformance`."""
+"""Models whose proof is part of `make test`; all are part of `make conformance`."""
 STEPS = 20
 CHANGE = 10
 """From this step on the batch has another size: one recompile, with dynamic shapes."""
@@ -27,7 +27,9 @@ CHANGE = 10
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What a training run shows: the loss of each step, graphs and recompiles counted, and a step's peak bytes."""
+    """Results of a training run: the loss of each step, counts of graphs and recompiles, and a step's peak
+    bytes.
+    """
 
     losses: Tensor
     graphs: int

@@ -81,7 +81,7 @@ def test_on_a_device(engine: str, tmp_path: Path) -> None:
     run = ENGINES[engine](bare_artifact(parse_program(TEXT)), tmp_path)
     x = torch.randn(32, 32, device="cuda")
     for _ in range(20):
-        torch.empty(1 << 16, device="cuda").fill_(float("nan"))  # what memory of the allocator holds next
+        torch.empty(1 << 16, device="cuda").fill_(float("nan"))  # content of the allocator's next memory
         r, q = run([x])
         torch.testing.assert_close(r, x @ x)
         torch.testing.assert_close(q, x @ x @ x)

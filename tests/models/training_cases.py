@@ -29,7 +29,7 @@ def loss_of(outputs: Any) -> Tensor:  # Any: the model's own output structure
 
 
 def step(model: Any, case: Case) -> Tensor:  # Any: a module or a compiled callable
-    """Forward and backward; gradients are left in the parameters."""
+    """Runs forward and backward; gradients stay in the parameters."""
     loss = loss_of(model(*clone_tree(case.args), **clone_tree(dict(case.kwargs or {}))))
     loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it so
     return loss.detach()

@@ -1,4 +1,4 @@
-"""An artifact in every engine, and what each writes to standard output and into a folder."""
+"""An artifact in every engine, and the output of each on standard output and into a folder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def observe(
     *,
     cpp: bool = True,
 ) -> Mapping[str, Said]:
-    """What each engine says in these calls, with a working directory of its own."""
+    """Returns the output of each engine in these calls, with a separate working directory."""
     said = {}
     for name, function in engines(artifact, folder, cpp=cpp).items():
         own = folder / name

@@ -1,4 +1,4 @@
-"""Matmuls that are added to what they are written over: every engine gives what torch gives with two storages, bit for bit."""
+"""Matmuls that accumulate in place: every engine equals torch with two storages, bit for bit."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Lines = Callable[..., list[str]]
 
 @pytest.fixture
 def lines(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Lines:
-    """What each engine prints, held against the interpreter's."""
+    """Returns the printed lines of each engine, compared with the interpreter's."""
 
     def run(artifact: Artifact, args: tuple[Any, ...], *, cpp: bool = True) -> list[str]:
         found = observe(artifact, [(args, {})], tmp_path, capfd, monkeypatch, cpp=cpp)
@@ -175,7 +175,9 @@ def test_ways_to_ask_for_values(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """Options of the backend and of Inductor, its configuration, and the environment's variables say the same."""
+    """Options of the backend and of Inductor, its configuration, and the environment's variables mean the
+    same.
+    """
     name = "aot_inductor.debug_intermediate_value_printer"
     options: dict[str, Any] = {"emitter": emitter, "cache": str(tmp_path)}
     options |= {"option": {"debug_values": "names"}, "inductor": {name: "3"}}.get(given, {})

@@ -1,4 +1,4 @@
-"""Debug values, ranges and profiles on a GPU: every engine says the same, times are the device's."""
+"""Debug values, ranges and profiles on a GPU: every engine prints the same, times are the device's."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_multi_kernels(
 
 
 def test_ranges_become_nvtx(tmp_path: Path) -> None:
-    """Without Nsight nobody listens, but every emitter runs under torch's NVTX mode."""
+    """Without Nsight the ranges are unused, but every emitter runs under torch's NVTX mode."""
     made = engines(run_on_artifact(captured(), "profile-ranges"), tmp_path)
     x = torch.randn(64, 256, device="cuda")
     with torch.autograd.profiler.emit_nvtx():  # type: ignore[no-untyped-call]  # torch leaves it so

@@ -28,7 +28,9 @@ HEAD = "wir 0.3\ntarget cpu\n\n"
 def said(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Said]:
-    """What all engines say, the same of each; numbers to print precision where they are `close`."""
+    """Returns the output of all engines, the same for each; numbers up to print precision if they are
+    `close`.
+    """
 
     def run(
         artifact: Artifact, calls: Calls, spec: str = "", *, cpp: bool = True, close: bool = False
@@ -257,7 +259,7 @@ MODELS = [
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.conformance) for n in MODELS]
 )
 def test_models(name: str, said: Callable[..., Said]) -> None:
-    """oneDNN's layer of an LSTM rounds by where its memory lies, which is each engine's own."""
+    """oneDNN's LSTM layer rounds depending on its memory's address, which differs between engines."""
     model, shapes = name.split("-")
     is_dynamic = shapes == "dynamic"
     artifact, calls = artifact_of(model, is_dynamic), calls_of(case_of(model), is_dynamic)

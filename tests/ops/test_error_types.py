@@ -41,12 +41,12 @@ RAISED: Mapping[str, type[Exception]] = {
         OfTheModelError,
     )
 }  # fmt: skip
-"""What an operator raises."""
+"""Raised by an operator."""
 
 
 @torch.library.custom_op("error_types::failing", mutates_args=())
 def failing(x: Tensor, name: str) -> Tensor:
-    """Raises the error of this name where `x` holds a negative number."""
+    """Raises the error of this name if `x` contains a negative number."""
     if bool((x < 0).any()):
         raise RAISED[name]("said by the operator")
     return x.clone()
@@ -59,8 +59,9 @@ def _(x: Tensor, name: str) -> Tensor:
 
 @dataclass(frozen=True)
 class Case:
-    """A model, arguments that it takes and arguments with which it fails, and what catches that in eager mode and, where it
-    is another class, with Inductor."""
+    """A model, valid and failing arguments, and the class that catches the failure in eager mode and, if
+    different, with Inductor.
+    """
 
     model: Callable[..., Any]
     good: tuple[Tensor, ...]
@@ -75,7 +76,7 @@ class Case:
 
 
 def checked(x: Tensor) -> Tensor:
-    """Checks a number that a tensor holds."""
+    """Checks a number in a tensor."""
     n = x.max().item()
     torch._check(n < 5, lambda: "too large")  # type: ignore[no-untyped-call]  # torch's
     return x + n
@@ -134,7 +135,7 @@ def fails(function: Callable[..., Any], case: Case, *classes: type[Exception]) -
 
 @pytest.mark.parametrize("name", CASES)
 def test_eager_and_stock(name: str) -> None:
-    """The table says what they raise."""
+    """The table matches eager mode and stock."""
     case = CASES[name]
     fails(case.model, case, case.eager)
     skip_without_error(name)
@@ -160,7 +161,7 @@ def test_torch_compile(emitter: str, name: str, tmp_path: Path) -> None:
     [("inductor", None), ("wrapper_ir", {"emitter": "python"}), ("wrapper_ir", {"emitter": "fx"})],
 )
 def test_checks_for_nan(backend: str, options: Any) -> None:
-    """What Inductor's option `nan_asserts` finds."""
+    """Failures that Inductor's option `nan_asserts` detects."""
     torch._dynamo.reset()
     bad = torch.full((4,), float("nan"))
     with inductor_config.patch(nan_asserts=True):
@@ -181,7 +182,9 @@ def saved(case: Case, folder: Path) -> Artifact:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_saved_artifacts(name: str, tmp_path: Path) -> None:
-    """Python, a graph and the interpreter; each says where it happened, but for graphs, which torch's traceback shows."""
+    """Python, a graph and the interpreter; each names the place, except graphs, for which torch's traceback
+    shows it.
+    """
     skip_without_error(name)
     case = CASES[name]
     artifact = saved(case, tmp_path)
@@ -213,7 +216,7 @@ def test_calls_that_do_not_fit(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_compiled_is_a_runtime_error() -> None:
-    """As what Inductor cannot compile."""
+    """As for Inductor's own failures."""
     for backend in ("inductor", "wrapper_ir"):
         torch._dynamo.reset()
         with pytest.raises(RuntimeError):

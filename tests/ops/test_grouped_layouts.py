@@ -1,4 +1,4 @@
-"""One assertion of several layouts: each is held, in every engine."""
+"""One assertion of several layouts: each is checked, in every engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ func @main(%x: f32[s0], %y: f32[s0]) {
 
 
 def test_each_layout_is_held(tmp_path: Path) -> None:
-    """The second one, whose size only the data tells; the first and third are checked as inputs."""
+    """The second one, whose size depends on data; the first and third are checked as inputs."""
     for name, run in engines(artifact_of(GROUP), tmp_path).items():
         assert len(run([torch.ones(4), torch.ones(4)])[0]) == 4, name
         with pytest.raises(WirError, match="WIR921"):

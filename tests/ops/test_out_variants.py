@@ -1,4 +1,4 @@
-"""The table of `out=` variants, held against the installed torch."""
+"""The table of `out=` variants, compared with the installed torch."""
 
 from __future__ import annotations
 

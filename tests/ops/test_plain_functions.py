@@ -20,7 +20,7 @@ def _args(name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     heads = (torch.randn(1, 2, 4, 8),) * 3
     base = name.partition("::")[2].partition(".")[0]
     table: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-        # for devices that are not here: what it makes, without its elements
+        # for absent devices: their results, without elements
         "_scaled_dot_product_efficient_attention": (
             (*(x.to("meta") for x in heads), None, False),
             {"scale": 0.5},
@@ -41,7 +41,7 @@ def _args(name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 @pytest.mark.parametrize("name", sorted(PLAIN_FUNCTIONS))
 def test_they_are_the_same_operators(name: str) -> None:
-    """Same results from the same arguments, and the dispatcher is asked for the very overload of the schema."""
+    """Same results for the same arguments, and the dispatcher receives exactly the overload of the schema."""
     packet, _, overload_name = name.removeprefix("aten::").partition(".")
     overload = getattr(getattr(torch.ops.aten, packet), overload_name or "default")
     function: Callable[..., Any] = getattr(torch, PLAIN_FUNCTIONS[name])

@@ -1,4 +1,4 @@
-"""Where the time of a program goes: ranges in torch's profiler from every emitter, and `wir profile`."""
+"""Profiles of a program: ranges in torch's profiler from every emitter, and `wir profile`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that a device can record: which are, and that everyone else calls them as any other."""
+"""Functions that a device can capture: which ones, and ordinary calls of them elsewhere."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ func @inner(%x: f32[8] @cuda:0) {
 
 @pytest.mark.parametrize("spec", ["move-arguments", "insert-finite-checks{outputs=true}"])
 def test_passes_leave_it_recordable(spec: str) -> None:
-    """They would move its argument, and check what its kernel reads."""
+    """They would move its argument, and check its kernel's inputs."""
     for text, same in ((HANDED_ON, True), (HANDED_ON.replace(" recordable", ""), False)):
         program = derive_frees(wrapper_ir.parse_program(text))
         changed = run_pipeline(program, spec)
@@ -132,7 +132,7 @@ def test_a_cpu_records_nothing() -> None:
 
 
 def test_emitted_python_records_it() -> None:
-    """Numbers among its arguments are part of the key. Without recordings it is called as any other."""
+    """Numbers among its arguments are part of the key. Without graphs it is called as any other."""
     artifact = bare_artifact(wrapper_ir.parse_program(STEP))
     source = str(py_wrapper.emit(artifact))
     assert '"""Subgraph @step. A device can record it."""' in source

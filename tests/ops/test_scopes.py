@@ -121,7 +121,7 @@ def pooled(device: str = "cuda") -> Any:
 
 
 def test_memory_is_of_the_pool_around_its_op() -> None:
-    """Storages are made with their first tensor elsewhere."""
+    """Storages are created with their first tensor elsewhere."""
     artifact = pooled()
     assert {v.name for v in made_elsewhere(artifact.program.main)} == {"s"}
     source = py_wrapper.emit(artifact)

@@ -1,7 +1,7 @@
-"""What the interpreter runs first in a process that a test starts (`conftest.py` puts this folder on its path).
+"""Runs first in a process that a test starts (`conftest.py` puts this folder on its path).
 
-Importing torch makes half a million objects, which Python's collector would walk some ten times then, and again at the end:
-a third of the processor time of a process that does little else. It still collects, less often.
+Importing torch creates half a million objects. Python's collector would then traverse them some ten times,
+and again at the end: a third of the processor time of a small process. It still collects, less often.
 """
 
 from __future__ import annotations
