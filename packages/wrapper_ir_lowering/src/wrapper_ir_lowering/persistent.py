@@ -14,8 +14,6 @@ from wrapper_ir.analysis.persistence import may_persist
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir_lowering.storages import plan_slots
 
-_DEVICES = ("cpu", "cuda")
-
 
 @dataclass(frozen=True, slots=True)
 class PersistentBlock:
@@ -152,6 +150,6 @@ def _is_plain(type: ir.StorageType, device: ir.Device) -> bool:
     return (
         isinstance(type.nbytes, Int)
         and type.device == device
-        and device.type in _DEVICES
+        and device.traits.persists_memory
         and type.space.kind is ir.MemoryKind.DEFAULT
     )

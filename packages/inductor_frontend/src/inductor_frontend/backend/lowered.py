@@ -30,9 +30,6 @@ from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir_passes import run_pipeline
 
-_PLANNED = frozenset({"cuda"})
-"""Types of devices for whose programs the backend plans memory by itself."""
-
 
 def compile_anew(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:
     """Lowers and translates a graph, inside a capture session. Raises CaptureError, HookError, ConversionError."""
@@ -83,7 +80,7 @@ def _artifact(
     analyses = finish(built.program, options.capture)
     program, passes = analyses.program, options.host_pipeline
     device = program.target.device
-    if device.type in _PLANNED or (options.records and device != ir.CPU):
+    if device.traits.plans_memory or (options.records and device != ir.CPU):
         passes = options.pipeline
     if options.records and device != ir.CPU:
         weights = set(static)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch._inductor import ir
 
 from inductor_frontend.errors import HookError
+from wrapper_ir.ir import Device
 
 
 def check_communication_buffer(name: str, layout: ir.CommBufferLayout) -> None:
@@ -15,7 +16,7 @@ def check_communication_buffer(name: str, layout: ir.CommBufferLayout) -> None:
             f"buffer {name} is a communication buffer of type {layout.comm_buffer_type.value}",
             hint="leave torch._inductor.config._collective.auto_select off",
         )
-    if layout.device.type != "cuda":
+    if not Device(layout.device.type).traits.has_group_memory:
         raise HookError(
             "FE202",
             f"Inductor has made buffer {name} a communication buffer of group {layout.group_name!r} on {layout.device}, "

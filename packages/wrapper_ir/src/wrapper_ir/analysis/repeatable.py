@@ -36,4 +36,4 @@ def repeats_on(name: str, device: ir.Device, dropout: object = None) -> bool:
     """Whether a call of the operator may be repeated that works on this device; `dropout` is what it gives for `DROPOUT`, if it does."""
     number = dropout.value if isinstance(dropout, Int | Float) else dropout
     is_plain = number is None or (isinstance(number, int | float) and number == 0)
-    return is_repeatable(name) and is_plain and device.type == "cuda" and device.index is not None
+    return is_repeatable(name) and is_plain and device.traits.replays_calls and device.index is not None

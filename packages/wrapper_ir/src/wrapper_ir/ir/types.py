@@ -113,6 +113,24 @@ class Layout(enum.Enum):
     MKLDNN = "_mkldnn"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTraits:
+    """Properties of a type of device that decide how programs are verified, planned and emitted."""
+
+    allocation_alignment: int = 64
+    """Alignment that every allocator of the device guarantees, in bytes."""
+    has_memory_pools: bool = False
+    """Torch can serve allocations of a scope from a pool (`EnterMemoryPool`)."""
+    has_group_memory: bool = False
+    """Processes can map each other's memory (symmetric), or register it with a communicator."""
+    replays_calls: bool = False
+    """Kernels of a library call can be captured once and launched again."""
+    persists_memory: bool = False
+    """Emitters can keep the memory of intermediate buffers between calls."""
+    plans_memory: bool = False
+    """Compiled graphs plan their memory without being asked: an allocation costs more than the plan."""
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """A device: an open type name and an index (None where the type has one device). Text: `cuda:0`."""
@@ -123,6 +141,25 @@ class Device:
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
+    @property
+    def traits(self) -> DeviceTraits:
+        """The properties of the type of device; a type that is not listed has the defaults."""
+        return _TRAITS.get(self.type, _PLAIN)
+
+
+_PLAIN = DeviceTraits()
+_TRAITS = {
+    "cpu": DeviceTraits(persists_memory=True),
+    # 256 bytes: CUDA programming guide, "Device memory accesses"; torch's allocator aligns to 512
+    "cuda": DeviceTraits(
+        allocation_alignment=256,
+        has_memory_pools=True,
+        has_group_memory=True,
+        replays_calls=True,
+        persists_memory=True,
+        plans_memory=True,
+    ),
+}
 
 CPU = Device("cpu")
 
@@ -159,13 +196,6 @@ MAX_RANK = 256
 DEFAULT_ALIGNMENT = 64
 """What storages are aligned to unless they say otherwise, in bytes: torch's allocator for the host (`c10::gAlignment`) gives
 so much, and those for devices give more."""
-_CUDA_ALIGNMENT = 256
-"""What every allocator of CUDA guarantees (CUDA programming guide, "Device memory accesses"); torch's own gives 512."""
-
-
-def allocator_alignment(device: Device) -> int:
-    """What storages on a device can be aligned to without more ado: a multiple of so many bytes is where they begin."""
-    return _CUDA_ALIGNMENT if device.type == "cuda" else DEFAULT_ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)

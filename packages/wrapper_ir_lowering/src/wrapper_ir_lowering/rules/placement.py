@@ -56,7 +56,7 @@ def enter_profile(op: ir.EnterProfile, state: FunctionState) -> Iterator[Step]:
 
 def enter_memory_pool(op: ir.EnterMemoryPool, state: FunctionState) -> Iterator[Step]:
     """Raises NotSupportedError WIR224 for a device whose memory torch cannot take from pools."""
-    if op.device.type != "cuda":
+    if not op.device.traits.has_memory_pools:
         raise state.not_supported(
             "WIR224", f"torch has no memory pools on {op.device}", "leave the scope out, or use a CUDA device"
         )

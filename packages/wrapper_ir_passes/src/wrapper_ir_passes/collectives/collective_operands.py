@@ -31,7 +31,7 @@ def why_no_group_memory(
     none for all; `minimum` is a number of bytes."""
     if groups and group not in groups:
         return f"option groups leaves group {group!r} out"
-    if value.type.device.type != "cuda":
+    if not value.type.device.traits.has_group_memory:
         return f"%{value.name} lies on {value.type.device}, which has no memory of groups"
     nbytes = ir.extent_bytes(value.type)
     if not isinstance(nbytes, Int):

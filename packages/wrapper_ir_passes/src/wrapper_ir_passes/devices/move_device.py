@@ -167,7 +167,9 @@ def _value(old: ir.Value, move: Move) -> ir.Value:
     if not isinstance(type, ir.TensorType | ir.StorageType) or type.device != move.source:
         return old
     if isinstance(type, ir.StorageType):
-        type = dataclasses.replace(type, alignment=min(type.alignment, ir.allocator_alignment(move.target)))
+        type = dataclasses.replace(
+            type, alignment=min(type.alignment, move.target.traits.allocation_alignment)
+        )
     return ir.Value(old.name, dataclasses.replace(type, device=move.target))
 
 

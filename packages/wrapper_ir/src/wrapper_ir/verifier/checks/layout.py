@@ -40,7 +40,7 @@ class LayoutCheck(Check):
 
     def allocated(self, position: int, result: ir.Value, device: ir.Device, alignment: int) -> None:
         """What is allocated is as aligned as it is said to be."""
-        most = ir.allocator_alignment(device)
+        most = device.traits.allocation_alignment
         if alignment > most:
             message = (
                 f"%{result.name} is to be aligned to {alignment} bytes; allocators of {device} give {most}"
