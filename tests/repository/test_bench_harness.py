@@ -1,4 +1,4 @@
-"""What the benchmarks share: alternating rounds, ratios, fresh processes, tables and pages."""
+"""Shared parts of the benchmarks: alternating rounds, ratios, fresh processes, tables and pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.bench.timing import Ratio, alternate, best_seconds, compare, median_r
 
 
 def test_rounds_alternate() -> None:
-    """Each side once a round, and each goes first as often as any other."""
+    """Each side runs once per round, and each is first equally often."""
     order: list[str] = []
 
     def side(name: str) -> int:

@@ -1,4 +1,4 @@
-"""The benchmark of tuning, without a device: what it collects, and that it tells good choices from bad ones."""
+"""The benchmark of tuning, without a device: its launches, and that it separates good choices from bad ones."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_configs_that_do_not_compile_are_left_out() -> None:
 
 
 def test_noise_is_borne() -> None:
-    """Times that scatter by 3 %: twenty kernels whose configs are 0 to 30 % apart are chosen as the goal asks."""
+    """Times vary by 3 %: twenty kernels whose configs are 0 to 30 % apart are chosen as the goal requires."""
     rows = []
     for seed in range(20):
         rng = random.Random(seed)

@@ -1,4 +1,6 @@
-"""`torch.compile(backend="wrapper_ir")` where the cache cannot be written: it works, with one warning that says why."""
+"""`torch.compile(backend="wrapper_ir")` with an unwritable cache: it works, with one warning that states the
+cause.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ SCRIPT = """
 """
 
 
-def compile_in_process(**env: str) -> Any:  # Any: what the script prints as JSON
-    """Compiles and runs in a process of its own, whose cache is on and named by `env` alone."""
+def compile_in_process(**env: str) -> Any:  # Any: JSON printed by the script
+    """Compiles and runs in a separate process, whose cache is enabled and named by `env` alone."""
     kept = {
         k: v for k, v in os.environ.items() if k not in ("HOME", "XDG_CACHE_HOME", "WRAPPER_IR_CACHE_DIR")
     }
@@ -47,7 +49,7 @@ def compile_in_process(**env: str) -> Any:  # Any: what the script prints as JSO
 
 @pytest.mark.slow
 def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
-    """Not even the superuser writes below /proc. The next process finds what the first has made."""
+    """Not even the superuser writes below /proc. The next process finds the first one's entries."""
     env = {
         "HOME": "/proc/no-home",
         "TMPDIR": str(tmp_path),

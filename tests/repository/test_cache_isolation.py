@@ -14,8 +14,9 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-# Compiles and trains functions, each under a name (which decides its sizes), a backend, and with torch's cache in
-# one of its two forms; tells who compiled and who was served. Matmuls only, so nobody needs a C++ compiler.
+# Compiles and trains functions, each under a name (which decides its sizes), a backend, and torch's cache in
+# one of its two forms. Prints which of them were compiled and which were loaded. The functions are matmuls
+# only, so that no C++ compiler is needed.
 TWO_BACKENDS = """
 import json, sys, torch
 from pathlib import Path
@@ -42,7 +43,8 @@ for name, backend, bundled in json.loads(sys.argv[1]):
     ]))
 """
 
-# A training step and a prediction; tells what was compiled, what was loaded for it, and the results to the last bit.
+# A training step and a prediction; prints the compiled functions, the loaded ones, and the results to the
+# last bit.
 ONE_STEP = """
 import json, sys, torch
 from torch._dynamo.utils import counters
@@ -96,7 +98,7 @@ def test_neither_backend_is_served_the_others_code(tmp_path: Path) -> None:
         assert (own_hits, autograd_hits, graph_hits) == (0, 0, 0), f"{name}: served from a cache"
         assert lowered == (2 if backend == OURS else 0)
         assert written == (0 if backend == OURS else 1), f"{name} ({bundled=}): entries in torch's cache"
-    for name, backend, bundled in CONTROL:  # the folders are shared: each finds what itself has left
+    for name, backend, bundled in CONTROL:  # the folders are shared: each finds its own entries
         _, lowered, own_hits, autograd_hits, graph_hits, written = told[name]
         if backend == OURS:
             assert (lowered, own_hits, autograd_hits) == (0, 1, 0)
@@ -107,8 +109,10 @@ def test_neither_backend_is_served_the_others_code(tmp_path: Path) -> None:
 
 
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
-    """No lowering; and the C++ compiler is not called for a kernel. The verifier is there: it tells what is checked at run
-    time in whatever makes a callable of an artifact."""
+    """No lowering; and the C++ compiler is not called for a kernel.
+
+    The verifier runs: it determines the run-time checks of every callable of an artifact.
+    """
     log, compiler = tmp_path / "log", tmp_path / "g++"
     real = os.environ.get("WRAPPER_IR_CXX") or os.environ.get("CXX") or "g++"
     compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec {real} "$@"\n')

@@ -1,4 +1,4 @@
-"""The repository's own checks find what they're for, and pass over what they aren't."""
+"""The repository's own checks find their targets, and ignore other code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the measure of memory counts: bytes given out during a run, whatever the profiler saw before."""
+"""The memory measurement counts bytes allocated during a run, independently of earlier profiles."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_memory_from_before_does_not_count_when_it_goes() -> None:
 
 
 def test_addresses_that_an_earlier_profile_saw_do_not_count() -> None:
-    """The profiler still has sizes for them, and reports them when they are given back, whoever asked for them."""
+    """The profiler still has sizes for them, and reports them at their free, for any allocation."""
     seen: list[Tensor] = []
     peak_bytes(lambda: seen.extend(blocks()))
     addresses = {t.data_ptr() for t in seen}
@@ -67,7 +67,7 @@ def test_the_collector_runs_as_before() -> None:
 
 
 def test_workspaces_of_operators() -> None:
-    """What an operator gives back before it returns counts only where it is asked for."""
+    """Memory that an operator frees before it returns counts only on request."""
     q = torch.randn(1, 2, 8, 8)
     run = partial(torch.nn.functional.scaled_dot_product_attention, q, q, q)
     run()

@@ -1,4 +1,4 @@
-"""The guide is true: its programs verify, its code runs, what it quotes exists, and its links lead somewhere."""
+"""The guide is correct: its programs verify, its code runs, its quotations exist, and its links resolve."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: what follows the backticks, the text, and the line where it starts."""
+    """A fenced block: the info string, the text, and the line of its start."""
 
     page: Path
     language: str
@@ -122,7 +122,7 @@ def test_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pyt
                 done = CliRunner().invoke(main, shlex.split(line, comments=True))
                 wanted = (
                     2 if line.startswith("compile ") else 0
-                )  # C++ kernels are compiled where they are loaded
+                )  # C++ kernels are compiled when they are loaded
                 assert done.exit_code == wanted, f"{block.place}: wir {line}: {done.output}"
 
 
@@ -188,7 +188,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", ["fx.md", "triton-runtime.md"])
 def test_tests_that_are_named_exist(page: str) -> None:
-    """The tables of what is promised name tests, with or without their files, and cases of tests."""
+    """The tables of guarantees name tests, with or without their files, and cases of tests."""
     text = (ROOT / "docs" / page).read_text("utf-8")
     named = re.findall(r"`(?:([\w/]+\.py)::)?(?:Test\w+::)?(test_\w+)`", text)
     files = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("packages/*/tests/**/test_*.py")]

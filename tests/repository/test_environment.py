@@ -1,4 +1,4 @@
-"""What an environment with another torch is made of."""
+"""Requirements of an environment with another torch."""
 
 from __future__ import annotations
 

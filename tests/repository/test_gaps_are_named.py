@@ -45,7 +45,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def edited(tree: Path) -> Iterator[dict[str, str]]:
-    """Changed files by path: the test adds what it changes, afterwards all are as they were."""
+    """Files to change, by path: the test adds its changes, and all files are restored afterwards."""
     before: dict[str, str] = {}
     yield before
     for name, text in before.items():

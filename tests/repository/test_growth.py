@@ -25,7 +25,7 @@ STEPS: dict[str, Callable[[ir.Program], object]] = {
 
 
 def _calls(run: Callable[[], object]) -> int:
-    """How many functions are called, those in C among them."""
+    """Returns the number of function calls, including those in C."""
     count = 0
 
     def called(frame: FrameType, event: str, arg: object) -> None:

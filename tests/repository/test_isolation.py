@@ -1,9 +1,9 @@
 """Each package's wheel installs alone, with the dependencies that it declares and no others.
 
-Every test makes an empty environment. Declared dependencies aren't downloaded again: the closure of a wheel's
-`Requires-Dist` is looked up in the environment that runs the tests, and exactly those distributions are linked into
-the empty one. (A `.pth` file or `--system-site-packages` would also let in the sibling packages and every undeclared
-dependency, which is what these tests are about.)
+Every test creates an empty environment. Declared dependencies are not downloaded again: the closure of a
+wheel's `Requires-Dist` is looked up in the environment that runs the tests, and exactly those distributions
+are linked into the empty one. (A `.pth` file or `--system-site-packages` would also expose the sibling
+packages and every undeclared dependency, which these tests must detect.)
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ NEEDS = {
 PACKAGES = tuple(NEEDS)
 DISTRIBUTIONS = {package.replace("_", "-"): package for package in PACKAGES}
 
-# Run inside the isolated environment: what is visible there, and whether every entry point of the package loads.
+# Run inside the isolated environment: the visible packages, and whether every entry point of the package
+# loads.
 PROBE = f"""
 import importlib.util, json, sys
 from importlib.metadata import distribution
@@ -82,7 +83,7 @@ def run(command: list[str], folder: Path | None = None) -> str:
 
 
 def requirements(wheel: Path, extra: str = "") -> list[Requirement]:
-    """What the wheel declares, for this interpreter and with at most one extra."""
+    """Returns the wheel's declared requirements, for this interpreter and with at most one extra."""
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         metadata = message_from_bytes(archive.read(name))
@@ -90,7 +91,7 @@ def requirements(wheel: Path, extra: str = "") -> list[Requirement]:
 
 
 def active(lines: list[str], extra: str = "") -> list[Requirement]:
-    """The requirements among `lines` that hold here."""
+    """Returns the requirements among `lines` that apply here."""
     parsed = [Requirement(line) for line in lines]
     return [one for one in parsed if one.marker is None or one.marker.evaluate({"extra": extra})]
 
@@ -108,7 +109,7 @@ def closure(direct: list[Requirement]) -> Iterator[Distribution]:
 
 
 def link(found: Distribution, site: Path) -> None:
-    """Make one installed distribution visible in the folder `site`."""
+    """Makes one installed distribution visible in the folder `site`."""
     for top in {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "__pycache__")}:
         target = Path(str(found.locate_file(top))).resolve()
         if target.exists() and not (site / top).exists():
@@ -152,7 +153,7 @@ def sibling_closure(declared: list[Requirement], wheels: dict[str, Path]) -> lis
 
 
 def declared_entry_points(wheel: Path) -> int:
-    """How many entry points the wheel has."""
+    """Returns the number of the wheel's entry points."""
     with zipfile.ZipFile(wheel) as archive:
         files = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]
         return sum(archive.read(name).decode().count(" = ") for name in files)
@@ -215,8 +216,11 @@ pathlib.Path(sys.argv[1], "gpu.cpp").write_text(str(cpp_wrapper.emit(of_gpu)))
 
 
 def test_packages_are_built_without_torch(wheels: dict[str, Path], tmp_path: Path) -> None:
-    """They are run where it is: here. One for a GPU carries its kernels' code, and is the one that is built beside torch. The
-    wheel brings the runtime compiled."""
+    """Packages are built without torch and run here, with it.
+
+    One for a GPU contains its kernels' code, and equals the one built beside torch. The wheel contains the
+    compiled runtime.
+    """
     assert not wheels["cpp_wrapper"].name.endswith("-any.whl")
     with_torch = {one.name for one in requirements(wheels["cpp_wrapper"], "torch")}
     assert with_torch == {

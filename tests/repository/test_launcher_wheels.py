@@ -49,7 +49,7 @@ def platform_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pure_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built without what compiles the launcher, as `make wheels` does it."""
+    """Builds without the launcher's compiler, as `make wheels` does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HATCH_BUILD_NO_HOOKS", "true")
         (wheel,) = WheelBuilder(str(PACKAGE)).build(directory=str(tmp_path_factory.mktemp("pure")))

@@ -1,6 +1,7 @@
-"""Who loads what: importing the core brings in no tensor library, and no package brings in its siblings.
+"""Modules loaded by imports: the core loads no tensor library, and no package loads its siblings.
 
-import-linter (`make layers`) reads the import statements; these tests look at what a fresh interpreter has loaded.
+import-linter (`make layers`) reads the import statements; these tests inspect the modules of a fresh
+interpreter.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FREE_OF_TORCH = (
 SIBLINGS = frozenset({"inductor_frontend", "py_wrapper", "cpp_wrapper", "fx_converter", "triton_runtime"})
 HEAVY = frozenset({"torch", "triton", "sympy", "numpy", "click", "functorch", "jax"})
 
-# What each entry point must be able to give, by group and name.
+# Required results of each entry point, by group and name.
 ENTRY_POINTS = [
     ("wrapper_ir.frontends", "inductor", "inductor_frontend"),
     ("wrapper_ir.emitters", "python", "py_wrapper"),
@@ -80,7 +81,7 @@ def test_what_emitters_share_of_torch_loads_none_of_them() -> None:
 
 @pytest.mark.slow
 def test_packages_do_not_load_their_siblings() -> None:
-    """Each in a copy of one process that has loaded torch, which is most of what an import costs."""
+    """Each runs in a copy of one process that has loaded torch, which is most of the cost of an import."""
     names = sorted(SIBLINGS)
     code = (
         "import importlib, json, os, sys, torch\n"
@@ -102,7 +103,7 @@ def test_entry_points_load(group: str, name: str, package: str) -> None:
     found = [point for point in entry_points(group=group, name=name) if point.module.split(".")[0] == package]
     assert len(found) == 1
     loaded = found[0].load()
-    if group == "torch_dynamo_backends":  # it registers the backend itself, under a lock, and gives None
+    if group == "torch_dynamo_backends":  # it registers the backend itself, under a lock, and returns None
         assert name in torch._dynamo.list_backends()
     else:
         assert loaded is not None

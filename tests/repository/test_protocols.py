@@ -1,4 +1,4 @@
-"""Every plug-in is what its protocol says: mypy checks the assignments below, the tests what is registered."""
+"""Every plug-in satisfies its protocol: mypy checks the assignments below, the tests the registered objects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PLUGINS: list[tuple[str, Callable[[str], object], type, str]] = [
 
 
 def members(protocol: type) -> set[str]:
-    """Attributes and methods that a protocol asks for."""
+    """Returns the attributes and methods of a protocol."""
     return {
         name for name in {*vars(protocol), *inspect.get_annotations(protocol)} if not name.startswith("_")
     }
@@ -76,7 +76,7 @@ def test_methods_take_what_the_protocol_says(
 
 
 def test_the_registry_knows_every_protocol() -> None:
-    """All that can be registered, besides what those give and take."""
+    """All protocols that can be registered, besides those of their operands and results."""
     found = {name for name, p in vars(protocols).items() if getattr(p, "_is_protocol", False)}
     assert found - {"Protocol"} == {p[2].__name__ for p in PLUGINS} | {
         "AddressComparer",

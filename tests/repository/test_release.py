@@ -1,4 +1,4 @@
-"""What the release tool reads: packages, file names, and the README's first example."""
+"""Inputs of the release tool: packages, file names, and the README's first example."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_nothing_is_tagged_without_a_repository_and_a_date(tmp_path: Path) -> No
 
 
 def copy_of_a_package(root: Path) -> Path:
-    """The repository's settings and one package, as they stand."""
+    """Copies the repository's settings and one package."""
     (root / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text("utf-8"))
     folder = root / "packages" / "py_wrapper"
     folder.mkdir(parents=True)

@@ -14,7 +14,7 @@ _EXAMPLE = Path(__file__).resolve().parents[2] / "examples/serving_pieces/servin
 
 
 def _run(task: str, folder: Path, cache: Path) -> str:
-    """What the example prints."""
+    """Returns the output of the example."""
     environment = {**os.environ, "WRAPPER_IR_CACHE_DIR": str(cache)}
     command = [sys.executable, str(_EXAMPLE), task, str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

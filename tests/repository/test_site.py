@@ -1,4 +1,6 @@
-"""What the site adds to the pages of `docs/`: other pages, links between all of them, folders in the navigation."""
+"""Additions of the site to the pages of `docs/`: other pages, links between all of them, folders in the
+navigation.
+"""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def test_assertions_are_kept(tiny: Emitter[str]) -> None:
 
 
 def test_the_list_is_complete(tiny: Emitter[str]) -> None:
-    """What is refused and what is written make up the union; the programs above use all that is written."""
+    """Refused and written steps make up the union; the programs above use all written ones."""
     refused = set(module().REFUSED)
     used = {
         type(step)

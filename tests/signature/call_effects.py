@@ -1,5 +1,8 @@
-"""Everything that a caller can see of a call: results, the caller's own tensors afterwards, which tensors are the same
-object or share memory, what autograd was told, and what a write through each of them reaches."""
+"""All effects of a call that its caller can observe.
+
+They are results, the caller's tensors afterwards, identity and shared memory of tensors, autograd's state,
+and the reach of a write through each tensor.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Call = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What was seen of some calls of one function, in plain values that can be compared."""
+    """Observations of some calls of one function, in plain values that can be compared."""
 
     results: Any
     """Structure and values of the results of each call."""
@@ -29,7 +32,7 @@ class Seen:
     identity: Any
     """Pairs of tensors, of arguments and results, that are one object."""
     sharing: Any
-    """Pairs that share memory, with where each lies in it."""
+    """Pairs that share memory, with the offset of each."""
     views: Any
     """Arguments that autograd knows as changed when a result is written."""
     versions: Any
@@ -78,7 +81,7 @@ def _version(x: Tensor) -> int:
 
 
 def _opened(tree: Any) -> Any:
-    """`tree` with data classes as dictionaries: torch takes them for leaves."""
+    """Returns `tree` with data classes as dictionaries: torch treats them as leaves."""
     if is_dataclass(tree) and not isinstance(tree, type):
         return {f.name: _opened(getattr(tree, f.name)) for f in fields(tree)}  # its own fields
     if type(tree) in (tuple, list):
@@ -95,7 +98,7 @@ def _classes(tree: Any) -> Any:
         return type(tree).__name__, [_classes(x) for x in tree]
     if isinstance(tree, Mapping):
         return type(tree).__name__, {k: _classes(v) for k, v in tree.items()}
-    # Weights come back as plain tensors: what a module registered is not part of a signature.
+    # Weights are returned as plain tensors: a signature does not contain a module's registrations.
     return "Tensor" if type(tree) is torch.nn.Parameter else type(tree).__name__
 
 
@@ -110,7 +113,7 @@ def _value(x: Any) -> Any:
 
 
 def _wrapper(x: Any) -> Any:
-    """`x` where it wraps other tensors, else None."""
+    """Returns `x` if it wraps other tensors, else None."""
     return x if is_traceable_wrapper_subclass(x) else None
 
 
@@ -148,7 +151,7 @@ def _shared(a: Tensor, b: Tensor) -> Any:
 
 
 def _followers(out: Tensor, named: list[tuple[str, Tensor]]) -> list[str]:
-    """Which arguments' versions go up with that of a result."""
+    """Returns the arguments whose versions increase with that of a result."""
     before = [_version(t) for _, t in named]
     torch.autograd.graph.increment_version(out)
     return [n for (n, t), v in zip(named, before) if _version(t) > v and n.startswith("in")]

@@ -17,11 +17,11 @@ Call = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A function, or a maker of modules, and a maker of arguments, which gives equal ones every time.
+    """A function, or a factory of modules, and a factory of arguments, which returns equal ones every time.
 
-    `stock` are the aspects in which torch.compile differs from eager mode, and `ours` those in which a captured program
-    does, for the `reason` given; where both are empty, all agree in everything that `tests.signature.call_effects` looks at.
-    `stock_fails` is what torch.compile stops with.
+    `stock` are the aspects in which torch.compile differs from eager mode, and `ours` those in which a
+    captured program does, with the `reason`. If both are empty, all agree in every aspect of
+    `tests.signature.call_effects`. `stock_fails` is torch.compile's error.
     """
 
     name: str

@@ -1,5 +1,6 @@
-"""Models for what surrounds a program: one list for the comparison with eager and with torch.compile, and for the test
-in a process of its own."""
+"""Models for the signature around a program: one list for the comparison with eager and torch.compile, and
+for the test in a separate process.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class Pair(NamedTuple):
 
 @dataclass
 class Point:
-    """Registered by nobody."""
+    """A class that is not registered."""
 
     a: Any
     b: Any

@@ -1,4 +1,4 @@
-"""Models that write to their arguments, move them, or are given ones that share memory."""
+"""Models that write to their arguments, move them, or have arguments that share memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program's caller sees of a call, beyond the numbers: held against eager mode and against stock torch.compile."""
+"""Effects of a call on its caller, beyond the numbers: compared with eager mode and with stock torch.compile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wrapper_ir_runtime.interp import Interpreter
 # Any in this file: models, their arguments and results.
 Engine = Callable[..., Any]
 STOCK = "aot_eager_decomp_partition"
-"""torch.compile as it is, with all that it does around a program; what it computes with makes no difference."""
+"""Stock torch.compile, with all its work around a program; its kernels make no difference."""
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +95,9 @@ def test_an_observation_tells_results_apart() -> None:
 
 
 def test_random_numbers_are_those_of_torch_compile() -> None:
-    """Of Inductor's own code: the same draws from the same generator, which is left in the same state."""
+    """Random numbers are those of Inductor's own code: the same draws from the same generator, which has the
+    same state afterwards.
+    """
     case = CASES["random"]
     (value,), _ = case.make()
     stock = torch.compile(case.model())
@@ -150,7 +152,9 @@ def test_same_tensor_of_any_size() -> None:
 
 
 def test_wrappers_keep_their_size() -> None:
-    """torch.export takes the sizes of wrappers for fixed, whatever is said of them; a call with others is refused."""
+    """torch.export treats the sizes of wrappers as fixed, whatever is declared; a call with others is
+    refused.
+    """
     for engine in engines(dynamic(lambda t: t + 1, pair(x(), x() * 2))):
         with pytest.raises(ExecutionError, match=r"WIR926.*\[7, 3\]"):
             engine(pair(torch.ones(7, 3), torch.zeros(7, 3)))
@@ -202,7 +206,7 @@ def test_overlapping_tensors_may_lie_anywhere() -> None:
 
 
 def test_gradients_are_not_lost_in_silence() -> None:
-    """A program records nothing. Under no_grad it does what the model does; else it says so."""
+    """A program records nothing. Under no_grad it equals the model; otherwise it raises."""
     value = x().requires_grad_()
     for engine in engines(artifact_of("views_of_the_input")):
         with pytest.raises(ExecutionError, match=r"WIR930.*x"):
@@ -259,7 +263,7 @@ def test_arguments_are_spelled_as_in_python() -> None:
 
 
 def test_a_default_that_was_not_used_is_no_default() -> None:
-    """Left out, `flag` would mean something else to the model than what was captured."""
+    """Without it, `flag` would mean something else to the model than at capture."""
 
     def function(x: Tensor, flag: bool = False) -> Any:
         return x + 1 if flag else x - 1
@@ -288,7 +292,7 @@ def test_any_number_of_arguments() -> None:
 
 @pytest.mark.parametrize("decomposed", [False, True])
 def test_exported_programs(decomposed: bool) -> None:
-    """An exported program keeps what it says of writes, in both of torch's forms, and is left as it was."""
+    """An exported program keeps its declared writes, in both of torch's forms, and is unchanged."""
 
     class Model(nn.Module):
         count: Tensor
@@ -323,13 +327,13 @@ def test_capture_leaves_its_arguments_alone() -> None:
 
 
 def test_a_kept_copy_survives_a_swap() -> None:
-    """Torch's own code takes the copy away before 2.15, and swaps nothing."""
+    """Torch's own code removes the copy before 2.15, and swaps nothing."""
     case = CASES["swapped"]
     args, _ = case.make()
     with torch.no_grad():
         stock: Engine = torch.compile(case.model())
         stock(*args)
-    # our protection may go with the last version where this holds
+    # our protection can be removed with the last version that needs it
     assert torch.equal(args[0], args[1]) is not since("2.15")
 
 
@@ -353,7 +357,7 @@ def test_bindings() -> None:
 
 
 def test_state_that_callers_get_is_mutable() -> None:
-    """A program may map its constants from a file that cannot be written; what it hands out is memory of its own."""
+    """A program may map its constants from a read-only file; constants that it returns are separate copies."""
     constants = {c.value.name: c.mutable for c in artifact_of("ReturnsItsState").program.constants}
     assert constants == {"weight": True, "count": True}
     constants = {c.value.name: c.mutable for c in artifact_of("WrappedParameter").program.constants}

@@ -1,4 +1,4 @@
-"""Damaged signatures of captured models: refused with a code, or as good as any other, by everything that makes a call."""
+"""Damaged signatures of captured models: every engine refuses them with a code, or all accept them alike."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def captured(name: str) -> Artifact | None:
     try:
         return inductor_frontend.capture(case.model(), args, kwargs)
     except WirError:
-        return None  # what cannot be exported has other tests
+        return None  # other tests cover models that cannot be exported
 
 
 def places(x: Any, path: Path_ = ()) -> Iterator[Path_]:
@@ -67,7 +67,7 @@ def edited(x: Any, path: Path_, edit: Callable[[Any], Any]) -> Any:
 
 
 def damage(rng: random.Random) -> Callable[[Any], Any]:
-    """An edit of one part: another number, another type, items left out, repeated or in another order."""
+    """Edits one part: another number, another type, items removed, repeated or reordered."""
 
     def edit(x: Any) -> Any:
         if isinstance(x, tuple) and x and rng.random() < 0.7:
@@ -84,7 +84,7 @@ def damage(rng: random.Random) -> Callable[[Any], Any]:
 
 
 def outcome(make: Callable[[], Callable[..., Any]], name: str) -> Any:
-    """What a call gives: results, or the code of the error; any other exception is a failure of the test."""
+    """Returns the results of a call, or the code of its error; any other exception is a failure of the test."""
     args, kwargs = CASES[name].make()
     try:
         found = make()(*args, **kwargs)
@@ -160,7 +160,7 @@ def numbers(x: Any, path: Path_ = ()) -> Iterator[Path_]:
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10**9))
 def test_damaged_files(name: str, seed: int) -> None:
-    """Reading gives a signature, whose numbers are ints, or an error with a code."""
+    """Reading returns a signature, whose numbers are ints, or raises an error with a code."""
     artifact = captured(name)
     if artifact is None:
         pytest.skip("the model cannot be exported")

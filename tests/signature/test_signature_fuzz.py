@@ -1,8 +1,8 @@
-"""Random functions that view, move, write and return their arguments, which may share memory: what their caller sees is
-as in eager mode.
+"""Random functions that view, move, write and return their arguments, which may share memory: their caller
+observes the same as in eager mode.
 
-The functional graph itself stands for the program, so that nothing has to be compiled: everything else of a capture
-takes part. `python -m tests.signature.test_signature_fuzz FIRST COUNT` goes through more of them.
+The functional graph itself replaces the program, so that nothing has to be compiled: everything else of a
+capture is used. `python -m tests.signature.test_signature_fuzz FIRST COUNT` runs more of them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ OTHERS = ("own", "own", "own", "slice", "transposed", "same", "overlapping")
 
 
 def random_function(rng: random.Random) -> tuple[str, tuple[str, ...]]:
-    """The text of a function `f`, and how each argument is made."""
+    """Returns the text of a function `f`, and a factory for each argument."""
     names = [f"x{i}" for i in range(rng.choice((1, 2, 2, 3)))]
     known, lines = [*names], []
     for number in range(rng.randrange(2, 8)):
@@ -73,7 +73,7 @@ def random_function(rng: random.Random) -> tuple[str, tuple[str, ...]]:
     lines.append(f"return ({''.join(f'{o}, ' for o in outputs)})")
     kinds = [rng.choice(OTHERS if i else FIRST) for i in range(len(names))]
     if "overlapping" in kinds and kinds[0] == "slice":
-        kinds[0] = "own"  # run as it is, the graph takes offsets from the storage's start
+        kinds[0] = "own"  # without changes, the graph counts offsets from the storage's start
     body = "\n    ".join(lines)
     return f"def f({', '.join(names)}):\n    {body}\n", tuple(kinds)
 
@@ -107,7 +107,7 @@ def _argument(kind: str, number: int, made: list[torch.Tensor]) -> torch.Tensor:
 
 
 def _origin(node: fx.Node, names: tuple[str, ...]) -> ir.ResultOrigin:
-    """Where a result of the graph lies, as a program's summary says it."""
+    """Returns the location of a graph's result, in the form of a program's summary."""
     root = root_of(node)
     if root.target is torch.ops.aten.copy_.default:  # an input, once it is written
         root = root.all_input_nodes[0]
@@ -137,9 +137,9 @@ def engine_of(function: Function, make: Make) -> Function:
 
 
 def differences_of(seed: int) -> tuple[str, set[str]]:
-    """The function of a seed, and what its caller sees otherwise than in eager mode.
+    """Returns the function of a seed, and the differences from eager mode that its caller observes.
 
-    Autograd is told of more writes than in eager mode where arguments overlap: it is their memory, too.
+    Autograd sees more writes than in eager mode if arguments overlap: the writes affect their memory, too.
     """
     text, kinds = random_function(random.Random(seed))
     space: dict[str, Any] = {}

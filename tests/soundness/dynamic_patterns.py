@@ -21,7 +21,7 @@ def _random(*sizes: int) -> Tensor:
 
 @torch.library.custom_op("no_false_refusals::fill", mutates_args=["out"])
 def fill(x: Tensor, out: Tensor) -> None:
-    """Writes what it is given to write."""
+    """Writes its argument."""
     out.copy_(x * 2)
 
 

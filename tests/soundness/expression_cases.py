@@ -1,4 +1,6 @@
-"""Expressions by kind: each operator with values for which it has none, or whose intermediate results no float or int64 holds."""
+"""Expressions by kind: each operator with values without a result, or with intermediate results beyond float
+or int64.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,7 @@ EXPECTED: tuple[tuple[str, Env, Number | str], ...] = (
     ("a*b*f", {"a": 2**53 + 1, "b": 3, "f": 1.0}, float(3 * (2**53 + 1))),
     ("to_float(a)", {"a": 2**53 + 1}, 2.0**53),
 )
-"""Expressions with values of their symbols (1 where none is given), and what they are."""
+"""Expressions with values of their symbols (1 by default), and their results."""
 
 ENVIRONMENTS: tuple[Env, ...] = (
     {"a": 0, "b": 5, "f": -0.5, "g": 0.0, "p": False},

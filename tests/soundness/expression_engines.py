@@ -32,11 +32,11 @@ NAMED: Mapping[str, list[str]] = {
 # Any in this file: arguments and results of any program
 Run = Callable[[list[Any]], Any]
 Outcome = Any
-"""Results as text, which tells 1 from 1.0, and 0.0 from -0.0; or the code of an error."""
+"""Results as text, which separates 1 from 1.0, and 0.0 from -0.0; or the code of an error."""
 
 
 def program_of(texts: Sequence[str], kind: str) -> Artifact:
-    """A program that returns the expression of a given number."""
+    """Returns a program that returns the expression of a given number."""
     declared = "".join(f"symbol {name} : {kind} unbacked\n" for name, kind in KINDS.items())
     params = ", ".join(f"%{name}: {kind}" for name, kind in KINDS.items())
     defined = "".join(f"  define {name} = item(%{name})\n" for name in KINDS)
@@ -73,13 +73,13 @@ def _unpacked(module: Callable[..., Any]) -> Run:
 
 
 def values(env: Mapping[str, Number]) -> list[Number]:
-    """Arguments for the symbols; those that are not given are 1."""
+    """Returns arguments for the symbols; 1 by default."""
     given = {"a": 1, "b": 1, "f": 1.0, "g": 1.0, "p": True, **env}
     return [given[name] for name in KINDS]
 
 
 def outcome(call: Run, args: Sequence[Any]) -> Outcome:
-    """What a call gives."""
+    """Returns the outcome of a call."""
     try:
         return list(map(repr, call(list(args))))
     except Exception as error:

@@ -1,16 +1,19 @@
-"""What stock torch.compile compiles is not refused: random programs are captured and verified, and compiled where that is asked.
+"""Programs that stock torch.compile compiles are not refused: random programs are captured and verified, and
+on request compiled.
 
-Usage: `python -m tests.soundness.refusals --seeds FIRST-LAST [--every N]`. Prints `SEED OUTCOME` a line each: `equal` for every
-N-th one, which runs as emitted Python and in the interpreter on all sets of inputs; `accepted` for the others, which need no
-C++ compiler; `as stock` where stock torch.compile fails on the same program and inputs, or differs from eager mode; else what
-is wrong, after `WRONG: `. Stock is asked only about a program that fails or differs. The exit status is 1 where one is wrong.
+Usage: `python -m tests.soundness.refusals --seeds FIRST-LAST [--every N]`. Prints one line `SEED OUTCOME` per
+program: `equal` for every N-th one, which runs as emitted Python and in the interpreter on all sets of
+inputs; `accepted` for the others, which need no C++ compiler; `as stock` if stock torch.compile fails on the
+same program and inputs, or differs from eager mode; else the failure, after `WRONG: `. Stock runs only for a
+program that fails or differs. The exit status is 1 if one is wrong.
 
-A compiler in `CXX` and `WRAPPER_IR_CXX` that appends `-O0` makes it faster, equally for stock; `WRAPPER_IR_CACHE_DIR` then
-names a folder of its own.
+A compiler in `CXX` and `WRAPPER_IR_CXX` that appends `-O0` makes it faster, equally for stock;
+`WRAPPER_IR_CACHE_DIR` should then name a separate folder.
 
-Stock fails where torch traces a graph again and finds another range for a size that a value tells: a slice of a `chunk`
-that a mask selects from has at most 2 rows in the second trace and at most 1 in the first, and `ShapeEnv` takes no
-wider range in the place of a narrower one ("tgt_bound is not a subset of src_bound", in torch 2.13).
+Stock fails if torch traces a graph again and finds another range for a data-dependent size: a slice of a
+`chunk` that a mask selects from has at most 2 rows in the second trace and at most 1 in the first, and
+`ShapeEnv` accepts no wider range in place of a narrower one ("tgt_bound is not a subset of src_bound", in
+torch 2.13).
 """
 
 from __future__ import annotations
@@ -37,12 +40,12 @@ from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_runtime.interp import run
 
-# Any in this file: arguments and results of made-up functions.
+# Any in this file: arguments and results of generated functions.
 _AS_STOCK = "as stock"
 
 
 def traced() -> Any:  # Any: torch's patch, a context manager and a decorator
-    """Dynamo as the programs need it: sizes that a value tells do not end a graph."""
+    """Configures Dynamo for the programs: data-dependent sizes do not end a graph."""
     flags = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
     return torch._dynamo.config.patch(flags)
 
@@ -52,7 +55,7 @@ class _Lowered(Exception):
 
 
 class _Uncompiled:
-    """Says so where it is called: what `compile` raises would be logged as a fault of the backend."""
+    """Raises when it is called: an exception of `compile` would be logged as a fault of the backend."""
 
     def boxed(self, args: list[Any]) -> tuple[Any, ...]:
         raise _Lowered
@@ -62,7 +65,7 @@ class _Uncompiled:
 
 
 class _Emitter:
-    """What every emitter of this file has; none writes text."""
+    """Common part of the emitters in this file; none writes text."""
 
     def emit(self, artifact: Artifact) -> str:
         raise NotImplementedError
@@ -95,7 +98,7 @@ class _Both:
         return self.call
 
     def call(self, args: list[Any]) -> tuple[Any, ...]:
-        copies = copy.deepcopy(args)  # with their strides, and with what they share
+        copies = copy.deepcopy(args)  # with their strides, and with shared memory
         found = self.python.boxed(args)
         wanted = run(self.artifact, copies, py_wrapper.TORCH_MACHINE)
         torch.testing.assert_close(found, wanted, rtol=0, atol=0, equal_nan=True)
@@ -115,13 +118,13 @@ class _Compare(_Emitter):
 
 
 def _refusal(program: RandomProgram) -> Exception | None:
-    """Why the backend refuses a program; None where it does not."""
+    """Returns the reason why the backend refuses a program, or None."""
     torch._dynamo.reset()
     options: Any = {"emitter": _Probe(), "cache": False}  # an emitter is more than torch foresees
     compiled = torch.compile(program.function(), backend="wrapper_ir", dynamic=True, options=options)
     try:
         compiled(*INPUTS[0])
-    except Exception as error:  # whatever torch wraps it in
+    except Exception as error:  # in any exception of torch
         seen: BaseException | None = error
         while seen is not None:
             if isinstance(seen, _Lowered):
@@ -138,14 +141,16 @@ def _stock_fails(program: RandomProgram, inputs: Iterable[Sequence[Tensor]]) -> 
     try:
         for args in inputs:
             torch.testing.assert_close(compiled(*args), function(*args))
-    except Exception:  # in words of its own, or a difference
+    except Exception:  # in its own words, or a difference
         return True
     return False
 
 
 def _difference(program: RandomProgram) -> str:
-    """How compiled and interpreted results differ from eager ones, on any set of inputs; `as stock` where torch cannot
-    compile the program for them; '' for not at all."""
+    """Returns the difference of compiled and interpreted results from eager ones, on any set of inputs.
+
+    `as stock` if torch cannot compile the program for them; '' if they are equal.
+    """
     torch._dynamo.reset()
     function = program.function()
     options: Any = {"emitter": _Compare(), "cache": False}  # as above
@@ -161,7 +166,7 @@ def _difference(program: RandomProgram) -> str:
 
 
 def outcome(seed: int, *, compare: bool = False) -> str:
-    """What became of the program of a seed; see the module."""
+    """Returns the outcome of a seed's program; see the module."""
     program = random_program(seed)
     with traced():
         if compare:

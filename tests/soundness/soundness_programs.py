@@ -42,7 +42,7 @@ def branches() -> Made:
 
 
 def loops() -> Made:
-    """A loop with a branch in its body, and a second loop over what the first one made."""
+    """A loop with a branch in its body, and a second loop over the first one's result."""
 
     def model(x: Tensor, w: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
         def more(i: Tensor, y: Tensor) -> Tensor:

@@ -1,9 +1,10 @@
-"""Corrupts real programs many times; run by `test_soundness.py` in a process of its own.
+"""Corrupts real programs many times; run by `test_soundness.py` in a separate process.
 
-Usage: `python tests/soundness/soundness_worker.py COUNT SEED PROGRAM...`, with models of the zoo or of `soundness_programs`.
-Each corrupted program is refused by the verifier with a code, or runs in the interpreter and in emitted Python: both
-give the same results, or both stop with an error. A loop that does not end in the interpreter is not run in Python.
-Prints the case before running it, so that a crash names its corruption.
+Usage: `python tests/soundness/soundness_worker.py COUNT SEED PROGRAM...`, with models of the zoo or of
+`soundness_programs`. Each corrupted program is refused by the verifier with a code, or runs in the
+interpreter and in emitted Python: both return the same results, or both raise an error. A loop that does not
+end in the interpreter is not run in Python. Prints the case before running it, so that a crash names its
+corruption.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MAX_OPS = 5_000
 
 
 def program_of(name: str) -> tuple[Artifact, list[Any]]:  # Any: tensors and numbers
-    """What is corrupted, and flat arguments for it."""
+    """Returns the program to corrupt, and flat arguments for it."""
     if name in PROGRAMS:
         return PROGRAMS[name]()
     case = ZOO[name]()
@@ -48,7 +49,7 @@ def program_of(name: str) -> tuple[Artifact, list[Any]]:  # Any: tensors and num
 
 
 def with_own_state(artifact: Artifact) -> Artifact:
-    """The same artifact, with constants of its own: what one run writes, the next must not see."""
+    """Returns the same artifact with separate constants: a run must not see writes of another."""
     constants = {
         name: dataclasses.replace(data, buffer=memoryview(bytearray(data.buffer)))
         for name, data in artifact.constants.items()
@@ -57,7 +58,7 @@ def with_own_state(artifact: Artifact) -> Artifact:
 
 
 def outcome(kind: str, artifact: Artifact, inputs: list[Any]) -> tuple[Any, ...] | str:
-    """The results and what became of the inputs, or the name of the error that stopped the run."""
+    """Returns the results and the inputs afterwards, or the name of the error."""
     artifact, inputs = with_own_state(artifact), clone_tree(inputs)
     try:
         if kind == "interpreter":
@@ -83,7 +84,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def check(artifact: Artifact, inputs: list[Any]) -> str:
-    """What became of one corrupted program; raises AssertionError where it is unsound."""
+    """Returns the outcome of one corrupted program; raises AssertionError if it is unsound."""
     try:
         verify(artifact)
     except VerificationError as error:
@@ -105,7 +106,7 @@ def check(artifact: Artifact, inputs: list[Any]) -> str:
 
 
 def main(name: str, count: int, seed: int) -> None:
-    """Runs all cases and prints what became of them."""
+    """Runs all cases and prints their outcomes."""
     artifact, inputs = program_of(name)
     verdicts: Counter[str] = Counter()
     with ExitStack() as stack:

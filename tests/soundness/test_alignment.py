@@ -1,4 +1,4 @@
-"""Kernels that rely on where tensors begin: what a run checks, in every engine, and what it takes without a check."""
+"""Kernels that rely on the alignment of tensors: run-time checks in every engine, and cases without a check."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def at(offset: int) -> torch.Tensor:
 
 
 def results(text: str, make: Any, folder: Path) -> dict[str, Any]:  # Any: inputs and results
-    """What each engine gives: numbers, or the code of its error."""
+    """Returns the result of each engine: numbers, or the code of its error."""
     return found(artifact_of(HEAD + text), make, folder)
 
 

@@ -1,7 +1,7 @@
-"""The effects of ops and the aliasing that follows, held against what random programs really do in torch.
+"""The effects of ops and the aliasing that follows, compared with random programs in torch.
 
-Every program is stepped through. Around each op of `main`, the bytes of all live storages and the storage behind each
-value are compared with what `effects_of` and `analyse_aliasing` say.
+Every program is stepped through. Around each op of `main`, the bytes of all live storages and the storage of
+each value are compared with `effects_of` and `analyse_aliasing`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ MACHINE = py_wrapper.TORCH_MACHINE
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state before an op: tensors by value (kept alive, so that no address is used twice), bytes by storage."""
+    """The state before an op: tensors by value (kept alive, so that no address is used twice), bytes by
+    storage.
+    """
 
     op: ir.Op
     tensors: dict[ir.Value, Tensor]
@@ -48,7 +50,7 @@ class Snapshot:
         return self.bytes[self.key(value)].numel()
 
     def changed_since(self, before: Snapshot) -> set[int]:
-        """Storages that are in both and hold other bytes."""
+        """Returns storages that are in both and have different bytes."""
         return {
             key
             for key, now in self.bytes.items()
@@ -57,7 +59,7 @@ class Snapshot:
 
 
 def snapshots(artifact: Artifact, seed: int) -> Iterator[Snapshot]:
-    """One before each op of `main`."""
+    """Returns one snapshot before each op of `main`."""
     interpreter = Interpreter(artifact, MACHINE, InterpOptions(debug=lambda op, values: None))
     for step in interpreter.steps(flat_inputs(seed)):
         if step.depth == 0:
@@ -70,7 +72,7 @@ def live_tensors(step: Step[Tensor], interpreter: Interpreter[Tensor]) -> dict[i
 
 
 def check_op(before: Snapshot, after: Snapshot, position: int, aliasing: Aliasing) -> None:
-    """What one op did, against its effects."""
+    """Compares one op with its effects."""
     effects = aliasing.effects[position]
     allowed = {before.key(v) for v in effects.writes if v in before.tensors}
     assert after.changed_since(before) <= allowed, f"{before.op} writes more than it says"
@@ -99,10 +101,11 @@ def check_roots(now: Snapshot, aliasing: Aliasing) -> int:
 def check_program(seed: int, size: int) -> tuple[int, set[type[ir.Op]]]:
     """(pairs that share storage, op classes seen)."""
     artifact = random_artifact(random.Random(seed), size, RandomOptions(executable=True))
-    artifact = dataclasses.replace(artifact, program=insert_checks(artifact.program))  # what an engine runs
+    # the program that an engine runs
+    artifact = dataclasses.replace(artifact, program=insert_checks(artifact.program))
     main = artifact.program.main
     aliasing = Analyses(artifact.program).aliasing(main)
-    if aliasing.hosts:  # snapshots tell storages apart by address, and a slot lies at its pool's
+    if aliasing.hosts:  # snapshots identify storages by address, and a slot has its pool's
         return 0, set()
     sharing, seen, previous = 0, set[type[ir.Op]](), None
     for position, now in enumerate(snapshots(artifact, seed)):

@@ -118,7 +118,7 @@ def shown(x: Any) -> str:  # Any: a result
 
 
 def differences(ways: Mapping[str, Run]) -> list[str]:
-    """What engines do that the interpreter does not."""
+    """Returns differences of engines from the interpreter."""
     wrong = []
     for env in ENVIRONMENTS:
         want = outcome(ways["interpreter"], *env)

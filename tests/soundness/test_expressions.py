@@ -31,7 +31,7 @@ def expected(value: Number | str) -> Outcome:
 
 
 def check_named(ways: Mapping[str, Mapping[str, Run]]) -> None:
-    """Every engine, by kind, gives what is written out."""
+    """Checks that every engine, by kind, returns the expected values."""
     wrong = []
     for text, env, want in EXPECTED:
         kind = ir.parse_expr(text, KINDS).kind
@@ -66,7 +66,7 @@ def test_written_out_values_in_cpp(libraries: Mapping[str, Run]) -> None:
 
 
 def is_close(found: Outcome, want: Outcome) -> bool:
-    """Whether both are one float but for the last bits, which functions of the C library may have otherwise."""
+    """Returns whether both are one float up to the last bits, in which functions of the C library may differ."""
     if not (isinstance(found, list) and isinstance(want, list) and "." in want[0]):
         return False
     return [float(x) for x in found] == pytest.approx([float(x) for x in want], rel=1e-15, abs=0)

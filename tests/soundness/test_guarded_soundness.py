@@ -1,6 +1,9 @@
-"""Soundness of hostile programs: corrupted ones, and ones that were never right, in sizes, ranges, aliases, extents, offsets,
-callees and arguments. Each is refused by the verifier, stops with a coded error, or gives equal results in the interpreter,
-in emitted Python, as an FX graph and as a C++ library; with guard pages around every buffer, and kernels that touch all that they may.
+"""Soundness of hostile programs: corrupted ones, and invalid ones, in sizes, ranges, aliases, extents,
+offsets, callees and arguments.
+
+Each is refused by the verifier, raises a coded error, or has equal results in the interpreter, in emitted
+Python, as an FX graph and as a C++ library. Guard pages surround every buffer, and kernels access all that
+they may.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ def outcomes(kind: str, first: int, count: int, names: str) -> list[str]:
 
 
 def check(lines: list[str]) -> Counter[str]:
-    """How many were refused, stopped and ran; fails for what is wrong."""
+    """Counts the refused, stopped and executed ones; fails for wrong ones."""
     wrong = [line for line in lines if "WRONG" in line]
     assert not wrong, "\n\n".join(line[:3000] for line in wrong)
     return Counter(line.split(" ")[1] for line in lines)
@@ -80,8 +83,9 @@ for code in {codes!r}:
 
 @pytest.mark.slow
 def test_the_guard_pages_guard() -> None:
-    """Reads and writes past the end (400 bytes, rounded up to 64), before the start, in the slack, and after the end of its
-    life; and what is right."""
+    """Reads and writes past the end (400 bytes, rounded up to 64), before the start, in the padding, and
+    after the lifetime; and valid accesses.
+    """
     build()
     codes = {
         "assert t.data_ptr() % 64 == 0; t.add_(1); del t": 0,

@@ -1,4 +1,6 @@
-"""Inputs are held against the types of hand-written programs in each call, by every engine, and each wrong kind is refused."""
+"""Every engine compares inputs with the types of hand-written programs in each call, and refuses each kind of
+mismatch.
+"""
 
 from __future__ import annotations
 
@@ -95,11 +97,11 @@ class Wrapper(Tensor):
 
 
 class Plain(Tensor):
-    """A class with memory, and nothing of its own."""
+    """A class with memory, and no further features."""
 
 
 class Watching(Tensor):
-    """A class that is asked about every operator."""
+    """A class that is notified of every operator."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -150,7 +152,7 @@ def test_what_is_wrong_is_named_by_every_engine(folder: Path) -> None:
     assert len(runs) == 16
     for name, (make, message) in WRONG.items():
         for engine, run in runs.items():
-            for _ in range(2):  # whatever an engine learns from a call
+            for _ in range(2):  # any state that an engine caches from a call
                 with pytest.raises(ExecutionError, match=re.escape(message)):
                     pytest.fail(f"{engine} takes {name}: {run([make()])}")
     for run in runs.values():  # the right one, before and after a wrong one
@@ -235,14 +237,14 @@ def test_strides_matter_where_elements_do(folder: Path) -> None:
         ):
             run([right.contiguous()])
     one = FIXED.replace("8, 6", "1, 6")
-    for run in made(one, folder).values():  # of a size of 1, and of no elements, they say nothing
+    for run in made(one, folder).values():  # strides of size 1, and of no elements, are irrelevant
         assert torch.equal(_first(run([torch.ones(6, 1).t()])), -torch.ones(1, 6))
         assert torch.equal(_first(run([torch.ones(1, 6).as_strided((1, 6), (99, 1))])), -torch.ones(1, 6))
     for run in made(FIXED.replace("8, 6", "0, 6"), folder).values():
         assert _first(run([torch.ones(6, 0).t()])).shape == (0, 6)
 
 
-NUMBERS_WRONG: list[tuple[list[Any], str]] = [  # Any: what no number is
+NUMBERS_WRONG: list[tuple[list[Any], str]] = [  # Any: values that are not numbers
     ([True, 0.5, True], "argument n: expected an int, got bool"),
     ([1.0, 0.5, True], "argument n: expected an int, got float"),
     ([numpy.int64(1), 0.5, True], "argument n: expected an int, got numpy.int64"),
@@ -269,7 +271,7 @@ def test_numbers(folder: Path) -> None:
 
 
 def test_what_is_guarded_is_not_looked_at(folder: Path) -> None:
-    """The caller has seen to it: an engine would only say so once more. Every engine looks at results."""
+    """The caller has checked it: an engine would only repeat it. Every engine checks results."""
     guarded = ir.Guarded(params=frozenset({"x"}))
     for engine, run in engines(artifact_of(FIXED), folder, guarded).items():
         with pytest.raises(ExecutionError, match=r"%y is declared as f32, but .* f64"):
@@ -385,7 +387,7 @@ func @main(%seed: i64[], %many: i64[1], %seen: i64[], %idle: i64[]) {
 
 
 def test_numbers_that_only_operators_take_may_lie_on_the_cpu() -> None:
-    """Attention operators make their seeds there, whatever their meta functions say."""
+    """Attention operators create their seeds there, although their meta functions declare the device."""
     program = parse_program(SEEDS)
     wanted = {value.name: want for value, want in input_checks(program).entry}
     caller = TorchCaller(torch)

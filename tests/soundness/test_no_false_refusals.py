@@ -1,4 +1,6 @@
-"""What stock torch.compile compiles is not refused, and equals eager: sizes that may be 0, or that only a run tells."""
+"""Programs that stock torch.compile compiles are not refused, and equal eager: sizes that may be 0, or that
+are known only at run time.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tests.soundness.dynamic_patterns import PATTERNS, Pattern
 from tests.soundness.random_shapes import random_program
 from tests.soundness.refusals import outcome, traced
 
-# Any in this file: arguments and results of made-up functions.
+# Any in this file: arguments and results of generated functions.
 GROUPS = 7
 """Patterns are compiled in groups, since a group costs little more than one."""
 

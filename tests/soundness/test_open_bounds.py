@@ -1,4 +1,4 @@
-"""Bounds that only a run can tell are checked in every engine: interpreter, Python, and FX graphs."""
+"""Open bounds are checked at run time in every engine: interpreter, Python, and FX graphs."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_source_that_may_be_smaller_than_what_is_set_to_it(engine: str) -> Non
     "schema",
     [
         "aten::neg_(Tensor self) -> Tensor",  # writes
-        "aten::neg_(Tensor(a!) self) -> Tensor",  # returns what it is given
+        "aten::neg_(Tensor(a!) self) -> Tensor",  # returns its argument
         "aten::t(Tensor self) -> Tensor",  # a view
         "aten::neg_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     ],

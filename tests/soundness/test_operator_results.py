@@ -1,5 +1,6 @@
-"""What operators return, and the storages of inputs, are held against the program's types in each call, by every engine and
-form."""
+"""Operators' results, and the storages of inputs, are compared with the program's types in each call, by
+every engine and form.
+"""
 
 from __future__ import annotations
 

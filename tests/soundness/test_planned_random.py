@@ -60,9 +60,9 @@ ALL: Passes = (BEFORE[-1], PlanMemory(), AFTER[-1])
 
 
 def _planned(program: ir.Program, passes: Passes) -> ir.Program:
-    """The program after the passes, which are verified and compared one by one; no more is held than the slack allows.
+    """Returns the program after the passes, each verified and compared; the peak stays within the slack.
 
-    That is not asked where a size is 0 under the hints (of symbols that nothing is known of): planners count it as 1.
+    The peak is not checked if a size is 0 under the hints (of unknown symbols): planners count it as 1.
     """
     first, plan, last = passes
     planned = run_pipeline(program, (*first, plan, *last))
@@ -75,7 +75,7 @@ def _planned(program: ir.Program, passes: Passes) -> ir.Program:
 
 
 def _interpreted(artifact: Artifact, seed: int, poison: int | None) -> list[object]:
-    """What a run gives and leaves: results, arguments, mutable constants. All tensors are copies."""
+    """Returns results, arguments and mutable constants after a run. All tensors are copies."""
     options = InterpOptions(poison=poison, debug=lambda op, values: None)
     interpreter = Interpreter(artifact, py_wrapper.TORCH_MACHINE, options)
     found = _results(interpreter.boxed, seed)
@@ -84,7 +84,7 @@ def _interpreted(artifact: Artifact, seed: int, poison: int | None) -> list[obje
 
 
 def _results(run: Callable[[list[object]], Iterable[object]], seed: int) -> list[object]:
-    """What a run gives and leaves in its arguments."""
+    """Returns the results of a run, and its arguments afterwards."""
     inputs = flat_inputs(seed)
     results = run(list(inputs))
     kept = [x for i, x in enumerate(inputs) if i != 3]  # the fourth one is donated
@@ -100,7 +100,7 @@ def _same(a: object, b: object) -> bool:
 def _check_run(seed: int, size: int, passes: Passes) -> set[type[ir.Op]]:
     """Runs a program with and without a plan; the classes of its ops."""
     artifact = random_artifact(random.Random(seed), size, RandomOptions(executable=True, hostile=False))
-    program = insert_checks(artifact.program)  # what an engine runs
+    program = insert_checks(artifact.program)  # the program that an engine runs
     planned = insert_checks(_planned(artifact.program, passes))
     want = _interpreted(dataclasses.replace(artifact, program=program), seed, None)
     got = _interpreted(dataclasses.replace(artifact, program=planned), seed, POISON)
@@ -110,7 +110,9 @@ def _check_run(seed: int, size: int, passes: Passes) -> set[type[ir.Op]]:
 
 
 def _check_engines(seed: int, passes: Passes) -> None:
-    """Emitted Python, poisoned and with persistent buffers, and an FX graph with them give what the unplanned program gives."""
+    """Checks that emitted Python, poisoned and with persistent buffers, and an FX graph with them equal the
+    unplanned program.
+    """
     artifact = random_artifact(random.Random(seed), 30, RandomOptions(executable=True, hostile=False))
     program = dataclasses.replace(artifact, program=insert_checks(artifact.program))
     want = _interpreted(program, seed, None)

@@ -1,4 +1,6 @@
-"""Tensors that operators of other libraries write are held against their types after the call, by every engine and form."""
+"""Tensors that operators of other libraries write are compared with their types after the call, by every
+engine and form.
+"""
 
 from __future__ import annotations
 

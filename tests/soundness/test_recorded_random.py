@@ -1,4 +1,6 @@
-"""Random programs after `cuda-graphs`, on a CPU that is taken for a device that records: valid, and the same results."""
+"""Random programs after `cuda-graphs`, on a CPU treated as a device that captures: valid, and with the same
+results.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def cpu_records(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run(artifact: Artifact, seed: int) -> list[object]:
-    """What a run gives and leaves: results, arguments, mutable constants."""
+    """Returns results, arguments and mutable constants after a run."""
     inputs = flat_inputs(seed)
     options = InterpOptions(poison=0x7B, debug=lambda op, values: None)
     interpreter = Interpreter(artifact, py_wrapper.TORCH_MACHINE, options)
@@ -53,7 +55,7 @@ def _same(a: object, b: object) -> bool:
 
 
 def _check(seed: int, size: int, spec: str) -> int:
-    """How many regions a program has, which runs as it did."""
+    """Returns the number of regions of a program, which must run as before."""
     artifact = random_artifact(random.Random(seed), size, RandomOptions(executable=True, hostile=False))
     program = run_pipeline(artifact.program, spec)
     runs = [

@@ -25,14 +25,14 @@ func @main(%x: f32[8], %y: f32[4], %z: f32[4]) {
 
 
 def in_one_storage(*which: int) -> list[Tensor]:
-    """The inputs of `RESIZED`; those in `which` lie in the storage of the first one."""
+    """Returns the inputs of `RESIZED`; those in `which` share the storage of the first one."""
     whole = torch.arange(64.0)
     parts = [whole[:8], whole[48:52], whole[60:]]
     return [p if n in (0, *which) else p.clone() for n, p in enumerate(parts)]
 
 
 def test_no_input_in_use_lies_in_a_storage_that_is_resized(tmp_path: Path) -> None:
-    """Afterwards it would lie outside its memory. One whose last use comes before may lie there."""
+    """Afterwards it would be outside of its memory. One whose last use is earlier may share the storage."""
     for name, run in engines(artifact_of(RESIZED), tmp_path).items():
         for fine in ([], [1]):
             args = in_one_storage(*fine)

@@ -1,7 +1,8 @@
-"""Soundness under corruption: a program with one random change is refused with a code, or runs to its end with the
-same results in the interpreter and in emitted Python (uninitialised memory filled with a fixed pattern).
+"""Soundness under corruption: a program with one random change is refused with a code, or runs with equal
+results in the interpreter and in emitted Python.
 
-Runs in processes of their own, so that a crash is a failure of the test and not of the test run.
+Uninitialised memory is filled with a fixed pattern. Separate processes run the cases, so that a crash is a
+failure of the test and not of the test run.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import pytest
 from tests.soundness.soundness_programs import PROGRAMS
 
 PROCESSES = 2
-"""How many share the programs in `make test`: to start one costs as much as the corruptions of one program."""
+"""Number of processes that share the programs in `make test`: to start one costs as much as the corruptions
+of one program.
+"""
 MODELS = ("bert", "convnet", "lstm", "mlp", "moe", *PROGRAMS)
 WORKER = Path(__file__).parent / "soundness_worker.py"
 
 
 def assert_sound(models: Sequence[str], count: int, seed: int) -> None:
-    """A crash or an unsound case fails with what the worker printed last."""
+    """Fails for a crash or an unsound case with the worker's last output."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", str(WORKER), str(count), str(seed), *models],
         capture_output=True,

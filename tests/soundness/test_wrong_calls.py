@@ -1,4 +1,4 @@
-"""Calls with other arguments than a program takes are refused with a code, by every engine; errors of operators have a place."""
+"""Every engine refuses calls with wrong arguments with a code; errors of operators have a place."""
 
 from __future__ import annotations
 

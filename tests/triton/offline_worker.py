@@ -1,7 +1,7 @@
-"""Captures models of the zoo for a GPU whose properties are given, in a process that sees none.
+"""Captures models of the zoo for a GPU with given properties, in a process without one.
 
-Usage: `python -m tests.triton.offline_worker FOLDER NAME...`, the properties as JSON on standard input. Writes
-`FOLDER/NAME.wir.txt`.
+Usage: `python -m tests.triton.offline_worker FOLDER NAME...`, the properties as JSON on standard input.
+Writes `FOLDER/NAME.wir.txt`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ check: Any = torch._check
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A model that launches kernels, and what it computes, as torch's operators do."""
+    """A model that launches kernels, and its result by torch's operators."""
 
     model: Callable[..., Any]
     expected: Callable[..., Any]
@@ -178,7 +178,7 @@ def grid_from_a_tensor(x: Tensor, count: Tensor) -> Tensor:
 
 
 def generated_from_a_tensor(x: Tensor, count: Tensor) -> tuple[Tensor, ...]:
-    """Torch's own kernels: a number among their arguments, and the size of what they make."""
+    """Torch's own kernels, with a number among their arguments and a result of data-dependent size."""
     n: Any = count.item()
     check(n >= 0)
     check(n <= x.numel())
@@ -199,4 +199,4 @@ ITEMS = {
         lambda x, count: (x * count + count / 4, torch.arange(int(count), device=x.device) * 2.5),
     ),
 }
-"""Launches that are given numbers which a tensor holds."""
+"""Launches with numbers from a tensor."""

@@ -1,4 +1,4 @@
-"""Artifacts that carry their kernels' machine code, made on a machine without the GPU that it is for."""
+"""Artifacts with their kernels' machine code, compiled on a machine without the target GPU."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wrapper_ir_tools.cli.main import main
 pytest.importorskip("triton", reason="kernels are compiled by triton")
 
 HERE = ThreadPoolExecutor(1)
-"""Compiles in this process, which has loaded all that it takes."""
+"""Compiles in this process, which has loaded all dependencies."""
 RUNTIME: AheadCompiler = TritonRuntime(options=TritonOptions(executor=HERE))
 
 
@@ -96,7 +96,7 @@ def test_models_hold_their_kernels(name: str, tmp_path: Path) -> None:
 def test_what_would_be_made_otherwise_is_passed_over(
     ahead: Artifact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another compiler makes its own, without touching what is carried; another target has other kernels."""
+    """Another compiler compiles its own code, without using the stored one; another target has other kernels."""
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "0")
     store = MemoryStore()
     stats = loaded(ahead, device(store)).stats
@@ -113,7 +113,7 @@ def test_what_would_be_made_otherwise_is_passed_over(
 
 
 def test_what_is_carried_is_no_ones_elses(ahead: Artifact) -> None:
-    """Code that an artifact claims for a kernel is not kept for other programs."""
+    """Code that an artifact claims for a kernel is not cached for other programs."""
     store = MemoryStore()
     loaded(ahead, device(store))
     assert not any(store.get(binary.key) for binary in ahead.binaries)

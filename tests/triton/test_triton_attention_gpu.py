@@ -25,7 +25,9 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def operands(dtype: torch.dtype, layout: str, length: int = 64) -> tuple[Tensor, ...]:
-    """q, k, v of 2 x 12 heads: apart, or three windows of one tensor, as a layer that computes all of them gives."""
+    """Returns q, k, v of 2 x 12 heads: separate, or three windows of one tensor, as from a layer that
+    computes all of them.
+    """
     shape = (2, length, 12, 64)
     if layout == "packed":
         parts = torch.randn(2, length, 3 * 768, device="cuda").to(dtype).chunk(3, dim=2)
@@ -65,7 +67,7 @@ def same(found: Any, expected: Any, exact: bool) -> None:
 
 
 def ran(run: Callable[[], object]) -> tuple[int, list[str]]:
-    """How many of torch's operators are called that are more than memory, and which kernels run."""
+    """Returns the number of called operators of torch other than those for memory, and the kernels that run."""
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
         run()
@@ -104,7 +106,9 @@ def test_the_same_bits(dtype: torch.dtype, layout: str) -> None:
 
 
 def test_results_are_memory_of_the_callers() -> None:
-    """What earlier calls gave stays, whatever later ones compute; and nothing is held for a caller that drops its results."""
+    """Earlier results stay valid, whatever later calls compute; and no memory is kept for a caller that drops
+    its results.
+    """
     q, k, v = operands(torch.float16, "apart")
     run = repeated_operator(FLASH, "cuda:0", 1)
     for _ in range(3):

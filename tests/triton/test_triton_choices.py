@@ -1,5 +1,4 @@
-"""Programs that choose among kernels, over CPU tensors in Triton's interpreter: whichever is chosen, they compute what
-eager mode computes."""
+"""Programs that choose among kernels, over CPU tensors in Triton's interpreter: any choice equals eager mode."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ pytest.importorskip("triton", reason="Inductor writes Triton kernels only where 
 
 MULTI = CaptureOptions(cpu_kernels="triton", multi_kernels=True)
 TEMPLATES = CaptureOptions(cpu_kernels="triton", matmuls="templates")
-Model = Callable[..., Any]  # Any: what models return
+Model = Callable[..., Any]  # Any: results of models
 
 
 MATMULS: dict[str, tuple[Model, tuple[torch.Tensor, ...]]] = {
@@ -48,7 +47,7 @@ MATMULS: dict[str, tuple[Model, tuple[torch.Tensor, ...]]] = {
 
 
 def running(artifact: Artifact, picks: list[Pick], force: int | None) -> Model:
-    """The program as emitted Python, with choices noted in `picks`, or made."""
+    """Returns the program as emitted Python, with choices recorded in `picks`, or forced."""
     choice = ChoiceOptions(force=force, stored=False, picked=picks.append)
     return through(artifact, TritonRuntime(options=TritonOptions(choice=choice)))
 

@@ -1,5 +1,4 @@
-"""Programs that choose among kernels, captured for a GPU and run on one: whichever is chosen, they compute what eager mode
-computes."""
+"""Programs that choose among kernels, captured for a GPU and run on one: any choice equals eager mode."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ pytestmark = [
         not torch.cuda.is_available(), reason="programs run on a CUDA device, and there is none"
     ),
 ]
-Model = Callable[..., Any]  # Any: what models return
+Model = Callable[..., Any]  # Any: results of models
 TOLERANCE = 2e-3
 """Matmuls on the device add up in another order."""
 
@@ -52,14 +51,14 @@ class Attention(nn.Module):
 
 
 class Matmul(nn.Module):
-    """Of two matrices, batched or not, with what follows."""
+    """A matmul, batched or not, with ops after it."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.relu(x @ y)
 
 
 class Sum(nn.Module):
-    """Of two matmuls, which Inductor has a template and an operator for."""
+    """A sum of two matmuls, for which Inductor has a template and an operator."""
 
     def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
         return a @ b + c @ d
@@ -145,7 +144,7 @@ def test_size_hinted_kernels() -> None:
 
 @pytest.mark.parametrize("name", MATMULS)
 def test_templates(name: str) -> None:
-    """With the first of their configs, and with the one that takes the smallest blocks: large ones may not fit."""
+    """With the first of their configs, and with the one with the smallest blocks: large ones may not fit."""
     model, args = MATMULS[name]
     artifact = for_this(model.cpu(), args, options=CaptureOptions(matmuls="templates"))
     assert any(isinstance(k, ir.TritonKernel) and k.heuristic == "template" for k in artifact.program.kernels)

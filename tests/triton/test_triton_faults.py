@@ -1,8 +1,8 @@
-"""What goes wrong with Triton kernels on the way from a program to its results: a clear error or a working way round, and
-the next call works.
+"""Failures of Triton kernels on the way from a program to its results: a clear error or a fallback, and the
+next call works.
 
-Programs are compiled by `py_wrapper`; their kernels by Triton's compiler, for a GPU that is not here, through the store on
-disk; then Triton's interpreter runs them.
+Programs are compiled by `py_wrapper`; their kernels by Triton's compiler, for an absent GPU, through the
+store on disk; then Triton's interpreter runs them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ func @main(%%x: f32[100]) {
 """
 DEVICE = ir.Device("cuda", 0)
 HERE = ThreadPoolExecutor(1)
-"""Compiles in this process, which has loaded all that it takes."""
+"""Compiles in this process, which has loaded all dependencies."""
 QUICK = TuneOptions(measure=MeasureOptions(rounds=2, trial=2))
 
 
@@ -82,7 +82,7 @@ class Machine:
     executor: Executor | None = HERE
     launches: list[str] = field(default_factory=list)
     trouble: dict[int, Exception] = field(default_factory=dict)
-    """By block size: what a launch raises."""
+    """Errors of a launch, by block size."""
     needs_binary: bool = True
     name: str = "interpreter"
 
@@ -93,7 +93,7 @@ class Machine:
             driver=self,
             tune=self.tune,
             executor=self.executor,
-            local=False,  # some of these kernels kill whoever compiles them
+            local=False,  # some of these kernels kill their compiler process
             timer=HostTimer(ir.CPU),
             device_key=DeviceKey("a device", "3"),
         )
@@ -132,7 +132,7 @@ class Machine:
 
 @dataclass
 class ForGpu:
-    """The machine's runtime, which takes every program for one of a GPU."""
+    """The machine's runtime, which treats every program as one for a GPU."""
 
     machine: Machine
     kind: str = "triton"
@@ -183,7 +183,7 @@ class TestNoMemoryWhileTuning:
     NONE = torch.OutOfMemoryError("CUDA out of memory")
 
     def test_for_one_config(self, tmp_path: Path) -> None:
-        """The others are chosen from; the record says why it has no time."""
+        """The choice is among the others; the measurements contain the reason for its missing time."""
         machine = Machine(tmp_path, tune=QUICK, trouble={64: self.NONE})
         machine.works()
         [entry] = machine.runtime.record.entries.values()
@@ -242,7 +242,7 @@ def test_a_poisoned_cache_entry(damage: Any, tmp_path: Path) -> None:  # Any: a 
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels go to the fallback; when there is room again, to the cache."""
+    """Kernels are stored in the fallback; after space is available again, in the cache."""
     cache = tmp_path / "cache"
     written = Path.write_bytes
 
@@ -316,7 +316,7 @@ def test_a_killed_worker(deaths: int, tmp_path: Path) -> None:
     ],
     ids=["dtype", "device", "alignment", "number"],
 )
-def test_wrong_arguments(x: Any, said: str, tmp_path: Path) -> None:  # Any: whatever a caller may pass
+def test_wrong_arguments(x: Any, said: str, tmp_path: Path) -> None:  # Any: any arguments of a caller
     machine = Machine(tmp_path)
     call = machine.compile()
     with pytest.raises(Exception, match=said) as caught:

@@ -87,7 +87,7 @@ def test_graphs_equal_eager(name: str, dynamic: bool) -> None:
 
 @pytest.mark.parametrize("form", ["direct", "hop"])
 def test_graphs_are_tuned_when_they_are_made(form: KernelCalls) -> None:
-    """Measured on inputs that are made up; each kernel has one config then, and the results are eager's."""
+    """Measured on generated inputs; each kernel has one config then, and the results are eager's."""
     case = ZOO["bert"]()
     artifact = captured(case)
     several = {k for k in artifact.program.kernels if isinstance(k, ir.TritonKernel) and len(k.configs) > 1}
@@ -105,7 +105,7 @@ def test_graphs_are_tuned_when_they_are_made(form: KernelCalls) -> None:
 @pytest.mark.parametrize("emitter", ["python", "fx"])
 @pytest.mark.parametrize("name", ["mlp", "gpt2"])
 def test_persistent_buffers_on_streams_and_in_graphs(name: str, emitter: str) -> None:
-    """Each stream has buffers of its own, and so does a graph, also when it runs between other calls."""
+    """Each stream has separate buffers, and so does a graph, also if it runs between other calls."""
     case = ZOO[name]()
     if emitter == "fx":
         run = fx_converter.compile(captured(case), fx_converter.FxOptions(persistent_buffers=True))

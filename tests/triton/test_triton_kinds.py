@@ -115,7 +115,7 @@ def example(kind: Kind) -> tuple[Tensor, ...]:
 
 
 def require(kind: Kind) -> None:
-    """Skips what the installed torch does not have."""
+    """Skips features that the installed torch lacks."""
     options = [(key.removeprefix("triton."), key.startswith("triton.")) for key in kind.config]
     owners = {True: inductor_config.triton, False: inductor_config}
     if not hasattr(triton_heuristics, kind.grid) or not all(hasattr(owners[t], o) for o, t in options):
@@ -157,7 +157,7 @@ def captured(kind: Kind, target: str) -> tuple[Artifact, set[str]]:
 
 
 def _of_all(model: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.export takes the sizes of all arguments as those of one."""
+    """torch.export treats the sizes of all arguments as those of one."""
 
     def forward(*args: Tensor) -> Any:
         return model(*args)
@@ -187,7 +187,9 @@ def test_every_class_of_grid_occurs() -> None:
 
 
 def test_every_heuristic_occurs() -> None:
-    """Those that Inductor decorates kernels with: functions that take what is said about a kernel, besides its tuner."""
+    """Heuristics that Inductor decorates kernels with: functions with the kernel's metadata as arguments,
+    besides its tuner.
+    """
     found = {
         name
         for name, value in vars(triton_heuristics).items()

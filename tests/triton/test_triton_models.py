@@ -77,7 +77,7 @@ def captured(case: Case, dynamic: bool) -> Artifact:
 
 
 def compare(case: Case, dynamic: bool, run: CompiledProgram) -> None:
-    """With eager mode, at the sizes of the capture and, where they are dynamic, at others."""
+    """Compares with eager mode, at the sizes of the capture and, if they are dynamic, at others."""
     calls = [(case.args, case.kwargs or {})]
     if dynamic:
         assert case.other is not None

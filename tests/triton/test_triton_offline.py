@@ -54,7 +54,7 @@ def test_templates_compile(model: nn.Module, x: torch.Tensor, tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("store", STORES)
 def test_templates_with_descriptors_compile(store: bool, tmp_path: Path) -> None:
-    """Loads, and stores, through descriptors that the kernel makes."""
+    """Loads, and stores, through descriptors that the kernel creates."""
     given = {"triton.enable_persistent_tma_matmul": True, "triton.enable_template_tma_store": store}
     x, y = torch.randn(256, 128).bfloat16(), torch.randn(128, 256).bfloat16()
     with inductor_config.patch(given):

@@ -51,7 +51,7 @@ def captured(case: Case) -> Artifact:
 
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the text of each model's program, captured where no device is seen."""
+    """Returns a folder with the text of each model's program, captured without a visible device."""
     folder = tmp_path_factory.mktemp("offline")
     subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.triton.offline_worker", str(folder), *MODELS],

@@ -121,7 +121,7 @@ def test_other_padding_than_zeros_is_refused() -> None:
 
 
 def test_descriptors_of_old_are_refused() -> None:
-    """Triton makes no such descriptors any more; a graph from elsewhere may still name them."""
+    """Triton no longer creates such descriptors; a graph from elsewhere may still name them."""
     assert importlib.util.find_spec("triton.tools.experimental_descriptor") is None
     table = triton_kernel_wrap.kernel_side_table
 
@@ -144,7 +144,7 @@ def test_descriptors_of_old_are_refused() -> None:
 
 
 def test_tensors_in_tuples_are_refused() -> None:
-    """Torch would lose what the kernel writes to them."""
+    """Torch would lose the kernel's writes to them."""
 
     def model(x: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(x)
@@ -173,7 +173,8 @@ def test_on_a_device(kind: str) -> None:
 @pytest.mark.parametrize("kind", ITEMS)
 def test_numbers_of_a_tensor_on_a_device(kind: str) -> None:
     major, minor = torch.cuda.get_device_capability()
-    x = (example((50, 20)) * 8).round() / 8  # matmuls and sums are exact, contracted to one operation or not
+    # multiplications and sums are exact, fused into one operation or not
+    x = (example((50, 20)) * 8).round() / 8
     artifact = capture(ITEMS[kind].model, (x, torch.tensor(500)), target=f"cuda:sm_{major}{minor}")
     compiled, there = py_wrapper.compile(artifact), x.cuda()
     for count in COUNTS:

@@ -1,4 +1,4 @@
-"""Programs with Triton kernels, written as text, on CPU: the interpreter and emitted Python compute what torch does."""
+"""Programs with Triton kernels, written as text, on CPU: the interpreter and emitted Python equal torch."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_written_folder_runs_alone(tmp_path: Path) -> None:
 
 
 def test_a_chosen_config_and_recorded_launches() -> None:
-    """The grid's sizes follow the config that was chosen; the program gives the rest."""
+    """The grid's sizes follow the chosen config; the program supplies the rest."""
     driver = FakeDriver()
     options = TritonOptions(driver=driver, choose=lambda kernel: kernel.configs[-1])
     x, y = torch.randn(500, 3), torch.randn(500, 3)

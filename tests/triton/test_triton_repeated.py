@@ -1,4 +1,4 @@
-"""Matmuls on a GPU are called through what launches their kernels again: the text of both emitters, and where nothing can."""
+"""Matmuls on a GPU whose kernels are launched again: the text of both emitters, and the fallback."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ func @main(%q: f32[1, 2, 8, 8]) {{
 
 @pytest.mark.parametrize(("dropout", "is_repeated"), [("0.0", True), ("0.5", False)])
 def test_attention(dropout: str, is_repeated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attention makes its results; with dropout it draws random numbers, which only torch does."""
+    """Attention allocates its results; with dropout it draws random numbers, which only torch supports."""
     name = "aten::_scaled_dot_product_efficient_attention"
     program = bare_artifact(parse_program(ATTENTION.format(device="cuda:0", dropout=dropout)))
     made = f'scaled_dot_product_efficient_attention = repeated_operator( "{name}", "cuda:0", 1, )'
@@ -134,7 +134,7 @@ def test_without_a_device() -> None:
 
 
 class _Operator:
-    """What sees launches, on a device that is not there."""
+    """An operator that observes launches, on an absent device."""
 
     begun = 0
 
@@ -157,7 +157,7 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> Any:  # Any: a class of the mo
 
 
 def test_a_device_without_memory_for_recordings(recording: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call itself has succeeded: it stays torch's, and nobody sees an error."""
+    """The call itself has succeeded: it stays torch's, without an error."""
 
     def full(storages: tuple[int, ...], device: torch.device) -> list[torch.Tensor]:
         raise torch.OutOfMemoryError(f"{sum(storages)} bytes")
@@ -169,7 +169,7 @@ def test_a_device_without_memory_for_recordings(recording: Any, monkeypatch: pyt
 
 
 def test_memory_in_more_pieces_than_are_compared(recording: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those left out are memory of others."""
+    """Pieces beyond the limit are memory of others."""
     pools = {(0, 1): [(4096 * n, 4096 * n + 512) for n in range(1, 301)], (0, 0): [(1 << 30, (1 << 30) + 8)]}
     monkeypatch.setattr(repeated, "segments_by_pool", lambda device: pools)
     recording._pool = SimpleNamespace(id=(0, 1))

@@ -27,7 +27,7 @@ def precision() -> Iterator[None]:
 
 
 def operands(dtype: torch.dtype) -> Iterator[Operands]:
-    """Of each matmul, small and large, row by row and column by column."""
+    """Operands of each matmul, small and large, row-major and column-major."""
     for m, n, k in ((8, 64, 64), (64, 2304, 768), (1, 7, 13), (512, 512, 512)):
         a, b = (torch.randn(*s, device="cuda").to(dtype) for s in ((m, k), (k, n)))
         row, full = (torch.randn(*s, device="cuda").to(dtype) for s in ((n,), (m, n)))
@@ -124,7 +124,7 @@ def test_settings_streams_and_cleared_workspaces() -> None:
 
 
 def test_streams_at_the_same_time() -> None:
-    """Matmuls that are split need workspaces: those of several streams are apart."""
+    """Split matmuls need workspaces: those of several streams are separate."""
     run = repeated_operator("aten::mm.out", "cuda:0", 8)
     work = []
     for _ in range(4):
@@ -191,7 +191,10 @@ def test_compiled_models(emitter: str) -> None:
 
 
 def test_in_a_pool_of_the_caller() -> None:
-    """Torch takes memory from the pool that a thread used first. A workspace there would be others' as soon as it is given back."""
+    """Torch allocates from the pool that a thread used first.
+
+    A workspace there would be reused as soon as it is freed.
+    """
     pool = torch.cuda.MemPool()
     call = repeated_operator("aten::mm.out", "cuda:0", 1)
     a, b = torch.randn(8, 8192, device="cuda"), torch.randn(8192, 64, device="cuda")

@@ -1,4 +1,6 @@
-"""How the results of an operator lie, and what makes the like: see `wrapper_ir_torch.repeated_results`."""
+"""The layout of an operator's results, and the allocation of equal ones: see
+`wrapper_ir_torch.repeated_results`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ CPU = torch.device("cpu")
 
 
 def packed(size: int = 4) -> tuple[Any, ...]:
-    """As attention's: two windows of one storage, a result of its own, one that leaves gaps, numbers, and what no kernel sees."""
+    """Results like attention's: two windows of one storage, a fresh result, one with gaps, numbers, and
+    results without kernels.
+    """
     storage = torch.zeros(2, size, 3)
     gaps = torch.zeros(size, 16)[:, :3]
     return (

@@ -111,7 +111,7 @@ print(json.dumps(told(runtime, result)))
 
 
 def run(script: str, folder: Path) -> dict[str, Any]:  # Any: JSON
-    """What a fresh process says, with its caches in a folder."""
+    """Returns the output of a fresh process, with its caches in a folder."""
     variables = {
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "theirs"),
         "WRAPPER_IR_CACHE_DIR": str(folder / "ours"),
@@ -164,7 +164,7 @@ print(*hashes(Path(sys.argv[1])))
 
 @pytest.mark.slow
 def test_own_kernels_have_one_identity_in_all_processes(tmp_path: Path) -> None:
-    """Functions and globals that they use come in one order, however a process hashes and wherever they stand."""
+    """Functions and globals that they use have one order, independent of hashing and of their place."""
     here, there = (tmp_path / name for name in ("here", "there"))
     here.mkdir()
     there.mkdir()

@@ -34,7 +34,7 @@ def _fresh_dynamo() -> Iterator[None]:
 
 
 def trained(name: str) -> Case:
-    """As `training_case`, with the dropout off that a model has in numbers of its own."""
+    """As `training_case`, without the dropout of a model's own configuration."""
     case = training_case(name)
     for module in case.model.modules():
         if isinstance(getattr(module, "dropout", None), float):
@@ -49,7 +49,10 @@ def on_device(case: Case, device: str) -> Case:
 
 
 def assert_trains(case: Case, folder: Path, tolerance: float, **options: str) -> None:
-    """Two steps: gradients add up, and buffers are written twice. What was compiled is in the cache."""
+    """Runs two steps: gradients accumulate, and buffers are written twice.
+
+    Compiled functions are in the cache.
+    """
     reference = copy.deepcopy(case.model)
     compiled = torch.compile(case.model, backend="wrapper_ir", options={"cache": str(folder), **options})
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""A program with Triton kernels, and what torch computes for it."""
+"""A program with Triton kernels, and torch's result for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program in which everything that has a name or a text has a hostile one, with inputs and what surrounds it."""
+"""A program in which every name and text is hostile, with inputs and its signature."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ARGUMENTS = (torch.arange(12.0).reshape(3, 4) - 5, torch.tensor(True))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostileProgram:
-    """`names` are distinct, `texts` need not be; `plain` leaves out what the example emitter refuses."""
+    """`names` are distinct, `texts` need not be; `plain` omits the parts that the example emitter refuses."""
 
     names: Sequence[str]
     texts: Sequence[str]
@@ -143,13 +143,13 @@ func @{v[10]}(%{v[0]}: f32[{s}, 4], %{v[3]}: int) captures({s}) {{
         verify(found)
         return found
 
-    def arguments(self) -> tuple[Any, ...]:  # Any: as the signature says
-        """What a call takes."""
+    def arguments(self) -> tuple[Any, ...]:  # Any: by the signature
+        """Returns the arguments of a call."""
         x, predicate = (a.clone() for a in ARGUMENTS)
         return {self.names[0]: x, self.names[1]: predicate}, self.texts[0]
 
     def expected(self) -> dict[str, Any]:  # Any: tensors and a text
-        """What a call returns."""
+        """Returns the expected results of a call."""
         x = ARGUMENTS[0]
         y = torch.relu(x if self.plain else x * 2)
         found: list[Tensor | str] = [
@@ -163,8 +163,8 @@ func @{v[10]}(%{v[0]}: f32[{s}, 4], %{v[3]}: int) captures({s}) {{
 
 def hostile_programs(plain: bool = False) -> st.SearchStrategy[HostileProgram]:
     """Programs of which only names and texts differ."""
-    # `alloc` has a storage of its own, whose name has `.s` appended; JSON, in which keys stand, makes one character of two
-    # surrogates.
+    # `alloc` has a separate storage, whose name has `.s` appended. Keys of JSON merge two surrogates into one
+    # character.
     names = texts().filter(lambda name: not name.endswith(".s") and json.loads(json.dumps(name)) == name)
     return st.builds(
         HostileProgram,

@@ -1,6 +1,7 @@
-"""A file whose constants are in use: written, cut off, replaced and deleted, in every engine, copied and mapped.
+"""A file whose constants are in use: written, truncated, replaced and deleted, in every engine, copied and
+mapped.
 
-A program never computes with bytes that it was not loaded with: it goes on as before, or says WIR713.
+A program never computes with bytes other than those that it loaded: it continues as before, or raises WIR713.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def truncate(path: Path) -> None:
 
 
 def empty_and_write(path: Path) -> None:
-    """What a copy onto the file does."""
+    """Empties and writes the file, as a copy onto it does."""
     other = path.with_name("other.wir")
     wrapper_ir.save(make(7.0), other)
     shutil.copyfile(other, path)
@@ -181,7 +182,7 @@ def test_small_files_are_copied(path: Path, engine: Engine, change: Callable[[Pa
 
 @pytest.mark.parametrize("change", [overwrite, truncate])
 def test_an_engine_made_after_the_change(path: Path, change: Callable[[Path], None]) -> None:
-    """Between loading and the first call, and for whoever saves what was loaded."""
+    """Between loading and the first call, and when the loaded artifact is saved."""
     artifact = wrapper_ir.load(path, LoadOptions(map_from=0))
     calls = [engine(artifact) for engine in ENGINES]
     change(path)
@@ -202,7 +203,7 @@ def test_graphs_are_not_saved_with_other_bytes(path: Path) -> None:
 
 
 def test_saved_over_itself(path: Path) -> None:
-    """`save` onto the file that an artifact is mapped from: both are whole, and what runs goes on."""
+    """`save` onto the file that an artifact is mapped from: both are whole, and running programs continue."""
     artifact = wrapper_ir.load(path, LoadOptions(map_from=0))
     call = python(artifact)
     wrapper_ir.save(artifact, path)

@@ -1,4 +1,4 @@
-"""Files that were made to break what reads them: an error with a code comes out, soon, and nothing else."""
+"""Malicious files for readers: each raises an error with a code, quickly, and nothing else."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ LOOKS = [
 
 
 def extension_names() -> list[str]:
-    """What our packages look for."""
+    """Returns the extensions that our packages read."""
     from wrapper_ir.artifact import choices, group_ranks, sources
 
     found = [held for module in (choices, group_ranks, sources) for held in vars(module).values()]
@@ -309,7 +309,7 @@ def only_codes(read: Callable[[], object]) -> None:
 
 
 def use(program: wrapper_ir.Program) -> None:
-    """What looks at a program."""
+    """Reads a program in each way."""
     wrapper_ir.print_program(program)
     wrapper_ir.verify(program)
 

@@ -1,4 +1,6 @@
-"""Whatever the names and texts of a program hold, emitted code compiles, runs, equals the interpreter, and is all that runs."""
+"""With any names and texts in a program, emitted code compiles, runs, equals the interpreter, and runs
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from wrapper_ir.operators.policy import ALL_OPERATORS
 from wrapper_ir.support.quoting import quote
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter
 
-# A program holds some 25 texts; making the failing ones smaller takes minutes and says no more.
+# A program contains some 25 texts; shrinking failing ones takes minutes without further information.
 FEW = settings(
     max_examples=20,
     phases=(Phase.generate,),
@@ -104,7 +106,7 @@ def test_example_emitter(case: HostileProgram) -> None:
 @given(hostile_programs(plain=True))
 @settings(FEW, max_examples=20)
 def test_folder(case: HostileProgram) -> None:
-    """What is written to files runs on its own, and as a script."""
+    """Written files run standalone, and as a script."""
     with tempfile.TemporaryDirectory() as name:
         path = py_wrapper.write(case.artifact(), name)[0]
         module = loaded(path)
@@ -153,7 +155,7 @@ func @main(%x: f32[8]) {{
 @given(texts())
 @FEW
 def test_operators(folder: Path, name: str) -> None:
-    """Emitted text is not code even where nobody looks the operator up first."""
+    """Emitted text is not code even if no engine looks the operator up first."""
     plain = name.replace("(", "[").strip() or "x"
     for target in (
         f"{plain}::relu",
@@ -191,12 +193,12 @@ def test_devices(name: str) -> None:
         )
         hostile = moved(program, device)
         artifact = bare_artifact(hostile)
-        assert artifact.signature.random == (ir.RandomState(device=device),)  # which a docstring says
+        assert artifact.signature.random == (ir.RandomState(device=device),)  # mentioned in a docstring
         run_anyway(py_wrapper.emit(artifact).source)
 
 
 def moved(x: Any, device: ir.Device) -> Any:  # Any: parts of a program
-    """The same on another device, which no text form and no pass would give it."""
+    """Returns the same on another device, which no text form and no pass would produce."""
     if isinstance(x, ir.Device):
         return device if x.type == "cuda" else x
     if isinstance(x, ir.Value):

@@ -1,6 +1,6 @@
-"""Files of libraries that are damaged, or written, cut off, replaced while a loaded program is in use.
+"""Files of libraries that are damaged, or written, truncated, replaced while a loaded program is in use.
 
-A program computes with the constants that it was built with, or says so with a code.
+A program computes with the constants that it was built with, or raises an error with a code.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def copied(source: Path, folder: Path) -> Path:
 
 
 def constants_begin(path: Path) -> int:
-    """Where the constants begin in a file."""
+    """Returns the begin of the constants in a file."""
     image = find_image(path)
     return image.begin + image.code_nbytes
 

@@ -162,7 +162,7 @@ def test_an_allow_list(run: Run) -> None:
 
 @engines
 def test_what_formats_text_is_not_allowed_by_default(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
-    """A format names attributes of what it is given, and so anything that the process has."""
+    """A format names attributes of its arguments, and thereby any object of the process."""
     text = HARMLESS.replace('"{}"', '"{0.__class__.__init__.__globals__}"')
     for policy in (OperatorPolicy(), OperatorPolicy(only=("aten::*",))):
         with pytest.raises(NotSupportedError, match=r"WIR917.*higher_order::print"):
@@ -264,7 +264,7 @@ def test_commands(tmp_path: Path) -> None:
 
 
 def test_a_model_of_the_process_is_not_asked(tmp_path: Path) -> None:
-    """What `torch.compile` captures is the caller's own code."""
+    """A capture of `torch.compile` is the caller's own code."""
     path = tmp_path / "weights"
     path.write_bytes(torch.full((4,), 2.0).numpy().tobytes())
 
@@ -368,7 +368,9 @@ _DIMENSIONS = frozenset(
 
 
 def test_operators_of_torch_that_take_texts_are_known() -> None:
-    """A release of torch with an operator that takes a text of another name has to be looked at: it may be a path."""
+    """A release of torch with an operator that has a text argument of another name must be reviewed: it may
+    be a path.
+    """
     odd = {}
     for schema in torch._C._jit_get_all_schemas():
         if schema.name.startswith("fe_ops::"):  # of other tests in this process

@@ -1,4 +1,6 @@
-"""Every node of a saved graph is asked whether it may be called: a file may name what no converter wrote."""
+"""The operator policy applies to every node of a saved graph: a file may contain nodes that no converter
+wrote.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,7 @@ REBINDING: dict[str, tuple[list[Any], str]] = {
 
 
 def _relu_as(target: dict[str, str], args: list[Any]) -> Callable[[list[dict[str, Any]]], None]:
-    """Puts a node that calls something before the one of `RELU`, which reads what it makes."""
+    """Inserts a call of another target before the node of `RELU`, which reads its result."""
 
     def change(nodes: list[dict[str, Any]]) -> None:
         at = next(n for n, node in enumerate(nodes) if "operator" in node["target"])

@@ -1,6 +1,7 @@
-"""A hostile artifact: what runs its code, and what never does.
+"""A hostile artifact: commands that run its code, and commands that never do.
 
-Its kernels, names, texts and entries leave a file behind where they are executed. `docs/trust.md` makes the promises.
+Its kernels, names, texts and entries leave a file behind if they are executed. `docs/trust.md` states the
+guarantees.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Bomb:
-    """What a pickle of this leaves behind where it is read."""
+    """A pickle of this leaves a file behind when it is read."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -105,7 +106,7 @@ def code(marker: Path) -> str:
 
 
 def hostile(kind: str, marker: Path) -> Artifact:
-    """The artifact; `kind` says what its kernel is."""
+    """The artifact; `kind` selects its kernel."""
     kernel, source, launch = {
         "cpp": (CPP, cpp_source, 'launch @k(%"VALUE", %out)'),
         "triton": (TRITON, triton_source, 'launch @k(%"VALUE", %out, 4)'),
@@ -249,7 +250,7 @@ def test_emitted_text_is_only_written(tmp_path: Path, marker: Path, kind: str) -
 
 
 def test_running_a_kernel_runs_its_source(marker: Path, kind: str, tmp_path: Path) -> None:
-    """The payload works: what `docs/trust.md` says of running an artifact is so."""
+    """The payload works: running an artifact executes it, as `docs/trust.md` states."""
     made = hostile(kind, marker)
     x = torch.arange(4.0)
 
@@ -269,7 +270,7 @@ def test_running_a_kernel_runs_its_source(marker: Path, kind: str, tmp_path: Pat
     marker.unlink(missing_ok=True)
 
 
-# Each in a copy of one process that has loaded torch, which is most of what each takes.
+# Each runs in a copy of one process that has loaded torch, which is most of the cost.
 RUN = """
 import os, sys, torch
 from pathlib import Path
@@ -318,7 +319,7 @@ def test_names_and_texts_never_become_code(marker: Path, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_classes_of_a_signature_are_imported_by_what_runs(tmp_path: Path, marker: Path) -> None:
-    """By name, from what is installed: compiling an artifact imports them, loading it does not."""
+    """By name, from the installed packages: compiling an artifact imports them, loading it does not."""
     text = "wir 0.3\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n"
     made = bare_artifact(wrapper_ir.parse_program(text))
     inputs = made.signature.inputs
@@ -355,7 +356,7 @@ def test_classes_of_a_signature_are_imported_by_what_runs(tmp_path: Path, marker
 
 
 def variants(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """A whole file, packed with what other readers fall for."""
+    """A whole file, packed with entries that affect other readers."""
     end = data.rindex(b"PK\x05\x06")
     yield "another directory behind it", data + data[end:]
     yield "a program before it", b"#!/bin/sh\ntouch marker\n" + data

@@ -1,4 +1,4 @@
-"""Guard pages around all of torch's CPU memory, for processes that run hostile programs: `allocator.cpp` says how."""
+"""Guard pages around all of torch's CPU memory, for processes that run hostile programs: see `allocator.cpp`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _LIMIT = 1 << 28
 
 
 def build() -> Path:
-    """The compiled allocator, by the hash of its source, of torch's version and of the flags; built where it is missing.
+    """Returns the compiled allocator, by the hash of its source, of torch's version and of the flags; built
+    on a miss.
 
-    Raises CalledProcessError where g++ refuses it.
+    Raises CalledProcessError if g++ fails.
     """
     libraries = Path(torch.__file__).parent / "lib"
     flags = [
@@ -48,16 +49,18 @@ class GuardPages:
     library: ctypes.CDLL
 
     def damaged(self) -> int:
-        """How many live blocks had bytes written around them."""
+        """Returns the number of live blocks with writes around them."""
         return int(self.library.guard_damaged())
 
     def allocated(self) -> int:
-        """How many blocks were allocated so far."""
+        """Returns the number of allocated blocks so far."""
         return int(self.library.guard_allocated())
 
 
 def install() -> GuardPages:
-    """Makes it the allocator of all CPU tensors from now on; for a process of its own, as it cannot be undone."""
+    """Makes it the allocator of all CPU tensors from now on; only in a separate process, since it cannot be
+    undone.
+    """
     library = ctypes.CDLL(str(build()))
     library.guard_install.argtypes = [ctypes.c_size_t]
     library.guard_install.restype = None

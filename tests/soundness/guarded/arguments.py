@@ -1,4 +1,4 @@
-"""What callers pass: arguments of the types that `main` declares, and arguments that are wrong."""
+"""Arguments of callers: those of the types that `main` declares, and wrong ones."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _MANY = 1 << 16
 
 
 def arguments(program: ir.Program, rng: random.Random, wrong: float) -> list[Any]:  # Any: tensors and numbers
-    """Flat arguments of `main`; with probability `wrong` each, one that its type does not allow. The same `rng` makes the
-    same ones again, in memory of their own."""
+    """Returns flat arguments of `main`; with probability `wrong` each, one that violates its type.
+
+    The same `rng` creates the same ones again, in separate memory.
+    """
     values = {s.name: rng.choice((1, 2, 3, 4, 5, 8, 9, 16)) for s in program.symbols}
     found: list[Any] = []
     for param in program.main.params:
@@ -48,7 +50,7 @@ def _make(type: ir.Type, values: Mapping[str, int], rng: random.Random) -> Any: 
 
 
 def _numbers(exprs: tuple[Expr, ...], values: Mapping[str, int]) -> list[int]:
-    """Sizes that a caller can have, whatever the type asks for."""
+    """Returns sizes that a caller can pass, independently of the type."""
     found = []
     for e in exprs:
         try:

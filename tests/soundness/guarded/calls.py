@@ -31,7 +31,7 @@ def unary(h: Hostile) -> None:
 
 
 def lies(h: Hostile) -> None:
-    """A schema that hides what the operator does."""
+    """A schema that hides the operator's effects."""
     x = h.tensor()
     if x is None or not h.bad():
         return

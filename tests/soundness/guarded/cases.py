@@ -16,13 +16,13 @@ from wrapper_ir_tools.testing import RandomOptions, random_artifact
 from wrapper_ir_tools.testing.corrupt import corrupt
 
 Case = tuple[Artifact, Callable[[], list[Any]]]
-"""A program, and arguments for it, in memory of their own each time. Any: tensors and numbers."""
+"""A program, and arguments for it, in separate memory each time. Any: tensors and numbers."""
 
 _WRONG_CALL = 0.15
 
 
 def _case(artifact: Artifact, seed: str) -> Case:
-    """Told its extents; most callers pass what `main` asks for."""
+    """Passes extents to kernels; most callers pass valid arguments for `main`."""
     artifact = dataclasses.replace(artifact, program=tell_extents(artifact.program))
     wrong = random.Random(f"{seed}:wrong").choice((0.0, 0.0, _WRONG_CALL))
 

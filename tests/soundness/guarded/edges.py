@@ -1,4 +1,4 @@
-"""Numbers that programs get wrong: signs, zeros, the ends of 64 bits, and symbols that say otherwise."""
+"""Numbers that programs get wrong: signs, zeros, the ends of 64 bits, and symbols with wrong ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One program through the interpreter, emitted Python, FX graphs and C++ libraries, each with memory of its own."""
+"""One program through the interpreter, emitted Python, FX graphs and C++ libraries, each with separate
+memory.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ Make = Callable[[], list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a run: results and arguments after it, or the code and text of the error."""
+    """Outcome of a run: results and arguments after it, or the code and text of the error."""
 
     values: tuple[Any, ...] = ()
     code: str = ""
@@ -39,7 +41,7 @@ class Outcome:
 
 
 def _in_torch(artifact: Artifact) -> Artifact:
-    """With each constant in memory of torch's, which has guard pages, and of its own."""
+    """Copies each constant to torch's memory, which has guard pages."""
 
     def moved(data: TensorData) -> TensorData:
         raw = (
@@ -80,7 +82,9 @@ def _engines(artifact: Artifact, runtime: TouchRuntime) -> dict[str, Callable[[l
 
 
 def _is_held(x: Tensor) -> bool:
-    """Whether a tensor's storage still holds it: a program may have resized the storage of another argument that shares it."""
+    """Returns whether a tensor's storage still contains it: a program may have resized the storage of another
+    argument that shares it.
+    """
     extent = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True)) if x.numel() else 0
     return (x.storage_offset() + extent) * x.element_size() <= x.untyped_storage().nbytes()
 
@@ -92,7 +96,7 @@ def _bytes(x: Tensor) -> Tensor:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Equal bit for bit: kernels write any bytes, and what was never written has one pattern."""
+    """Compares bit for bit: kernels write any bytes, and uninitialised memory has one pattern."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         if a.dtype != b.dtype or a.shape != b.shape or a.layout != b.layout or a.device != b.device:
             return False
@@ -103,7 +107,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def judge(artifact: Artifact, make: Make, runtime: TouchRuntime, engines: tuple[str, ...]) -> str:
-    """`refused`, `error CODE` or `ran`; else what is wrong, after `WRONG: `."""
+    """Returns `refused`, `error CODE` or `ran`; else the failure, after `WRONG: `."""
     try:
         verify(artifact)  # and its signature, which a corrupted program may no longer fit
     except VerificationError as error:
@@ -138,7 +142,7 @@ def _is_of_torch(want: Outcome, got: Outcome) -> bool:
 
 
 def _compare(want: Outcome, got: Outcome) -> str:
-    """What is wrong with one engine's outcome; empty: nothing."""
+    """Returns the failure of one engine's outcome, or an empty text."""
     if want.code and got.code:
         if got.code.startswith(("WIR", "FX", "PY")) or "[CPP405]" in got.error or _is_of_torch(want, got):
             return ""

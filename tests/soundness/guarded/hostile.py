@@ -1,4 +1,6 @@
-"""Hostile programs: each step is put together without a look at whether it is right; `wrong` says how often it is not."""
+"""Hostile programs: steps are combined without regard to validity; `wrong` is the probability of an invalid
+one.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _DTYPES = (ir.DType.F32,) * 6 + (
 
 @dataclass(slots=True, eq=False)
 class Hostile:
-    """A function being built, and what it can name."""
+    """A function under construction, and its available names."""
 
     rng: random.Random
     wrong: float
@@ -45,7 +47,7 @@ class Hostile:
     """Tensors over slots and lent storages, which are not returned."""
 
     def bad(self) -> bool:
-        """Whether the next thing is wrong."""
+        """Returns whether the next choice is invalid."""
         return self.rng.random() < self.wrong
 
     def name(self, wish: str) -> str:
@@ -92,7 +94,7 @@ class Hostile:
         return tensor_type(dtype or self.rng.choice(_DTYPES), sizes, tuple(self.number(s) for s in strides))
 
     def hold(self, value: ir.Value[ir.TensorType], *, ready: bool = True) -> ir.Value[ir.TensorType]:
-        """Makes it available."""
+        """Makes the value available."""
         self.tensors.append(value)
         if not ready:
             self.unready.add(value.name)
@@ -104,7 +106,7 @@ class Hostile:
         return self.hold(self.function.alloc(self.name("buf"), type, nbytes), ready=False)
 
     def symbol(self, *, backed: bool = False, kind: SymKind = SymKind.INT) -> Sym:
-        """A symbol with a range that may be a lie."""
+        """A symbol with a range that may be wrong."""
         rng = self.rng
         name = self.name("s" if backed else "u")
         lower, upper = rng.choice(
@@ -130,7 +132,7 @@ class Hostile:
 
 
 def hostile_artifact(rng: random.Random) -> Artifact:
-    """A program of which the verifier may think what it likes."""
+    """A program that may be valid or invalid."""
     from tests.soundness.guarded.steps import STEPS
 
     program = ProgramBuilder()
@@ -190,5 +192,5 @@ def _ended(h: Hostile, program: ir.Program) -> ir.Program:
     """With lifetimes, right ones mostly."""
     try:
         return program if h.bad() else derive_frees(program)
-    except Exception:  # the pass may rely on what the verifier checks, which is what the test asks next
+    except Exception:  # the pass may rely on the verifier's checks, which the test runs next
         return program

@@ -18,14 +18,14 @@ from wrapper_ir.errors import ExecutionError
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 
 EXTENT = "extent_of_"
-"""Begins the names of parameters that tell a kernel how far it may reach."""
+"""Prefix of the parameters that pass a kernel its extents."""
 
 
 def tell_extents(program: ir.Program) -> ir.Program:
-    """The program with each kernel told, in further arguments, what its launches say that it may touch.
+    """Adds arguments to each kernel that pass the extents of its launches.
 
-    A kernel of a model knows its sizes from its source, which is its author's promise; what a launch says is the
-    program's. Launches that do not fit their kernel stay as they are.
+    A kernel of a model has its sizes in its source, as its author's promise; a launch's extents are the
+    program's. Launches that do not match their kernel stay unchanged.
     """
     kernels = {k.name: k for k in program.kernels}
     told = tuple(_told(k) for k in program.kernels)
@@ -77,19 +77,21 @@ class _Pointer(ctypes.Structure):
 
 
 def _int64(n: float) -> float:
-    """The number; as launchers do, refuses an int that the kernel cannot be given."""
+    """Returns the number; as launchers do, refuses an int that the kernel cannot receive."""
     if isinstance(n, int) and not -(2**63) <= n < 2**63:
         raise ExecutionError("WIR924", f"{n} is not an argument of a kernel")
     return n
 
 
 def touch_facts(param: ir.KernelParam) -> tuple[int, bool, bool, int]:
-    """What a kernel does with a pointer: the alignment that it checks, whether it reads and writes, and which bits."""
+    """Access of a kernel through a pointer: the alignment that it checks, whether it reads and writes, and
+    which bits.
+    """
     return param.divisible, param.access.reads, param.access.writes, _mask(param.dtype)
 
 
 def _mask(dtype: ir.DType) -> int:
-    """Which bits kernels write: so that truth values are 0 or 1, indices are small and floats finite."""
+    """Mask of the bits that kernels write: truth values are 0 or 1, indices small and floats finite."""
     return 0x3F if dtype.is_floating or dtype.is_complex else 1
 
 
@@ -138,6 +140,6 @@ class TouchRuntime:
         return {k.name: self.load(k, target) for k in kernels}
 
     def find(self, kind: str) -> KernelRuntime:
-        """For options that ask for runtimes."""
+        """Finds runtimes for options."""
         assert kind == self.kind, kind
         return self

@@ -1,4 +1,4 @@
-"""Hostile programs as C++ libraries: their kernels are C++ that does what `kernels.py` does, with the same function."""
+"""Hostile programs as C++ libraries: their kernels are C++ with the function of those in `kernels.py`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ uint8_t salt_of(const double* numbers, size_t count) {{
 
 
 def run_library(artifact: Artifact, args: list[Any]) -> Any:  # Any: tensors and numbers
-    """Builds the program, loads it and calls it. Raises what these raise."""
+    """Builds the program, loads it and calls it. Raises the exceptions of these."""
     program = artifact.program
     kernels = tuple(_touching(kernel) for kernel in program.kernels)
     artifact = dataclasses.replace(artifact, program=dataclasses.replace(program, kernels=kernels))

@@ -39,7 +39,7 @@ def _pool(h: Hostile) -> ir.Value[ir.StorageType]:
 
 
 def _slots(h: Hostile, pool: ir.Value[ir.StorageType]) -> list[ir.Value[ir.StorageType]]:
-    """Slots, some of which lie where another one is or was, or have slots of their own."""
+    """Slots, some of which overlap a live or an ended one, or contain nested slots."""
     room = max(pool.type.nbytes.value, 1) if isinstance(pool.type.nbytes, Int) else 256
     made: list[ir.Value[ir.StorageType]] = []
     at = 0
@@ -134,7 +134,7 @@ def _loop(h: Hostile, type: ir.StorageType, args: tuple[ir.Arg, ...]) -> None:
 
 
 def lend(h: Hostile) -> None:
-    """Storages, or slots of one pool, that callees are lent; the same one twice where it is wrong."""
+    """Storages, or slots of one pool, for callees; if invalid, the same one twice."""
     if h.depth >= 2:
         return
     if h.rng.random() < 0.6:

@@ -147,7 +147,7 @@ def change(h: Hostile) -> None:
 
 
 def align(h: Hostile) -> None:
-    """ensure_aligned, to whatever."""
+    """ensure_aligned, to any alignment."""
     source = h.tensor()
     if source is not None:
         result = h.function.value(h.name("aligned"), h.type() if h.bad() else source.type)
@@ -157,7 +157,7 @@ def align(h: Hostile) -> None:
 
 
 def define(h: Hostile) -> None:
-    """A symbol, from a layout, a number, an element or others; its range says what it likes."""
+    """A symbol, from a layout, a number, an element or others, with an arbitrary range."""
     rng = h.rng
     x = h.tensor(ready=False)
     symbol = h.symbol(backed=rng.random() < 0.3)
@@ -199,7 +199,7 @@ def check(h: Hostile) -> None:
 
 
 def end(h: Hostile) -> None:
-    """A free or a drop that nobody asked for."""
+    """A free or a drop at an arbitrary place."""
     if h.bad() and h.rng.random() < 0.3:
         x = h.tensor()
         if x is not None:

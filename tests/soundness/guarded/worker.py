@@ -1,8 +1,9 @@
 """Runs programs one after another with guard pages around their memory; run by `test_guarded_soundness.py`.
 
-Usage: `python -m tests.soundness.guarded.worker KIND FIRST COUNT ENGINES`, with a kind of `cases.KINDS` and engines by comma. Prints `NUMBER OUTCOME` a line each.
-Programs run in a forked process, which is replaced where it ends: a crash or a hang loses one program. `show KIND NUMBER` prints
-a program and runs it here.
+Usage: `python -m tests.soundness.guarded.worker KIND FIRST COUNT ENGINES`, with a kind of `cases.KINDS` and
+engines separated by commas. Prints one line `NUMBER OUTCOME` per program. Programs run in a forked process,
+which is replaced if it ends: a crash or a hang loses one program. `show KIND NUMBER` prints a program and
+runs it here.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.soundness.guarded.engines import judge
 from tests.soundness.guarded.kernels import TouchRuntime
 
 CPU_SECONDS = 20.0
-"""A program that needs more of the processor's own time hangs; a busy machine does not make one."""
+"""Processor time after which a program counts as hanging; other load does not affect it."""
 
 
 def run_one(kind: str, number: int, pages: GuardPages, engines: tuple[str, ...]) -> str:
@@ -45,9 +46,9 @@ def run_one(kind: str, number: int, pages: GuardPages, engines: tuple[str, ...])
 def _child(
     kind: str, numbers: range, pages: GuardPages, engines: tuple[str, ...], out: int, errors: int
 ) -> None:
-    """Writes a line for each program; the parent sees where they stop."""
+    """Writes a line for each program, so that the parent sees the position."""
     os.dup2(errors, 2)
-    os.dup2(errors, 1)  # whatever a program prints
+    os.dup2(errors, 1)  # any output of a program
     faulthandler.enable()
     faulthandler.register(signal.SIGPROF, chain=True)
     for number in numbers:
@@ -58,7 +59,7 @@ def _child(
 
 def outcomes(kind: str, numbers: range, pages: GuardPages, engines: tuple[str, ...]) -> Iterator[str]:
     """A line for each program, with the signal and the stack of those that ended the process."""
-    with tempfile.TemporaryFile("a+b") as errors:  # what a truncated file gets goes to its start
+    with tempfile.TemporaryFile("a+b") as errors:  # output to a truncated file goes to its start
         while numbers:
             reading, writing = os.pipe()
             pid = os.fork()
