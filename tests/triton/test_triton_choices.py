@@ -21,7 +21,7 @@ from triton_runtime.tune.measure import MeasureOptions
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.json.kernel_hash import content_hash
-from wrapper_ir_passes.tuning.choices import with_choices
+from wrapper_ir_passes.tuning.apply_choices import with_choices
 from wrapper_ir_runtime.interp import call
 
 pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")

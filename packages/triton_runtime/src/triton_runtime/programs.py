@@ -28,7 +28,7 @@ from wrapper_ir.errors import WirError
 from wrapper_ir.json.kernel_hash import content_hash, multi_hash
 from wrapper_ir.plugins.protocols import KernelRuntime, Machine
 from wrapper_ir.plugins.registry import kernel_runtime
-from wrapper_ir_passes.tuning.choices import with_choices
+from wrapper_ir_passes.tuning.apply_choices import with_choices
 from wrapper_ir_passes.tuning.tuning_programs import TuningProgram, tuning_programs
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter, example_inputs, run
 

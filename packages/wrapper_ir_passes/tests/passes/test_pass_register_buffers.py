@@ -10,7 +10,7 @@ from wrapper_ir import ir, parse_program, print_program
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.collectives.register_buffers import RegisterBuffers
-from wrapper_ir_passes.collectives.registered_buffers import registration_totals
+from wrapper_ir_passes.collectives.registration_candidates import registration_totals
 
 HEAD = """wir 0.3
 target DEVICE

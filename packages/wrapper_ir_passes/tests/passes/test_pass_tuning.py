@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from wrapper_ir import ir, parse_program, print_program, verify
-from wrapper_ir_passes.tuning.choices import with_choices
+from wrapper_ir_passes.tuning.apply_choices import with_choices
 from wrapper_ir_passes.tuning.tuning_programs import tuning_programs
 
 HEAD = """wir 0.3

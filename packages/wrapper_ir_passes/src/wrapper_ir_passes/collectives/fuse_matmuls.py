@@ -14,7 +14,7 @@ from wrapper_ir.expr import Int
 from wrapper_ir_passes.cleanup.new_names import NewNames
 from wrapper_ir_passes.collectives.collective_forms import Form, with_forms_declared
 from wrapper_ir_passes.collectives.collective_operands import Limits, arguments_of, operand_of
-from wrapper_ir_passes.collectives.fusable_matmuls import (
+from wrapper_ir_passes.collectives.matmul_candidates import (
     GATHER,
     SCATTER,
     Fusion,

@@ -14,11 +14,11 @@ from wrapper_ir.expr import Bool, Int
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.cleanup.new_names import NewNames
-from wrapper_ir_passes.collectives.collective_choices import CollectiveChoice, collective_choices
 from wrapper_ir_passes.collectives.collective_forms import Form, with_forms_declared
 from wrapper_ir_passes.collectives.collective_operands import Limits, operand_of
-from wrapper_ir_passes.collectives.fusable_matmuls import Fusion, GatherFusion
 from wrapper_ir_passes.collectives.fuse_matmuls import Site, fuse_matmuls
+from wrapper_ir_passes.collectives.lowering_candidates import CollectiveChoice, collective_choices
+from wrapper_ir_passes.collectives.matmul_candidates import Fusion, GatherFusion
 
 _LOG = logging.getLogger(__name__)
 

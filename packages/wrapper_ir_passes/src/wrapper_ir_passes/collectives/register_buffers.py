@@ -12,7 +12,7 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact.agreement import allocation_ids
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
-from wrapper_ir_passes.collectives.registered_buffers import (
+from wrapper_ir_passes.collectives.registration_candidates import (
     OUT_VARIANTS,
     CollectiveBuffers,
     RegistrationLimits,

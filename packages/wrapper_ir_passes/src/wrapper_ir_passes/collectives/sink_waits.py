@@ -11,7 +11,7 @@ from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
-from wrapper_ir_passes.collectives.passable_ops import may_pass
+from wrapper_ir_passes.collectives.wait_motion import may_pass
 
 _WORK = ir.CallExtern | ir.Copy | ir.Launch
 

@@ -20,7 +20,7 @@ from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MOD, MUL
 from wrapper_ir.expr.ranges import prove_nonneg
-from wrapper_ir_passes.memory.plannable import (
+from wrapper_ir_passes.memory.pool_candidates import (
     PlannableStorage,
     fresh_pool_name,
     plannable_storages,

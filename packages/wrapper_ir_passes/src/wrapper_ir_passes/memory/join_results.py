@@ -12,8 +12,8 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import held_outside
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Int
-from wrapper_ir_passes.memory.plannable import fresh_pool_name
-from wrapper_ir_passes.memory.reusable import reusable_storages
+from wrapper_ir_passes.memory.pool_candidates import fresh_pool_name
+from wrapper_ir_passes.memory.reuse_candidates import reusable_storages
 from wrapper_ir_passes.planner.buffers import aligned
 
 

@@ -17,10 +17,10 @@ from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
-from wrapper_ir_passes.memory.donated_room import place_in_arguments
+from wrapper_ir_passes.memory.donated_inputs import place_in_arguments
 from wrapper_ir_passes.memory.hoist_storages import Hoister
 from wrapper_ir_passes.memory.join_results import join_results
-from wrapper_ir_passes.memory.plannable import (
+from wrapper_ir_passes.memory.pool_candidates import (
     PlannableStorage,
     fresh_pool_name,
     plannable_storages,

@@ -18,7 +18,7 @@ from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Int
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
-from wrapper_ir_passes.memory.reusable import (
+from wrapper_ir_passes.memory.reuse_candidates import (
     may_take_over,
     may_take_over_result,
     operator_results,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wrapper_ir.expr import Expr, Interval, mul
 from wrapper_ir.expr.ranges import prove_le
-from wrapper_ir_passes.memory.plannable import PlannableStorage
+from wrapper_ir_passes.memory.pool_candidates import PlannableStorage
 from wrapper_ir_passes.planner import Pool, held_bytes
 
 _MOST_POOLS = 64

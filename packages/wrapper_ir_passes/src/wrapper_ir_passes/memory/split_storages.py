@@ -18,7 +18,7 @@ from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
-from wrapper_ir_passes.memory.reusable import reusable_storages
+from wrapper_ir_passes.memory.reuse_candidates import reusable_storages
 
 
 @dataclasses.dataclass(frozen=True)

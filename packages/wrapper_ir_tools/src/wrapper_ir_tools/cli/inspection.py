@@ -111,7 +111,7 @@ def stats(file: str, hints: tuple[tuple[str, int], ...], public_key: str | None,
     from wrapper_ir.analysis.stats import program_stats
     from wrapper_ir_passes.collectives.lower_collectives import LowerCollectives
     from wrapper_ir_passes.collectives.register_buffers import RegisterBuffers
-    from wrapper_ir_passes.collectives.registered_buffers import registration_totals
+    from wrapper_ir_passes.collectives.registration_candidates import registration_totals
 
     program = read_program(file, public_key)
     statistics = program_stats(program, hints_of(program, hints))

@@ -14,7 +14,7 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import freed_at, held_outside
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Int
-from wrapper_ir_passes.memory.reusable import (
+from wrapper_ir_passes.memory.reuse_candidates import (
     OperatorResult,
     operator_results,
     relied_alignment,

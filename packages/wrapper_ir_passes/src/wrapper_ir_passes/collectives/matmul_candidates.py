@@ -11,7 +11,7 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import RootOffset, tensor_places
 from wrapper_ir.expr import Int
 from wrapper_ir_passes.collectives.collective_operands import Limits, arguments_of, operand_of, why_not_shared
-from wrapper_ir_passes.collectives.passable_ops import may_pass
+from wrapper_ir_passes.collectives.wait_motion import may_pass
 
 GATHER = "_c10d_functional::all_gather_into_tensor"
 SCATTER = "_c10d_functional::reduce_scatter_tensor"
