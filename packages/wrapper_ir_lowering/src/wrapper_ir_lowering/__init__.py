@@ -1,6 +1,6 @@
-"""Programs as linear plans of typed steps: everything that emitters must decide, decided once.
+"""Lowers programs to linear plans of typed steps, so that all decisions of emitters are made once.
 
-`lower(artifact)` gives a `Plan`; an emitter spells its steps. `wir lower FILE` prints it.
+`lower(artifact)` returns a `Plan`, which an emitter writes as code. `wir lower FILE` prints it.
 """
 
 from __future__ import annotations

@@ -20,38 +20,43 @@ _LIST = re.compile(r"\[(\d+)\]\??$")
 def schema_arguments(
     operator: ir.ExternInfo, op: ir.OperatorCall, state: FunctionState
 ) -> tuple[Argument, ...]:
-    """All arguments of a call. Raises LoweringError WIR240 where the call does not fit the schema, WIR241 for a default
-    that cannot be read."""
+    """Returns all arguments of a call.
+
+    Raises LoweringError WIR240 if the call does not fit the schema, WIR241 for a default that cannot be
+    parsed.
+    """
     declared = operator.schema.args
-    named = dict(op.kwargs)
-    if len(op.args) > len(declared) or not named.keys() <= operator.named.keys():
+    keywords = dict(op.kwargs)
+    if len(op.args) > len(declared) or not keywords.keys() <= operator.named.keys():
         raise state.invalid(f"the call does not fit {operator.extern.schema}")
-    found = []
+    arguments = []
     for number, schema in enumerate(declared):
         usual = default_value(schema) if schema.default is not None else None
         if number < len(op.args):
-            value, given = op.args[number], Given.POSITION
-        elif schema.name in named:
-            value, given = named[schema.name], Given.KEYWORD
+            value, form = op.args[number], Given.POSITION
+        elif schema.name in keywords:
+            value, form = keywords[schema.name], Given.KEYWORD
         elif schema.default is not None:
-            value, given = usual, Given.DEFAULT
+            value, form = usual, Given.DEFAULT
         else:
             raise state.invalid(f"the call leaves out {schema.name} of {operator.extern.schema}")
         is_default = schema.default is not None and type(value) is type(usual) and value == usual
-        found.append(Argument(schema=schema, value=value, given=given, is_default=is_default))
-    return tuple(found)
+        arguments.append(Argument(schema=schema, value=value, given=form, is_default=is_default))
+    return tuple(arguments)
 
 
 @lru_cache(maxsize=4096)
 def default_value(schema: ir.SchemaArg) -> ir.Arg:
-    """The value of an argument's default: numbers, bools, texts, lists of them, None. One number for `int[2]` is the
-    whole list. Enumerations of torch are their integers, as its schemas print them, or words as people write them
-    (`contiguous_format`). Raises LoweringError WIR241."""
+    """Returns the value of an argument's default: a number, bool, text, list of them, or None.
+
+    A single number for `int[2]` represents the whole list. Enumerations of torch are their integers, as its
+    schemas print them, or words (`contiguous_format`). Raises LoweringError WIR241.
+    """
     text = (schema.default or "").strip()
     if text in _WORDS:
         return _WORDS[text]
     try:
-        found = _argument(ast.literal_eval(text))
+        value_of_default = _argument(ast.literal_eval(text))
     except (ValueError, SyntaxError) as error:
         raise LoweringError(
             "WIR241",
@@ -59,7 +64,11 @@ def default_value(schema: ir.SchemaArg) -> ir.Arg:
             hint="give the argument in the call",
         ) from error
     sized = _LIST.search(schema.type)
-    return (found,) * int(sized[1]) if sized and isinstance(found, Expr) else found
+    return (
+        (value_of_default,) * int(sized[1])
+        if sized and isinstance(value_of_default, Expr)
+        else value_of_default
+    )
 
 
 def _argument(value: object) -> ir.Arg:

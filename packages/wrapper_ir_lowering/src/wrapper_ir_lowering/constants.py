@@ -1,4 +1,4 @@
-"""What is made when a program is loaded: bytes that constants share, and windows of constants."""
+"""Memory that is created when a program is loaded: bytes that constants share, and windows of constants."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from wrapper_ir_lowering.plan import ConstantBytes, ConstantWindow
 
 
 def shared_bytes(program: ir.Program) -> tuple[ConstantBytes, ...]:
-    """The bytes that constants share, by name, and how many are needed."""
-    found: dict[str, ConstantBytes] = {}
+    """Returns the bytes that constants share, by name, with their number."""
+    shared: dict[str, ConstantBytes] = {}
     for constant in program.constants:
         type = constant.value.type
         if constant.storage and isinstance(type, ir.TensorType):
             end = constant.offset + int(evaluate(ir.extent_bytes(type), {}))
-            known = found.get(constant.storage)
-            need, first = (known.nbytes, known.constant) if known is not None else (0, constant)
-            found[constant.storage] = ConstantBytes(
+            earlier = shared.get(constant.storage)
+            need, first = (earlier.nbytes, earlier.constant) if earlier is not None else (0, constant)
+            shared[constant.storage] = ConstantBytes(
                 name=constant.storage, nbytes=max(need, end), constant=first
             )
-    return tuple(found.values())
+    return tuple(shared.values())
 
 
 def reads_files(program: ir.Program) -> bool:
-    """Whether calls read constants where they lie in a file."""
+    """Whether calls read constants directly from a file."""
     return any(
         not c.mutable and ir.is_tensor(c.value) and c.value.type.device.type == "cpu"
         for c in program.constants
@@ -36,21 +36,24 @@ def reads_files(program: ir.Program) -> bool:
 
 def used_constants(function: ir.Function, analyses: Analyses) -> tuple[ir.Value[ir.Type], ...]:
     """The constants that a function or its callees use."""
-    found: dict[ir.Value[ir.Type], None] = {}
-    waiting, seen = [function.name], {function.name}
+    constants: dict[ir.Value[ir.Type], None] = {}
+    waiting, visited = [function.name], {function.name}
     while waiting:
         body = analyses.functions[waiting.pop()].body
         for op in body:
-            found.update(dict.fromkeys(v for v in ir.operands(op) if v in analyses.constant_values))
-            new = [c for c in ir.callees(op) if c not in seen and c in analyses.functions]
+            constants.update(dict.fromkeys(v for v in ir.operands(op) if v in analyses.constant_values))
+            new = [c for c in ir.callees(op) if c not in visited and c in analyses.functions]
             waiting += new
-            seen.update(new)
-    return tuple(found)
+            visited.update(new)
+    return tuple(constants)
 
 
 class HoistedWindows:
-    """Windows of constants of fixed sizes, which are made once. Those that a caller may come to hold are not among them:
-    what is done to such a tensor object must not be there in the next call."""
+    """Windows of constants of fixed sizes, each created once.
+
+    Windows that a caller may come to hold are excluded: changes to such a tensor object must not be visible
+    to the next call.
+    """
 
     def __init__(self, analyses: Analyses) -> None:
         self._analyses = analyses
@@ -58,19 +61,22 @@ class HoistedWindows:
         self.windows: list[ConstantWindow] = []
 
     def add(self, function: ir.Function) -> Mapping[ir.Value[ir.Type], int]:
-        """The windows of a function's constants: their numbers, by the values that they stand for."""
-        found: dict[ir.Value[ir.Type], int] = {}
+        """Adds a function.
+
+        Returns the numbers of its windows of constants, by the values that they replace.
+        """
+        numbers: dict[ir.Value[ir.Type], int] = {}
         candidates = [op for op in function.body if _is_fixed(op)]
         if not candidates or not self._analyses.constant_values:
-            return found
+            return numbers
         resized = {op.target for op in function.ops_of(ir.ResizeStorage, ir.SetStorage)}
         shared = resized | self._handed_on(function)
         for op in candidates:
             is_constant = op.source in self._analyses.constant_values
-            source = op.source if is_constant else found.get(op.source)
+            source = op.source if is_constant else numbers.get(op.source)
             if source is not None and op.source not in resized and op.result not in shared:
-                found[op.result] = self._number(op, source)
-        return found
+                numbers[op.result] = self._number(op, source)
+        return numbers
 
     def _number(self, op: ir.View, source: ir.Value[ir.Type] | int) -> int:
         assert isinstance(op.offset, Int)  # as `_is_fixed` says
@@ -81,19 +87,19 @@ class HoistedWindows:
         return self._numbers[key]
 
     def _handed_on(self, function: ir.Function) -> set[ir.Value[ir.Type]]:
-        """Views that are returned, or that a result may be."""
+        """Returns views that are returned, or that results may alias."""
         views: set[ir.Value[ir.Type]] = set()
-        found: set[ir.Value[ir.Type]] = set()
+        results: set[ir.Value[ir.Type]] = set()
         for op in function.body:
             if isinstance(op, ir.View):
                 if op.source in self._analyses.constant_values or op.source in views:
                     views.add(op.result)
             elif isinstance(op, ir.Return):
-                found.update(v for v in op.values if isinstance(v, ir.Value))
+                results.update(v for v in op.values if isinstance(v, ir.Value))
             elif views and not views.isdisjoint(ir.operands(op)):
                 effects = self._analyses.effects(op)
-                found.update(source for _, source in (*effects.aliases, *effects.may_alias))
-        return found
+                results.update(source for _, source in (*effects.aliases, *effects.may_alias))
+        return results
 
 
 def _is_fixed(op: ir.Op) -> TypeGuard[ir.View]:

@@ -1,4 +1,4 @@
-"""Collectives that are waited for before any other work is queued: start and wait are one step."""
+"""Finds collectives that are waited for before other work is queued: start and wait become one step."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from wrapper_ir.operators.collectives import FINISHABLE
 
 
 def joined_results(body: Sequence[ir.Op]) -> frozenset[ir.Value[ir.TensorType]]:
-    """The results of collectives that may be finished when they are started: between the start and the last wait nothing
-    is queued that could overlap with them, and no other collective is in flight, whose communicator would then be used on two
-    streams at a time."""
-    found, in_flight = set[ir.Value[ir.TensorType]](), set[ir.Value[ir.TensorType]]()
+    """The results of collectives that may finish when they are started.
+
+    Between the start and the last wait, nothing that could overlap is queued. No other collective is in
+    flight either, because its communicator would be used on two streams at a time.
+    """
+    finishable, in_flight = set[ir.Value[ir.TensorType]](), set[ir.Value[ir.TensorType]]()
     for position, op in enumerate(body):
         if isinstance(op, ir.Wait):
             in_flight.discard(op.source)
         elif isinstance(op, ir.CollectiveStart):
-            known = op.target in FINISHABLE and not op.stream and not in_flight
-            if known and _is_waited_for_at_once(op, body, position):
-                found.update(op.results)
+            starts = op.target in FINISHABLE and not op.stream and not in_flight
+            if starts and _is_waited_for_at_once(op, body, position):
+                finishable.update(op.results)
             in_flight.update(op.results)
-    return frozenset(found)
+    return frozenset(finishable)
 
 
 def _is_waited_for_at_once(start: ir.CollectiveStart, body: Sequence[ir.Op], position: int) -> bool:

@@ -1,4 +1,4 @@
-"""What an emitter may choose about the plan that it is given."""
+"""Options of an emitter for the plan that it receives."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringOptions:
-    """`assertions` are the program's own checks; `check_results` holds what operators return against their declared
-    layouts. `fuse_views` allocates a storage as its one view. `hoist_windows` makes windows of constants when the program is
-    loaded. `persistent_buffers` keeps the memory of intermediate results of fixed sizes from call to call; `keep_windows` keeps
-    the tensors over it alone, for planned programs on a CPU, and each call allocates the memory. `join_waits` makes one step of a collective that is
-    waited for before anything else is queued, and its waits. `guarded` is what a
-    call need not check, `operators` which operators a program may call."""
+    """Options of `lower`.
+
+    `assertions` keeps the program's own checks; `check_results` checks what operators return against the
+    declared layouts. `fuse_views` allocates a storage as its only view. `hoist_windows` creates windows of
+    constants when the program is loaded. `persistent_buffers` keeps the memory of intermediate results of
+    fixed sizes from call to call. `keep_windows` keeps only the tensors over it, for planned programs on a
+    CPU; each call allocates the memory. `join_waits` combines a collective with its waits if no other work is
+    queued in between. `guarded` lists what a call need not check, `operators` the operators that a program
+    may call.
+    """
 
     assertions: bool = True
     check_results: bool = True

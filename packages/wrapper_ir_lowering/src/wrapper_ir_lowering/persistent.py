@@ -1,7 +1,8 @@
-"""Which memory of a function may persist from call to call, and which tensors lie in it.
+"""Memory of a function that may persist from call to call, and the tensors in it.
 
-A storage may persist where no caller can come to hold it: the program itself frees it. An emitter first puts those that are
-not alive at the same time into pools (`wrapper_ir_passes.memory.persistent_pools.with_persistent_pools`).
+A storage may persist if the program itself frees it, so that no caller can hold it. An emitter first packs
+storages with disjoint lifetimes into pools
+(`wrapper_ir_passes.memory.persistent_pools.with_persistent_pools`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class PersistentBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistentWindow:
-    """A tensor over a block, `offset` bytes after its begin; `name` is that of the first value that it stands for."""
+    """A tensor over a block, `offset` bytes from its start. `name` is that of the first value that it
+    represents.
+    """
 
     block: int
     type: ir.TensorType
@@ -35,9 +38,11 @@ class PersistentWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistentMemory:
-    """What of `main` persists from call to call: blocks, tensors over them, and which values these stand for (by their
-    numbers). One set of blocks serves one call at a time. `storages` has those that lie in them, each at the begin of one.
-    Unless `is_held`, only the tensors persist, and a call allocates the blocks.
+    """The persistent memory of `main`: blocks, tensors over them, and the values that these represent (by
+    number).
+
+    One set of blocks serves one call at a time. `storages` lists the storages that start at a block's first
+    byte. Unless `is_held`, only the tensors persist, and each call allocates the blocks.
     """
 
     blocks: tuple[PersistentBlock, ...] = ()
@@ -48,22 +53,28 @@ class PersistentMemory:
 
 
 def plan_windows(function: ir.Function, device: ir.Device) -> PersistentMemory:
-    """The tensors over memory of fixed sizes, for a function with pools on a CPU: a tensor costs more than an allocation there,
-    and a storage that grows from nothing less than a new one."""
+    """The tensors over memory of fixed sizes, for a function with pools on a CPU.
+
+    There, creating a tensor costs more than an allocation, and growing an empty storage costs less than a new
+    one.
+    """
     pools = any(
         isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.POOL for op in function.body
     )
     if not pools or device != ir.CPU:
         return PersistentMemory()
-    found = plan_persistent(function, device, is_held=False)
-    return found if found.windows else PersistentMemory()
+    windows_of = plan_persistent(function, device, is_held=False)
+    return windows_of if windows_of.windows else PersistentMemory()
 
 
 def plan_persistent(function: ir.Function, device: ir.Device, *, is_held: bool = True) -> PersistentMemory:
-    """What of a function may persist on the program's device: blocks, and the tensors over them that are known before any
-    call. A storage is a tensor of bytes where something else is made of it, or where it is filled with zeros in each call.
+    """The blocks of a function that may persist on the program's device, and the tensors that are known
+    before any call.
+
+    A storage becomes a tensor of bytes if it has other users than views, or is filled with zeros in each
+    call.
     """
-    slots, found = plan_slots(function), _Windows()
+    slots, tensors = plan_slots(function), _Windows()
     blocks, storages = _plan_blocks(function, device, is_held)
     fixed = {slot for slot, (_, at) in slots.places.items() if slot in slots.lent and _is_fixed(slot, at)}
     places: dict[ir.Value[ir.Type], tuple[int, int]] = {}  # block and offset
@@ -77,27 +88,27 @@ def plan_persistent(function: ir.Function, device: ir.Device, *, is_held: bool =
                     slots.places[s][0] is storage for s in slots.lent & slots.places.keys() - fixed
                 )
                 if is_used or not all(_is_static(view, at) for view, at in views):
-                    found.add(storage, _bytes_of(storage.type), block, 0)
+                    tensors.add(storage, _bytes_of(storage.type), block, 0)
             case ir.Slot(result=slot) if slot in fixed and slots.places[slot][0] in places:
                 base, at = slots.places[slot]
                 assert isinstance(at, Int)
-                found.add(slot, _bytes_of(slot.type), places[base][0], at.value)
+                tensors.add(slot, _bytes_of(slot.type), places[base][0], at.value)
             case ir.View(result=result):
                 source, at = slots.place(op.source, op.offset)
                 if source in places and isinstance(at, Int) and _is_static(op, at):
                     block, start = places[source]
                     places[result] = (block, start + at.value)
-                    found.add(result, result.type, block, start + at.value)
+                    tensors.add(result, result.type, block, start + at.value)
             case _:
                 pass
-    windows = tuple(found.windows)
+    windows = tuple(tensors.windows)
     return PersistentMemory(
-        blocks=blocks, windows=windows, values=found.values, storages=storages, is_held=is_held
+        blocks=blocks, windows=windows, values=tensors.values, storages=storages, is_held=is_held
     )
 
 
 class _Windows:
-    """Windows over blocks, each once, and the values that they stand for."""
+    """Windows over blocks, each once, and the values that they represent."""
 
     def __init__(self) -> None:
         self.numbers: dict[tuple[int, ir.TensorType, int], int] = {}
@@ -113,7 +124,7 @@ class _Windows:
 
 
 def _is_static(view: ir.View, at: Expr) -> bool:
-    """Whether a view at this byte is known before any call."""
+    """Whether a view at this byte offset is known before any call."""
     type = view.result.type
     return all(isinstance(e, Int) for e in (*type.sizes, *type.strides, at))
 
@@ -129,8 +140,11 @@ def _bytes_of(type: ir.StorageType) -> ir.TensorType:
 def _plan_blocks(
     function: ir.Function, device: ir.Device, is_held: bool
 ) -> tuple[tuple[PersistentBlock, ...], dict[ir.Value[ir.Type], int]]:
-    """Blocks, and the number of that of each persistent storage. None where work goes to several streams, moves memory under
-    tensors, or takes it from pools of the caller's."""
+    """Blocks, and the block number of each persistent storage.
+
+    None if work is queued on several streams, moves memory under tensors, or takes memory from pools of the
+    caller.
+    """
     blocks, places = list[PersistentBlock](), dict[ir.Value[ir.Type], int]()
     if not may_persist(function):
         return (), places
@@ -146,7 +160,7 @@ def _plan_blocks(
 
 
 def _is_plain(type: ir.StorageType, device: ir.Device) -> bool:
-    """Whether storages are of a known size, in the usual memory of the program's device."""
+    """Whether a storage has a known size and is in the default memory of the program's device."""
     return (
         isinstance(type.nbytes, Int)
         and type.device == device

@@ -1,4 +1,4 @@
-"""A program as linear plans of steps: what an emitter spells."""
+"""A program as linear plans of steps, the input of emitters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from wrapper_ir_lowering.steps import FunctionPlan, Stream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantBytes:
-    """Bytes that several constants are windows of: `nbytes` of the data called `name`. `constant` is one of them, which says
-    device and whether they are written."""
+    """Bytes that several constants are windows of: `nbytes` of the data named `name`.
+
+    `constant` is one of them; it determines the device, and whether they are written.
+    """
 
     name: str
     nbytes: int
@@ -22,8 +24,11 @@ class ConstantBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantWindow:
-    """A window of a constant, or of an earlier window, that is made once. `offset` counts elements, or bytes with
-    `in_bytes`. Equal windows of all functions are one; `result` is the first one's name."""
+    """A window of a constant, or of an earlier window, that is created once.
+
+    `offset` counts elements, or bytes with `in_bytes`. Equal windows of all functions are merged; `result` is
+    the first one's name.
+    """
 
     result: ir.Value[ir.TensorType]
     source: ir.Value[ir.Type] | int
@@ -34,11 +39,12 @@ class ConstantWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
-    """A program's plan. `artifact` is the one that it was lowered from, with the run-time checks that its proofs leave open.
+    """A program's plan.
 
-    `functions` are those of the program, `main` first. `bytes` and `windows` are made when the program is loaded, with the
-    program's constants between them. `streams` are those besides the current ones, `kernels` those that are launched, and
-    `operators` those that are called.
+    `artifact` is the lowered one, with the run-time checks that its proofs leave open. `functions` starts
+    with `main`. `bytes` and `windows` are created when the program is loaded, with the program's constants in
+    between. `streams` lists those besides the current ones, `kernels` the launched ones, and `operators` the
+    called ones.
     """
 
     artifact: Artifact
@@ -51,7 +57,7 @@ class Plan:
     operators: tuple[ir.ExternDef, ...]
     constant_alignment: int
     reads_files: bool
-    """Whether calls read constants where they lie in a file."""
+    """Whether calls read constants directly from a file."""
 
     @property
     def program(self) -> ir.Program:

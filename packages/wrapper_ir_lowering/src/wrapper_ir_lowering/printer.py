@@ -1,8 +1,8 @@
-"""Plans as text, for readers and tests: nothing reads it back.
+"""Prints plans as text for readers and tests; nothing parses it.
 
-A step's `syntax` says how it is written. `{field}` is the field's value in the program's own text form; `{result:type}` is
-the type of a value, `{symbol:bare}` a text without quotes, `{flag:word}` that word. `<...>` is left out where all its fields
-are empty.
+A step's `syntax` determines its text. `{field}` is the field's value in the program's text form;
+`{result:type}` is the type of a value, `{symbol:bare}` a text without quotes, `{flag:word}` that word.
+`<...>` is left out if all its fields are empty.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from wrapper_ir_lowering.steps import Argument, FunctionPlan, Given, SlotPlace, 
 
 _PIECE = re.compile(r"<(?P<group>[^<>]*)>|\{(?P<name>\w+)(?::(?P<form>\w+))?\}|(?P<text>[^<>{}]+)")
 _EMPTY: tuple[object, ...] = (None, False, (), "", 0, Int(0))
-"""What a group that may be left out holds then."""
+"""Values of a group that may be left out."""
 
 
 def print_plan(plan: Plan) -> str:
-    """The plan as text, ending in a newline: what is made when the program is loaded, and the steps of each function."""
+    """Returns the plan as text, ending in a newline.
+
+    Memory of load time comes first, then the steps of each function.
+    """
     types = type_printer(plan.program)
     parts = ["\n".join(_head(plan, types)), *("\n".join(_function(f, types)) for f in plan.functions)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -40,8 +43,8 @@ def print_step(step: StepBase, program: ir.Program | None = None) -> str:
 
 
 def _head(plan: Plan, types: TypePrinter) -> Iterator[str]:
-    for held in plan.bytes:
-        yield f"load_bytes {quote(held.name)} {held.nbytes}"
+    for shared in plan.bytes:
+        yield f"load_bytes {quote(shared.name)} {shared.nbytes}"
     for constant in plan.program.constants:
         where = f" in {quote(constant.storage)} + {constant.offset}" if constant.storage else ""
         yield f"load {_value(constant.value)} : {types.type(constant.value.type)}{where}"
@@ -64,11 +67,14 @@ def _function(function: FunctionPlan, types: TypePrinter) -> Iterator[str]:
     for value, number in function.windows.items():
         yield f"  {_value(value)} is window #{number}"
     for number, block in enumerate(function.persistent.blocks):
-        kept = "keep" if function.persistent.is_held else "keep tensors over"
-        yield f"  {kept} block {number}: {block.nbytes}{' zero' if block.zero else ''}"
+        verb = "keep" if function.persistent.is_held else "keep tensors over"
+        yield f"  {verb} block {number}: {block.nbytes}{' zero' if block.zero else ''}"
     for value, number in function.persistent.values.items():
         window = function.persistent.windows[number]
-        yield f"  {_value(value)} is in persistent block {window.block} + {window.offset} : {types.type(window.type)}"
+        yield (
+            f"  {_value(value)} is in persistent block {window.block} + {window.offset} : "
+            f"{types.type(window.type)}"
+        )
     for step in function.steps:
         yield f"  {_step(step, types)}"
     yield "}"
@@ -86,17 +92,17 @@ Piece = Callable[[StepBase, TypePrinter], str]
 
 @cache
 def _compiled(syntax: str) -> tuple[Piece, ...]:
-    return tuple(_piece(found) for found in _PIECE.finditer(syntax))
+    return tuple(_piece(match) for match in _PIECE.finditer(syntax))
 
 
-def _piece(found: re.Match[str]) -> Piece:
-    if found["text"] is not None:
-        text: str = found["text"]
+def _piece(match: re.Match[str]) -> Piece:
+    if match["text"] is not None:
+        text: str = match["text"]
         return lambda step, types: text
-    if found["name"] is not None:
-        return _field(found["name"], found["form"] or "")
-    pieces = _compiled(found["group"])
-    names = re.findall(r"\{(\w+)", found["group"])
+    if match["name"] is not None:
+        return _field(match["name"], match["form"] or "")
+    pieces = _compiled(match["group"])
+    names = re.findall(r"\{(\w+)", match["group"])
 
     def group(step: StepBase, types: TypePrinter) -> str:
         if all(_is_empty(getattr(step, name)) for name in names):  # the step's own fields
@@ -108,71 +114,71 @@ def _piece(found: re.Match[str]) -> Piece:
 
 def _field(name: str, form: str) -> Piece:
     def field(step: StepBase, types: TypePrinter) -> str:
-        held = getattr(step, name)  # one of the step's own fields
-        match held, form:
+        content = getattr(step, name)  # one of the step's own fields
+        match content, form:
             case bool(), _:
                 return form or name
             case str(), "bare":
-                return held
+                return content
             case tuple(), "path":
-                return "".join(f"[{_form(item, types)}]" for item in held)
+                return "".join(f"[{_form(item, types)}]" for item in content)
             case ir.Value(), "type":
-                return types.type(held.type)
+                return types.type(content.type)
             case tuple(), "type":
-                return ", ".join(types.type(value.type) for value in held)
+                return ", ".join(types.type(value.type) for value in content)
             case _:
-                return _form(held, types)
+                return _form(content, types)
 
     return field
 
 
-def _is_empty(held: object) -> bool:
-    return held in _EMPTY
+def _is_empty(value: object) -> bool:
+    return value in _EMPTY
 
 
 def _value(value: ir.Value) -> str:
     return f"%{value_name(value.name)}"
 
 
-def _form(held: Any, types: TypePrinter) -> str:  # Any: what the fields of steps hold
-    write = _FORMS.get(type(held))
+def _form(value: Any, types: TypePrinter) -> str:  # Any: what the fields of steps hold
+    write = _FORMS.get(type(value))
     if write is not None:
-        return write(held, types)
-    match held:
+        return write(value, types)
+    match value:
         case enum.Enum():
-            return str(held.value)
+            return str(value.value)
         case Expr() | ir.Complex():
-            return types.arg(held)
+            return types.arg(value)
         case int():
-            return str(held)
+            return str(value)
         case _:
-            name = held.name  # a kernel, of whatever kind
+            name = value.name  # a kernel, of whatever kind
             return f"@{value_name(name)}"
 
 
-def _argument(held: Argument, types: TypePrinter) -> str:
-    mark = "" if held.given is not Given.DEFAULT else " default"
-    return f"{held.schema.name}={_item(held.value, types)}{mark}"
+def _argument(argument: Argument, types: TypePrinter) -> str:
+    mark = "" if argument.given is not Given.DEFAULT else " default"
+    return f"{argument.schema.name}={_item(argument.value, types)}{mark}"
 
 
-def _slot_place(held: SlotPlace, types: TypePrinter) -> str:
-    return f"{_value(held.base)} + {_form(held.start, types)} : {_form(held.nbytes, types)}"
+def _slot_place(place: SlotPlace, types: TypePrinter) -> str:
+    return f"{_value(place.base)} + {_form(place.start, types)} : {_form(place.nbytes, types)}"
 
 
-def _items(held: tuple[Any, ...], types: TypePrinter) -> str:
-    return ", ".join(_item(item, types) for item in held)
+def _items(items: tuple[Any, ...], types: TypePrinter) -> str:
+    return ", ".join(_item(item, types) for item in items)
 
 
-def _item(held: Any, types: TypePrinter) -> str:
-    match held:
+def _item(item: Any, types: TypePrinter) -> str:
+    match item:
         case (ir.KernelParam() as param, arg):
             return f"{param.name}={_item(arg, types)}"
         case (ir.Value() as value, TensorInput() | NumberInput() | StorageInput() as wanted):
             return f"{_value(value)} {quote(wanted.name)}"
         case tuple():
-            return f"[{_items(held, types)}]"
+            return f"[{_items(item, types)}]"
         case _:
-            return _form(held, types)
+            return _form(item, types)
 
 
 _FORMS: Mapping[type, Callable[[Any, TypePrinter], str]] = {  # Any: the class beside it

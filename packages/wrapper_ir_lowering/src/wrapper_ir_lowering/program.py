@@ -1,4 +1,4 @@
-"""From a program to its plan."""
+"""Lowers a program to its plan."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from wrapper_ir_lowering.steps import FunctionPlan, Origin, Step, Stream
 def lower(
     artifact: Artifact, options: LoweringOptions | None = None, analyses: Analyses | None = None
 ) -> Plan:
-    """The plan of an artifact's program, with the run-time checks that its proofs leave open. `analyses` is the program's
-    memo, where the caller has one.
+    """Returns the plan of an artifact's program, with the run-time checks that its proofs leave open.
 
-    The program must be valid (`wrapper_ir.verify`). Raises VerificationError (WIR1nn) for a signature that does not fit it,
-    NotSupportedError (WIR91n, WIR224) for what no target of ours does, LoweringError (WIR24n) for what a verifier would
-    have refused.
+    `analyses` is the program's memo, if the caller has one. The program must be valid (`wrapper_ir.verify`).
+    Raises VerificationError (WIR1nn) if the signature does not fit the program. Raises NotSupportedError
+    (WIR91n, WIR224) for features that no target supports, LoweringError (WIR24n) for errors that a verifier
+    would have reported.
     """
     options = options or LoweringOptions()
-    given = Analyses.of(artifact.program, analyses)
-    require_signature(artifact, given)
+    memo = Analyses.of(artifact.program, analyses)
+    require_signature(artifact, memo)
     check_operators(artifact.program, options.operators)
-    artifact = replace(artifact, program=insert_checks(given.program, options.guarded, given))
-    return _Lowering(artifact, options, given.after(artifact.program)).plan()
+    artifact = replace(artifact, program=insert_checks(memo.program, options.guarded, memo))
+    return _Lowering(artifact, options, memo.after(artifact.program)).plan()
 
 
 class _Lowering:
@@ -71,7 +71,7 @@ class _Lowering:
         hoisted = self._options.hoist_windows
         self._numbers = {f.name: self._windows.add(f) if hoisted else {} for f in program.functions}
         functions = tuple(self._function(f) for f in program.functions)
-        launched, called = analyses.get(launched_kernels), analyses.get(called_operators)
+        launched, operators = analyses.get(launched_kernels), analyses.get(called_operators)
         return Plan(
             artifact=self._artifact,
             analyses=analyses,
@@ -80,22 +80,22 @@ class _Lowering:
             windows=tuple(self._windows.windows),
             streams=_streams(program),
             kernels=tuple(k for k in program.kernels if k.name in launched),
-            operators=tuple(e for e in program.externs if e.name in called),
+            operators=tuple(e for e in program.externs if e.name in operators),
             constant_alignment=analyses.get(constant_alignment),
             reads_files=reads_files(program),
         )
 
     def _plan_of(self, name: str) -> FunctionPlan | None:
-        """The plan of a called function; None for one that is not there, or that calls itself."""
-        found = self._analyses.functions.get(name)
-        if found is None or (name in self._plans and self._plans[name] is None):
+        """Returns the plan of a called function; None for an unknown function, or one that calls itself."""
+        function = self._analyses.functions.get(name)
+        if function is None or (name in self._plans and self._plans[name] is None):
             return None
-        return self._function(found)
+        return self._function(function)
 
     def _function(self, function: ir.Function) -> FunctionPlan:
-        known = self._plans.get(function.name)
-        if known is not None:
-            return known
+        plan = self._plans.get(function.name)
+        if plan is not None:
+            return plan
         self._plans[function.name] = None
         is_main = function is self._artifact.program.main
         windows = self._numbers[function.name]
@@ -106,7 +106,7 @@ class _Lowering:
             state.persistent = plan_persistent(function, self._artifact.program.target.device)
         elif is_main and self._options.keep_windows:
             state.persistent = plan_windows(function, self._artifact.program.target.device)
-        made = self._plans[function.name] = FunctionPlan(
+        lowered = self._plans[function.name] = FunctionPlan(
             function=function,
             steps=tuple(_steps(state)),
             is_main=is_main,
@@ -114,7 +114,7 @@ class _Lowering:
             persistent=state.persistent,
             recording=plan_recording(function, self._analyses),
         )
-        return made
+        return lowered
 
 
 def _steps(state: FunctionState) -> Iterator[Step]:
@@ -130,10 +130,10 @@ def _steps(state: FunctionState) -> Iterator[Step]:
 
 def _streams(program: ir.Program) -> tuple[Stream, ...]:
     """The streams of all functions besides the current ones, in order of first use."""
-    found: dict[Stream, None] = {}
+    streams: dict[Stream, None] = {}
     for function in program.functions:
         for op in function.body:
             number: int = getattr(op, "stream", 0)  # ops that queue work have one
             if number:
-                found[Stream(stream_device(op), number)] = None
-    return tuple(found)
+                streams[Stream(stream_device(op), number)] = None
+    return tuple(streams)

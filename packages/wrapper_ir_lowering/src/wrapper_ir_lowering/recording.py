@@ -1,4 +1,4 @@
-"""How recordable functions may be recorded: facts that every emitter hands to its runtime."""
+"""Facts about recordable functions, which every emitter passes to its runtime."""
 
 from __future__ import annotations
 

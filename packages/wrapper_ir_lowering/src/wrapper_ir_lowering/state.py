@@ -1,5 +1,6 @@
-"""What the lowering of one function knows at each op: names that are alive, symbols that have a value, what stands for
-storages."""
+"""The state of lowering one function: live names, symbols with values, and the tensors that represent
+storages.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from wrapper_ir_lowering.storages import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramState:
-    """What all functions share; `plan_of` gives the plan of a called function, by name."""
+    """State that all functions share; `plan_of` returns the plan of a called function, by name."""
 
     program: ir.Program
     analyses: Analyses
@@ -74,7 +75,7 @@ class FunctionState:
 
     @cached_property
     def aliasing(self) -> Aliasing:
-        """Which storages each value may live in."""
+        """The storages that each value may be in."""
         return self.program.analyses.aliasing(self.function)
 
     @cached_property
@@ -84,33 +85,33 @@ class FunctionState:
 
     @cached_property
     def slots(self) -> SlotPlaces:
-        """Where slots are, and what is made of storages."""
+        """The positions of slots, and the views of storages."""
         return plan_slots(self.function)
 
     @cached_property
     def shared_windows(self) -> SharedWindows:
-        """Views of pools that are made once."""
+        """Views of pools that are created once."""
         return (
             share_windows(self.function, self.slots) if self.program.options.fuse_views else SharedWindows()
         )
 
     @cached_property
     def joined(self) -> frozenset[ir.Value[ir.TensorType]]:
-        """Results of collectives that their starts wait for."""
+        """Results of collectives whose starts wait for them."""
         return joined_results(self.function.body) if self.program.options.join_waits else frozenset()
 
     @cached_property
     def made_elsewhere(self) -> frozenset[ir.Value]:
-        """Storages that are not made where they are first used."""
+        """Storages that are allocated in another place than their first use."""
         return made_elsewhere(self.function)
 
     def sole_view(self, storage: ir.Value[ir.Type]) -> ir.View | None:
-        """The view that a storage is made for, if nothing else but a free uses the storage itself."""
+        """Returns the view that a storage is allocated for, if otherwise only a free uses the storage."""
         views = [op for op in self.users.get(storage, ()) if not isinstance(op, ir.Free)]
         return views[0] if len(views) == 1 and isinstance(views[0], ir.View) else None
 
     def is_global(self, value: ir.Value[ir.Type]) -> bool:
-        """Whether a value is a constant, or a window of one that is made once."""
+        """Whether a value is a constant, or a window of one that is created once."""
         return value in self.program.constants or value in self.windows
 
     def knows(self, exprs: Iterable[Expr]) -> bool:
@@ -126,7 +127,7 @@ class FunctionState:
             self._tenants.setdefault(root, {})[value] = None
 
     def is_alive(self, value: ir.Value[ir.Type]) -> bool:
-        """Whether a name has begun and not ended."""
+        """Whether a name has begun and has not ended."""
         return value in self._alive
 
     def end(self, values: Iterable[ir.Value[ir.Type]]) -> tuple[ir.Value[ir.Type], ...]:
@@ -141,7 +142,7 @@ class FunctionState:
         return tuple(ended)
 
     def tenants(self, value: ir.Value[ir.Type]) -> list[ir.Value[ir.Type]]:
-        """All names that are alive and live in the storage of `value`."""
+        """Returns all live names in the storage of `value`."""
         return list(dict.fromkeys(m for root in self._roots(value) for m in self._tenants.get(root, ())))
 
     def _roots(self, value: ir.Value[ir.Type]) -> tuple[ir.Value[ir.Type], ...]:
@@ -151,8 +152,10 @@ class FunctionState:
     # --- streams
 
     def stream(self, op: ir.Op, number: int) -> Stream | None:
-        """The stream that an op queues on; None for the current one. Raises NotSupportedError WIR910 for a stream of a
-        device that has none."""
+        """Returns the stream that an op queues on, None for the current one.
+
+        Raises NotSupportedError WIR910 for a stream of a device that has none.
+        """
         if not number:
             return None
         device = stream_device(op)
@@ -165,22 +168,24 @@ class FunctionState:
     # --- errors
 
     def invalid(self, why: str) -> LoweringError:
-        """The program is not valid here."""
+        """Returns an error for a program that is not valid at this op."""
         return LoweringError(
             "WIR240", f"{why}\n{self.place()}", hint="wrapper_ir.verify says what is wrong with a program"
         )
 
     def not_supported(self, code: str, what: str, hint: str) -> NotSupportedError:
-        """An error that names the op and its place."""
+        """Returns an error that names the op and its place."""
         return NotSupportedError(code, f"{what}\n{self.place()}", hint=hint)
 
     def place(self) -> str:
-        """The op in its surroundings."""
+        """Returns the op with its surroundings."""
         return op_place(self.function, self.at.position, self.program.program)
 
 
 def op_place(function: ir.Function, position: int, program: ir.Program) -> str:
-    """The op at a position in its surroundings, and the source that it comes from, for messages of errors."""
+    """Returns the op at a position with its surroundings, and the source that it comes from, for error
+    messages.
+    """
     from wrapper_ir.text import print_excerpt  # only errors need the text form
 
     prov = function.body[position].prov
@@ -190,7 +195,7 @@ def op_place(function: ir.Function, position: int, program: ir.Program) -> str:
 
 
 def stream_device(op: ir.Op) -> ir.Device:
-    """Where an op runs: with its tensors, as far as they are not on the host; events have a device."""
+    """The device of an op: that of its tensors that are not on the host. Events have a device."""
     if isinstance(op, ir.RecordEvent | ir.WaitEvent):
         return op.device
     values = (*ir.results(op), *ir.operands(op))

@@ -1,4 +1,4 @@
-"""Storages as targets see them that have tensors and no storages: which tensor stands for one, and where slots lie in it."""
+"""Represents storages by tensors, for targets without storages, and locates slots in them."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ NO_GROUP_MEMORY = (
 
 
 def lacks_group_memory(storage: ir.StorageType) -> bool:
-    """Whether a storage asks for memory of a process group on a device that has none."""
+    """Whether a storage requires memory of a process group on a device that has none."""
     return storage.is_group_memory and storage.device.type == ir.CPU.type
 
 
 def is_whole(type: ir.TensorType, offset: Expr, storage: ir.StorageType) -> bool:
-    """Whether a view is all of a storage, so that one tensor can stand for both."""
+    """Whether a view covers a whole storage, so that one tensor can represent both."""
     return offset == Int(0) and type.device == storage.device and ir.extent_bytes(type) == storage.nbytes
 
 
 def made_elsewhere(function: ir.Function) -> frozenset[ir.Value]:
-    """Storages whose first use is not in the scopes that they are made in: their memory is of the pools around the op that
-    makes them."""
+    """Storages whose first use is in another scope than their allocation.
+
+    Their memory comes from the pools around the op that allocates them.
+    """
     if not any(isinstance(op, ir.EnterMemoryPool) for op in function.body):
         return frozenset()
-    scopes, homes, found = list[int](), dict[ir.Value, tuple[int, ...]](), set[ir.Value]()
+    scopes, homes, results = list[int](), dict[ir.Value, tuple[int, ...]](), set[ir.Value]()
     for position, op in enumerate(function.body):
         if isinstance(op, ir.EnterMemoryPool | ir.EnterProfile):
             scopes.append(position)
@@ -43,16 +45,19 @@ def made_elsewhere(function: ir.Function) -> frozenset[ir.Value]:
             homes[op.result] = tuple(scopes)
         else:
             here = tuple(scopes)
-            found.update(v for v in ir.operands(op) if homes.pop(v, here) != here)
-    return frozenset(found)
+            results.update(v for v in ir.operands(op) if homes.pop(v, here) != here)
+    return frozenset(results)
 
 
 def element_type(
     storage: ir.StorageType, views: Iterable[tuple[ir.View, Expr]], filled: Iterable[tuple[Expr, Expr]] = ()
 ) -> ir.DType:
-    """The element type for a flat tensor in the place of a storage: that of most of its views, as windows of the same element
-    type cost least, where it divides the storage's bytes, their offsets (with the views, from the storage's start), and begin
-    and size of each slot that is `filled`; else bytes."""
+    """The element type for a flat tensor that represents a storage.
+
+    It is that of most views, because windows of the same element type cost least. It must divide the
+    storage's bytes, the views' offsets from its start, and start and size of each slot that is `filled`;
+    otherwise bytes are used.
+    """
     counts: Counter[ir.DType] = Counter()
     for view, offset in views:
         dtype = view.result.type.dtype
@@ -65,20 +70,24 @@ def element_type(
 
 
 def storage_users(function: ir.Function) -> dict[ir.Value, list[ir.Op]]:
-    """The ops that use each storage that the function makes, slots too, in order."""
-    found: dict[ir.Value, list[ir.Op]] = {op.result: [] for op in function.ops_of(ir.AllocStorage, ir.Slot)}
+    """Returns the ops that use each storage of the function, including slots, in order."""
+    users: dict[ir.Value, list[ir.Op]] = {op.result: [] for op in function.ops_of(ir.AllocStorage, ir.Slot)}
     for op in function.body:
         for value in ir.operands(op):
-            if value in found:
-                found[value].append(op)
-    return found
+            if value in users:
+                users[value].append(op)
+    return users
 
 
 @dataclass(frozen=True, slots=True)
 class SlotPlaces:
-    """For one function. `places` has, for each slot, the allocation or parameter that it lies in and the byte that it
-    starts at; `views` the views of each allocation or parameter, those of its slots too, with the byte that each starts
-    at; `lent` the storages that something takes as a whole (to fill it with zeros, too), `lending` the allocations and parameters that these lie in."""
+    """Positions of a function's slots.
+
+    `places` maps each slot to the allocation or parameter that contains it, and to its first byte. `views`
+    maps each allocation or parameter to its views, including those of its slots, with their first bytes.
+    `lent` contains the storages that something takes as a whole, including to fill them with zeros; `lending`
+    the allocations and parameters around these.
+    """
 
     places: Mapping[ir.Value, tuple[ir.Value, Expr]] = field(default_factory=dict)
     views: Mapping[ir.Value, Sequence[tuple[ir.View, Expr]]] = field(default_factory=dict)
@@ -87,9 +96,9 @@ class SlotPlaces:
     filled: Mapping[ir.Value, Sequence[tuple[Expr, Expr]]] = field(default_factory=dict)
 
     def place(self, storage: ir.Value, offset: Expr) -> tuple[ir.Value, Expr]:
-        """The outermost storage, and the byte in it that is at `offset` of `storage`."""
-        found = self.places.get(storage)
-        return (storage, offset) if found is None else (found[0], found[1] + offset)
+        """Returns the outermost storage, and the byte in it that is at `offset` of `storage`."""
+        place = self.places.get(storage)
+        return (storage, offset) if place is None else (place[0], place[1] + offset)
 
 
 def plan_slots(function: ir.Function) -> SlotPlaces:
@@ -123,8 +132,11 @@ def _storages(op: ir.Op) -> list[ir.Value]:
 
 @dataclass(frozen=True, slots=True)
 class SharedWindows:
-    """`values` has, for views of the slots of a pool that are the same tensor one after the other, the value that stands for
-    all of them until the pool ends; `pools` the pool of each of these, and `whole` the one that is all of a pool.
+    """Shared windows of a function's pools.
+
+    `values` maps views of slots that are the same tensor, one after the other, to the value that represents
+    all of them until the pool ends. `pools` maps each of these to its pool; `whole` has the one that covers a
+    pool.
     """
 
     values: Mapping[ir.Value, ir.Value[ir.TensorType]] = field(default_factory=dict)
@@ -133,9 +145,10 @@ class SharedWindows:
 
 
 def share_windows(function: ir.Function, slots: SlotPlaces) -> SharedWindows:
-    """The windows of a function's pools that are made once.
+    """Returns the windows of a function's pools that are created once.
 
-    Only of pools that the function frees, so that no caller holds the tensor, and where nothing gives a tensor other memory.
+    Only pools that the function frees qualify, so that no caller holds the tensor. No op may give a tensor
+    other memory.
     """
     if any(isinstance(op, ir.ResizeStorage | ir.SetStorage) for op in function.body):
         return SharedWindows()
@@ -150,8 +163,8 @@ def share_windows(function: ir.Function, slots: SlotPlaces) -> SharedWindows:
             if pool in pools:
                 places[op.result] = pool, start + at
                 windows.setdefault(pool, {}).setdefault((op.result.type, start + at), []).append(op.result)
-    taken = {v.name for v in ir.definitions(function)} if windows else set()
-    found: dict[ir.Value, ir.Value[ir.TensorType]] = {}
+    names = {v.name for v in ir.definitions(function)} if windows else set()
+    values: dict[ir.Value, ir.Value[ir.TensorType]] = {}
     homes: dict[ir.Value, ir.Value] = {}
     wholes: dict[ir.Value, ir.Value[ir.TensorType]] = {}
     for pool, same in windows.items():
@@ -160,11 +173,11 @@ def share_windows(function: ir.Function, slots: SlotPlaces) -> SharedWindows:
             whole = len(same) == 1 and is_whole(type, offset, pool.type) and pool not in slots.filled
             if whole or len(views) > 1:
                 name = f"{pool.name}.{number}"
-                while name in taken:
+                while name in names:
                     name += "_"
                 window = ir.Value(pool.name if whole else name, type)
-                found.update(dict.fromkeys(views, window))
+                values.update(dict.fromkeys(views, window))
                 homes[window] = pool
                 if whole:
                     wholes[pool] = window
-    return SharedWindows(found, homes, wholes)
+    return SharedWindows(values, homes, wholes)

@@ -1,7 +1,8 @@
-"""The functions that an emitter must have: a protocol for each family of steps, and the dispatch over all steps.
+"""The functions of an emitter: a protocol for each family of steps, and the dispatch over all steps.
 
-A module implements a protocol: `Writers(memory=my_emitter.memory, ...)`. mypy then names a function that is missing, and one
-that takes another class of step. A new step class makes mypy point at `write_step`, then at each emitter.
+A module implements a protocol: `Writers(memory=my_emitter.memory, ...)`. mypy then reports a missing
+function, and one for another class of step. For a new step class, mypy reports `write_step`, then each
+emitter.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class PlacementWriter(Protocol[S]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writers(Generic[T]):
-    """The modules of an emitter, one a family of steps."""
+    """The modules of an emitter, one per family of steps."""
 
     memory: MemoryWriter[T]
     calls: CallWriter[T]

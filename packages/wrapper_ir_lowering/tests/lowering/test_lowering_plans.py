@@ -1,4 +1,4 @@
-"""Plans of small programs, held against golden files (`--update-golden` rewrites them)."""
+"""Plans of small programs, compared with golden files (`--update-golden` rewrites them)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def test_every_step_is_in_one_of_them() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_steps_say_where_they_come_from(name: str) -> None:
-    """In order, so that what an emitter writes for an op stays together; what no op asks for comes first."""
+    """Steps keep the order of their ops, so that the code of an op stays together; steps without an op come
+    first.
+    """
     plan = lower(bare_artifact(program_of(name)), OPTIONS.get(name))
     for function in plan.functions:
         positions = [step.at.position for step in function.steps]
@@ -59,7 +61,7 @@ def test_steps_say_where_they_come_from(name: str) -> None:
 
 
 def test_views_can_be_left_apart_from_their_storages() -> None:
-    """For emitters that let somebody else write the one or the other."""
+    """For emitters that leave one of the two to another component."""
     plan = lower(bare_artifact(program_of("whole_and_flat_storages")), LoweringOptions(fuse_views=False))
     assert "%one.s = allocate f32[4*s0] over %one.s\n  %one = window %one.s : f32[s0, 4]" in print_plan(plan)
 
@@ -81,8 +83,8 @@ def test_every_argument_of_a_schema_is_there() -> None:
     calls = [step for step in plan.main.steps if isinstance(step, CallOperator)]
     for call in calls:
         assert [a.schema for a in call.arguments] == list(call.operator.schema.args)
-    given = [a.given for a in calls[0].arguments]
-    assert given == [Given.POSITION, Given.POSITION, Given.KEYWORD, Given.KEYWORD]
+    forms = [a.given for a in calls[0].arguments]
+    assert forms == [Given.POSITION, Given.POSITION, Given.KEYWORD, Given.KEYWORD]
     assert "padding=[0, 0] default, dilation=[1, 1] default" in print_step(calls[2], plan.program)
 
 

@@ -1,4 +1,4 @@
-"""What cannot be lowered is refused with a code, the op and its place."""
+"""Refusals of programs that cannot be lowered have a code, the op and its place."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def refusal(body: str) -> WirError:
 
 @pytest.mark.parametrize("name", INVALID)
 def test_invalid_programs(name: str) -> None:
-    """The verifier refuses these first."""
+    """The verifier reports these first."""
     body, message = INVALID[name]
     error = refusal(body)
     assert isinstance(error, LoweringError)

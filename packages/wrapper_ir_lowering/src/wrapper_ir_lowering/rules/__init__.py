@@ -1,1 +1,1 @@
-"""How each op becomes steps: one function a class, one file a family."""
+"""Rules from ops to steps: one function per class, one file per family."""

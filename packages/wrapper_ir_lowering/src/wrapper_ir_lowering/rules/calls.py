@@ -1,4 +1,4 @@
-"""Ops that run kernels, operators and collectives, and that take their results apart."""
+"""Rules for kernel launches, operators, collectives, and the unpacking of their results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _operator(op: ir.OperatorCall, state: FunctionState) -> tuple[ir.ExternInfo,
 
 
 def call_extern(op: ir.CallExtern, state: FunctionState) -> Iterator[Step]:
-    """A call, and checks of what it returns."""
+    """A call, and checks of its results."""
     operator, arguments = _operator(op, state)
     if op.result is not None:
         state.define(op.result)
@@ -65,7 +65,7 @@ def _open(
 
 
 def collective(op: ir.CollectiveStart, state: FunctionState) -> Iterator[Step]:
-    """A start, and checks of what is in flight, whose types are known before."""
+    """A start, and checks of the results in flight, whose types are known already."""
     operator, arguments = _operator(op, state)
     for result in op.results:
         state.define(result)
@@ -86,7 +86,7 @@ def collective(op: ir.CollectiveStart, state: FunctionState) -> Iterator[Step]:
 
 
 def wait(op: ir.Wait, state: FunctionState) -> Iterator[Step]:
-    """One step; another name where the collective was finished when it was started."""
+    """One step; a second name if the collective was finished at its start."""
     state.define(op.result)
     if op.source in state.joined:
         yield steps.Same(result=op.result, source=op.source, at=state.at)
@@ -95,13 +95,13 @@ def wait(op: ir.Wait, state: FunctionState) -> Iterator[Step]:
 
 
 def unpack(op: ir.Unpack, state: FunctionState) -> Iterator[Step]:
-    """One step, and checks of what an operator returned there."""
+    """One step, and checks of the operator's result at this path."""
     state.define(op.result)
     yield steps.Unpack(result=op.result, source=op.source, path=op.path, at=state.at)
-    made = state.calls.get(op.source)
-    if made is None:
+    op_of_source = state.calls.get(op.source)
+    if op_of_source is None:
         yield from check_result(op.result, state, OpenFacts())
         return
-    call, operator, path = made
+    call, operator, path = op_of_source
     state.calls[op.result] = call, operator, (*path, *op.path)
     yield from check_result(op.result, state, _open(call, operator, op.result, (*path, *op.path)))

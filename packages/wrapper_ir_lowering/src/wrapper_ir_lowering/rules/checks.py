@@ -13,11 +13,11 @@ from wrapper_ir_lowering.state import FunctionState
 from wrapper_ir_lowering.steps import CheckReason, Step
 
 _NEAR = 20
-"""Ops after a definition among which its check is looked for."""
+"""Number of ops after a definition that are searched for its check."""
 
 
 def prologue(state: FunctionState) -> Iterator[Step]:
-    """What a call of the program does before its first op."""
+    """The steps of a call of the program before its first op."""
     program = state.program
     if program.checks.entry:
         yield steps.CheckInputs(inputs=program.checks.entry)
@@ -38,7 +38,7 @@ def prologue(state: FunctionState) -> Iterator[Step]:
 
 
 def check_arguments(position: int, state: FunctionState) -> Iterator[Step]:
-    """The layouts of parameters, where the op at `position` of `main` defines the last symbol that they mention."""
+    """Checks the layouts of parameters, if the op at `position` of `main` defines the last symbol in them."""
     for value in state.program.checks.layouts.get(position, ()) if state.is_main else ():
         if ir.is_tensor(value):
             yield steps.CheckLayout(
@@ -51,10 +51,10 @@ def check_arguments(position: int, state: FunctionState) -> Iterator[Step]:
 
 
 def check_result(value: ir.Value[ir.Type], state: FunctionState, open: OpenFacts) -> Iterator[Step]:
-    """Holds what an operator allocated against its declared type: what is `open`, and the layout where the symbols in it have
-    values.
+    """Checks a tensor that an operator allocated against its declared type.
 
-    Nothing else stands between a wrong declaration and a kernel that writes where it should not.
+    It checks the facts in `open`, and the layout if its symbols have values. Without these checks, a wrong
+    declaration would let a kernel write out of bounds.
     """
     options = state.program.options
     if not ir.is_tensor(value) or not options.check_results:
@@ -79,7 +79,7 @@ def check_result(value: ir.Value[ir.Type], state: FunctionState, open: OpenFacts
 
 
 def assert_layout(op: ir.AssertLayout, state: FunctionState) -> Iterator[Step]:
-    """A check for each tensor. Constants have the layout that they were loaded with."""
+    """A check for each tensor. Constants keep the layout that they were loaded with."""
     if not state.program.options.assertions:
         return
     for tensor, sizes, strides in zip(op.tensors, op.sizes, op.strides, strict=True):
@@ -106,14 +106,14 @@ def assert_expr(op: ir.AssertExpr, state: FunctionState) -> Iterator[Step]:
 
 
 def assert_finite(op: ir.AssertFinite, state: FunctionState) -> Iterator[Step]:
-    """Integers pass without being looked at."""
+    """Integers need no check."""
     dtype = op.tensor.type.dtype
     if state.program.options.assertions and (dtype.is_floating or dtype.is_complex):
         yield steps.CheckFinite(value=op.tensor, message=op.message, at=state.at)
 
 
 def _checked_next(body: Sequence[ir.Op], position: int, value: ir.Value) -> bool:
-    """Whether the ops after `position` check the layout that `value` is declared with, before anything uses it."""
+    """Whether the ops after `position` check the declared layout of `value` before anything uses it."""
     for op in body[position + 1 : position + _NEAR]:
         if isinstance(op, ir.AssertLayout) and value in op.tensors:
             type = value.type

@@ -12,20 +12,20 @@ from wrapper_ir_lowering.steps import FunctionPlan, Step
 
 
 def _plan(name: str, state: FunctionState) -> FunctionPlan:
-    found = state.program.plan_of(name)
-    if found is None:
-        known = name in state.program.analyses.functions
-        raise state.invalid(f"@{name} calls itself" if known else f"the program has no function @{name}")
-    for symbol in found.function.captures:
+    plan = state.program.plan_of(name)
+    if plan is None:
+        exists = name in state.program.analyses.functions
+        raise state.invalid(f"@{name} calls itself" if exists else f"the program has no function @{name}")
+    for symbol in plan.function.captures:
         if symbol not in state.defined:
             raise state.invalid(f"@{name} captures {symbol}, which is not defined here")
-    return found
+    return plan
 
 
 def _moved(
     function: ir.Function, args: tuple[ir.Arg, ...], state: FunctionState
 ) -> tuple[ir.Value[ir.Type], ...]:
-    """Ends the names of what is handed to a function to end."""
+    """Ends the names of values that are moved into a function."""
     moved = [
         arg
         for param, arg in zip(function.params, args)
@@ -48,7 +48,7 @@ def call_subgraph(op: ir.CallSubgraph, state: FunctionState) -> Iterator[Step]:
 
 
 def switch(op: ir.Switch, state: FunctionState) -> Iterator[Step]:
-    """A call of one of several functions, which own alike."""
+    """A call of one of several functions, which own the same parameters."""
     branches = tuple(_plan(name, state) for name in op.branches)
     moved = _moved(branches[0].function, op.args, state)
     _define(op.results, state)
@@ -65,7 +65,7 @@ def switch(op: ir.Switch, state: FunctionState) -> Iterator[Step]:
 
 
 def while_loop(op: ir.WhileLoop, state: FunctionState) -> Iterator[Step]:
-    """A loop, and which of its results surely have memory of their own."""
+    """A loop, and which of its results surely have separate memory."""
     condition, body = _plan(op.cond_fn, state), _plan(op.body_fn, state)
     _define(op.results, state)
     yield steps.Loop(
@@ -82,9 +82,9 @@ def while_loop(op: ir.WhileLoop, state: FunctionState) -> Iterator[Step]:
 
 
 def _fresh_returns(function: ir.Function, state: FunctionState) -> tuple[bool, ...]:
-    """For each result of a function, whether it surely has a storage that it shares with nothing."""
+    """Whether each result of a function surely has a storage that nothing else shares."""
     aliasing = state.program.analyses.aliasing(function)
-    taken: set[ir.Value] = set()
+    shared: set[ir.Value] = set()
     fresh: list[bool] = []
     for value in function.returns.values:
         if not isinstance(value, ir.Value):
@@ -92,8 +92,8 @@ def _fresh_returns(function: ir.Function, state: FunctionState) -> tuple[bool, .
             continue
         roots = aliasing.roots.get(value, ())
         own = bool(roots) and value not in aliasing.uncertain
-        own = own and all(root in aliasing.owned and root not in taken for root in roots)
-        taken.update(roots)
+        own = own and all(root in aliasing.owned and root not in shared for root in roots)
+        shared.update(roots)
         fresh.append(own)
     return tuple(fresh)
 

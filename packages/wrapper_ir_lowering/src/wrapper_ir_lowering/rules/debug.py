@@ -1,4 +1,6 @@
-"""What is for readers: comments and values. The lines and file names are written here, for the interpreter and all emitters."""
+"""Rules for comments and debug values. They determine lines and file names for the interpreter and all
+emitters.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ _PREFIXES = {
     ir.DebugPhase.OUTPUTS: "aoti_model_outputs",
     ir.DebugPhase.HERE: "",
 }
-"""The words of Inductor's printer."""
+"""The terms of Inductor's printer."""
 _ODD = re.compile(r"[^A-Za-z0-9_.-]")
 _LONGEST = 80
-"""Characters of a name that a file name takes: file systems take names of some 255 bytes."""
+"""Maximum length of a name in a file name: file systems accept names of about 255 bytes."""
 
 
 def comment(op: ir.Comment, state: FunctionState) -> Iterator[Step]:
@@ -39,17 +41,17 @@ def debug_value(op: ir.DebugValue, state: FunctionState) -> Iterator[Step]:
 def debug_steps(
     op: ir.DebugValue, at: Origin = BEFORE
 ) -> Iterator[steps.ShowLine | steps.ShowValue | steps.SaveValue]:
-    """What the op does, in order: a step for each value, or a line where there are none. Numbers are not saved."""
+    """The steps of the op, in order: one for each value, or a line if it has none. Numbers are not saved."""
     prefix = _PREFIXES[op.phase]
-    shown: tuple[ir.Value[ir.TensorType | ir.ScalarType] | Expr, ...] = (*op.values, *op.numbers)
-    titles = [_joined(" - ", op.label, prefix, op.callee, _name(value)) for value in shown]
+    values: tuple[ir.Value[ir.TensorType | ir.ScalarType] | Expr, ...] = (*op.values, *op.numbers)
+    titles = [_joined(" - ", op.label, prefix, op.callee, _name(value)) for value in values]
     match op.mode:
-        case ir.DebugMode.NAMES if not shown:
+        case ir.DebugMode.NAMES if not values:
             yield steps.ShowLine(text=f"[ {_joined(': ', op.label, prefix, op.callee)} ]", at=at)
         case ir.DebugMode.NAMES:
             yield from (steps.ShowLine(text=title, at=at) for title in titles)
         case ir.DebugMode.PRINT:
-            for title, value in zip(titles, shown, strict=True):
+            for title, value in zip(titles, values, strict=True):
                 yield steps.ShowValue(title=title, value=value, at=at)
         case ir.DebugMode.SAVE:
             yield from (_save(op, value, prefix, at) for value in op.values if ir.is_tensor(value))

@@ -1,4 +1,4 @@
-"""Ops that make, end, fill and view storage."""
+"""Rules for ops that allocate, end, fill and view storage."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ _ONE = Int(1)
 
 
 def alloc(op: ir.AllocStorage, state: FunctionState) -> Iterator[Step]:
-    """A storage with one view of all of it is allocated with that; any other one as a flat tensor. Persistent memory is there
-    already. Raises NotSupportedError WIR913 for memory of a process group on the CPU."""
+    """Allocates a storage as its single complete view, if it has one, otherwise as a flat tensor.
+
+    Persistent memory exists already. Raises NotSupportedError WIR913 for memory of a process group on the
+    CPU.
+    """
     storage = op.result
     if lacks_group_memory(storage.type):
         raise state.not_supported(*NO_GROUP_MEMORY)
@@ -65,7 +68,10 @@ def _resized(storage: ir.Value[ir.Type], state: FunctionState) -> steps.ResizeBl
 
 
 def slot(op: ir.Slot, state: FunctionState) -> Iterator[Step]:
-    """Views of a slot are made of its pool's tensor. Only what a callee takes, or is filled with zeros, is a tensor of its own."""
+    """Views of a slot are created from its pool's tensor.
+
+    A slot becomes a separate tensor only if a callee takes it, or it is filled with zeros.
+    """
     place = _slot_place(op.result, state)
     is_lent = op.result in state.slots.lent
     is_there = place.base in state.persistent.storages and (
@@ -86,11 +92,13 @@ def _slot_place(slot: ir.Value[ir.StorageType], state: FunctionState) -> SlotPla
 
 
 def view(op: ir.View, state: FunctionState) -> Iterator[Step]:
-    """An allocation where the storage waits for this view, else a window; with `reuse`, the storage's other names end."""
+    """An allocation if the storage waits for this view, otherwise a window. With `reuse`, the storage's other
+    names end.
+    """
     is_reuse = op.mode is ir.ViewMode.REUSE
     if op.result in state.persistent.values:
-        if is_reuse and (gone := state.end(state.tenants(op.source))):
-            yield steps.EndNames(ends=gone, at=state.at)
+        if is_reuse and (ending := state.end(state.tenants(op.source))):
+            yield steps.EndNames(ends=ending, at=state.at)
         return
     if op.result in state.windows:
         return
@@ -113,7 +121,7 @@ def view(op: ir.View, state: FunctionState) -> Iterator[Step]:
 
 
 def _allocate_as(tensor: ir.Value[ir.TensorType], op: ir.AllocStorage, state: FunctionState) -> Step:
-    """One tensor that stands for the storage."""
+    """One tensor that represents the storage."""
     state.stands_for[op.result] = tensor
     return steps.Allocate(
         result=tensor,
@@ -135,10 +143,10 @@ def _window(op: ir.View, ends: tuple[ir.Value[ir.Type], ...], state: FunctionSta
     else:
         dtype = state.base_dtypes.get(source, ir.DType.U8)  # a storage parameter is a tensor of bytes
     offset = ir.exact_quotient(at, dtype.itemsize)
-    made, where = (
+    base, where = (
         (steps.Window, offset) if dtype is type.dtype and offset is not None else (steps.ByteWindow, at)
     )
-    return made(result=op.result, source=source, offset=where, is_reuse=is_reuse, ends=ends, at=state.at)
+    return base(result=op.result, source=source, offset=where, is_reuse=is_reuse, ends=ends, at=state.at)
 
 
 def free(op: ir.Free, state: FunctionState) -> Iterator[Step]:
@@ -170,7 +178,7 @@ def copy(op: ir.Copy, state: FunctionState) -> Iterator[Step]:
 
 
 def ensure_aligned(op: ir.EnsureAligned, state: FunctionState) -> Iterator[Step]:
-    """Only known when the tensor is there."""
+    """Alignment is known only at run time."""
     state.define(op.result)
     yield steps.Align(result=op.result, source=op.source, alignment=op.alignment, at=state.at)
 

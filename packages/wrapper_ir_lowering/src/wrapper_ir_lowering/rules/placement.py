@@ -12,7 +12,7 @@ from wrapper_ir_lowering.steps import Step, Stream
 
 
 def _is_on_host(op: ir.RecordEvent | ir.WaitEvent, state: FunctionState) -> bool:
-    """Raises NotSupportedError WIR911 for a stream of the host besides its one."""
+    """Raises NotSupportedError WIR911 for a stream of the host other than its only one."""
     if op.device.type != ir.CPU.type:
         return False
     if op.stream:
@@ -50,7 +50,7 @@ def barrier(op: ir.Barrier, state: FunctionState) -> Iterator[Step]:
 
 
 def enter_profile(op: ir.EnterProfile, state: FunctionState) -> Iterator[Step]:
-    """Profilers take no text that is not UTF-8."""
+    """Profilers accept only valid UTF-8."""
     yield steps.EnterProfile(name=printable(op.name), details=printable(op.details), at=state.at)
 
 

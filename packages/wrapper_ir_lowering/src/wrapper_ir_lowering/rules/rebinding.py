@@ -1,4 +1,4 @@
-"""Checks of tensors after ops that may have given them other memory than their types say."""
+"""Checks tensors after ops that may have given them other memory than their types declare."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from wrapper_ir_lowering.steps import CheckReason, Step
 
 
 def check_rebound(op: ir.Op, state: FunctionState) -> Iterator[Step]:
-    """Holds what an op may have resized, and what shares its storage, against their types. The storage as a whole is checked too:
-    slots of a pool may begin to hold something later."""
+    """Checks tensors that an op may have resized, and those that share their storage, against their types.
+
+    The whole storage is checked too: slots of a pool may begin later.
+    """
     rebound = rebound_by(op, state.program.analyses)
     if not rebound or not state.program.options.check_results:
         return
@@ -30,7 +32,10 @@ def check_rebound(op: ir.Op, state: FunctionState) -> Iterator[Step]:
 
 
 def check_constants(state: FunctionState) -> Iterator[Step]:
-    """At the start of a call, holds constants against their types that an earlier call may have resized before it failed."""
+    """Checks constants at the start of a call.
+
+    An earlier call may have resized them before it failed.
+    """
     if state.program.options.check_results:
         for value in rebound_constants(state.program.analyses):
             if ir.is_tensor(value):
@@ -56,7 +61,7 @@ def _held(tensor: ir.Value[ir.TensorType], whole: Expr | None, state: FunctionSt
 
 
 def _whole(value: ir.Value[ir.Type], state: FunctionState) -> Expr | None:
-    """The bytes of the storage that a value lies in, where the program allocates it."""
+    """The bytes of the storage that contains a value, if the program allocates it."""
     roots = state.aliasing.roots_at(value, state.at.position)
     whole = state.aliasing.chain(roots[0])[-1] if len(roots) == 1 else value
     if ir.is_storage(whole) and state.knows((whole.type.nbytes,)):

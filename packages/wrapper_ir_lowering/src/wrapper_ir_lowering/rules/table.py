@@ -12,7 +12,7 @@ from wrapper_ir_lowering.steps import Step
 
 
 def steps_of(op: ir.Op, state: FunctionState) -> Iterator[Step]:
-    """The steps that an op becomes. mypy names an op class that has no rule here."""
+    """Returns the steps of an op. mypy reports an op class without a rule."""
     match op:
         case ir.AllocStorage():
             return memory.alloc(op, state)

@@ -1,7 +1,7 @@
-"""The closed set of steps, one file a family.
+"""The closed set of steps, one file per family.
 
-`Step` is the union that every emitter handles completely: by a `match` that ends in `assert_never`, or by a module for each family
-(`wrapper_ir_lowering.writers`).
+`Step` is the union that every emitter must handle completely: by a `match` that ends in `assert_never`, or by
+a module per family (`wrapper_ir_lowering.writers`).
 """
 
 from __future__ import annotations

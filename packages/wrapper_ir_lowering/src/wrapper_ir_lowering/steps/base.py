@@ -1,4 +1,4 @@
-"""What all steps share: where a step comes from, and the stream that it queues work on."""
+"""Fields that all steps share: their origin, and the stream that they queue work on."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from wrapper_ir import ir
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The op that a step comes from, and its position in the function's body; None and -1 for what a call does before
-    the first op."""
+    """The op that a step comes from, and its position in the function's body.
+
+    None and -1 for the steps of a call before the first op.
+    """
 
     op: ir.OpBase | None = None
     position: int = -1
 
 
 BEFORE = Origin()
-"""The origin of steps that no op asks for."""
+"""The origin of steps without an op."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,10 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBase:
-    """Base of all steps. Constructing one does nothing but hold data; `syntax` is the text form
-    (`wrapper_ir_lowering.printer` says how to read it)."""
+    """Base of all steps, which only hold data.
+
+    `syntax` is the text form (see `wrapper_ir_lowering.printer`).
+    """
 
     syntax: ClassVar[str] = ""
 
@@ -40,5 +44,5 @@ class StepBase:
 
     @property
     def prov(self) -> ir.Provenance:
-        """Where the op comes from."""
+        """The source positions of the op."""
         return ir.UNKNOWN if self.at.op is None else self.at.op.prov

@@ -12,7 +12,7 @@ from wrapper_ir_lowering.steps.base import StepBase, Stream
 
 
 class Given(enum.Enum):
-    """How a call gives an argument: by position, by keyword, or not at all."""
+    """How an argument is passed: by position, by keyword, or not at all."""
 
     POSITION = "position"
     KEYWORD = "keyword"
@@ -21,8 +21,12 @@ class Given(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One argument of an operator: what its schema says (name, type, whether it is written), and its value, the schema's
-    default where the call does not give it. A number that stands for `int[2]` is the whole list."""
+    """One argument of an operator: the facts of its schema (name, type, whether it is written), and its
+    value.
+
+    The value is the schema's default if the call omits it. A single number for `int[2]` represents the whole
+    list.
+    """
 
     schema: ir.SchemaArg
     value: ir.Arg
@@ -33,8 +37,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch(StepBase):
-    """Launches a kernel. `args` are in the order of the kernel's parameters; the numbers of its grid follow them.
-    Text: `launch @relu(x: %x, n: 4*s0) grid(s0)`."""
+    """Launches a kernel. `args` are in the order of the kernel's parameters; the numbers of its grid
+    follow them. Text: `launch @relu(x: %x, n: 4*s0) grid(s0)`."""
 
     syntax: ClassVar[str] = "launch {kernel}({args})< grid({grid})>< extents({extents})>< {stream}>"
 
@@ -60,11 +64,16 @@ class CallOperator(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartCollective(StepBase):
-    """Starts a collective of `group`. Its results stand for the operator's returns, or with `is_list` for the elements of
-    the list that it returns; with `is_finished` the step waits for all of them, and no `Wait` follows. Text: `%h = start c10d::all_reduce(input=%x, group_name="tp") group("tp") : f32[8]`."""
+    """Starts a collective of `group`.
+
+    Its results stand for the operator's returns, or with `is_list` for the elements of the list that it
+    returns; with `is_finished` the step waits for all of them, and no `Wait` follows. Text: `%h = start
+    c10d::all_reduce(input=%x, group_name="tp") group("tp") : f32[8]`.
+    """
 
     syntax: ClassVar[str] = (
-        "<{results} = >start {operator}({arguments}) group({group})< {is_list:list}>< {is_finished:finished}>< {stream}>< : {results:type}>"
+        "<{results} = >start {operator}({arguments}) group({group})< {is_list:list}>< "
+        "{is_finished:finished}>< {stream}>< : {results:type}>"
     )
 
     operator: ir.ExternInfo

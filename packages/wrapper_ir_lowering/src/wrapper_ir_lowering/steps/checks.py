@@ -14,7 +14,9 @@ from wrapper_ir_lowering.steps.base import StepBase
 
 
 class CheckReason(enum.Enum):
-    """Why a layout is checked: the program asserts it, it is an argument's, or that of what an operator returned."""
+    """Reasons to check a layout: the program asserts it, or it is that of an argument or an operator's
+    result.
+    """
 
     ASSERTED = "asserted"
     ARGUMENT = "argument"
@@ -23,8 +25,11 @@ class CheckReason(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckInputs(StepBase):
-    """Holds arguments of the call against what is known of them before any symbol has a value (WIR930, WIR931).
-    Text: `check_inputs %x, %n`."""
+    """Checks arguments of the call against facts that are known before any symbol has a value (WIR930,
+    WIR931).
+
+    Text: `check_inputs %x, %n`.
+    """
 
     syntax: ClassVar[str] = "check_inputs {inputs}"
 
@@ -33,8 +38,11 @@ class CheckInputs(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckStorages(StepBase):
-    """Fails unless the storages of these arguments hold all of their elements (WIR926): the caller may have resized them.
-    Text: `check_storages %x, %y`."""
+    """Fails unless the storages of these arguments contain all of their elements (WIR926): the caller may
+    have resized them.
+
+    Text: `check_storages %x, %y`.
+    """
 
     syntax: ClassVar[str] = "check_storages {storages}"
 
@@ -43,9 +51,14 @@ class CheckStorages(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckGroups(StepBase):
-    """Fails unless this process belongs to the process groups of these names (WIR915), and is one of those in `ranks` (WIR936), before
-    anything runs: other processes may wait for what comes first. `device` is the program's. `sharing` are the groups whose processes read each other's memory: these must run
-    the same program, as `manifest` says (WIR933). Text: `check_groups "tp"`, `check_groups "0" sharing("0")`."""
+    """Checks the process groups with these names before any other step, since other processes may wait for
+    those.
+
+    Fails if this process is not in one of the groups (WIR915), or is not one of `ranks` (WIR936). `device` is
+    the program's. `sharing` lists the groups whose processes read each other's memory. These must run the
+    same program, as determined by `manifest` (WIR933). Text: `check_groups "tp"`, `check_groups "0"
+    sharing("0")`.
+    """
 
     syntax: ClassVar[str] = "check_groups {groups}< sharing({sharing})>"
 
@@ -58,9 +71,11 @@ class CheckGroups(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckLayout(StepBase):
-    """Fails unless `value` has these sizes and strides (in elements; those of size-1 dimensions are free), and an address
-    that is a multiple of `alignment` bytes where that is not 0 (WIR921).
-    Text: `check_layout %x [s0, 4] [4, 1] asserted align(16) "input"`."""
+    """Fails unless `value` has these sizes and strides, and an aligned address (WIR921).
+
+    Strides are in elements; those of dimensions of size 1 are free. The address must be a multiple of
+    `alignment` bytes unless that is 0. Text: `check_layout %x [s0, 4] [4, 1] asserted align(16) "input"`.
+    """
 
     syntax: ClassVar[str] = (
         "check_layout {value} [{sizes}] [{strides}] {reason}< align({alignment})>< {message}>"
@@ -76,12 +91,14 @@ class CheckLayout(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult(StepBase):
-    """Fails unless what an operator returned as `value` is a tensor (`defined`), of its dtype, on its device, and in strided
-    memory within its storage (`memory`): of these, what is not proved (WIR927). Engines may look at all of them.
+    """Fails unless an operator's result `value` has the declared properties that are not proved (WIR927).
 
-    `written`: the tensor was there before, and an unknown operator may have given it other memory; its storage must
-    then have `storage` bytes, if the program allocated it.
-    Text: `check_result %x defined dtype device memory`, `check_result %x dtype device memory written storage(1024)`."""
+    These are: it is a tensor (`defined`), its dtype, its device, and strided memory within its storage
+    (`memory`). Engines may check all of them. `written` marks an existing tensor that an unknown operator may
+    have given other memory. Its storage must then have `storage` bytes, if the program allocated it. Text:
+    `check_result %x defined dtype device memory`, `check_result %x dtype device memory written
+    storage(1024)`.
+    """
 
     syntax: ClassVar[str] = (
         "check_result {value}< {defined}>< {dtype}>< {device}>< {memory}>< {written}>< storage({storage})>"
@@ -120,7 +137,9 @@ class CheckCondition(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFinite(StepBase):
-    """Fails where a floating-point tensor holds a NaN or an infinity (WIR922). Text: `check_finite %x "first"`."""
+    """Fails if a floating-point tensor contains a NaN or an infinity (WIR922). Text: `check_finite %x
+    "first"`.
+    """
 
     syntax: ClassVar[str] = "check_finite {value}< {message}>"
 

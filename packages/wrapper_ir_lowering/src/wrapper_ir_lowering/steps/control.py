@@ -1,4 +1,4 @@
-"""Steps of structured control flow. Callees are plans of functions, which hold steps of every family."""
+"""Steps of structured control flow. Callees are plans of functions, with steps of every family."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from wrapper_ir_lowering.steps.symbolic import Define
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(StepBase):
-    """Calls a function. `moved` are the names that end here: their memory is handed to the callee, which ends it.
-    Text: `%y = call_function @sub(%x, s0) moves(%x)`."""
+    """Calls a function. `moved` are the names that end here: their memory is moved into the callee, which
+    ends it.
+
+    Text: `%y = call_function @sub(%x, s0) moves(%x)`.
+    """
 
     syntax: ClassVar[str] = "<{results} = >call_function {function}({args})< moves({moved})>"
 
@@ -32,9 +35,12 @@ class Call(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch(StepBase):
-    """Calls one of `branches`. Where `is_two_way`, the index is a bool, the first branch is for true; else it is the
-    position of a branch, and any other fails (WIR932). Where `reads_index`, the index is the one element of a tensor.
-    It is read before anything is moved. Text: `%y = switch s0 > 2 [@then, @else] (%x)`."""
+    """Calls one of `branches`.
+
+    With `is_two_way`, the index is a bool, and the first branch is for true. Otherwise it is the position of
+    a branch; any other index fails (WIR932). With `reads_index`, the index is the only element of a tensor.
+    It is read before anything is moved. Text: `%y = switch s0 > 2 [@then, @else] (%x)`.
+    """
 
     syntax: ClassVar[str] = "<{results} = >switch {index} [{branches}] ({args})< moves({moved})>"
 
@@ -49,11 +55,13 @@ class Switch(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop(StepBase):
-    """Calls `body` on `carried` and `captured` while `condition` gives true. Results have memory of their own, also where
-    no trip is made; `fresh` says, for each, whether the body surely gives it such memory, so that only initial values have
-    to be copied. `constants` are those that the body uses, whose memory it may give back. With `stacked`, the results are
-    those of all trips, stacked.
-    Text: `%y = loop @cond do @body carried(%x) captured(%w)`."""
+    """Calls `body` on `carried` and `captured` while `condition` returns true.
+
+    Results have separate memory, even without any iteration. `fresh` tells, for each, whether the body surely
+    returns such memory, so that only initial values must be copied. `constants` are those that the body uses
+    and whose memory it may return. With `stacked`, the results are those of all iterations, stacked. Text:
+    `%y = loop @cond do @body carried(%x) captured(%w)`.
+    """
 
     syntax: ClassVar[str] = (
         "<{results} = >loop {condition} do {body} carried({carried})< captured({captured})>< {stacked}>"
@@ -84,9 +92,11 @@ Step = MemoryStep | CallStep | CheckStep | Define | DebugStep | Call | Switch | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """How a recordable function may be recorded: on which device, the positions of the parameters that are tensors (others are
-    part of a recording's key, as captured symbols are), of those that are bound by address, of those that it writes, and of those that
-    it is given to end."""
+    """Facts for recording a recordable function: its device, and positions of its parameters.
+
+    They are the positions of tensors, of those that are bound by address, of those that are written, and of
+    those that are moved. Other parameters are part of a recording's key, like captured symbols.
+    """
 
     device: ir.Device
     tensors: tuple[int, ...]
@@ -97,8 +107,11 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FunctionPlan:
-    """A function's steps, in order. `windows` gives the windows of constants that its values stand for, by their numbers in
-    the plan; `recording` how a device may record it."""
+    """A function's steps, in order.
+
+    `windows` maps values to the numbers of their windows of constants in the plan; `recording` has the facts
+    for recording it.
+    """
 
     function: ir.Function
     steps: tuple[Step, ...]

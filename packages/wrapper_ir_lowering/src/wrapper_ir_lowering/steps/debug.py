@@ -1,4 +1,4 @@
-"""Steps for readers: values and comments."""
+"""Steps for debugging: values and comments."""
 
 from __future__ import annotations
 
@@ -32,8 +32,11 @@ class ShowValue(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveValue(StepBase):
-    """Writes a tensor to a new safetensors file `name` in `directory`, as `wrapper_ir_runtime.debug` says; `metadata` is JSON.
-    Text: `save %x to "values" "before_launch_relu_x"`."""
+    """Writes a tensor to a new safetensors file `name` in `directory` (see `wrapper_ir_runtime.debug`);
+    `metadata` is JSON.
+
+    Text: `save %x to "values" "before_launch_relu_x"`.
+    """
 
     syntax: ClassVar[str] = "save {value} to {directory} {name}"
 

@@ -1,4 +1,4 @@
-"""Steps that make, view, fill and end memory."""
+"""Steps that allocate, view, fill and end memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _ZERO = Int(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocate(StepBase):
-    """Allocates a tensor of `type` that stands for all of `storage`, whose type says bytes, memory space and alignment.
+    """Allocates a tensor of `type` that represents all of `storage`, whose type has bytes, memory space and
+    alignment.
 
-    `result` is the one view of all of the storage where there is no other user (`type` is then its type), else the storage
-    itself: a flat tensor, of its views' element type where they agree and it divides all offsets, else of bytes. `zero`
-    says whether it is filled with zeros.
-    Text: `%buf0 = allocate f32[s0, 64] over %buf0.s`, `%pool = allocate u8[1024] over %pool zero stream(1) @cuda:0`.
+    `result` is the only complete view of the storage if nothing else uses it, with its type. Otherwise it is
+    the storage itself, as a flat tensor. Its elements have the views' type if that is unique and divides all
+    offsets; otherwise they are bytes. With `zero`, it is filled with zeros. Text: `%buf0 = allocate f32[s0,
+    64] over %buf0.s`, `%pool = allocate u8[1024] over %pool zero stream(1) @cuda:0`.
     """
 
     syntax: ClassVar[str] = "{result} = allocate {type} over {storage}< {zero}>< {stream}>"
@@ -33,7 +34,10 @@ class Allocate(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zero(StepBase):
-    """Fills memory that persists from call to call, or a slot, with zeros. Text: `zero %ws`, `zero %ws stream(1) @cuda:0`."""
+    """Fills memory that persists from call to call, or a slot, with zeros.
+
+    Text: `zero %ws`, `zero %ws stream(1) @cuda:0`.
+    """
 
     syntax: ClassVar[str] = "zero {value}< {stream}>"
 
@@ -43,8 +47,10 @@ class Zero(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeBlock(StepBase):
-    """Memory of `nbytes` is allocated for a block whose tensors persist from call to call, or with 0 released.
-    Text: `resize_block 0 to 1024`."""
+    """Allocates `nbytes` of memory for a block whose tensors persist from call to call, or releases it if 0.
+
+    Text: `resize_block 0 to 1024`.
+    """
 
     syntax: ClassVar[str] = "resize_block {block} to {nbytes}"
 
@@ -54,8 +60,10 @@ class ResizeBlock(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotPlace:
-    """The bytes of a slot: `nbytes` of them, `start` bytes after the begin of `base`, an allocation or a parameter whose
-    elements are of type `dtype`. Text: `%pool + 256 : 1024`."""
+    """The bytes of a slot: `nbytes` of them, `start` bytes after the start of `base`.
+
+    `base` is an allocation or a parameter whose elements are of type `dtype`. Text: `%pool + 256 : 1024`.
+    """
 
     base: ir.Value[ir.Type]
     dtype: ir.DType
@@ -64,26 +72,27 @@ class SlotPlace:
 
     @property
     def first(self) -> Expr:
-        """The first element of a slot that is a tensor of its own, counted from that of `base`."""
+        """The first element of a slot that is a separate tensor, counted from that of `base`."""
         return self._elements(self.start)
 
     @property
     def count(self) -> Expr:
-        """The elements of a slot that is a tensor of its own."""
+        """The elements of a slot that is a separate tensor."""
         return self._elements(self.nbytes)
 
     def _elements(self, nbytes: Expr) -> Expr:
-        found = ir.exact_quotient(nbytes, self.dtype.itemsize)
-        assert found is not None  # the element type of what such slots lie in is chosen so
-        return found
+        quotient = ir.exact_quotient(nbytes, self.dtype.itemsize)
+        assert quotient is not None  # such slots require this of the element type
+        return quotient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginSlot(StepBase):
-    """The bytes of `slot` begin to hold something.
+    """Starts the use of the bytes of `slot`.
 
-    Only where something takes the slot as a whole (`is_lent`) is it a tensor of its own, flat and of the place's element type,
-    which is bytes where a callee takes it; otherwise its views are windows of `base`, and nothing is to do. Text: `begin_slot %a in %pool + 256 : 1024 lent`.
+    If something takes the slot as a whole (`is_lent`), it becomes a separate flat tensor of the place's
+    element type, which is bytes for a callee. Otherwise its views are windows of `base`, and the step does
+    nothing. Text: `begin_slot %a in %pool + 256 : 1024 lent`.
     """
 
     syntax: ClassVar[str] = "begin_slot {slot} in {place}< {is_lent:lent}>"
@@ -95,8 +104,11 @@ class BeginSlot(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewStep(StepBase):
-    """What views have in common: a tensor over the memory of `source`, which is a tensor, or what stands for a storage.
-    `is_reuse` says that the source ends here, and `ends` which names do."""
+    """Common fields of views: a tensor over the memory of `source`, a tensor or the representative of a
+    storage.
+
+    With `is_reuse`, the source ends here; `ends` lists the names that end.
+    """
 
     result: ir.Value[ir.TensorType]
     source: ir.Value[ir.Type]
@@ -106,7 +118,10 @@ class ViewStep(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Same(ViewStep):
-    """`result` is `source` under another name. Text: `%y = same %x`, with `reuse(%x)` after it where names end."""
+    """`result` is `source` under another name.
+
+    Text: `%y = same %x`, with `reuse(%x)` after it if names end.
+    """
 
     syntax: ClassVar[str] = "{result} = same {source}< {is_reuse:reuse}>< ends({ends})>"
 
@@ -125,8 +140,11 @@ class Window(ViewStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteWindow(ViewStep):
-    """A window of another element type than that of `source`, or at an offset that is not known to be a whole number of
-    elements: `offset` bytes from its first one. Text: `%v = byte_window %pool + 128 : f32[4, 8]`."""
+    """A window with an element type other than that of `source`, or at an offset that may not be a whole
+    number of elements.
+
+    It starts `offset` bytes after the first element. Text: `%v = byte_window %pool + 128 : f32[4, 8]`.
+    """
 
     syntax: ClassVar[str] = (
         "{result} = byte_window {source}< + {offset}> : {result:type}< {is_reuse:reuse}>< ends({ends})>"
@@ -137,11 +155,11 @@ class ByteWindow(ViewStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndStorage(StepBase):
-    """Ends a storage. `base` is what stands for it, also where that name has ended before: the storage itself, its one view,
-    or a tensor whose storage is meant. `ends` are the names over its memory, which all end. The memory of a slot
-    goes back to its pool, at `slot`; any other is released.
+    """Ends a storage.
 
-    Text: `end_storage %buf0.s (%buf0, %v)`.
+    `base` represents it, even if that name has ended before: the storage itself, its only view, or a tensor
+    whose storage is meant. `ends` are the names over its memory, which all end. The memory of a slot returns
+    to its pool, at `slot`; other memory is released. Text: `end_storage %buf0.s (%buf0, %v)`.
     """
 
     syntax: ClassVar[str] = "end_storage {storage} ({ends})< in {slot}>"
@@ -154,7 +172,7 @@ class EndStorage(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndNames(StepBase):
-    """Ends names, and claims nothing about what they hold. Text: `end_names %x`."""
+    """Ends names without ending their memory. Text: `end_names %x`."""
 
     syntax: ClassVar[str] = "end_names {ends}"
 
@@ -163,7 +181,9 @@ class EndNames(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy(StepBase):
-    """Copies elements with broadcasting and conversion. Text: `copy %dst, %src non_blocking stream(1) @cuda:0`."""
+    """Copies elements with broadcasting and conversion. Text: `copy %dst, %src non_blocking stream(1)
+    @cuda:0`.
+    """
 
     syntax: ClassVar[str] = "copy {dst}, {src}< {non_blocking}>< {stream}>"
 
@@ -175,8 +195,11 @@ class Copy(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Align(StepBase):
-    """`result` is `source` where its address is a multiple of `alignment` bytes, else an aligned copy with the same
-    strides. Text: `%y = align %x, 16`."""
+    """`result` is `source` if its address is a multiple of `alignment` bytes, otherwise an aligned copy with
+    the same strides.
+
+    Text: `%y = align %x, 16`.
+    """
 
     syntax: ClassVar[str] = "{result} = align {source}, {alignment}"
 
@@ -197,7 +220,7 @@ class ResizeStorage(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetStorage(StepBase):
-    """Makes `target` a view of `source` for every holder. Text: `set_storage %x, %y`."""
+    """Makes `target` a view of `source` in every reference. Text: `set_storage %x, %y`."""
 
     syntax: ClassVar[str] = "set_storage {target}, {source}"
 

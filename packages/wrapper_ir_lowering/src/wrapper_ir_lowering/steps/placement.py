@@ -1,4 +1,4 @@
-"""Steps that say where work runs: devices, streams, events, scopes."""
+"""Steps that determine where work runs: devices, streams, events, scopes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ class EnterDevice(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordEvent(StepBase):
-    """Makes an event that happens when the stream has done what was queued before. On the host (`on_host`), where nothing
-    is queued, it has happened already. Text: `%e = record_event stream(1) @cuda:0`."""
+    """Creates an event that completes when the stream has finished its queued work.
+
+    On the host (`on_host`), where nothing is queued, it is complete already. Text: `%e = record_event
+    stream(1) @cuda:0`.
+    """
 
     syntax: ClassVar[str] = "{result} = record_event {stream}"
 
@@ -32,7 +35,7 @@ class RecordEvent(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitEvent(StepBase):
-    """Makes a stream wait for an event; the host goes on. Text: `wait_event %e stream(0) @cuda:0`."""
+    """Makes a stream wait for an event; the host continues. Text: `wait_event %e stream(0) @cuda:0`."""
 
     syntax: ClassVar[str] = "wait_event {event} {stream}"
 
@@ -60,7 +63,9 @@ class Barrier(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnterProfile(StepBase):
-    """Begins a scope that profilers show; both texts are valid UTF-8. Text: `enter_profile "attention" "layer 3"`."""
+    """Begins a scope that profilers show; both texts are valid UTF-8. Text: `enter_profile "attention" "layer
+    3"`.
+    """
 
     syntax: ClassVar[str] = "enter_profile {name}< {details}>"
 

@@ -11,8 +11,10 @@ from wrapper_ir_lowering.steps.base import StepBase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Define(StepBase):
-    """Gives a symbol its value. Only here does an expression look at tensors. `fits` says that the value surely has
-    64 bits; any other is checked. Text: `define s0 = size(%x, 0)`."""
+    """Gives a symbol its value. Only this step evaluates expressions of tensors.
+
+    `fits` is true if the value surely fits 64 bits; any other is checked. Text: `define s0 = size(%x, 0)`.
+    """
 
     syntax: ClassVar[str] = "define {symbol:bare} = {expr}"
 
