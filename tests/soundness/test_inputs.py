@@ -1,6 +1,4 @@
-"""Every engine compares inputs with the types of hand-written programs in each call, and refuses each kind of
-mismatch.
-"""
+"""Every engine compares inputs with the declared types in each call, and refuses each kind of mismatch."""
 
 from __future__ import annotations
 
