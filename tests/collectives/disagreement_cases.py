@@ -1,7 +1,7 @@
-"""Processes whose programs share memory and differ: every engine of each raises before anything runs. Cases
-of `parallel_worker.py`.
+"""Processes whose programs share memory and differ: every engine of each raises before anything runs.
 
-The program is for a possibly absent GPU. Processes that agree fail later, with another error.
+Cases of `parallel_worker.py`. The program is for a possibly absent GPU. Processes that agree fail later, with
+another error.
 """
 
 from __future__ import annotations

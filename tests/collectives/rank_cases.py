@@ -63,8 +63,9 @@ def refused(code: str, *parts: str) -> Iterator[None]:
 
 
 def artifacts_of_ranks(rank: int, world: int, folder: Path) -> None:
-    """A process runs its own artifact through every loader; an artifact of another process is refused before
-    anything communicates.
+    """A process runs its own artifact through every loader.
+
+    An artifact of another process is refused before anything communicates.
     """
     x = torch.arange(4.0)
     artifact = inductor_frontend.capture(_own_number(rank), (x,))

@@ -15,8 +15,11 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A model in evaluation mode and a call of it. `dynamic` are torch.export's dynamic shapes; `other` is a second
-    set of arguments with other sizes along them."""
+    """A model in evaluation mode and a call of it.
+
+    `dynamic` are torch.export's dynamic shapes; `other` is a second set of arguments with other sizes along
+    them.
+    """
 
     name: str
     model: nn.Module

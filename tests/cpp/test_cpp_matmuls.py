@@ -35,8 +35,9 @@ def test_bits_are_those_of_torch(matmuls: LoadedProgram) -> None:
 
 
 def _reads_itself(program: LoadedProgram, given: list[Tensor]) -> bool:
-    """Returns whether the library read the address of `x`, a lazy clone, which materialises it; torch's
-    matmul does not.
+    """Returns whether the library read the address of `x`, a lazy clone, which materialises it.
+
+    Torch's matmul does not.
     """
     lazy: Tensor = torch._lazy_clone(given[0])
     program(lazy, *given[1:])

@@ -339,8 +339,9 @@ def test_a_fault_in_a_replay_is_the_callers_to_see(gpu: FakeGpu, sums: Path) -> 
 
 
 def test_operators_that_allocate_are_not_recorded(gpu: FakeGpu, tmp_path: Path) -> None:
-    """The reason is in the source, in the metadata, and in the output of `wir stats`; the pass keeps such
-    operators out.
+    """The reason is in the source, in the metadata, and in the output of `wir stats`.
+
+    The pass keeps such operators out.
     """
     text = MATMULS.replace(
         "%b = alloc f32[10, 4]\n  call aten::mm.out(%a, %w, out=%b)", "%b = call aten::relu(%a) : f32[10, 6]"

@@ -16,11 +16,11 @@ Body = tuple[ir.Op, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault: its description, the model (of `fault_models`; `mlp_gpu` is captured for a GPU), how to plant
-    it, and the commands that find it (`bad.wir` is the program).
+    """A fault: its description, the model (of `fault_models`.
 
-    The output of the last command must match regular expressions. `SUBJECT` in both is the value that
-    `subject` finds in the good program: torch's versions number buffers differently.
+    `mlp_gpu` is captured for a GPU), how to plant it, and the commands that find it (`bad.wir` is the
+    program). The output of the last command must match regular expressions. `SUBJECT` in both is the value
+    that `subject` finds in the good program: torch's versions number buffers differently.
     """
 
     name: str

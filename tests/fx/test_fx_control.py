@@ -139,8 +139,9 @@ def test_symbols_of_the_closure_are_inputs_of_all_branches(form: KernelCalls) ->
 
 @both_forms
 def test_numbers_are_carried_and_returned(form: KernelCalls) -> None:
-    """Numbers that a loop carries without a symbol have none of the program's; its results have separate
-    ones.
+    """Numbers that a loop carries without a symbol have none of the program's.
+
+    Its results have separate ones.
     """
     text = (
         ADD

@@ -138,8 +138,9 @@ def operators(module: fx.GraphModule) -> list[str]:
 
 
 def merges(body: str, form: KernelCalls) -> bool:
-    """Returns whether the pass changes a graph; results must stay the same, also if all inputs are one
-    tensor.
+    """Returns whether the pass changes a graph.
+
+    Results must stay the same, also if all inputs are one tensor.
     """
     module, changed = graph_of(body, form), graph_of(body, form)
     before = operators(changed)

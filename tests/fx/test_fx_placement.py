@@ -1,5 +1,6 @@
-"""Placement of work in FX graphs: devices, streams and events as nodes in the program's order; on a GPU their
-results.
+"""Placement of work in FX graphs: devices, streams and events as nodes in the program's order.
+
+On a GPU their results.
 """
 
 from __future__ import annotations

@@ -181,8 +181,9 @@ def test_the_choice_is_saved(form: KernelCalls, bench: Bench, tmp_path: Path) ->
 
 
 def test_without_a_device_known_times_decide(tmp_path: Path) -> None:
-    """Torch's own form gets the chosen config: from the artifact's measurements, or from others; without
-    times, the first.
+    """Torch's own form gets the chosen config: from the artifact's measurements, or from others.
+
+    Without times, the first.
     """
     for_a_gpu = artifact(BACKED.replace("f32[s0]", "f32[s0] @cuda:0"), 'target cuda:0 arch "sm_90"')
     (kernel,) = for_a_gpu.program.kernels

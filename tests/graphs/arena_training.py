@@ -187,8 +187,10 @@ class Training:
         return self.call(self.call_other, [self.device.array(x), self.parameter], want, scale)
 
     def step(self, wildness: float = 0.0, *, moved: bool = False) -> None:
-        """Runs one step: mostly forward and backward; with a chance of `wildness` each, other actions of
-        callers. `moved`: autograd passes tensors at other addresses than before.
+        """Runs one step: mostly forward and backward.
+
+        With a chance of `wildness` each, other actions of callers. `moved`: autograd passes tensors at other
+        addresses than before.
         """
         rng, scale = self.rng, 1
         self.now += 1

@@ -41,8 +41,9 @@ OPTIONS: dict[str, Any] = {"recordings": 8, "cache": False, "on_unsupported": "e
 
 
 def test_inference(device: FakeGraphs) -> None:
-    """Weights are bound by address, the input is copied; a replaced weight is captured anew once its address
-    is stable.
+    """Weights are bound by address, the input is copied.
+
+    A replaced weight is captured anew once its address is stable.
     """
     eager = model()
     compiled = torch.compile(eager, backend="wrapper_ir", mode="reduce-overhead")

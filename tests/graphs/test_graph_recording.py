@@ -119,8 +119,9 @@ def test_state_that_never_stays_is_copied_in_and_out(call: CompiledProgram, devi
 
 
 def test_a_caller_that_keeps_results(call: CompiledProgram, device: FakeGraphs) -> None:
-    """The third call runs eagerly, since it would overwrite the second one's result; results are copied from
-    then on.
+    """The third call runs eagerly, since it would overwrite the second one's result.
+
+    Results are copied from then on.
     """
     case = Case(call)
     kept = [case() for _ in range(6)]

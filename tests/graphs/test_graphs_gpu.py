@@ -215,8 +215,9 @@ def test_inside_of_a_graph_of_the_caller() -> None:
 
 
 def test_an_input_that_moves() -> None:
-    """It is bound by address as long as that is stable, and copied from then on; an old graph's input has no
-    owner any more.
+    """It is bound by address as long as that is stable, and copied from then on.
+
+    An old graph's input has no owner any more.
     """
     model = Model().cuda().eval()
     with torch.no_grad():

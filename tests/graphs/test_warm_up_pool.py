@@ -51,8 +51,9 @@ def number(value: float) -> tuple[Tensor, ...]:
 
 
 def test_one_at_a_time_uses_the_pool(pools: Pools) -> None:
-    """Nested ones, and those of other threads, run eagerly; a capture in another thread leaves the pool to
-    it.
+    """Nested ones, and those of other threads, run eagerly.
+
+    A capture in another thread leaves the pool to it.
     """
     device = TorchGraphs("cuda:0")
 

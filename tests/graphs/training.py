@@ -14,8 +14,9 @@ from torch.utils.checkpoint import checkpoint
 
 
 class Blocks(nn.Module):
-    """Blocks whose inner values are saved for backward, or recomputed there; with or without attention
-    between them.
+    """Blocks whose inner values are saved for backward, or recomputed there.
+
+    With or without attention between them.
     """
 
     def __init__(self, again: bool, attention: bool) -> None:

@@ -28,8 +28,9 @@ HEAD = "wir 0.3\ntarget cpu\n\n"
 def said(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Said]:
-    """Returns the output of all engines, the same for each; numbers up to print precision if they are
-    `close`.
+    """Returns the output of all engines, the same for each.
+
+    Numbers up to print precision if they are `close`.
     """
 
     def run(

@@ -182,8 +182,9 @@ def saved(case: Case, folder: Path) -> Artifact:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_saved_artifacts(name: str, tmp_path: Path) -> None:
-    """Python, a graph and the interpreter; each names the place, except graphs, for which torch's traceback
-    shows it.
+    """Python, a graph and the interpreter.
+
+    Each names the place, except graphs, for which torch's traceback shows it.
     """
     skip_without_error(name)
     case = CASES[name]

@@ -1,5 +1,7 @@
-"""A model of a signature test, and the list that all of them are in. Sizes and operators repeat, so that few kernels
-are built."""
+"""A model of a signature test, and the list that all of them are in.
+
+Sizes and operators repeat, so that few kernels are built.
+"""
 
 from __future__ import annotations
 

@@ -152,8 +152,9 @@ def test_same_tensor_of_any_size() -> None:
 
 
 def test_wrappers_keep_their_size() -> None:
-    """torch.export treats the sizes of wrappers as fixed, whatever is declared; a call with others is
-    refused.
+    """torch.export treats the sizes of wrappers as fixed, whatever is declared.
+
+    A call with others is refused.
     """
     for engine in engines(dynamic(lambda t: t + 1, pair(x(), x() * 2))):
         with pytest.raises(ExecutionError, match=r"WIR926.*\[7, 3\]"):

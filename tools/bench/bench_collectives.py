@@ -147,8 +147,9 @@ def _end(group: _Group, deadline: float) -> Found:
 
 
 def _death(side: str, run: _Run, patience: int = 12) -> Found:
-    """Kills the last process while all are busy; returns whether and how the first one ends by itself, and
-    after how long.
+    """Kills the last process while all are busy.
+
+    Returns whether and how the first one ends by itself, and after how long.
     """
     label = f"death {side}".replace(" ", "_").replace(",", "")
     group = _start("death", label, run, BENCH_SIDES=side, BENCH_PATIENCE=str(patience))

@@ -85,8 +85,10 @@ INDUCTOR_OPTIONS: dict[str, Any] = {
     "scalar_asserts": False,
     "compile_threads": 1,
 }
-"""Options for Inductor's converter. It refuses assertions that its wrapper writes as text; ours keeps them,
-in all rows. torch 2.11 loses the Python function that its graph needs when other processes compile kernels.
+"""Options for Inductor's converter.
+
+It refuses assertions that its wrapper writes as text; ours keeps them, in all rows. torch 2.11 loses the
+Python function that its graph needs when other processes compile kernels.
 """
 CASES: dict[str, Callable[[], Case]] = {
     "MLP, 48 x linear 64, batch 8": lambda: mlp(depth=49),

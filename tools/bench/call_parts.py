@@ -94,8 +94,9 @@ class _NoMatmuls(PythonEmitter):
 def host_parts(
     model: nn.Module, args: tuple[Any, ...], seconds: Callable[[Callable[[], object], int], float]
 ) -> Mapping[str, float]:
-    """Returns seconds by part, and of the whole call; `seconds` returns the best of some calls, until they
-    have returned.
+    """Returns seconds by part, and of the whole call.
+
+    `seconds` returns the best of some calls, until they have returned.
     """
     sides = {
         "whole": PythonEmitter(),

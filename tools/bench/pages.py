@@ -29,8 +29,9 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def page(title: str, command: str, *sections: tuple[str, str]) -> str:
-    """Formats a page with the command that wrote it; sections are (heading, text), and empty ones are
-    skipped.
+    """Formats a page with the command that wrote it.
+
+    Sections are (heading, text), and empty ones are skipped.
     """
     parts = [f"# {title}", f"Written by `{command}`; not edited by hand."]
     parts += [f"## {heading}\n\n{text.strip()}" for heading, text in sections if text.strip()]

@@ -16,11 +16,10 @@ from types import FrameType, TracebackType
 
 
 def in_fresh_process(arguments: Sequence[str], caches: str) -> dict[str, float]:
-    """Runs Python with `arguments` in a fresh process; returns its last line of output: numbers by name, as
-    JSON.
+    """Runs Python with `arguments` in a fresh process.
 
-    Every cache of ours and of torch's is in the folder `caches`. Raises RuntimeError with the process's
-    output if it fails.
+    Returns its last line of output: numbers by name, as JSON. Every cache of ours and of torch's is in the
+    folder `caches`. Raises RuntimeError with the process's output if it fails.
     """
     os.makedirs(caches, exist_ok=True)
     env = {

@@ -71,8 +71,10 @@ def compare(
     settle: Run | None = None,
     clock: Clock = time.perf_counter,
 ) -> Ratio:
-    """Times both in alternating rounds of about `seconds` each. Before each round `settle` is called, untimed: it waits for
-    a device."""
+    """Times both in alternating rounds of about `seconds` each.
+
+    Before each round `settle` is called, untimed: it waits for a device.
+    """
 
     def side(run: Run) -> Callable[[], float]:
         run()

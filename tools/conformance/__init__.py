@@ -1,3 +1,4 @@
-"""Torch's operator database through all our paths, compared with eager. `python -m tools.conformance` runs
-it.
+"""Torch's operator database through all our paths, compared with eager.
+
+`python -m tools.conformance` runs it.
 """

@@ -29,8 +29,9 @@ _SAMPLES = 8  # how far into an operator's samples a random case looks
 
 @dataclass(frozen=True, slots=True, order=True)
 class CaseId:
-    """One case. `op` is the operator's name, with its variant after a dot. `sample` counts from 0; beyond the
-    last sample of the operator, it is the last one.
+    """One case. `op` is the operator's name, with its variant after a dot.
+
+    `sample` counts from 0; beyond the last sample of the operator, it is the last one.
     """
 
     op: str

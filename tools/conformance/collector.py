@@ -68,8 +68,10 @@ class _Graph:
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """See `wrapper_ir.plugins.protocols.Emitter`. An option of `torch.compile` (`options={"emitter": Collector(graphs)}`), so that it
-    need not be installed."""
+    """See `wrapper_ir.plugins.protocols.Emitter`.
+
+    An option of `torch.compile` (`options={"emitter": Collector(graphs)}`), so that it need not be installed.
+    """
 
     graphs: Graphs
     name: str = field(default="collect", init=False)

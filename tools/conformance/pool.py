@@ -29,10 +29,10 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job. `what` is "ours" or "stock" for all stages; "fx" or "stock_fx" for graphs, "cpp" or
-    "stock_cpp" for libraries, "planned" for plans.
+    """One job. `what` is "ours" or "stock" for all stages.
 
-    BUILD builds the libraries of several cases: the first one and those in `more`.
+    "fx" or "stock_fx" for graphs, "cpp" or "stock_cpp" for libraries, "planned" for plans. BUILD builds the
+    libraries of several cases: the first one and those in `more`.
     """
 
     what: str

@@ -95,8 +95,9 @@ class _Compiled:
 
 
 def capture(call: Call, kernels: Kernels) -> Programs:
-    """Captures the whole case as one program, not yet verified. Raises the exceptions of the frontend's
-    `capture`.
+    """Captures the whole case as one program, not yet verified.
+
+    Raises the exceptions of the frontend's `capture`.
     """
     options = CaptureOptions(verify=False, cpu_kernels=kernels.on_cpu)
     return _Exported(inductor_frontend.capture(call.function, call.inputs, options=options))

@@ -107,8 +107,9 @@ class Store:
     """Files of results: later lines replace earlier ones."""
 
     def __init__(self, outcomes: Path, stock: Iterable[Path]) -> None:
-        """Outcomes are stored in the file `outcomes`; verdicts are read from all files of `stock` and
-        appended to the last.
+        """Outcomes are stored in the file `outcomes`.
+
+        Verdicts are read from all files of `stock` and appended to the last.
         """
         self.outcomes_file = outcomes
         outcomes.parent.mkdir(parents=True, exist_ok=True)

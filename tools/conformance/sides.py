@@ -64,8 +64,9 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Outcome of a case on one side; `error` is empty if it is right. `slots` counts those of its plans, if
-    it was planned.
+    """Outcome of a case on one side; `error` is empty if it is right.
+
+    `slots` counts those of its plans, if it was planned.
     """
 
     side: str

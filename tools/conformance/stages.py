@@ -168,8 +168,9 @@ def check_case(
 
 
 def build_libraries(cases: Iterable[tuple[CaseId, Call]]) -> None:
-    """Builds the libraries of many cases together, for the stage CPP to find. Raises the exceptions of
-    `cpp_wrapper.build`.
+    """Builds the libraries of many cases together, for the stage CPP to find.
+
+    Raises the exceptions of `cpp_wrapper.build`.
     """
     artifacts: list[Artifact] = []
     for case, call in cases:

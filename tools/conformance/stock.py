@@ -47,8 +47,9 @@ def judge(case: CaseId, call: Call, *, fx: bool = False) -> Verdict:
 
 
 def judge_library(case: CaseId, call: Call) -> Verdict:
-    """Builds the case with AOTInductor, and compares it with eager through its package loader. Raises eager's
-    exceptions.
+    """Builds the case with AOTInductor, and compares it with eager through its package loader.
+
+    Raises eager's exceptions.
     """
     want = observe(call, call.function, case.seed)
     try:

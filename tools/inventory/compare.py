@@ -55,8 +55,10 @@ def _compare(file: str, group: str, present: list[Place], entry: Entry | None) -
 
 
 def updated(tree: SourceTree, old: Inventory | None) -> Inventory:
-    """Returns the inventory of `tree`. Groups that are as in `old` keep their entries; all others must be
-    classified, and `by` is then the group's earlier treatment.
+    """Returns the inventory of `tree`.
+
+    Groups that are as in `old` keep their entries; all others must be classified, and `by` is then the
+    group's earlier treatment.
     """
     sections: dict[str, Section] = {}
     for section, places in _places(tree, old).items():

@@ -92,8 +92,9 @@ def _sites(node: ast.AST, statement: ast.AST | None = None) -> Iterator[tuple[st
 
 
 class SourceTree:
-    """The sources of one torch, parsed on first use. `root` is the folder `torch` itself, `left_out` files
-    below torch/_inductor that are not read.
+    """The sources of one torch, parsed on first use.
+
+    `root` is the folder `torch` itself, `left_out` files below torch/_inductor that are not read.
     """
 
     def __init__(self, root: Path, left_out: frozenset[str] = frozenset()) -> None:

@@ -24,8 +24,9 @@ def first_example(root: Path) -> str:
 
 
 def check_installed(root: Path, files: Sequence[Path], extra: str = "inductor") -> None:
-    """Creates an environment, installs the files with their requirements, and runs the example. Raises
-    CalledProcessError.
+    """Creates an environment, installs the files with their requirements, and runs the example.
+
+    Raises CalledProcessError.
     """
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)

@@ -19,10 +19,9 @@ _LIMIT = 1 << 28
 
 
 def build() -> Path:
-    """Returns the compiled allocator, by the hash of its source, of torch's version and of the flags; built
-    on a miss.
+    """Returns the compiled allocator, by the hash of its source, of torch's version and of the flags.
 
-    Raises CalledProcessError if g++ fails.
+    Built on a miss. Raises CalledProcessError if g++ fails.
     """
     libraries = Path(torch.__file__).parent / "lib"
     flags = [
@@ -58,8 +57,9 @@ class GuardPages:
 
 
 def install() -> GuardPages:
-    """Makes it the allocator of all CPU tensors from now on; only in a separate process, since it cannot be
-    undone.
+    """Makes it the allocator of all CPU tensors from now on.
+
+    Only in a separate process, since it cannot be undone.
     """
     library = ctypes.CDLL(str(build()))
     library.guard_install.argtypes = [ctypes.c_size_t]

@@ -1,5 +1,6 @@
-"""Hostile programs: steps are combined without regard to validity; `wrong` is the probability of an invalid
-one.
+"""Hostile programs: steps are combined without regard to validity.
+
+`wrong` is the probability of an invalid one.
 """
 
 from __future__ import annotations

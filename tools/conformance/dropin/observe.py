@@ -82,8 +82,9 @@ def _gradients(results: Any, args: Sequence[Any]) -> list[Any]:
 
 
 def difference(stock: Sequence[Seen], ours: Sequence[Seen]) -> str:
-    """Describes the difference between ours and stock, or "" if they are equal. Programs that stock cannot
-    compile are not compared.
+    """Describes the difference between ours and stock, or "" if they are equal.
+
+    Programs that stock cannot compile are not compared.
     """
     for number, (a, b) in enumerate(zip(stock, ours, strict=True)):
         if a.error and not a.compiles:

@@ -41,8 +41,10 @@ class Row:
 
 
 def run_features(features: Sequence[str], text: str, jobs: int, out: Path) -> list[Row]:
-    """Runs the programs of these features that have `text` in their name. Rows go to `out` as they come, and those that are
-    there and not wrong are not run again."""
+    """Runs the programs of these features that have `text` in their name.
+
+    Rows go to `out` as they come, and those that are there and not wrong are not run again.
+    """
     out.mkdir(parents=True, exist_ok=True)
 
     def rows_of(feature: str) -> list[Row]:
