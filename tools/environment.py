@@ -28,8 +28,8 @@ def main(folder: Path, torch: str) -> None:
     """Creates the environment, or updates it."""
     if not (folder / "bin" / "python").exists():
         venv.create(folder, with_pip=True, clear=True)
-    wanted = requirements((_ROOT / "pyproject.toml").read_text(encoding="utf-8"), torch)
-    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", *wanted], check=True)
+    names = requirements((_ROOT / "pyproject.toml").read_text(encoding="utf-8"), torch)
+    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", *names], check=True)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ _LEAST = 65
 
 def candidates() -> dict[str, str]:
     """The name of the variant, by that of the operator, of those that torch does not generate; without `aten::`."""
-    found = {}
+    variants = {}
     overloads = list(_overloads())
     by_arguments = {_arguments(out, drop="out"): out for out in overloads if _writes_out(out)}
     for overload in overloads:
@@ -44,8 +44,8 @@ def candidates() -> dict[str, str]:
             and not any(a.written for a in schema.args)
             and not only_device(variant.name())
         ):
-            found[_name(overload)] = _name(variant)
-    return dict(sorted(found.items()))
+            variants[_name(overload)] = _name(variant)
+    return dict(sorted(variants.items()))
 
 
 def _overloads() -> Iterator[Any]:
@@ -64,11 +64,11 @@ def _name(overload: Any) -> str:
 
 
 def _writes_out(overload: Any) -> bool:
-    written = [a for a in ir.parse_schema(str(overload._schema)).args if a.written]
+    outputs = [a for a in ir.parse_schema(str(overload._schema)).args if a.written]
     return (
-        [a.name for a in written] == ["out"]
-        and written[0].keyword_only
-        and written[0].type == "Tensor"
+        [a.name for a in outputs] == ["out"]
+        and outputs[0].keyword_only
+        and outputs[0].type == "Tensor"
         and torch.Tag.generated not in overload.tags
     )
 
@@ -76,8 +76,8 @@ def _writes_out(overload: Any) -> bool:
 def _arguments(overload: Any, drop: str = "") -> tuple[Any, ...]:
     """The operator, and its arguments with their defaults."""
     args = ir.parse_schema(str(overload._schema)).args
-    kept = [(a.name, a.type, a.keyword_only, a.default) for a in args if a.name != drop]
-    return overload.overloadpacket, *kept
+    arguments = [(a.name, a.type, a.keyword_only, a.default) for a in args if a.name != drop]
+    return overload.overloadpacket, *arguments
 
 
 class _Recorder(TorchDispatchMode):
@@ -93,8 +93,8 @@ class _Recorder(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         result = func(*args, **kwargs)
         name = _name(func)
-        known = name in self.variants and self.count.get(name, 0) < _SAMPLES
-        if known and isinstance(result, Tensor) and result.numel() and result.layout is torch.strided:
+        is_candidate = name in self.variants and self.count.get(name, 0) < _SAMPLES
+        if is_candidate and isinstance(result, Tensor) and result.numel() and result.layout is torch.strided:
             self.count[name] = self.count.get(name, 0) + 1
             packet, _, overload = self.variants[name].partition(".")
             variant = getattr(getattr(torch.ops.aten, packet), overload)

@@ -141,8 +141,8 @@ def _end(group: _Group, deadline: float) -> Found:
     group.kill()
     path = group.folder / "found.json"
     if path.exists():
-        found: Found = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        result: Found = json.loads(path.read_text(encoding="utf-8"))
+        return result
     return {"failed": {"all": " ".join(group.log()[-2000:].split()) or "not within the time limit"}}
 
 
@@ -181,7 +181,7 @@ def _run(jobs: Sequence[str], world: int, limit: float) -> Found:
     """All jobs at once; then the deaths."""
     deadline = time.monotonic() + limit
     until = deadline - (_DEATHS if "death" in jobs else 0.0)
-    found: Found = {"device": _device(), "world": world}
+    results: Found = {"device": _device(), "world": world}
     with (
         tempfile.TemporaryDirectory() as name,
         ThreadPoolExecutor() as pool,
@@ -190,20 +190,25 @@ def _run(jobs: Sequence[str], world: int, limit: float) -> Found:
         run = _Run(Path(name), world, deadline, processes)
         groups = [_start(job, job, run) for job in jobs if job != "death"]
         for group in groups:
-            found[group.job] = _end(group, until)
-            print(group.job, json.dumps(_brief(found[group.job])), flush=True)
+            results[group.job] = _end(group, until)
+            print(group.job, json.dumps(_brief(results[group.job])), flush=True)
         if "death" in jobs:
             sides = ("ours", "ours, lowered") if torch.cuda.is_available() else ("ours",)
             kills = [pool.submit(_death, side, run) for side in sides]
-            found["death"] = [kill.result() for kill in kills]
-            print("death", json.dumps(found["death"]), flush=True)
-    return found
+            results["death"] = [kill.result() for kill in kills]
+            print("death", json.dumps(results["death"]), flush=True)
+    return results
 
 
-def _brief(found: Found) -> Found:
-    times = found.get("times") or {}
+def _brief(result: Found) -> Found:
+    times = result.get("times") or {}
     best = {side: round(min(values) * 1e6) for side, values in times.items()}
-    return {"us": best, "failed": found.get("failed"), "rows": found.get("rows"), "held": found.get("held")}
+    return {
+        "us": best,
+        "failed": result.get("failed"),
+        "rows": result.get("rows"),
+        "held": result.get("held"),
+    }
 
 
 def _device() -> str:
@@ -217,10 +222,10 @@ def _ratio(times: Mapping[str, list[float]], side: str, against: str = "torch.co
     return f"{statistics.median(a / b for a, b in zip(times[side], times[against], strict=True)):.2f}"
 
 
-def _models(found: Found) -> str:
+def _models(results: Found) -> str:
     rows = []
     for job, title in _MODELS.items():
-        times = found.get(job, {}).get("times") or {}
+        times = results.get(job, {}).get("times") or {}
         cells = [
             f"{min(times[side]) * 1e6:.0f} ({_ratio(times, side)})" if side in times else ""
             for side in _SIDES_PAGE
@@ -229,8 +234,8 @@ def _models(found: Found) -> str:
     return table(("model", *_SIDES_PAGE), rows)
 
 
-def _latency(found: Found) -> str:
-    sizes: Mapping[str, Mapping[str, list[float]]] = found.get("latency", {}).get("sizes") or {}
+def _latency(results: Found) -> str:
+    sizes: Mapping[str, Mapping[str, list[float]]] = results.get("latency", {}).get("sizes") or {}
     sides = list(dict.fromkeys(side for times in sizes.values() for side in times))
     rows = []
     for nbytes, times in sizes.items():
@@ -239,7 +244,7 @@ def _latency(found: Found) -> str:
 
 
 def _training(job: Found) -> str:
-    curves, held = job.get("curves") or {}, job.get("held") or {}
+    curves, peaks = job.get("curves") or {}, job.get("held") or {}
     if "torch.compile" not in curves:
         return ""
     stock = curves["torch.compile"]
@@ -247,21 +252,21 @@ def _training(job: Found) -> str:
     for side, curve in curves.items():
         apart = max(abs(a - b) for a, b in zip(curve, stock, strict=True))
         rows.append(
-            [side, f"{curve[0]:.4f}", f"{curve[-1]:.4f}", f"{apart:.4f}", f"{held[side] / 2**20:.1f}"]
+            [side, f"{curve[0]:.4f}", f"{curve[-1]:.4f}", f"{apart:.4f}", f"{peaks[side] / 2**20:.1f}"]
         )
     return table(
         ("side", "first loss", "last loss", "furthest from torch.compile's", "MiB held at most"), rows
     )
 
 
-def _endurance(found: Found) -> str:
-    rows = found.get("endurance", {}).get("rows") or []
+def _endurance(results: Found) -> str:
+    rows = results.get("endurance", {}).get("rows") or []
     return table(("calls", "bytes allocated", "bytes free on the device"), rows) if rows else ""
 
 
-def _deaths(found: Found) -> str:
+def _deaths(results: Found) -> str:
     lines = []
-    for one in found.get("death") or []:
+    for one in results.get("death") or []:
         if one["ended"]:
             lines.append(
                 f"- {one['side']}: rank 0 ended after {one['seconds']:.1f} s with status {one['status']}."
@@ -271,13 +276,13 @@ def _deaths(found: Found) -> str:
     return "\n".join(lines)
 
 
-def _failures(found: Found) -> str:
-    failed = [f"- {job}, {side}: {why}" for job in JOBS for side, why in (_failed(found, job)).items()]
+def _failures(results: Found) -> str:
+    failed = [f"- {job}, {side}: {why}" for job in JOBS for side, why in (_failed(results, job)).items()]
     return "\n".join(failed) or "No side failed, or gave other results."
 
 
-def _failed(found: Found, job: str) -> dict[str, str]:
-    entry = found.get(job)
+def _failed(results: Found, job: str) -> dict[str, str]:
+    entry = results.get(job)
     return dict(entry.get("failed") or {}) if isinstance(entry, dict) else {}
 
 
@@ -294,23 +299,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     args: argparse.Namespace = parser.parse_args(argv)
     exit_on_termination()
     if args.found:
-        found: Found = json.loads(args.found.read_text(encoding="utf-8"))
+        results: Found = json.loads(args.found.read_text(encoding="utf-8"))
     else:
-        found = _run(args.job or list(JOBS), args.world, args.limit)
+        results = _run(args.job or list(JOBS), args.world, args.limit)
     if args.save:
-        args.save.write_text(json.dumps(found), encoding="utf-8")
-    head = f"{found['world']} x {found['device']}. Microseconds until a call has finished on all processes, the best of 9 rounds; in brackets the median over the rounds of the share of `torch.compile`'s."
+        args.save.write_text(json.dumps(results), encoding="utf-8")
+    head = f"{results['world']} x {results['device']}. Microseconds until a call has finished on all processes, the best of 9 rounds; in brackets the median over the rounds of the share of `torch.compile`'s."
     text = page(
         "Collectives on several GPUs",
         "python -m tools.bench.bench_collectives --write",
         ("Prediction", PREDICTION),
-        ("Models", f"{head}\n\n{_models(found)}"),
-        ("An addition and an all-reduce", _latency(found)),
-        ("20 steps of training", _training(found.get("gpt_training", {}))),
-        ("20 steps of training, weights shared out", _training(found.get("fsdp_training", {}))),
-        ("10,000 calls", _endurance(found)),
-        ("One process is killed", _deaths(found)),
-        ("Failures", _failures(found)),
+        ("Models", f"{head}\n\n{_models(results)}"),
+        ("An addition and an all-reduce", _latency(results)),
+        ("20 steps of training", _training(results.get("gpt_training", {}))),
+        ("20 steps of training, weights shared out", _training(results.get("fsdp_training", {}))),
+        ("10,000 calls", _endurance(results)),
+        ("One process is killed", _deaths(results)),
+        ("Failures", _failures(results)),
         ("Outcome", OUTCOME),
     )
     publish("collectives", text, args)

@@ -76,10 +76,10 @@ def measure(state: str, task: str, rounds: int) -> tuple[str, ...]:
         sides = {side: partial(_run, side, task, folder if state == "warm" else None) for side in BACKENDS}
         if state == "warm":
             alternate(sides, 1)  # fills the caches
-        found = alternate(sides, rounds)
+        times = alternate(sides, rounds)
     cells: list[str] = []
     for clock in ("wall", "processor"):
-        ours, theirs = (statistics.median(t[clock] for t in found[side]) for side in BACKENDS)
+        ours, theirs = (statistics.median(t[clock] for t in times[side]) for side in BACKENDS)
         cells += [f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}"]
     return (task, state, *cells)
 

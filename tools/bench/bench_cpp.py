@@ -109,10 +109,10 @@ def _sides(measure: _Measure, rounds: int, *arguments: str) -> dict[str, list[di
 
 
 def _pair(
-    found: Mapping[str, list[dict[str, float]]], name: str, unit: float = 1.0, side: str = "ours"
+    measurements: Mapping[str, list[dict[str, float]]], name: str, unit: float = 1.0, side: str = "ours"
 ) -> tuple[str, str, str]:
     """The best of each side, and the median of the rounds' ratios."""
-    ours, theirs = ([one[name] for one in found[which]] for which in (side, "theirs"))
+    ours, theirs = ([one[name] for one in measurements[which]] for which in (side, "theirs"))
     return f"{min(ours) / unit:.2f}", f"{min(theirs) / unit:.2f}", f"{median_ratio(ours, theirs):.2f}"
 
 
@@ -128,16 +128,16 @@ def builds(rounds: int) -> str:
                 "pure": ("ours", "build", *parts),
             }
             empty = alternate({side: partial(_fresh, way) for side, way in ways.items()}, rounds)
-            found = _sides(_prepared, rounds, "build", *parts)
+            measurements = _sides(_prepared, rounds, "build", *parts)
             for caches, of, side in (
                 ("empty", empty, "ours"),
                 ("empty, pure wheel", empty, "pure"),
-                ("of earlier builds", found, "ours"),
+                ("of earlier builds", measurements, "ours"),
             ):
                 rows.append((name, caches, "from ExportedProgram, user s", *_pair(of, "user", side=side)))
                 rows.append((name, caches, "from ExportedProgram, wall s", *_pair(of, "wall", side=side)))
                 rows.append((name, caches, "sources to library, user s", *_pair(of, "compiler", side=side)))
-            rows.append((name, "", "package, MB", *_pair(found, "bytes", 1e6)))
+            rows.append((name, "", "package, MB", *_pair(measurements, "bytes", 1e6)))
     return table(("model", "caches", "what", "ours", "AOTInductor", "ratio"), rows)
 
 
@@ -181,11 +181,12 @@ def loads(rounds: int) -> str:
             paths = {side: f"{folder}/{model}_{side}.pt2" for side in ("ours", "theirs")}
             for side, path in paths.items():
                 _fresh((side, "build", model, path))
-            found = {side: [_fresh((side, "load", path))] for side, path in paths.items()}
-            rows += [(name, "empty", f"{clock} s", *_pair(found, clock)) for clock in ("user", "wall")]
-            found = _warm_loads(paths, f"{folder}/caches", rounds)
+            measurements = {side: [_fresh((side, "load", path))] for side, path in paths.items()}
+            rows += [(name, "empty", f"{clock} s", *_pair(measurements, clock)) for clock in ("user", "wall")]
+            measurements = _warm_loads(paths, f"{folder}/caches", rounds)
             rows += [
-                (name, "of earlier loads", f"{clock} s", *_pair(found, clock)) for clock in ("user", "wall")
+                (name, "of earlier loads", f"{clock} s", *_pair(measurements, clock))
+                for clock in ("user", "wall")
             ]
     return table(
         ("package", "torch's caches", "load in a fresh process", "ours", "AOTInductor", "ratio"), rows
@@ -221,11 +222,11 @@ def _libraries(case: Case, folder: Path) -> _Libraries:
     program = torch.export.export(case.model, case.args, kwargs)
     artifact = inductor_frontend.capture(program, case.args, kwargs)
     planned = replace(artifact, program=run_pipeline(artifact.program, MEMORY_PASSES))
-    held = CppOptions(persistent_buffers=True)
+    persistent = CppOptions(persistent_buffers=True)
     ways: dict[str, Callable[[Path], object]] = {
         "as captured": partial(cpp_wrapper.build, artifact),
         "planned": partial(cpp_wrapper.build, planned),
-        "persistent buffers": partial(cpp_wrapper.build, artifact, options=held),
+        "persistent buffers": partial(cpp_wrapper.build, artifact, options=persistent),
     }
     packages, libraries = dict[str, Path](), dict[str, Path]()
     for name, build in ways.items():
@@ -274,17 +275,17 @@ def calls(rounds: int) -> str:
     rows: list[tuple[str, ...]] = []
     for title, make in _MODELS.items():
         with tempfile.TemporaryDirectory() as folder, torch.no_grad():
-            built = _libraries(make(), Path(folder))
-            args, kwargs = built.case.args, dict(built.case.kwargs or {})
+            libraries = _libraries(make(), Path(folder))
+            args, kwargs = libraries.case.args, dict(libraries.case.kwargs or {})
             flat = [*args, *kwargs.values()]
-            runners = {name: open_runner(path) for name, path in built.libraries.items()}
+            runners = {name: open_runner(path) for name, path in libraries.libraries.items()}
             through = {name: partial(runner.run, flat) for name, runner in runners.items()}
             rows += [(title, "torch's runner", *row) for row in _compared(through, rounds)]
             loaded: dict[str, Any] = {
                 name: torch._inductor.aoti_load_package(str(path))
                 if name == "stock"
                 else cpp_wrapper.load(path)
-                for name, path in built.packages.items()
+                for name, path in libraries.packages.items()
             }
             own = {name: partial(program, *args, **kwargs) for name, program in loaded.items()}
             rows += [(title, "own loader", *row) for row in _compared(own, rounds)]
@@ -308,8 +309,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     about = f"torch {torch.__version__}, one thread; processes of each side: {options.rounds}."
     earlier = {name: section_of(options.page or "cpp", headings[name]) for name in parts}
-    kept = [headings[name] for name in parts if name not in options.what and earlier[name]]
-    about += f" Of an earlier run: {', '.join(kept).lower()}." if kept else ""
+    unchanged = [headings[name] for name in parts if name not in options.what and earlier[name]]
+    about += f" Of an earlier run: {', '.join(unchanged).lower()}." if unchanged else ""
     measured = [
         (headings[name], part() if name in options.what else earlier[name]) for name, part in parts.items()
     ]

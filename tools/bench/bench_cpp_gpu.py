@@ -98,7 +98,7 @@ def gpt2() -> tuple[nn.Module, tuple[Any, ...]]:
 MODELS: Mapping[str, Callable[[], tuple[nn.Module, tuple[Any, ...]]]] = {"mlp": mlp, "gpt2": gpt2}
 TITLES = {"mlp": "48 linear layers and ReLUs, 8 x 64", "gpt2": "GPT-2 small, 1 x 64 tokens"}
 
-# --- packages, each built by a process of its own
+# --- packages, each built by a separate process
 
 
 def _build(kind: str, model: nn.Module, args: tuple[Any, ...], folder: Path) -> None:
@@ -129,10 +129,10 @@ def _elsewhere(name: str, kind: str, folder: Path, limit: float) -> None:
         return
     command = (sys.executable, "-W", "ignore", "-m", __spec__.name, "--make", kind, name, str(folder))
     begin = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
     print(f"{name} {kind}: built in {time.perf_counter() - begin:.1f} s", flush=True)
-    if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
+    if process.returncode:
+        raise RuntimeError((process.stderr.strip().splitlines() or ["no message"])[-1])
 
 
 # --- sides
@@ -157,20 +157,20 @@ class _Sides:
                 raise TimeoutError("no time was left")
             run = make()
             for _ in range(5):
-                found = run(*self.args)
+                result = run(*self.args)
             torch.cuda.synchronize()
             if is_plain:
-                self._compare(found)
+                self._compare(result)
             self.made[side] = run
             print(f"{self.name} {side}: made in {time.perf_counter() - begin:.1f} s", flush=True)
         except Exception as error:  # a side that fails must not end the run
             self.failed[side] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
             print(f"{self.name} {side}: {self.failed[side]}", flush=True)
 
-    def _compare(self, found: object) -> None:
+    def _compare(self, result: object) -> None:
         want = self.model(*self.args)
         mine, theirs = (
-            [x for x in pytree.tree_leaves(tree) if isinstance(x, Tensor)] for tree in (found, want)
+            [x for x in pytree.tree_leaves(tree) if isinstance(x, Tensor)] for tree in (result, want)
         )
         torch.testing.assert_close(mine, theirs, rtol=_TOLERANCE, atol=_TOLERANCE)
 
@@ -201,14 +201,14 @@ def _compiled(sides: _Sides) -> None:
     )
 
 
-def _packages(sides: _Sides, built: Mapping[str, Future[None]], folder: Path) -> None:
+def _packages(sides: _Sides, builds: Mapping[str, Future[None]], folder: Path) -> None:
     def ours(name: str, kind: str) -> Model:
-        built[kind].result()
+        builds[kind].result()
         program: Model = cpp_wrapper.load(folder / f"{name}.pt2")
         return program
 
     def stock(name: str, kind: str) -> Model:
-        built[kind].result()
+        builds[kind].result()
         program: Model = torch._inductor.aoti_load_package(str(folder / f"{name}.pt2"))
         return program
 
@@ -236,9 +236,9 @@ def _measured(sides: _Sides) -> str:
     )
     peer = times.get("AOTInductor")
     rows: list[list[object]] = []
-    for side, found in times.items():
-        ratio = "" if peer is None else f"{statistics.median(a[0] / b[0] for a, b in zip(found, peer)):.2f}"
-        best = [min(column) * 1e6 for column in zip(*found)]
+    for side, values in times.items():
+        ratio = "" if peer is None else f"{statistics.median(a[0] / b[0] for a, b in zip(values, peer)):.2f}"
+        best = [min(column) * 1e6 for column in zip(*values)]
         rows.append([side, f"{best[0]:.1f}", f"{best[1]:.1f}", ratio])
     text = table(("side", "until finished, us", "until returned, us", "of AOTInductor"), rows)
     late = [side for side, why in sides.failed.items() if why.startswith("Timeout")]
@@ -253,15 +253,15 @@ def _run(limit: float, packages: str | None) -> list[tuple[str, str]]:
     deadline = time.perf_counter() + limit
     with tempfile.TemporaryDirectory() as root, ThreadPoolExecutor(8) as pool, torch.no_grad():
         folders = {name: Path(packages or root, name) for name in MODELS}
-        built: dict[str, dict[str, Future[None]]] = {name: {} for name in MODELS}
+        builds: dict[str, dict[str, Future[None]]] = {name: {} for name in MODELS}
         for name in reversed(list(MODELS)):  # the larger one first
             folders[name].mkdir(parents=True, exist_ok=True)
             for kind in ("aoti", *_MATMULS):
-                built[name][kind] = pool.submit(_elsewhere, name, kind, folders[name], limit)
+                builds[name][kind] = pool.submit(_elsewhere, name, kind, folders[name], limit)
         every = [_Sides(name, *make(), deadline) for name, make in MODELS.items()]
         pick_vec_isa()  # torch's Python loader compiles programs to find it, once for a machine
         for sides in every:
-            _packages(sides, built[sides.name], folders[sides.name])
+            _packages(sides, builds[sides.name], folders[sides.name])
         for prepare in (_wrapper, _compiled):
             for sides in every:
                 prepare(sides)
@@ -283,13 +283,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         with torch.no_grad():
             _build(kind, *MODELS[name](), Path(folder))
         return
-    found = _run(args.limit, args.packages)
+    results = _run(args.limit, args.packages)
     device = f"{torch.cuda.get_device_name()}, torch {torch.__version__}."
     text = page(
         "C++ on a GPU",
         "python -m tools.bench.bench_cpp_gpu --write",
         ("Prediction", PREDICTION),
-        *((title, f"{device}\n\n{one}") for title, one in found),
+        *((title, f"{device}\n\n{one}") for title, one in results),
         ("Outcome", OUTCOME),
     )
     publish("cpp_gpu", text, args)

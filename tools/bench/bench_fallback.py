@@ -37,14 +37,14 @@ def _measure_here(sizes: str) -> dict[str, float]:
     from inductor_frontend.backend import fallback
     from tools.bench.models import small_gpt2, tokens
 
-    found = {"copies": 0.0, "nodes": 0.0}
+    totals = {"copies": 0.0, "nodes": 0.0}
 
     class Timed(fallback.Pristine):
         def __init__(self, request: Any) -> None:  # Any: the backend's request
             start = time.perf_counter()
             super().__init__(request)
-            found["copies"] += time.perf_counter() - start
-            found["nodes"] += len(request.gm.graph.nodes)
+            totals["copies"] += time.perf_counter() - start
+            totals["nodes"] += len(request.gm.graph.nodes)
 
     fallback.Pristine = Timed  # type: ignore[misc]  # in this process, which ends with the measurement
     model, ids = small_gpt2(), tokens()
@@ -57,17 +57,19 @@ def _measure_here(sizes: str) -> dict[str, float]:
     )
     start = time.perf_counter()
     torch.autograd.backward(compiled(input_ids=ids, labels=ids, use_cache=False).loss)
-    return {"whole": time.perf_counter() - start, **found}
+    return {"whole": time.perf_counter() - start, **totals}
 
 
 def measure(sizes: str, rounds: int) -> tuple[str, ...]:
     """A row of the table: medians over rounds."""
-    found = []
+    measurements = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as caches:
-            found.append(in_fresh_process(("-m", "tools.bench.bench_fallback", f"--sizes={sizes}"), caches))
+            measurements.append(
+                in_fresh_process(("-m", "tools.bench.bench_fallback", f"--sizes={sizes}"), caches)
+            )
     nodes, copies, whole = (
-        statistics.median(f[name] for f in found) for name in ("nodes", "copies", "whole")
+        statistics.median(f[name] for f in measurements) for name in ("nodes", "copies", "whole")
     )
     return (sizes, f"{nodes:.0f}", f"{copies * 1e3:.1f}", f"{whole:.2f}", f"{copies / whole:.2%}")
 

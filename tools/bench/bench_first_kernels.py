@@ -87,8 +87,8 @@ def _ours(folder: Path, count: int) -> tuple[Callable[[], object], Callable[[], 
     program = wrapper_ir.load(folder / f"{count}.wir").program
 
     def first_configs() -> None:
-        found = KERNEL_RUNTIME.compile(program.kernels, program.target)
-        assert len(found) == count
+        compiled = KERNEL_RUNTIME.compile(program.kernels, program.target)
+        assert len(compiled) == count
 
     return lambda: KERNEL_RUNTIME.prepare("cuda"), first_configs
 
@@ -125,10 +125,10 @@ def _processor_seconds() -> float:
     mine = {os.getpid()}
     ticks = 0
     rows = sorted((_row(path) for path in Path("/proc").glob("[0-9]*/stat")), key=lambda row: row[0])
-    for pid, parent, used in rows:  # a child is younger, and its number higher, until numbers start again
+    for pid, parent, seconds in rows:  # a child is younger, and its number higher, until numbers start again
         if pid in mine or parent in mine:
             mine.add(pid)
-            ticks += used
+            ticks += seconds
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

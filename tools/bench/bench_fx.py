@@ -120,10 +120,10 @@ def growth() -> str:
     """Seconds for everything that is done with programs of growing size, and microseconds for each op."""
     rows = []
     for dynamic in (False, True):
-        found = [_stages(bare_artifact(synthetic(size, dynamic=dynamic))) for size in SIZES]
-        for stage in found[0]:
-            per_op = [1e6 * times[stage] / size for times, size in zip(found, SIZES, strict=True)]
-            cells = [f"{times[stage]:.2f} ({us:.0f})" for times, us in zip(found, per_op, strict=True)]
+        measurements = [_stages(bare_artifact(synthetic(size, dynamic=dynamic))) for size in SIZES]
+        for stage in measurements[0]:
+            per_op = [1e6 * times[stage] / size for times, size in zip(measurements, SIZES, strict=True)]
+            cells = [f"{times[stage]:.2f} ({us:.0f})" for times, us in zip(measurements, per_op, strict=True)]
             sizes = "symbolic" if dynamic else "fixed"
             rows.append([stage, sizes, *cells, f"{per_op[-1] / per_op[-2]:.2f}"])
     headers = ["stage", "sizes", *(f"{size:,} ops: s (us an op)" for size in SIZES), "growth"]
@@ -136,14 +136,14 @@ def _stages(artifact: Artifact) -> dict[str, float]:
         FxOptions(kernel_calls=form, convention="flat", find_runtime=_runtime)
         for form in get_args(KernelCalls)
     )
-    found = {"convert, direct calls": _seconds(partial(fx_converter.convert, artifact, direct))[0]}
-    found["convert, operators"], module = _seconds(partial(fx_converter.convert, artifact, hop))
-    found["straight-line Python"] = _seconds(partial(fx_converter.boxed_call, module))[0]
+    seconds = {"convert, direct calls": _seconds(partial(fx_converter.convert, artifact, direct))[0]}
+    seconds["convert, operators"], module = _seconds(partial(fx_converter.convert, artifact, hop))
+    seconds["straight-line Python"] = _seconds(partial(fx_converter.boxed_call, module))[0]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "graph.wir"
-        found["save"] = _seconds(partial(fx_converter.save, module, path))[0]
-        found["load"] = _seconds(partial(fx_converter.load, path, hop))[0]
-    return found
+        seconds["save"] = _seconds(partial(fx_converter.save, module, path))[0]
+        seconds["load"] = _seconds(partial(fx_converter.load, path, hop))[0]
+    return seconds
 
 
 def _seconds(run: Callable[[], T]) -> tuple[float, T]:
@@ -176,9 +176,9 @@ def calls(device: str) -> str:
         if name in with_inductor:
             parts.append(partial(_inductor, name, case, graphs, artifact, flat, on_device))
         for part in parts:
-            rows += (found := part())
+            rows += (part_rows := part())
             print(
-                *(", ".join(row) for row in found), sep="\n", flush=True
+                *(", ".join(row) for row in part_rows), sep="\n", flush=True
             )  # printed at once, in case the run is interrupted
     headers = ("model", "ours / theirs", "ours us", "theirs us", "ratio")
     return table(headers, rows)
@@ -243,9 +243,9 @@ def _inductor(
     generate = wrapper_fxir.FxConverter.generate
 
     def measured(self: Any) -> Any:
-        seconds, found = timed(partial(generate, self))
+        seconds, result = timed(partial(generate, self))
         spent.append(seconds)
-        return found
+        return result
 
     with (
         torch.no_grad(),

@@ -114,8 +114,8 @@ CAPTURED, CAPTURED_REPLAY = "ours, captured, graphs", "replay of what that queue
 # --- calls of one model, in its process
 
 
-def _logits(found: Any) -> Tensor:  # Any: a tensor, or transformers' results
-    tensor: Tensor = found if isinstance(found, Tensor) else found[0]
+def _logits(output: Any) -> Tensor:  # Any: a tensor, or transformers' results
+    tensor: Tensor = output if isinstance(output, Tensor) else output[0]
     return tensor
 
 
@@ -132,8 +132,8 @@ def _captured(model: nn.Module, args: tuple[Any, ...]) -> Model:
 
 def _checked(run: Model, model: nn.Module, args: tuple[Any, ...]) -> Model:
     for _ in range(4):  # the first calls of a graph are not replays
-        found = _logits(run(*args)).clone()
-    torch.testing.assert_close(found, _logits(model(*args)), rtol=_TOLERANCE, atol=_TOLERANCE)
+        logits = _logits(run(*args)).clone()
+    torch.testing.assert_close(logits, _logits(model(*args)), rtol=_TOLERANCE, atol=_TOLERANCE)
     return run
 
 
@@ -174,11 +174,11 @@ def _training(runs: dict[str, Model], failed: dict[str, str], caches: str) -> di
         except Exception as error:  # as above
             failed[side] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     with ThreadPoolExecutor(len(sides)) as pool:
-        found = {
+        results = {
             side: pool.submit(in_fresh_process, ("-m", __spec__.name, "--memory", side), f"{caches}/{number}")
             for number, side in enumerate(sides)
         }
-        return {side: each.result() for side, each in found.items()}
+        return {side: each.result() for side, each in results.items()}
 
 
 def _one(name: str, lock: Path) -> dict[str, Any]:
@@ -198,12 +198,12 @@ def _one(name: str, lock: Path) -> dict[str, Any]:
         time.sleep(0.1)
     with FileLock(lock), torch.set_grad_enabled(name == TRAINING):
         calls = 4 if name == TRAINING else _CALLS
-        found = alternate(
+        times = alternate(
             {side: partial(call_seconds, run, (), calls) for side, run in runs.items()}, _ROUNDS
         )
         rows = {side: partial(row_seconds, run, (), _ROW) for side, run in runs.items()}
         in_a_row = {} if name == TRAINING else alternate(rows, _ROUNDS // 3)
-    return {"name": name, "failed": failed, "times": found, "in a row": in_a_row, "memory": memory}
+    return {"name": name, "failed": failed, "times": times, "in a row": in_a_row, "memory": memory}
 
 
 def _measure_calls(limit: float) -> str:
@@ -238,8 +238,8 @@ def _measure_calls(limit: float) -> str:
     return "\n\n".join(texts)
 
 
-def _calls_table(found: Mapping[str, Any]) -> str:
-    times: Mapping[str, list[tuple[float, float]]] = found["times"]
+def _calls_table(result: Mapping[str, Any]) -> str:
+    times: Mapping[str, list[tuple[float, float]]] = result["times"]
     rows: list[tuple[str, ...]] = []
     for side, each in times.items():
         stock = times.get("stock")
@@ -247,16 +247,16 @@ def _calls_table(found: Mapping[str, Any]) -> str:
         whole, host = (min(column) * 1e6 for column in zip(*each))
         rows.append((side, f"{whole:.0f}", f"{host:.0f}", ratio))
     heads = ["side", "until finished, us", "until returned, us", "of stock"]
-    if found["in a row"]:
+    if result["in a row"]:
         heads.append("in a row, us")
-        rows = [(*row, f"{min(found['in a row'][row[0]]) * 1e6:.0f}") for row in rows]
-    if found["memory"]:
+        rows = [(*row, f"{min(result['in a row'][row[0]]) * 1e6:.0f}") for row in rows]
+    if result["memory"]:
         heads += ["reserved, MiB", "allocated, MiB"]
         kinds = "reserved", "allocated"
-        rows = [(*row, *(f"{found['memory'][row[0]][kind] / 2**20:.0f}" for kind in kinds)) for row in rows]
+        rows = [(*row, *(f"{result['memory'][row[0]][kind] / 2**20:.0f}" for kind in kinds)) for row in rows]
     text = table(heads, rows)
-    told = "".join(f"\n\n{side}: {why}" for side, why in found["failed"].items())
-    return f"### {found['name']}\n\n{text}{told}"
+    failures = "".join(f"\n\n{side}: {why}" for side, why in result["failed"].items())
+    return f"### {result['name']}\n\n{text}{failures}"
 
 
 # --- parts of a call
@@ -267,8 +267,8 @@ def _measure_host() -> str:
     with torch.no_grad():
         for name in list(MODELS)[1:3]:
             model, args = MODELS[name]()
-            found = host_parts(model, args, lambda run, calls: call_seconds(run, (), calls)[1])
-            rows.append((name, *(f"{seconds * 1e6:.0f}" for seconds in found.values())))
+            parts = host_parts(model, args, lambda run, calls: call_seconds(run, (), calls)[1])
+            rows.append((name, *(f"{seconds * 1e6:.0f}" for seconds in parts.values())))
             print(*rows[-1], flush=True)
     return table(("model", *PARTS, "whole"), rows)
 

@@ -106,7 +106,7 @@ def measure(program: ir.Program, folder: Path) -> dict[str, float]:
     """Seconds of each step."""
     text, json, file = print_program(program), to_json(program), folder / "program.wir"
     artifact = _artifact(program)
-    found = {
+    times = {
         "verify": _seconds(lambda: check(program)),
         "print": _seconds(lambda: print_program(program)),
         "parse": _seconds(lambda: parse_program(text)),
@@ -121,7 +121,7 @@ def measure(program: ir.Program, folder: Path) -> dict[str, float]:
     }
     assert check(program) == ()
     assert parse_program(text) == program
-    return found
+    return times
 
 
 def _family_row(name: str) -> list[object]:

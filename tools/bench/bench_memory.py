@@ -111,9 +111,9 @@ class _Measured:
 
     def peaks(self) -> list[object]:
         """Returns the measured figures."""
-        held, ours = program_stats(self.after).memory.peak, self.ours
+        peak, ours = program_stats(self.after).memory.peak, self.ours
         return [
-            self.name, f"{held:,}", f"{ours.peak:,}", f"{ours.peak / held:.3f}", f"{ours.whole - ours.peak:,}",
+            self.name, f"{peak:,}", f"{ours.peak:,}", f"{ours.peak / peak:.3f}", f"{ours.whole - ours.peak:,}",
             f"{self.reuse.peak:,}", f"{self.pools.peak:,}", f"{ours.peak / self.reuse.peak:.2f}",
             f"{ours.peak / self.pools.peak:.2f}", f"{ours.whole / self.reuse.whole:.2f}",
         ]  # fmt: skip

@@ -106,14 +106,14 @@ def _training_sides(model: Model) -> Iterator[tuple[str, Model]]:
 def _rows(
     sides: Iterator[tuple[str, Model]], step_of: Callable[[Model], Step], clear: Callable[[], None]
 ) -> list[list[object]]:
-    found: dict[str, tuple[int, int]] = {}
+    peaks: dict[str, tuple[int, int]] = {}
     with inductor_config.patch(force_disable_caches=True):
         for name, compiled in sides:
             torch._dynamo.reset()
-            found[name] = measured(step_of(compiled), clear)
-    stock = found["torch.compile"][0]
+            peaks[name] = measured(step_of(compiled), clear)
+    stock = peaks["torch.compile"][0]
     return [
-        [name, f"{peak / _MIB:.2f}", f"{peak / stock:.3f}", count] for name, (peak, count) in found.items()
+        [name, f"{peak / _MIB:.2f}", f"{peak / stock:.3f}", count] for name, (peak, count) in peaks.items()
     ]
 
 

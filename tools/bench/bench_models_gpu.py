@@ -76,8 +76,8 @@ class _Generating(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         settings = {"cache_implementation": "static", "do_sample": False, "disable_compile": True}
-        found: Tensor = self.model.generate(ids, max_new_tokens=_TOKENS, **settings)
-        return found
+        tokens: Tensor = self.model.generate(ids, max_new_tokens=_TOKENS, **settings)
+        return tokens
 
 
 def _decoder() -> Made:
@@ -169,8 +169,8 @@ def _side(model: nn.Module, calls: Sequence[tuple[Any, ...]], settings: Mapping[
     )
     for _ in range(2):  # the first calls of a graph are not replays
         for args in calls:
-            found, want = _tensors(run(*args)), _tensors(model(*args))
-            torch.testing.assert_close(found, want, rtol=_TOLERANCE, atol=_TOLERANCE)
+            outputs, want = _tensors(run(*args)), _tensors(model(*args))
+            torch.testing.assert_close(outputs, want, rtol=_TOLERANCE, atol=_TOLERANCE)
     return run
 
 
@@ -197,7 +197,7 @@ def _one(name: str, lock: Path) -> dict[str, Any]:
 
     with FileLock(lock):
         times = alternate({side: partial(seconds, side) for side in runs}, _ROUNDS)
-    right = {side: found for side, found in times.items() if side not in failed}
+    right = {side: values for side, values in times.items() if side not in failed}
     return {"name": name, "failed": failed, "times": right}
 
 
@@ -231,9 +231,9 @@ def _end(name: str, process: subprocess.Popen[str], deadline: float) -> dict[str
     if process.returncode:
         why = " ".join(err.split()[-60:])
         return {"name": name, "failed": {"all": f"exit status {process.returncode}: {why}"}, "times": {}}
-    found: dict[str, Any] = json.loads(out.splitlines()[-1])
-    print(name, {side: round(min(times) * 1e6, 1) for side, times in found["times"].items()}, flush=True)
-    return found
+    result: dict[str, Any] = json.loads(out.splitlines()[-1])
+    print(name, {side: round(min(times) * 1e6, 1) for side, times in result["times"].items()}, flush=True)
+    return result
 
 
 def _ratio(times: Mapping[str, list[float]], ours: str, theirs: str) -> str:
@@ -249,11 +249,11 @@ def _earlier() -> dict[str, list[str]]:
     return {row[0]: row for row in rows}
 
 
-def _table(found: Sequence[Mapping[str, Any]]) -> str:
+def _table(results: Sequence[Mapping[str, Any]]) -> str:
     sides = ("eager", *SIDES)
     rows: dict[str, list[str]] = {}
     failed = []
-    for one in found:
+    for one in results:
         name, times = one["name"], one["times"]
         best = [f"{min(times[side]) * 1e6:.0f}" if side in times else "" for side in sides]
         plain = _ratio(times, "ours", "torch.compile")
@@ -261,10 +261,12 @@ def _table(found: Sequence[Mapping[str, Any]]) -> str:
         rows[name] = [name, *best, plain, recorded]
         failed += [f"- {name}, {side}: {why}" for side, why in one["failed"].items()]
     earlier = _earlier()
-    kept = [earlier[name] for name in MODELS if name in earlier and name not in rows]
-    text = table(("model", *sides, "ours / torch.compile", "both with graphs"), [*rows.values(), *kept])
-    said = f"\n\nOf an earlier run: {', '.join(row[0] for row in kept)}." if kept else ""
-    return text + said + "\n\n" + ("\n".join(failed) or "All sides of all models gave eager mode's results.")
+    earlier_rows = [earlier[name] for name in MODELS if name in earlier and name not in rows]
+    text = table(
+        ("model", *sides, "ours / torch.compile", "both with graphs"), [*rows.values(), *earlier_rows]
+    )
+    note = f"\n\nOf an earlier run: {', '.join(row[0] for row in earlier_rows)}." if earlier_rows else ""
+    return text + note + "\n\n" + ("\n".join(failed) or "All sides of all models gave eager mode's results.")
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -286,7 +288,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with torch.no_grad():
             print(json.dumps(_one(args.one, args.lock)))
         return
-    found = _all(args.model or list(MODELS), args.limit)
+    results = _all(args.model or list(MODELS), args.limit)
     device = (
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}. Microseconds until a call has finished."
     )
@@ -294,7 +296,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "Models on a GPU",
         "python -m tools.bench.bench_models_gpu --write",
         ("Prediction", PREDICTION),
-        ("Measured", f"{device}\n\n{_table(found)}"),
+        ("Measured", f"{device}\n\n{_table(results)}"),
         ("Outcome", OUTCOME),
     )
     publish("models_gpu", text, args)

@@ -108,8 +108,8 @@ def _challenge() -> Iterator[list[object]]:
     for count in (100, 200, 300, 400):
         instances = [challenge(count, seed) for seed in SEEDS]
         for name, packer in packers.items():
-            found = [_timed(packer, buffers, CAPACITY) for buffers in instances]
-            shares, seconds = [s for s, _ in found], [t for _, t in found]
+            timings = [_timed(packer, buffers, CAPACITY) for buffers in instances]
+            shares, seconds = [s for s, _ in timings], [t for _, t in timings]
             mean, long = sum(shares) / len(shares), sum(seconds) / len(seconds)
             yield [count, name, f"{mean:.3f}", f"{max(shares):.3f}", f"{long:.2f}"]
 

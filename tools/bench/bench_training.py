@@ -65,15 +65,15 @@ def _prediction(model: nn.Module, backend: str, ids: Tensor) -> Callable[[], obj
 def measure() -> dict[str, Ratio]:
     """Returns the comparisons, by measured quantity."""
     model, ids = small_gpt2(), tokens()
-    found = {}
+    times = {}
     for name, optimize in (("forward, backward and SGD", True), ("forward and backward", False)):
         torch._dynamo.reset()
         ours, theirs = (_training(model, backend, ids, optimize=optimize) for backend in BACKENDS)
-        found[name] = compare(ours, theirs, rounds=ROUNDS, seconds=SECONDS)
+        times[name] = compare(ours, theirs, rounds=ROUNDS, seconds=SECONDS)
     torch._dynamo.reset()
     ours, theirs = (_prediction(model, backend, ids) for backend in BACKENDS)
-    found["prediction"] = compare(ours, theirs, rounds=ROUNDS, seconds=SECONDS)
-    return found
+    times["prediction"] = compare(ours, theirs, rounds=ROUNDS, seconds=SECONDS)
+    return times
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -134,8 +134,8 @@ def jobs(name: str, program: ir.Program, machine: Machine[Any], seen: set[object
     without those in `seen`.
     """
     whole = replace(program, kernels=tuple(map(widened, program.kernels)))
-    found = tuning_programs(whole)
-    for one in sorted(found, key=lambda one: -math.prod(one.numbers(one.launch.kernel))):
+    reduced = tuning_programs(whole)
+    for one in sorted(reduced, key=lambda one: -math.prod(one.numbers(one.launch.kernel))):
         kernel = one.program.kernel(one.launch.kernel)
         if not isinstance(kernel, ir.TritonKernel) or one.program.constants:
             continue
@@ -175,9 +175,9 @@ def examined(job: Job, load_each: LoadEach, timer: Timer, exhaustive: MeasureOpt
 def _tuned(job: Job, load_each: LoadEach, timer: Timer) -> tuple[ir.TritonConfig, Entry]:
     """Returns the choice, and its measurements; a kernel without candidates has none."""
     tuner = Tuner(load_each, timer, TimingCache(DeviceKey("this device", "this compiler")))
-    chosen = tuner.choose(job.kernel, job.args)
-    unknown = Entry(order=(config_key(chosen),), times={})
-    return chosen, tuner.timings.record.entries.get(tuner.key(job.kernel, job.args), unknown)
+    choice = tuner.choose(job.kernel, job.args)
+    unknown = Entry(order=(config_key(choice),), times={})
+    return choice, tuner.timings.record.entries.get(tuner.key(job.kernel, job.args), unknown)
 
 
 def _bound(kernel: LoadedKernel, args: tuple[Any, ...]) -> Callable[[], object]:
@@ -196,7 +196,7 @@ def main() -> int:
     """Runs it."""
     parser = command_line(__doc__)
     parser.add_argument("--times", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     if not torch.cuda.is_available():
         print("no GPU: nothing to measure", file=sys.stderr)
         return 0
@@ -214,9 +214,9 @@ def main() -> int:
 
     about = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Triton {triton.__version__}"
     text = report(rows, about, time.perf_counter() - start, 2 * EXHAUSTIVE.rounds)
-    if given.times is not None:
-        given.times.write_text(all_times(rows))
-    publish("tuning", text, given)
+    if options.times is not None:
+        options.times.write_text(all_times(rows))
+    publish("tuning", text, options)
     near, same = verdict(rows)
     return 0 if len(rows) == KERNELS and min(near, same) >= GOAL else 1
 

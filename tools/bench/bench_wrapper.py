@@ -159,8 +159,8 @@ def one_instance(artifact: Artifact) -> Artifact:
     def keep(kernel: ir.KernelDef) -> ir.KernelDef:
         if not isinstance(kernel, ir.TritonKernel) or len(kernel.configs) == 1:
             return kernel
-        wanted = [c for c in kernel.configs if INSTANCE in ", ".join(f"{k}={v}" for k, v in sorted(c.meta))]
-        return replace(kernel, configs=tuple(wanted[:1])) if wanted else kernel
+        configs = [c for c in kernel.configs if INSTANCE in ", ".join(f"{k}={v}" for k, v in sorted(c.meta))]
+        return replace(kernel, configs=tuple(configs[:1])) if configs else kernel
 
     kernels = tuple(keep(kernel) for kernel in program.kernels)
     return replace(artifact, program=replace(program, kernels=kernels))

@@ -61,14 +61,14 @@ class _FirstResults(PythonEmitter):
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
         """See `Emitter`."""
         program = PythonEmitter(options=self.options).compile(artifact, guarded)
-        known: list[tuple[Any, ...]] = []
+        results: list[tuple[Any, ...]] = []
         run = program.boxed
 
         def boxed(args: list[Any]) -> tuple[Any, ...]:
-            if not known:
-                known.append(run(args))
+            if not results:
+                results.append(run(args))
             args.clear()
-            return known[0]
+            return results[0]
 
         program.boxed = boxed  # type: ignore[misc]  # a function's attribute
         return program
@@ -87,8 +87,8 @@ class _NoMatmuls(PythonEmitter):
         other = ModuleType("torch")
         vars(other).update(vars(torch), **dict.fromkeys(_MATMULS, _nothing))
         program.boxed.__globals__["torch"] = other  # the program looks its operators up when it is called
-        found: CompiledProgram = program
-        return found
+        compiled: CompiledProgram = program
+        return compiled
 
 
 def host_parts(

@@ -42,9 +42,9 @@ def _compiled(
     """Each side, checked; `failed` has those that some process could not do, and why."""
     runs: dict[str, Callable[..., Any]] = {"eager": model}
     failed: dict[str, str] = {}
-    wanted = os.environ.get("BENCH_SIDES", "").split(";")
+    names = os.environ.get("BENCH_SIDES", "").split(";")
     for side, settings in sides.items():
-        if wanted != [""] and side not in wanted:
+        if names != [""] and side not in names:
             continue
         torch._dynamo.reset()
         why = ""
@@ -76,9 +76,9 @@ def _inference(
             for _ in range(4):  # the first ones of a graph are not replays
                 _require_close(run(*args), want)
 
-        found = _compiled(me, model, check, sides)
-        calls = {side: partial(run, *args) for side, run in found["runs"].items()}
-        return {"failed": found["failed"], "times": timed(me, calls)}
+        result = _compiled(me, model, check, sides)
+        calls = {side: partial(run, *args) for side, run in result["runs"].items()}
+        return {"failed": result["failed"], "times": timed(me, calls)}
 
 
 def _require_close(got: Tensor, want: Tensor) -> None:
@@ -116,7 +116,7 @@ def gpt_inference(me: Rank) -> Found:
 
 def latency(me: Rank) -> Found:
     """An addition and the sum over all processes, by size: torch's functions, its one-shot operator by hand, and programs of ours."""
-    found: dict[str, dict[str, list[float]]] = {}
+    times: dict[str, dict[str, list[float]]] = {}
     failed: dict[str, str] = {}
     for nbytes in SIZES:
         x = torch.full((nbytes // me.dtype.itemsize,), float(me.rank), device=me.device, dtype=me.dtype)
@@ -135,8 +135,8 @@ def latency(me: Rank) -> Found:
                     calls[side] = partial(run, x)
                 except Exception as error:  # a side that fails must not end the run
                     failed[f"{side}, {nbytes}"] = told(error)
-            found[str(nbytes)] = timed(me, calls)
-    return {"failed": failed, "sizes": found}
+            times[str(nbytes)] = timed(me, calls)
+    return {"failed": failed, "sizes": times}
 
 
 def _sum_of_more(x: Tensor) -> Any:
@@ -161,8 +161,8 @@ def _by_hand(x: Tensor) -> Callable[[], Tensor]:
 
     def run() -> Tensor:
         torch.add(x, 1, out=buffer)
-        made: Tensor = sum_all(buffer, "sum", name)
-        return made
+        total: Tensor = sum_all(buffer, "sum", name)
+        return total
 
     return run
 
@@ -176,12 +176,12 @@ def endurance(me: Rank) -> Found:
     rows: list[tuple[int, int, int]] = []
     with torch.no_grad():
         run = torch.compile(model, fullgraph=True, **SIDES[side])
-        for done in range(10_001):
+        for call in range(10_001):
             run(x)
-            if done in (10, 1000, 10_000):
+            if call in (10, 1000, 10_000):
                 me.wait()
                 free = torch.cuda.mem_get_info()[0] if me.on_gpu else 0
-                rows.append((done, torch.cuda.memory_allocated() if me.on_gpu else 0, free))
+                rows.append((call, torch.cuda.memory_allocated() if me.on_gpu else 0, free))
     return {"failed": {}, "rows": rows}
 
 
@@ -222,9 +222,9 @@ JOBS: Mapping[str, Callable[[Rank], Found]] = {
 def main(job: str, rank: int, world: int, folder: Path) -> None:
     """Runs one job; rank 0 writes the results."""
     me = Rank(rank, world, folder)
-    found = JOBS[job](me)
+    result = JOBS[job](me)
     if rank == 0:
-        (folder / "found.json").write_text(json.dumps(found), encoding="utf-8")
+        (folder / "found.json").write_text(json.dumps(result), encoding="utf-8")
     me.wait()
     sys.stdout.flush()
     os._exit(0)  # objects that keep a group at Python's exit abort the process

@@ -55,8 +55,8 @@ class _Loss(nn.Module):
         self.model = model
 
     def forward(self, ids: Tensor) -> Tensor:
-        found = self.model(ids)
-        logits = (found if isinstance(found, Tensor) else found[0]).float()
+        output = self.model(ids)
+        logits = (output if isinstance(output, Tensor) else output[0]).float()
         return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 
@@ -106,7 +106,7 @@ def _training(
     """Runs steps of a model on each side; returns its curve of 20 losses, and its peak bytes."""
     calls: dict[str, Callable[[], object]] = {}
     curves: dict[str, list[float]] = {}
-    held: dict[str, int] = {}
+    peaks: dict[str, int] = {}
     failed: dict[str, str] = {}
     for side in ("eager", *sides):
         torch._dynamo.reset()
@@ -118,7 +118,7 @@ def _training(
                 torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated() if me.on_gpu else 0
             curves[side] = _losses(me, model, run, ids, _STEPS)
-            held[side] = me.memory() - before
+            peaks[side] = me.memory() - before
         except Exception as error:  # a side that fails must not end the run
             why = told(error)
         reasons: list[str | None] = [None] * me.world
@@ -128,4 +128,4 @@ def _training(
         else:
             optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
             calls[side] = partial(_step, run, optimizer, ids)
-    return {"failed": failed, "times": timed(me, calls), "curves": curves, "held": held}
+    return {"failed": failed, "times": timed(me, calls), "curves": curves, "held": peaks}

@@ -33,12 +33,12 @@ def _user_seconds() -> float:
 
 
 @contextmanager
-def _measured(found: dict[str, float], user: str, wall: str = "") -> Iterator[None]:
+def _measured(numbers: dict[str, float], user: str, wall: str = "") -> Iterator[None]:
     before, start = _user_seconds(), time.perf_counter()
     yield
-    found[user] = found.get(user, 0.0) + _user_seconds() - before
+    numbers[user] = numbers.get(user, 0.0) + _user_seconds() - before
     if wall:
-        found[wall] = time.perf_counter() - start
+        numbers[wall] = time.perf_counter() - start
 
 
 def _exported(model: str) -> Any:  # Any: an exported program; torch is imported by the measured parts alone
@@ -52,7 +52,7 @@ def _exported(model: str) -> Any:  # Any: an exported program; torch is imported
         return torch.export.export(case.model, case.args, dict(case.kwargs or {}))
 
 
-def _build_ours(program: Any, path: Path, found: dict[str, float], is_preparing: bool) -> None:
+def _build_ours(program: Any, path: Path, numbers: dict[str, float], is_preparing: bool) -> None:
     import cpp_wrapper
     import inductor_frontend
     from cpp_wrapper.library import build
@@ -60,7 +60,7 @@ def _build_ours(program: Any, path: Path, found: dict[str, float], is_preparing:
     compile_library = build.build_library
 
     def measured(*args: Any, **kwargs: Any) -> Path:
-        with _measured(found, "compiler"):
+        with _measured(numbers, "compiler"):
             return compile_library(*args, **kwargs)
 
     args, kwargs = program.example_inputs
@@ -69,14 +69,14 @@ def _build_ours(program: Any, path: Path, found: dict[str, float], is_preparing:
         cpp_wrapper.build(inductor_frontend.capture(program, args, kwargs), path, options)
 
 
-def _build_theirs(program: Any, path: Path, found: dict[str, float], is_preparing: bool) -> None:
+def _build_theirs(program: Any, path: Path, numbers: dict[str, float], is_preparing: bool) -> None:
     import torch
     from torch._inductor.codecache import AotCodeCompiler
 
     compile_library = AotCodeCompiler.compile
 
     def measured(*args: Any, **kwargs: Any) -> Any:
-        with _measured(found, "compiler"):
+        with _measured(numbers, "compiler"):
             return compile_library(*args, **kwargs)
 
     with mock.patch.object(AotCodeCompiler, "compile", measured):
@@ -86,10 +86,10 @@ def _build_theirs(program: Any, path: Path, found: dict[str, float], is_preparin
 def _build_from_wheel(side: str, model: str, path: str) -> dict[str, float]:
     from cpp_wrapper import runtime_build
 
-    made = Path(os.environ["WRAPPER_IR_CACHE_DIR"]) / runtime_build.PREBUILT.name
-    made.parent.mkdir(parents=True, exist_ok=True)
-    runtime_build.compile_runtime("g++", made)
-    with mock.patch.object(runtime_build, "PREBUILT", made):
+    runtime = Path(os.environ["WRAPPER_IR_CACHE_DIR"]) / runtime_build.PREBUILT.name
+    runtime.parent.mkdir(parents=True, exist_ok=True)
+    runtime_build.compile_runtime("g++", runtime)
+    with mock.patch.object(runtime_build, "PREBUILT", runtime):
         return _build(side, model, path)
 
 
@@ -99,10 +99,10 @@ def _build(side: str, model: str, path: str, is_preparing: bool = False) -> dict
 
     program = _exported(model)
     build = {"ours": _build_ours, "theirs": _build_theirs}[side]
-    found: dict[str, float] = {}
-    with torch.no_grad(), _measured(found, "user", "wall"):
-        build(program, Path(path), found, is_preparing)
-    return found | {"bytes": float(os.path.getsize(path))}
+    numbers: dict[str, float] = {}
+    with torch.no_grad(), _measured(numbers, "user", "wall"):
+        build(program, Path(path), numbers, is_preparing)
+    return numbers | {"bytes": float(os.path.getsize(path))}
 
 
 def _matmuls(side: str, count: str) -> dict[str, float]:
@@ -120,22 +120,22 @@ def _matmuls(side: str, count: str) -> dict[str, float]:
     w = main.param("w", type)
     x = w
     for number in range(int(count)):
-        made = main.alloc(f"buf{number}", type)
-        main.call(MATMUL, (x, w), (("out", made),))
-        x = made
+        buffer = main.alloc(f"buf{number}", type)
+        main.call(MATMUL, (x, w), (("out", buffer),))
+        x = buffer
     main.ret((x,))
     artifact = bare_artifact(derive_frees(builder.finish()))
-    found: dict[str, float] = {}
-    with _measured(found, "user", "wall"):
+    numbers: dict[str, float] = {}
+    with _measured(numbers, "user", "wall"):
         cpp_wrapper.build(artifact, Path(os.environ["WRAPPER_IR_CACHE_DIR"]) / "matmuls.so")
-    return found
+    return numbers
 
 
 def _load(side: str, path: str) -> dict[str, float]:
     import torch
 
-    found: dict[str, float] = {}
-    with _measured(found, "user", "wall"):
+    numbers: dict[str, float] = {}
+    with _measured(numbers, "user", "wall"):
         if side == "ours":
             import cpp_wrapper
 
@@ -144,7 +144,7 @@ def _load(side: str, path: str) -> dict[str, float]:
             import torch._inductor
 
             torch._inductor.aoti_load_package(path)
-    return found
+    return numbers
 
 
 _PARTS: dict[str, Callable[..., dict[str, float]]] = {

@@ -68,9 +68,9 @@ def alias_calls(n: int) -> str:
 def switches(n: int) -> str:
     """`n` switches, each over the result of the previous one."""
     body = [f"%y{k + 1} = cond %p then @f else @g (%y{k}) : f32[8]" for k in range(n)]
-    made = ["%y = alloc f32[8]", "copy %y, %x"]
+    lines = ["%y = alloc f32[8]", "copy %y, %x"]
     functions = [_function("main", ["%y0: f32[8]", "%p: bool"], body, f"%y{n}")]
-    return _program([*functions, *(_function(name, ["%x: f32[8]"], made, "%y") for name in "fg")])
+    return _program([*functions, *(_function(name, ["%x: f32[8]"], lines, "%y") for name in "fg")])
 
 
 def aligned(n: int) -> str:
@@ -96,10 +96,10 @@ def wide_switch(n: int) -> str:
     results, types = ", ".join(f"%y{k}" for k in range(n)), ", ".join(["f32[8]"] * n)
     arguments = ", ".join(f"%x{k}" for k in range(n))
     body = [f"{results} = cond %p then @f else @g ({arguments}) : {types}"]
-    made = [line for k in range(n) for line in (f"%y{k} = alloc f32[8]", f"copy %y{k}, %x{k}")]
+    copies = [line for k in range(n) for line in (f"%y{k} = alloc f32[8]", f"copy %y{k}, %x{k}")]
     functions = [
         _function("main", [*params, "%p: bool"], body, "%y0"),
-        _function("f", params, made, results),
+        _function("f", params, copies, results),
         _function("g", params, [], arguments),
     ]
     return _program(functions)

@@ -219,11 +219,11 @@ def inductor(case: Case, tensors: list[torch.Tensor]) -> Burst | None:
     torch.compile(total, fullgraph=True)(*tensors[:-1])
     # generated programs, not the files of single kernels, which are loaded, too
     programs = [vars(m) for m in PyCodeCache.modules[before:] if hasattr(m, "call")]
-    made = {id(v): v for program in programs for v in program.values() if isinstance(v, CachingAutotuner)}
-    if len(made) != 1:
-        print(f"Inductor made {len(made)} kernels in {len(programs)} programs", file=sys.stderr)
+    tuners = {id(v): v for program in programs for v in program.values() if isinstance(v, CachingAutotuner)}
+    if len(tuners) != 1:
+        print(f"Inductor made {len(tuners)} kernels in {len(programs)} programs", file=sys.stderr)
         return None
-    (kernel,) = made.values()
+    (kernel,) = tuners.values()
     stream = torch._C._cuda_getCurrentRawStream(torch.cuda.current_device())
     names = {f"a{i}": t for i, t in enumerate(tensors)}
     *inputs, output = names

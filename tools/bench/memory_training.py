@@ -90,7 +90,7 @@ def _measured(name: str) -> tuple[list[list[object]], list[object]]:
 
 def text(names: Iterable[str] = TRAINED) -> str:
     """The section, measured."""
-    found = [_measured(name) for name in names]
-    graphs = table(HEADERS, [row for rows, _ in found for row in rows])
-    peaks = table(PEAK_HEADERS, [row for _, row in found])
+    measurements = [_measured(name) for name in names]
+    graphs = table(HEADERS, [row for rows, _ in measurements for row in rows])
+    peaks = table(PEAK_HEADERS, [row for _, row in measurements])
     return f"{TEXT}\n\n{graphs}\n\n{peaks}"

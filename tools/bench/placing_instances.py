@@ -61,11 +61,11 @@ def challenge(count: int, seed: int = 0) -> list[Buffer]:
         else:
             pieces.append((begin, end, low, high))
     full = rng.randrange(side)  # pieces fill the whole height at this time, so the height is known
-    kept = [p for p in pieces if p[0] <= full < p[1] or rng.random() < _KEPT]
-    rng.shuffle(kept)
+    selection = [p for p in pieces if p[0] <= full < p[1] or rng.random() < _KEPT]
+    rng.shuffle(selection)
     return [
         Buffer(str(i), begin * _UNIT, end * _UNIT, (high - low) * _UNIT)
-        for i, (begin, end, low, high) in enumerate(kept)
+        for i, (begin, end, low, high) in enumerate(selection)
     ]
 
 

@@ -40,7 +40,7 @@ HEADERS = ("model", "emitter", "call", "us", "no plan us", "ratio", "allocations
 
 def rows() -> list[tuple[object, ...]]:
     """The table, on one thread."""
-    found: list[tuple[object, ...]] = []
+    lines: list[tuple[object, ...]] = []
     with torch.no_grad():
         for name, make in _CASES.items():
             case = make()
@@ -56,5 +56,5 @@ def rows() -> list[tuple[object, ...]]:
                 ):
                     ratio = compare(lambda: run.boxed([*leaves]), lambda: plain.boxed([*leaves]))  # noqa: B023
                     counts = [len(allocated(lambda: r.boxed([*leaves]))) for r in (run, plain)]  # noqa: B023
-                    found.append((name, emitter, kind, *ratio.cells(), *counts))
-    return found
+                    lines.append((name, emitter, kind, *ratio.cells(), *counts))
+    return lines

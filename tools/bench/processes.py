@@ -31,12 +31,12 @@ def in_fresh_process(arguments: Sequence[str], caches: str) -> dict[str, float]:
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", *arguments], env=env, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    numbers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    if process.returncode:
+        raise RuntimeError(process.stderr)
+    numbers: dict[str, float] = json.loads(process.stdout.splitlines()[-1])
     return numbers
 
 

@@ -37,12 +37,12 @@ def alternate(sides: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, li
     Alternating rounds expose all sides to the same load. The order of sides changes from round to round.
     """
     names = list(sides)
-    found: dict[str, list[T]] = {name: [] for name in names}
+    measurements: dict[str, list[T]] = {name: [] for name in names}
     for index in range(rounds):
         first = index % len(names)
         for name in names[first:] + names[:first]:
-            found[name].append(sides[name]())
-    return found
+            measurements[name].append(sides[name]())
+    return measurements
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -20,14 +20,14 @@ def last_call(run: Callable[[], object], owner: Any, name: str) -> tuple[Boxed, 
     """Returns the boxed callable that `owner.name(...)` created last, and the flat arguments that `run`
     passed to it.
     """
-    seen: list[tuple[Boxed, list[Any]]] = []
+    calls: list[tuple[Boxed, list[Any]]] = []
     make = getattr(owner, name)  # the two compilers' own functions, by name
 
     def spy(*args: Any, **kwargs: Any) -> Boxed:
         compiled = make(*args, **kwargs)
 
         def boxed(flat: list[Any]) -> Any:
-            seen.append((compiled, list(flat)))
+            calls.append((compiled, list(flat)))
             return compiled(flat)
 
         boxed._boxed_call = True  # type: ignore[attr-defined]  # how torch marks a boxed callable
@@ -36,7 +36,7 @@ def last_call(run: Callable[[], object], owner: Any, name: str) -> tuple[Boxed, 
     # a cached graph would be served without calling the compiler
     with mock.patch.object(owner, name, spy), inductor_config.patch(force_disable_caches=True):
         run()
-    return seen[-1]
+    return calls[-1]
 
 
 def inductor_call(case: Case) -> tuple[Boxed, list[Any]]:

@@ -35,15 +35,15 @@ def _module(path: str) -> str:
 
 def _imports(name: str, source: Source, modules: Iterable[str]) -> Iterator[tuple[str, int]]:
     """The modules that a file imports anywhere, the last line first, so that the first one stays."""
-    known = set(modules)
-    found: list[tuple[str, int]] = []
+    names = set(modules)
+    imports: list[tuple[str, int]] = []
     for node in ast.walk(ast.parse(source.text)):
         if isinstance(node, ast.Import):
-            found += [(alias.name, node.lineno) for alias in node.names]
+            imports += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             inner = (f"{node.module}.{alias.name}" for alias in node.names)
-            found += [(full if full in known else node.module, node.lineno) for full in inner]
-    return ((to, at) for to, at in sorted(found, key=lambda f: -f[1]) if to in known and to != name)
+            imports += [(full if full in names else node.module, node.lineno) for full in inner]
+    return ((to, at) for to, at in sorted(imports, key=lambda f: -f[1]) if to in names and to != name)
 
 
 def _circles(edges: Edges) -> list[list[str]]:
@@ -70,7 +70,7 @@ def _circles(edges: Edges) -> list[list[str]]:
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == number[node]:
-                    found = stack[stack.index(node) :]
+                    circle = stack[stack.index(node) :]
                     del stack[stack.index(node) :]
-                    circles += [found] if len(found) > 1 else []
+                    circles += [circle] if len(circle) > 1 else []
     return circles

@@ -67,13 +67,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = Path(text)
         broken: Program = ("broken", artifact_of_text(KERNELS + _BROKEN), (torch.ones(64),), {})
         count = _build_all([broken] if options.broken else programs(), folder)
-        done = _under_sanitizer(folder)
-    print(done.stdout[-4000:], done.stderr[-6000:], sep="\n")
-    print(f"{count} programs: {'nothing found' if done.returncode == 0 else 'see above'}")
-    return done.returncode
+        process = _under_sanitizer(folder)
+    print(process.stdout[-4000:], process.stderr[-6000:], sep="\n")
+    print(f"{count} programs: {'nothing found' if process.returncode == 0 else 'see above'}")
+    return process.returncode
 
 
-def _build_all(found: Sequence[Program] | Iterator[Program], folder: Path) -> int:
+def _build_all(programs: Sequence[Program] | Iterator[Program], folder: Path) -> int:
     """Builds libraries and writes their arguments beside them; returns their number."""
     compiler = folder / "sanitizing-g++"
     compiler.write_text(
@@ -85,7 +85,7 @@ def _build_all(found: Sequence[Program] | Iterator[Program], folder: Path) -> in
     )  # nothing else may take these objects
     settings = Settings(cache=cache, compiler=str(compiler), jobs=1)
     count = 0
-    for name, artifact, args, kwargs in found:
+    for name, artifact, args, kwargs in programs:
         cpp_wrapper.build(artifact, folder / f"{name}.so", CppOptions(opt_level=1), settings=settings)
         torch.save((args, kwargs), folder / f"{name}.args")
         print(name, flush=True)
@@ -94,8 +94,8 @@ def _build_all(found: Sequence[Program] | Iterator[Program], folder: Path) -> in
 
 
 def _library(name: str) -> str:
-    asked = subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
-    return asked.stdout.strip()
+    answer = subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    return answer.stdout.strip()
 
 
 def _under_sanitizer(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -117,10 +117,10 @@ def _call_all(folder: Path) -> int:
         with torch.no_grad():
             for _ in range(2):
                 args, kwargs = torch.load(path.with_suffix(".args"))
-                given = [
+                arguments = [
                     x.clone() if isinstance(x, torch.Tensor) else x for x in args
                 ]  # which can be resized
-                program(*given, **kwargs)
+                program(*arguments, **kwargs)
             try:
                 program.boxed([])
             except Exception as error:

@@ -95,8 +95,8 @@ def stratified(cases: Sequence[CaseId], count: int) -> list[CaseId]:
     """About `count` cases, in their order: of each dtype its share, from all over the database."""
     ordered = sorted(range(len(cases)), key=lambda i: (cases[i].dtype, i))
     step = max(1.0, len(ordered) / max(1, count))
-    chosen = {ordered[int(n * step)] for n in range(count) if n * step < len(ordered)}
-    return [cases[i] for i in sorted(chosen)]
+    selection = {ordered[int(n * step)] for n in range(count) if n * step < len(ordered)}
+    return [cases[i] for i in sorted(selection)]
 
 
 def every(cases: Sequence[CaseId], step: int) -> list[CaseId]:

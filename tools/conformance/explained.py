@@ -49,16 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     emitter: str = args.emitter
     least: float = args.least
-    found = explained_training_step(emitter)
-    for graph in found.graphs:
+    explanation = explained_training_step(emitter)
+    for graph in explanation.graphs:
         share = line_share([graph])
         print(
             f"{graph.name:<20}{share.op_lines:>6} lines for ops, {share.op_share:.1%} lead to a source line"
         )
-    print(f"\nall {len(found.graphs)} graphs\n{share_text(found.share)}", end="")
-    for lack in found.lacks:
+    print(f"\nall {len(explanation.graphs)} graphs\n{share_text(explanation.share)}", end="")
+    for lack in explanation.lacks:
         print(f"not here: {lack}")
-    whole = found.share
+    whole = explanation.share
     return 0 if whole.lines and whole.share == 1.0 and whole.op_share >= least else 1
 
 

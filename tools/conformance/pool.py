@@ -189,17 +189,17 @@ def _feed(pool: dict[int, _Worker], number: int, waiting: Iterator[Job], options
 
 def _answers(pool: dict[int, _Worker]) -> list[tuple[int, Answer]]:
     """Returns the answers of the last second, and overdue jobs."""
-    found: list[tuple[int, Answer]] = []
+    answers: list[tuple[int, Answer]] = []
     with selectors.DefaultSelector() as selector:
         for number, worker in pool.items():
             selector.register(worker.output, selectors.EVENT_READ, number)
         for key, _ in selector.select(timeout=1.0):
             answer = pool[key.data].read()
             if answer is not None:
-                found.append((key.data, answer))
-    answered = {number for number, _ in found}
+                answers.append((key.data, answer))
+    answered = {number for number, _ in answers}
     for number, worker in pool.items():
         if number not in answered and worker.late:
             limit = worker.options.timeout if worker.ready else worker.options.start
-            found.append((number, worker.lose(f"no answer within {limit:g} s")))
-    return found
+            answers.append((number, worker.lose(f"no answer within {limit:g} s")))
+    return answers

@@ -66,12 +66,12 @@ def outcome_of(answer: Answer, sources: str) -> Outcome:
         return Outcome(case, sources, seconds, (failure,))
     if "broken" in answer.done:
         return Outcome(case, sources, seconds, broken=tidy(answer.done["broken"]))
-    done = answer.done
-    failures = tuple(Failure(Stage(f["stage"]), f["code"], tidy(f["reason"])) for f in done["failures"])
+    result = answer.done
+    failures = tuple(Failure(Stage(f["stage"]), f["code"], tidy(f["reason"])) for f in result["failures"])
     return Outcome(
         case, sources, seconds, failures,
-        source=done["source"] or "", programs=done["programs"], random=done["random"],
-        kernels=done["kernels"],
+        source=result["source"] or "", programs=result["programs"], random=result["random"],
+        kernels=result["kernels"],
     )  # fmt: skip
 
 

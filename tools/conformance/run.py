@@ -77,16 +77,16 @@ def jobs_of(cases: Sequence[CaseId], store: Store, again: Again, only: Only | No
     sources = source_hash()
 
     def wanted(case: CaseId) -> bool:
-        known = store.outcomes.get(case)
+        outcome = store.outcomes.get(case)
         match again:
             case Again.STALE:
-                return known is None or known.sources != sources
+                return outcome is None or outcome.sources != sources
             case Again.FAILED:
-                return known is None or not known.passed
+                return outcome is None or not outcome.passed
             case Again.ALL:
                 return True
             case Again.NONE:
-                return known is None
+                return outcome is None
 
     ours = [Job("ours", case) for case in cases if wanted(case)]
     stock = [Job("stock", case) for case in cases if case not in store.verdicts]

@@ -88,14 +88,14 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
         cases = [case for case in cases if case.op in options.op]
     out = Path(options.out or f"out/{sides.name(kernels)}")
     file = out / f"results-{torch.__version__}.jsonl"
-    known = {(r.side, r.case): r for r in _read(file)}
+    stored = {(r.side, r.case): r for r in _read(file)}
     stock = "" if kernels is Kernels.GPU else sides.stock
     chosen = [options.only] if options.only else [side for side in (sides.ours, stock) if side]
     wanted = [(side, case) for side in chosen for case in _cases_of(sides, side, cases)]
     jobs = [
         Job(side, case)
         for side, case in wanted
-        if (side, case) not in known or (options.again and known[side, case].error)
+        if (side, case) not in stored or (options.again and stored[side, case].error)
     ]
     pool = pool_options(out, options.workers, options.timeout, options.budget_seconds, kernels)
     if sides.build_together and kernels is Kernels.CPP:
@@ -107,10 +107,10 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
     with closing(run_jobs(jobs, pool)) as answers:
         for answer in answers:
             result = result_of(sides, answer)
-            known[result.side, result.case] = result
+            stored[result.side, result.case] = result
             with file.open("a", encoding="utf-8") as results:
                 results.write(json.dumps(asdict(result)) + "\n")
-    done = [known[key] for key in wanted if key in known]
+    done = [stored[key] for key in wanted if key in stored]
     text = render(sides, done, len(counted_cases(None, kernels, options.every)), kernels, options.every)
     print(text)
     missing = len(wanted) - len(done)

@@ -150,21 +150,21 @@ def check_case(
     """Runs a case through all stages (of `only`, those with these kernels), each announced before it starts.
     Raises eager's exceptions.
     """
-    chosen = STAGES[kernels] if only is None else only
+    stages = STAGES[kernels] if only is None else only
     steps = _Steps(announce)
-    with _captured(case, call, steps, kernels, chosen) as (check, programs):
+    with _captured(case, call, steps, kernels, stages) as (check, programs):
         if programs is not None:
             for stage, run in check.stages.items():
                 if not steps.blocked(stage):
                     steps.attempt(stage, partial(run, programs))
-        if Stage.BACKEND in chosen:
+        if Stage.BACKEND in stages:
             steps.attempt(Stage.BACKEND, check.backend)
     failures = tuple(steps.failures)
     if programs is None:
         return Checked(failures, None, 0, check.random)
-    made = sum(len(artifact.program.kernels) for artifact in programs.artifacts)
-    slots = _slots(programs) if Stage.PLANNED in chosen and not failures else 0
-    return Checked(failures, programs.source, len(programs.artifacts), check.random, made, slots)
+    kernel_count = sum(len(artifact.program.kernels) for artifact in programs.artifacts)
+    slots = _slots(programs) if Stage.PLANNED in stages and not failures else 0
+    return Checked(failures, programs.source, len(programs.artifacts), check.random, kernel_count, slots)
 
 
 def build_libraries(cases: Iterable[tuple[CaseId, Call]]) -> None:
@@ -194,9 +194,9 @@ def _captured(
     # eager's, including those from a random operator inside, which uses eager's generators. Interpreted
     # Triton kernels use eager's, too: Inductor has none to compare with, and their generators differ from
     # those in C++.
-    drawn = random and kernels is not Kernels.TRITON
-    with inductor_config.patch(fallback_random=not drawn):
-        want = _stock_or(eager, call, case.seed) if drawn else eager
+    by_inductor = random and kernels is not Kernels.TRITON
+    with inductor_config.patch(fallback_random=not by_inductor):
+        want = _stock_or(eager, call, case.seed) if by_inductor else eager
         check = _Check(case.seed, call, want, case.op not in UNDEFINED_VALUES, kernels, chosen, random)
         yield check, _programs(check, steps)
 
@@ -267,7 +267,7 @@ class _Check:
     @property
     def stages(self) -> dict[Stage, Callable[[Programs], None]]:
         """Yields the stages on captured programs, in order."""
-        known: dict[Stage, Callable[[Programs], None]] = {
+        functions: dict[Stage, Callable[[Programs], None]] = {
             Stage.VERIFY: self.verify,
             Stage.TEXT: self.text,
             Stage.JSON: self.json,
@@ -277,7 +277,7 @@ class _Check:
             Stage.CPP: self.cpp,
             Stage.PLANNED: self.planned,
         }
-        return {stage: run for stage, run in known.items() if stage in self.chosen}
+        return {stage: run for stage, run in functions.items() if stage in self.chosen}
 
     def verify(self, programs: Programs) -> None:
         for artifact in programs.artifacts:

@@ -72,5 +72,7 @@ def summarise(
 ) -> Summary:
     """Summarises the outcomes."""
     chosen = list(cases)
-    known = [case for case in chosen if case in outcomes and case in verdicts]
-    return Summary(tuple(Judged(outcomes[case], verdicts[case]) for case in known), len(chosen) - len(known))
+    judged = [case for case in chosen if case in outcomes and case in verdicts]
+    return Summary(
+        tuple(Judged(outcomes[case], verdicts[case]) for case in judged), len(chosen) - len(judged)
+    )

@@ -44,10 +44,10 @@ def main() -> None:
         job = json.loads(line)
         cases = [CaseId(**fields) for fields in (job["case"], *job["more"])]
         if job["what"] == BUILD:
-            done = _build(cases, table)
+            result = _build(cases, table)
         else:
-            done = _answer(job["what"], cases[0], kernels, table, answers)
-        _write(answers, {"done": done})
+            result = _answer(job["what"], cases[0], kernels, table, answers)
+        _write(answers, {"done": result})
         gc.collect()
 
 

@@ -26,23 +26,23 @@ def attribute_docs(cls: type) -> dict[str, str]:
     """The strings written under attributes, which Python itself does not keep."""
     body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(body, ast.ClassDef)
-    found: dict[str, str] = {}
+    docs: dict[str, str] = {}
     for statement, following in zip(body.body, body.body[1:], strict=False):
         match statement, following:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
                 ast.Expr(value=ast.Constant(value=str(text))),
             ):
-                found[name] = inspect.cleandoc(text)
+                docs[name] = inspect.cleandoc(text)
             case _:
                 pass
-    return found
+    return docs
 
 
 def defined_classes(module: str) -> list[type]:
     """Public dataclasses and enums that `module` defines, in the order of its source."""
     loaded = import_module(module)
-    found = [
+    classes = [
         c
         for name, c in vars(loaded).items()
         if isinstance(c, type)
@@ -50,15 +50,19 @@ def defined_classes(module: str) -> list[type]:
         and c.__module__ == module
         and (dataclasses.is_dataclass(c) or issubclass(c, enum.Enum))
     ]
-    return sorted(found, key=lambda c: inspect.getsourcelines(c)[1])
+    return sorted(classes, key=lambda c: inspect.getsourcelines(c)[1])
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
     """Formats a Markdown table; empty columns are omitted."""
     head = list(header)
     body = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
-    kept = [i for i in range(len(head)) if any(row[i] for row in body)]
-    lines = [[head[i] for i in kept], ["---" for _ in kept], *([row[i] for i in kept] for row in body)]
+    columns = [i for i in range(len(head)) if any(row[i] for row in body)]
+    lines = [
+        [head[i] for i in columns],
+        ["---" for _ in columns],
+        *([row[i] for i in columns] for row in body),
+    ]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 

@@ -54,12 +54,12 @@ def error_codes() -> str:
 def classes() -> list[str]:
     """The exception classes of wrapper_ir, from which those of other packages derive."""
     module = import_module("wrapper_ir.errors")
-    found = [
+    errors = [
         c
         for name, c in sorted(vars(module).items())
         if isinstance(c, type) and issubclass(c, Exception) and c.__module__ == module.__name__
     ]
-    rows = ((f"`{c.__name__}`", docstring(c).replace("\n", " ")) for c in found)
+    rows = ((f"`{c.__name__}`", docstring(c).replace("\n", " ")) for c in errors)
     return [*table(("class", "raised when"), rows), ""]
 
 
@@ -73,10 +73,10 @@ def messages(sites: list[RaiseSite]) -> list[str]:
     """Formats one row per code, with all its messages."""
     by_code: dict[str, list[str]] = {}
     for site in sites:
-        known = by_code.setdefault(site.code, [])
+        texts = by_code.setdefault(site.code, [])
         if site.message:
-            known.append(site.message)
-    rows = ((f"`{code}`", " / ".join(found)) for code, found in by_code.items())
+            texts.append(site.message)
+    rows = ((f"`{code}`", " / ".join(texts)) for code, texts in by_code.items())
     return table(("code", "message"), rows)
 
 

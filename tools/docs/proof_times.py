@@ -40,8 +40,8 @@ def _run(command: str) -> tuple[int, bool]:
     started = time.perf_counter()
     # a command from a page of this repository, without the check of the environment
     words = ["make", "-o", ".venv/.ready", *command.split()[1:]]
-    done = subprocess.run(words, cwd=_ROOT, capture_output=True, check=False)
-    return round(time.perf_counter() - started), done.returncode == 0
+    process = subprocess.run(words, cwd=_ROOT, capture_output=True, check=False)
+    return round(time.perf_counter() - started), process.returncode == 0
 
 
 if __name__ == "__main__":

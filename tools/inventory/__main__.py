@@ -29,8 +29,8 @@ def installed_torch() -> Path:
 
 def start(version: str) -> Inventory | None:
     """Returns the base of an updated inventory: its own, or that of the nearest version, or None."""
-    known = Inventory.known()
-    if not known:
+    versions = Inventory.known()
+    if not versions:
         return None
     number = [int(p) for p in version.split(".")]
 
@@ -38,7 +38,9 @@ def start(version: str) -> Inventory | None:
         theirs = [int(p) for p in other.split(".")]
         return abs((theirs[0] - number[0]) * 1000 + theirs[1] - number[1])
 
-    return Inventory.load(min(reversed(known), key=distance))  # of two, the newer: it includes newer entries
+    return Inventory.load(
+        min(reversed(versions), key=distance)
+    )  # of two, the newer: it includes newer entries
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

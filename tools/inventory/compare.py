@@ -27,11 +27,11 @@ def differences(tree: SourceTree, inventory: Inventory) -> list[str]:
     """Returns one message per difference, with its place and the fix; empty if the tree is as recorded."""
     messages: list[str] = []
     for section, places in _places(tree, inventory).items():
-        found, recorded = groups(places), inventory.sections[section]
-        for file in sorted({*found, *recorded}):
-            present, known = found.get(file, {}), recorded.get(file, {})
-            for group in sorted({*present, *known}):
-                messages += _compare(file, group, present.get(group, []), known.get(group))
+        current, recorded = groups(places), inventory.sections[section]
+        for file in sorted({*current, *recorded}):
+            present, entries = current.get(file, {}), recorded.get(file, {})
+            for group in sorted({*present, *entries}):
+                messages += _compare(file, group, present.get(group, []), entries.get(group))
     return messages
 
 
@@ -40,16 +40,16 @@ def _compare(file: str, group: str, present: list[Place], entry: Entry | None) -
         for place in present:
             yield f"NEW      {place}\n         {_WHAT_TO_DO}"
         return
-    gone = Counter(entry.digests) - Counter(p.digest for p in present)
-    left = Counter(p.digest for p in present) - Counter(entry.digests)
+    missing = Counter(entry.digests) - Counter(p.digest for p in present)
+    new = Counter(p.digest for p in present) - Counter(entry.digests)
     for place in present:
-        if left[place.digest]:
-            left[place.digest] -= 1
-            word = "CHANGED " if gone else "NEW     "
+        if new[place.digest]:
+            new[place.digest] -= 1
+            word = "CHANGED " if missing else "NEW     "
             yield f"{word} {place}\n         (recorded: {entry.treatment} {entry.by}) {_WHAT_TO_DO}"
-    if gone and len(present) < len(entry.digests):
+    if missing and len(present) < len(entry.digests):
         yield (
-            f"VANISHED torch/_inductor/{file} {group}: {sum(gone.values())} of {len(entry.digests)} places\n"
+            f"VANISHED torch/_inductor/{file} {group}: {sum(missing.values())} of {len(entry.digests)} places\n"
             f"         (recorded: {entry.treatment} {entry.by}) {_WHAT_TO_DO}"
         )
 
@@ -62,9 +62,9 @@ def updated(tree: SourceTree, old: Inventory | None) -> Inventory:
     """
     sections: dict[str, Section] = {}
     for section, places in _places(tree, old).items():
-        known = old.sections[section] if old else {}
+        earlier = old.sections[section] if old else {}
         sections[section] = {
-            file: {g: _merged(found, known.get(file, {}).get(g)) for g, found in by_group.items()}
+            file: {g: _merged(found, earlier.get(file, {}).get(g)) for g, found in by_group.items()}
             for file, by_group in groups(places).items()
         }
     return Inventory(torch=tree.version, files=dict(old.files) if old else {}, sections=sections)

@@ -106,13 +106,13 @@ class SourceTree:
     @cached_property
     def _trees(self) -> dict[str, ast.Module]:
         inductor = self.root / "_inductor"
-        found: dict[str, ast.Module] = {}
+        trees: dict[str, ast.Module] = {}
         for path in sorted(inductor.rglob("*.py")):
             name = path.relative_to(inductor).as_posix()
             text = "" if name in self._left_out else path.read_text(encoding="utf-8")
             if _WORTH_PARSING.search(text):
-                found[name] = ast.parse(text)
-        return found
+                trees[name] = ast.parse(text)
+        return trees
 
     def without(self, files: Iterable[str]) -> SourceTree:
         """This tree without some of its files, which are then never parsed."""
@@ -130,13 +130,13 @@ class SourceTree:
 
     def text_sites(self) -> list[Place]:
         """Every place that writes, or hands on a method that writes, text or lines."""
-        found = []
+        sites = []
         for file, tree in self._trees.items():
             for owner, scope in _scopes(tree):
                 for receiver, site, hashed in _sites(scope):
                     line = getattr(site, "lineno", 0)
-                    found.append(Place(file, owner, receiver, line, ast.unparse(hashed), digest(hashed)))
-        return sorted(found)
+                    sites.append(Place(file, owner, receiver, line, ast.unparse(hashed), digest(hashed)))
+        return sorted(sites)
 
     def generators(self) -> list[Place]:
         """Returns every class that defines `codegen` or `codegen_fx`."""

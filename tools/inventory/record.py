@@ -56,8 +56,8 @@ class Inventory:
         for file, entry in self.files.items():
             yield "files", file, "", entry
         for name, section in self.sections.items():
-            for file, found in section.items():
-                for group, entry in found.items():
+            for file, by_group in section.items():
+                for group, entry in by_group.items():
                     yield name, file, group, entry
 
     @staticmethod
@@ -76,9 +76,9 @@ class Inventory:
         """Loads the inventory of a version; raises FileNotFoundError that names the command to create one."""
         path = Inventory.path(version)
         if not path.exists():
-            known = ", ".join(Inventory.known())
+            versions = ", ".join(Inventory.known())
             raise FileNotFoundError(
-                f"no inventory of torch {version} (there are those of {known}): write one with "
+                f"no inventory of torch {version} (there are those of {versions}): write one with "
                 "`python -m tools.inventory --update`, then say of each new place what capture makes of it"
             )
         return Inventory.from_json(path.read_text(encoding="utf-8"))
@@ -101,7 +101,9 @@ class Inventory:
         ]
         sections = []
         for name, section in self.sections.items():
-            files = [f" {json.dumps(f)}: {{\n{_lines(found)}\n }}" for f, found in sorted(section.items())]
+            files = [
+                f" {json.dumps(f)}: {{\n{_lines(by_group)}\n }}" for f, by_group in sorted(section.items())
+            ]
             sections.append(f"{json.dumps(name)}: {{\n" + ",\n".join(files) + "\n}")
         return "".join(parts) + ",\n".join(sections) + "\n}\n}\n"
 
@@ -122,7 +124,7 @@ def _lines(entries: Mapping[str, Entry]) -> str:
 
 def groups(places: Iterable[Place]) -> dict[str, dict[str, list[Place]]]:
     """Places by file and by group, in the order of the source."""
-    found: dict[str, dict[str, list[Place]]] = {}
+    by_file: dict[str, dict[str, list[Place]]] = {}
     for place in places:
-        found.setdefault(place.file, {}).setdefault(place.key, []).append(place)
-    return found
+        by_file.setdefault(place.file, {}).setdefault(place.key, []).append(place)
+    return by_file

@@ -50,9 +50,9 @@ def tag() -> None:
     """Check, then tag each package whose version has no tag yet."""
     if _git("status", "--porcelain"):
         raise click.UsageError("the working tree has changes: commit them first")
-    known = set(_git("tag").split())
+    tags = set(_git("tag").split())
     packages = list_packages(_ROOT)
-    new = [package for package in packages if package.tag not in known]
+    new = [package for package in packages if package.tag not in tags]
     if not new:
         raise click.UsageError("every package's version has a tag already: raise a version first")
     if obstacles := [*find_obstacles(new, read_repository(_ROOT))]:

@@ -19,21 +19,21 @@ def find_deviations(text: str, name: str, version: str) -> Iterator[tuple[int, s
     """Yields (line, message) for errors in a package's changelog: its title, its versions, the kinds of its
     changes.
     """
-    seen: list[str] = []
+    versions: list[str] = []
     for heading in _HEADING.finditer(text):
         line, words = text.count("\n", 0, heading.start()) + 1, heading[0]
         if not words.startswith("##"):
             if line != 1 or words != f"# Changelog of {name}":
                 yield line, f"the title is not `# Changelog of {name}`"
         elif not words.startswith("###"):
-            found = _VERSION.fullmatch(words)
-            if found is None or (found["version"] == "Unreleased") is (found["date"] is not None):
+            match = _VERSION.fullmatch(words)
+            if match is None or (match["version"] == "Unreleased") is (match["date"] is not None):
                 yield line, f"`{words}` is neither `## [Unreleased]` nor `## [1.2.3] - 2026-01-31`"
-            elif found["version"] in seen:
-                yield line, f"a second section `{found['version']}`"
+            elif match["version"] in versions:
+                yield line, f"a second section `{match['version']}`"
             else:
-                seen.append(found["version"])
+                versions.append(match["version"])
         elif words.removeprefix("### ") not in _KINDS:
             yield line, f"`{words}` is none of {', '.join(sorted(_KINDS))}"
-    if not {"Unreleased", version} & set(seen[:1]):
+    if not {"Unreleased", version} & set(versions[:1]):
         yield 1, f"the first section is neither `[Unreleased]` nor `[{version}]`"

@@ -17,10 +17,10 @@ torch.testing.assert_close(f(example_input), model(example_input))
 
 def first_example(root: Path) -> str:
     """The first Python block of the README, as a script that compares its result with eager's."""
-    found = re.search(r"```python\n(.*?)```", (root / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    if found is None:
+    match = re.search(r"```python\n(.*?)```", (root / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    if match is None:
         raise ValueError("README.md has no Python block")
-    return found[1] + _AFTER
+    return match[1] + _AFTER
 
 
 def check_installed(root: Path, files: Sequence[Path], extra: str = "inductor") -> None:

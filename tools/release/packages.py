@@ -36,11 +36,11 @@ class Package:
 
 def list_packages(root: Path) -> list[Package]:
     """All packages, by name."""
-    found = []
+    packages = []
     for file in sorted(root.glob("packages/*/pyproject.toml")):
         project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
-        found.append(Package(file.parent, project["name"], project["version"]))
-    return found
+        packages.append(Package(file.parent, project["name"], project["version"]))
+    return packages
 
 
 def build(package: Package, dist: Path) -> list[Path]:
@@ -53,7 +53,7 @@ def build(package: Package, dist: Path) -> list[Path]:
 
 def run(command: Sequence[str], **options: object) -> None:
     """Runs a command; its output is shown only if it fails. Raises CalledProcessError."""
-    done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
-    if done.returncode:
-        sys.stderr.write(done.stdout + done.stderr)
-        done.check_returncode()
+    process = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    if process.returncode:
+        sys.stderr.write(process.stdout + process.stderr)
+        process.check_returncode()

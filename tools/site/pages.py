@@ -83,9 +83,9 @@ def expand(nav: object, pages: Mapping[str, str]) -> object:
         case dict():
             return {title: expand(item, pages) for title, item in nav.items()}
         case str() if nav.endswith("/*"):
-            found = {page for page in pages.values() if posixpath.dirname(page) == nav.removesuffix("/*")}
-            if not found:
+            members = {page for page in pages.values() if posixpath.dirname(page) == nav.removesuffix("/*")}
+            if not members:
                 raise ValueError(f"{nav}: no page in that folder")
-            return sorted(found, key=lambda page: (not page.endswith(("/index.md", "/README.md")), page))
+            return sorted(members, key=lambda page: (not page.endswith(("/index.md", "/README.md")), page))
         case _:
             return nav

@@ -34,12 +34,12 @@ def outcomes(program: Program, backend: str, *, dynamic: bool) -> list[Seen]:
     torch._dynamo.reset()
     flags = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
     options: Any = {"cache": False} if backend == "wrapper_ir" else None
-    found = []
+    results = []
     with torch._dynamo.config.patch(flags):
         compiled = torch.compile(program.function, backend=backend, dynamic=dynamic, options=options)
         for n in DYNAMIC if dynamic else FIXED:
-            found.append(_seen(compiled, program.args(n)))
-    return found
+            results.append(_seen(compiled, program.args(n)))
+    return results
 
 
 def _seen(run: Callable[..., Any], args: Sequence[Any]) -> Seen:
@@ -72,13 +72,13 @@ def _wraps(x: Tensor) -> bool:
 
 
 def _gradients(results: Any, args: Sequence[Any]) -> list[Any]:
-    wanted = [x for x in pytree.tree_leaves(args) if isinstance(x, Tensor) and x.requires_grad and x.is_leaf]
+    leaves = [x for x in pytree.tree_leaves(args) if isinstance(x, Tensor) and x.requires_grad and x.is_leaf]
     losses = [x for x in pytree.tree_leaves(results) if isinstance(x, Tensor) and x.grad_fn is not None]
-    if not wanted or not losses:
-        return [x.grad for x in wanted]
+    if not leaves or not losses:
+        return [x.grad for x in leaves]
     total = sum((x.abs() if x.is_complex() else x).sum() for x in losses)
     assert isinstance(total, Tensor)
-    return list(torch.autograd.grad(total, wanted, allow_unused=True))
+    return list(torch.autograd.grad(total, leaves, allow_unused=True))
 
 
 def difference(stock: Sequence[Seen], ours: Sequence[Seen]) -> str:

@@ -50,14 +50,14 @@ def run_features(features: Sequence[str], text: str, jobs: int, out: Path) -> li
     def rows_of(feature: str) -> list[Row]:
         path = out / f"{feature}.jsonl"
         stored = [Row(*json.loads(x)) for x in path.read_text().splitlines()] if path.exists() else []
-        known = {(r.name, r.dynamic): r for r in stored}
-        found = [r for r in known.values() if text in r.name and not r.wrong]
+        stored_rows = {(r.name, r.dynamic): r for r in stored}
+        selection = [r for r in stored_rows.values() if text in r.name and not r.wrong]
         with path.open("a") as file:
-            for row in _run(feature, text, [[r.name, r.dynamic] for r in found]):
+            for row in _run(feature, text, [[r.name, r.dynamic] for r in selection]):
                 file.write(json.dumps(astuple(row)) + "\n")
                 file.flush()
-                found.append(row)
-        return found
+                selection.append(row)
+        return selection
 
     with ThreadPoolExecutor(jobs) as pool:
         return [row for rows in pool.map(rows_of, features) for row in rows]
@@ -84,14 +84,14 @@ def _process(feature: str, text: str, skipped: list[list[object]]) -> Iterator[R
         for line in process.stdout:
             if not line.startswith("{"):  # output of programs
                 continue
-            found = json.loads(line)
-            if "start" in found:
-                name, dynamic, stock_ran, open_ = found["start"], found["dynamic"], False, True
-            elif "stock" in found:
+            answer = json.loads(line)
+            if "start" in answer:
+                name, dynamic, stock_ran, open_ = answer["start"], answer["dynamic"], False, True
+            elif "stock" in answer:
                 stock_ran = True
             else:
                 open_ = False
-                yield Row(feature, name, dynamic, found["kind"], found["detail"])
+                yield Row(feature, name, dynamic, answer["kind"], answer["detail"])
     if open_:
         kind = "wrong" if stock_ran else "as stock"
         yield Row(feature, name, dynamic, kind, f"{_ENDED} {process.returncode}")

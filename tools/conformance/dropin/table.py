@@ -37,9 +37,9 @@ def ints(*sizes: int, high: int = 4, dtype: torch.dtype = torch.int64) -> Tensor
 
 def mask(*sizes: int) -> Tensor:
     """A tensor of booleans, some of which are true."""
-    found = rand(*sizes) > 0
-    found.view(-1)[:1] = True
-    return found
+    values = rand(*sizes) > 0
+    values.view(-1)[:1] = True
+    return values
 
 
 def _one(n: int) -> tuple[Any, ...]:

@@ -29,10 +29,10 @@ def verdict(program: Program, stock: list[Seen], *, dynamic: bool) -> tuple[str,
     (stock differs from eager mode, and ours does not) and `wrong`.
     """
     ours = outcomes(program, "wrapper_ir", dynamic=dynamic)
-    found = difference(stock, ours)
-    if found:
+    text = difference(stock, ours)
+    if text:
         as_eager = not difference(outcomes(program, "eager", dynamic=dynamic), ours)
-        return "as eager" if as_eager else "wrong", found
+        return "as eager" if as_eager else "wrong", text
     if all(_refused(seen) for seen in stock):
         return "as stock", ""
     return ("error" if any(seen.error for seen in stock) else "equal"), ""

@@ -37,20 +37,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.worker:
         return _work(options.worker, options.statements)
     cases = model_cases()
-    wanted = [name for name in cases if not options.model or name in options.model]
+    names = [name for name in cases if not options.model or name in options.model]
     file = Path(options.out) / f"results-{torch.__version__}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
-    known = _read(file) if not options.again else {}
-    missing = [name for name in wanted if any((name, s) not in known for s in statements_of(cases[name]))]
+    stored = _read(file) if not options.again else {}
+    missing = [name for name in names if any((name, s) not in stored for s in statements_of(cases[name]))]
     with ThreadPoolExecutor(options.workers) as pool:
         running = {pool.submit(run_model, cases[name], options.timeout): name for name in missing}
         for done in as_completed(running):
             for result in done.result():
-                known[result["name"], result["statement"]] = result
+                stored[result["name"], result["statement"]] = result
                 with file.open("a", encoding="utf-8") as lines:
                     lines.write(json.dumps(result) + "\n")
                 print(result["name"], result["statement"], _verdict(result), flush=True)
-    results = [known[name, s] for name in wanted for s in statements_of(cases[name])]
+    results = [stored[name, s] for name in names for s in statements_of(cases[name])]
     text = render(results, cases)
     print(text)
     if not options.model:
@@ -108,28 +108,31 @@ def run_model(case: ModelCase, timeout: float) -> list[Result]:
     If the process ends, its current statement fails for its current side; another process runs the remaining
     ones.
     """
-    found: list[Result] = []
+    results: list[Result] = []
     statements = statements_of(case)
-    while len(found) < len(statements):
-        rest = statements[len(found) :]
+    while len(results) < len(statements):
+        rest = statements[len(results) :]
         command = [*_WORKER, case.name, "--statements", *rest]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, cwd=_ROOT, capture_output=True, text=True, timeout=timeout, check=False
             )
-            told, lost = done.stdout, f"the process ended with {done.returncode}: {done.stderr[-300:]}"
+            output, failure = (
+                process.stdout,
+                f"the process ended with {process.returncode}: {process.stderr[-300:]}",
+            )
         except subprocess.TimeoutExpired as error:
-            told = error.stdout.decode() if isinstance(error.stdout, bytes) else ""
-            lost = f"no answer in {timeout:g} s"
-        lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+            output = error.stdout.decode() if isinstance(error.stdout, bytes) else ""
+            failure = f"no answer in {timeout:g} s"
+        lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
         answers = [line for line in lines if "error" in line]
-        found += answers
+        results += answers
         if len(answers) < len(rest):
             side = lines[-1].get("at", "ours") if lines else "ours"
-            found.append(
-                _result(case.name, rest[len(answers)], **{"stock" if side == "stock" else "error": lost})
+            results.append(
+                _result(case.name, rest[len(answers)], **{"stock" if side == "stock" else "error": failure})
             )
-    return found
+    return results
 
 
 def _result(name: str, statement: str, *, error: str = "", stock: str = "") -> Result:
@@ -160,8 +163,8 @@ def _work(name: str, statements: Sequence[str]) -> int:
 def _read(file: Path) -> dict[tuple[str, str], Result]:
     if not file.is_file():
         return {}
-    found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return {(r["name"], r["statement"]): r for r in found}
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return {(r["name"], r["statement"]): r for r in lines}
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

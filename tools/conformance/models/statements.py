@@ -64,9 +64,9 @@ def check(case: ModelCase, statement: str, announce: Callable[[str], None]) -> d
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}", "exact": False, "graphs": [stock_graphs, 0]}
     same = graphs == stock_graphs > 0
-    told = "" if same else f"ours compiled {graphs} graphs, stock {stock_graphs}"
+    difference = "" if same else f"ours compiled {graphs} graphs, stock {stock_graphs}"
     exact = all(torch.equal(a, b) for a, b in zip(ours, stock, strict=True))
-    return {"error": told, "exact": exact, "graphs": [stock_graphs, graphs]}
+    return {"error": difference, "exact": exact, "graphs": [stock_graphs, graphs]}
 
 
 def _run(run: Run, case: ModelCase, backend: str | None) -> tuple[list[Tensor], int]:

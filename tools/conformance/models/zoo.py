@@ -263,10 +263,10 @@ def _text() -> dict[str, Any]:
 
 def _masked_text() -> dict[str, Any]:
     """Two rows, the second of them shorter."""
-    found = _text()
-    mask = torch.ones_like(found["input_ids"])
+    inputs = _text()
+    mask = torch.ones_like(inputs["input_ids"])
     mask[1, -3:] = 0
-    return {**found, "attention_mask": mask}
+    return {**inputs, "attention_mask": mask}
 
 
 def _images() -> dict[str, Any]:
@@ -323,7 +323,7 @@ _GENERATE = frozenset({"decoder", "mixture of experts", "state space"})
 
 def model_cases() -> dict[str, ModelCase]:
     """All cases by name; torchvision's where that package is installed."""
-    found = [
+    cases = [
         ModelCase(
             name=name,
             family=family,
@@ -337,11 +337,11 @@ def model_cases() -> dict[str, ModelCase]:
     if importlib.util.find_spec("torchvision") is not None:
         from tools.conformance.models.torchvision_models import NAMES, classifier, image
 
-        found += [
+        cases += [
             ModelCase(name=f"torchvision-{name}", family="torchvision", make=classifier(name), inputs=image)
             for name in NAMES
         ]
-    return {case.name: case for case in found}
+    return {case.name: case for case in cases}
 
 
 def _transformer(auto: str, model_type: str, options: Options) -> Callable[[], nn.Module]:
