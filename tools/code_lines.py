@@ -1,4 +1,5 @@
-"""Lines of code and calls of `isinstance` under folders and files: without comments, docstrings and blank lines.
+"""Lines of code and calls of `isinstance` under folders and files: without comments, docstrings and blank
+lines.
 
 Usage: `python -m tools.code_lines PATH ...`. One line a path, and their sum.
 """

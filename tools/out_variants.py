@@ -30,7 +30,10 @@ _LEAST = 65
 
 
 def candidates() -> dict[str, str]:
-    """The name of the variant, by that of the operator, of those that torch does not generate; without `aten::`."""
+    """The name of the variant, by that of the operator, of those that torch does not generate.
+
+    Without `aten::`.
+    """
     variants = {}
     overloads = list(_overloads())
     by_arguments = {_arguments(out, drop="out"): out for out in overloads if _writes_out(out)}

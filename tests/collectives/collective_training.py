@@ -1,7 +1,7 @@
 """Training steps of several processes, through eager, stock torch.compile and our backend.
 
-Each is called with the rank, and raises AssertionError where ways differ: from each other, or from the same step
-computed by one process with all the data.
+Each is called with the rank, and raises AssertionError where ways differ: from each other, or from the same
+step computed by one process with all the data.
 """
 
 from __future__ import annotations
@@ -142,7 +142,10 @@ def wrapped_data_parallel(rank: int) -> None:
 
 
 def distributed_tensors(rank: int) -> None:
-    """Parameters that are split over the processes as subclasses of tensors; torch inserts the collectives."""
+    """Parameters that are split over the processes as subclasses of tensors.
+
+    Torch inserts the collectives.
+    """
     x, *_ = _weights()
     reference = _model()
     want = _gradients(reference, reference, x)

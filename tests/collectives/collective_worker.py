@@ -113,8 +113,9 @@ def our_ways(
 
 
 def waits_for_inputs(rank: int) -> None:
-    """An input that really is in flight, through every way to run the program that waits for it; and one of the
-    class that waits by itself when it is used."""
+    """An input that really is in flight, through every way to run the program that waits for it; and one of
+    the class that waits by itself when it is used.
+    """
     c10d: Any = torch.ops._c10d_functional
     x, w = CASES["all_reduce"].make(rank)[1]
 

@@ -139,7 +139,10 @@ def recorded(rank: int, folder: Path) -> None:
 
 
 def compiled(rank: int, folder: Path) -> None:
-    """A tensor-parallel MLP through `torch.compile` equals eager mode; its sums are kernels over symmetric memory, or have registered memory."""
+    """A tensor-parallel MLP through `torch.compile` equals eager mode.
+
+    Its sums are kernels over symmetric memory, or have registered memory.
+    """
     model = ParallelMlp(2, 256, 512, WORLD).to("cuda", torch.bfloat16).eval()
     for passes, name in (
         ("lower-collectives,plan-memory", "symm_mem::one_shot_all_reduce_out"),

@@ -41,7 +41,10 @@ _FUSED = ("symm_mem::fused_all_gather_matmul", "symm_mem::fused_matmul_reduce_sc
 
 
 class _Sums(nn.Module):
-    """Sums of a kernel's output, twice, and of an input; the summed tensor is also a result, and used later."""
+    """Sums of a kernel's output, twice, and of an input.
+
+    The summed tensor is also a result, and used later.
+    """
 
     def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         first = x.relu() + y

@@ -1,4 +1,6 @@
-"""A program whose sums become kernels over symmetric memory, and torch's kernels and memory for a CPU, where torch has neither."""
+"""A program whose sums become kernels over symmetric memory, and torch's kernels and memory for a CPU, where
+torch has neither.
+"""
 
 from __future__ import annotations
 

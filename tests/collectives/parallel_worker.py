@@ -127,7 +127,9 @@ def tensor_parallel_gpt(rank: int, world: int, folder: Path) -> None:
 
 
 def fully_sharded_gpt(rank: int, world: int, folder: Path) -> None:
-    """Parameters are split over all processes, gathered before a block runs, and gradients scattered after it."""
+    """Parameters are split over all processes, gathered before a block runs, and gradients scattered after
+    it.
+    """
     torch.manual_seed(0)
     first = ParallelGpt(**SIZES, world=1)
     curves = {}

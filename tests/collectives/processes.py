@@ -91,5 +91,8 @@ def run_workers(
 
 
 def run_cases(folder: Path, world: int, names: Sequence[str], *args: str) -> None:
-    """Runs cases by name in `collective_worker.py` on several processes; raises AssertionError if one fails."""
+    """Runs cases by name in `collective_worker.py` on several processes.
+
+    Raises AssertionError if one fails.
+    """
     run_workers(folder, WORKER, world, names, "--world", str(world), *args, *names)

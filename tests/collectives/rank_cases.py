@@ -92,7 +92,10 @@ def _saved_compared(name: str, artifact: Artifact, rank: int, folder: Path) -> P
 
 
 def artifacts_that_are_compared(rank: int, world: int, folder: Path) -> None:
-    """Equal ones are for every process; of others the first difference is known, in the program or a weight."""
+    """Equal ones are for every process.
+
+    Of others the first difference is known, in the program or a weight.
+    """
     x = torch.arange(4.0)
     same = inductor_frontend.capture(lambda x: funcol.all_reduce(x * 3, "sum", GROUP) + 0, (x,))
     assert group_ranks(same)[0].ranks == (rank,)

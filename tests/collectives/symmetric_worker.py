@@ -92,8 +92,9 @@ def equal_sums(way: Callable[..., Any], rank: int) -> None:
 
 
 def scattered(rank: int) -> dict[str, float]:
-    """Shares of sums in bfloat16 equal the library's, of sizes that fill no block of the kernel among them; microseconds a call of the program with the
-    library's operator and with the kernel, alternating."""
+    """Shares of sums in bfloat16 equal the library's, of sizes that fill no block of the kernel among them;
+    microseconds a call of the program with the library's operator and with the kernel, alternating.
+    """
     found: dict[str, float] = {}
     for size in (1 << 4, 48, 1 << 9, 1 << 15, 1 << 17, 1 << 19, 1 << 21):
         text = SCATTER.replace("RANK", str(rank)).replace("HALF", str(size // 2)).replace("SIZE", str(size))

@@ -1,4 +1,6 @@
-"""Ids of group memory, of which a process keeps one piece each: a model's forward and backward and other models' share none."""
+"""Ids of group memory, of which a process keeps one piece each: a model's forward and backward and other
+models' share none.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Matmuls fused with collectives equal the unfused ones, through every engine.
 
-`test_parallel.py` does the same with several processes, `test_fused_matmuls_gpu.py` with torch's own operators.
+`test_parallel.py` does the same with several processes, `test_fused_matmuls_gpu.py` with torch's own
+operators.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The thread that ends a process whose device waits for one that has ended or hangs: on a store that is a table here."""
+"""The thread that ends a process whose device waits for one that has ended or hangs: on a store that is a
+table here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A process hangs, and is killed, while another one waits for its part of collectives in flight: each engine raises an error in bounded time."""
+"""A process hangs, and is killed, while another one waits for its part of collectives in flight: each engine
+raises an error in bounded time.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Several processes with gloo: collectives that are finished at once, programs that differ, and training of split models, whose curves
-are those of stock `torch.compile`."""
+"""Several processes with gloo: collectives that are finished at once, programs that differ, and training of
+split models, whose curves are those of stock `torch.compile`.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,10 @@ def test_files_and_caches_of_two_processes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_libraries_of_cpp(tmp_path: Path) -> None:
-    """With memory of the group: programs that agree, and that differ. `test_group_memory_cpp.py` has one process."""
+    """With memory of the group: programs that agree, and that differ.
+
+    `test_group_memory_cpp.py` has one process.
+    """
     _run(tmp_path, 2, *CPP_CASES)
 
 

@@ -1,7 +1,8 @@
-"""Models whose layers are split over the processes of a group, as tensor parallelism does it; written with functional collectives.
+"""Models whose layers are split over the processes of a group, as tensor parallelism does it.
 
-Each process has its own part of every weight. `Column` and `Row` are a layer split by columns and one split by rows; between them
-nothing is exchanged, after a `Row` all processes have the sum.
+Written with functional collectives. Each process has its own part of every weight. `Column` and `Row` are a
+layer split by columns and one split by rows; between them nothing is exchanged, after a `Row` all processes
+have the sum.
 """
 
 from __future__ import annotations

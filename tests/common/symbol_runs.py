@@ -72,7 +72,10 @@ def number(value: float | bool) -> torch.Tensor:
 
 
 def inputs(tree: Any) -> Any:
-    """Copies of the tensors that own their memory; views keep their base, and thereby their strides and offset."""
+    """Copies of the tensors that own their memory.
+
+    Views keep their base, and thereby their strides and offset.
+    """
     return pytree.tree_map_only(torch.Tensor, lambda t: t if t._is_view() else t.detach().clone(), tree)
 
 

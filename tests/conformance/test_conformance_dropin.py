@@ -1,4 +1,6 @@
-"""The drop-in list: how two runs are compared, a short sample through stock and ours, and the whole as a long proof."""
+"""The drop-in list: how two runs are compared, a short sample through stock and ours, and the whole as a long
+proof.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Operators that torch calls, so that no kernel has to be built, and control flow in two ways: torch's, and Python's."""
+"""Operators that torch calls, so that no kernel has to be built, and control flow in two ways: torch's, and
+Python's.
+"""
 
 from __future__ import annotations
 

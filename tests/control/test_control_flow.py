@@ -1,4 +1,6 @@
-"""Control flow through both sources, run by the interpreter and by emitted Python, against the same in Python."""
+"""Control flow through both sources, run by the interpreter and by emitted Python, against the same in
+Python.
+"""
 
 from __future__ import annotations
 

@@ -54,8 +54,9 @@ def _script(path: Path, command: str) -> Path:
 
 
 def write_clang(folder: Path) -> tuple[str, str]:
-    """Scripts `clang` and `clang++`, which take the system's C++ library and linker, as an installed clang does: nothing of zig's
-    own is compiled first."""
+    """Scripts `clang` and `clang++`, which take the system's C++ library and linker, as an installed clang
+    does: nothing of zig's own is compiled first.
+    """
     zig = _zig()
     clang = f"{zig}/zig clang --target=x86_64-linux-gnu -resource-dir {zig}/lib"
     c = _script(folder / "clang", clang)

@@ -194,7 +194,10 @@ def artifact_for_gpu(
     facts: ir.LaunchFacts | None = None,
     maps: tuple[ir.TensorMap, ...] = (),
 ) -> Artifact:
-    """The artifact of a program for `cuda:0`; its kernels carry code for the fake driver, with these facts of a launch."""
+    """The artifact of a program for `cuda:0`.
+
+    Its kernels carry code for the fake driver, with these facts of a launch.
+    """
     program = parse_program(f'wir 0.3\ntarget cuda:0 arch "{archs[-1]}"\n{text}')
     verify(program)
     binaries = []

@@ -1,7 +1,8 @@
-"""Libraries that one torch builds and others run: `python -m tests.cpp.other_torch build|run FOLDER`, by any of them.
+"""Libraries that one torch builds and others run: `python -m tests.cpp.other_torch build|run FOLDER`, by any
+of them.
 
-`build` writes a library of each small program and packages of models, for torch 2.11 and later; `run` calls all that are there
-through our loader and through torch's own, and compares. Exit status 0 if all are right.
+`build` writes a library of each small program and packages of models, for torch 2.11 and later; `run` calls
+all that are there through our loader and through torch's own, and compares. Exit status 0 if all are right.
 """
 
 from __future__ import annotations

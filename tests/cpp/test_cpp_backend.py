@@ -1,4 +1,6 @@
-"""torch.compile with the emitter `cpp`: whole calls in C++, forward and backward, as with the emitter `python`."""
+"""torch.compile with the emitter `cpp`: whole calls in C++, forward and backward, as with the emitter
+`python`.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ def process_group(tmp_path: Path) -> Iterator[None]:
 def test_alone_in_a_group_nothing_changes(text: str, tmp_path: Path) -> None:
     library = cpp_wrapper.build(artifact_of_text(HEAD + text), tmp_path / "m.so", FAST)
     x = torch.arange(4.0)
-    # not through torch's Python runner: it keeps the interpreter's lock, for which a thread of gloo may wait that it waits for
+    # not through torch's Python runner: it keeps the interpreter's lock, for which a thread of gloo may wait
+    # that it waits for
     assert torch.equal(cpp_wrapper.load(library)(x)[0], x)
 
 
@@ -48,7 +49,10 @@ def test_tensors_of_a_device_are_reduced_through_the_shim() -> None:
 @pytest.mark.usefixtures("process_group")
 @pytest.mark.parametrize("declared", ["str", *(["Any"] if since("2.13") else [])])
 def test_processes_of_python_have_all(declared: str, tmp_path: Path) -> None:
-    """Group names go through an operator of the loader's; captures declare them as the installed torch does."""
+    """Group names go through an operator of the loader's.
+
+    Captures declare them as the installed torch does.
+    """
     options = replace(FAST, python_operators=True)
     text = (HEAD + GATHERED).replace("str group_name", f"{declared} group_name")
     library = cpp_wrapper.build(artifact_of_text(text), tmp_path / "m.so", options)

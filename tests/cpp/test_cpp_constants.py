@@ -1,4 +1,6 @@
-"""Constants of a loaded library: updated by any of their names, swapped and freed while other threads call it."""
+"""Constants of a loaded library: updated by any of their names, swapped and freed while other threads call
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Packages: torch's loaders open them unchanged, ours opens them without extracting, and both without a compiler."""
+"""Packages: torch's loaders open them unchanged, ours opens them without extracting, and both without a
+compiler.
+"""
 
 from __future__ import annotations
 

@@ -80,7 +80,9 @@ def _objects(sources: Sources, folder: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def levels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Sources, dict[str, Path]]:
-    """A program with a source for each level, and its units: `kernels_0.cpp` to `kernels_2.cpp`, in this order."""
+    """A program with a source for each level, and its units: `kernels_0.cpp` to `kernels_2.cpp`, in this
+    order.
+    """
     sources = _sources(*LEVELS)
     return sources, _objects(sources, tmp_path_factory.mktemp("levels"))
 

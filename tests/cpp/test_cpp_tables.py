@@ -19,7 +19,9 @@ AOTI = torch_include_dirs()[0] / "torch" / "csrc"
 
 
 def _declared(*headers: str) -> dict[str, str]:
-    """The functions of torch's headers: their parameters in one line, without comments and names of namespaces."""
+    """The functions of torch's headers: their parameters in one line, without comments and names of
+    namespaces.
+    """
     found = {}
     for name in headers:
         text = re.sub(r"//[^\n]*", "", (AOTI / name).read_text())

@@ -1,4 +1,6 @@
-"""The debugging commands on artifacts for CUDA: programs of operators, and a captured model with Triton kernels."""
+"""The debugging commands on artifacts for CUDA: programs of operators, and a captured model with Triton
+kernels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Ten faults, planted in captured models, are each found in at most three commands; the page shows the same commands and finds."""
+"""Ten faults, planted in captured models, are each found in at most three commands.
+
+The page shows the same commands and finds.
+"""
 
 from __future__ import annotations
 

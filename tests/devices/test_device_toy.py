@@ -1,4 +1,6 @@
-"""A device outside of torch's tree, found by its entry points: captured for, emitted, run and compiled like any other."""
+"""A device outside of torch's tree, found by its entry points: captured for, emitted, run and compiled like
+any other.
+"""
 
 from __future__ import annotations
 

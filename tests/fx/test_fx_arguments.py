@@ -66,7 +66,9 @@ def test_nested_results_are_taken_apart(form: KernelCalls) -> None:
 
 @both_forms
 def test_arguments_of_every_sort(form: KernelCalls) -> None:
-    """In structure: lists of lists of nothing and numbers, strings, types, devices, complex and symbolic numbers."""
+    """In structure: lists of lists of nothing and numbers, strings, types, devices, complex and symbolic
+    numbers.
+    """
     seen: list[Any] = []
 
     def take(x: Any, *args: Any, **kwargs: Any) -> Any:

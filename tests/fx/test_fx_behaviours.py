@@ -248,7 +248,10 @@ def test_alignment_is_checked_by_a_node(form: KernelCalls) -> None:
 
 @both_forms
 def test_every_check_is_left_out(form: KernelCalls) -> None:
-    """Layouts, alignment, conditions, finiteness: nothing of them is computed. Storages of inputs are checked all the same."""
+    """Layouts, alignment, conditions, finiteness: nothing of them is computed.
+
+    Storages of inputs are checked all the same.
+    """
     text = 'func @main(%x: f32[s0]) {\n  define s0 = size(%x, 0)\n  assert_layout %x [s0] [1] align(16) "input"\n'
     text += '  assert s0 * 3 <= 30 "small"\n  assert_finite %x "input"\n  %y = alloc f32[s0]\n  copy %y, %x\n  return %y\n}\n'
     artifact = bare_artifact(wrapper_ir.parse_program(HEADER + text))

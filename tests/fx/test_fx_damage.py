@@ -231,7 +231,10 @@ def _other_form(said: Any) -> None:
 def test_random_damage_of_the_graph(
     mutate: str, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A graph that still reads may be another one, but then it is whole; else nothing of it was entered anywhere."""
+    """A graph that still reads may be another one, but then it is whole.
+
+    Else nothing of it was entered anywhere.
+    """
     entered: list[str] = []
 
     def register(kernel: ir.KernelDef, hash: str, *more: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Torch's own passes know which calls of a graph have an effect: in each form, for each op, in files and in copies."""
+"""Torch's own passes know which calls of a graph have an effect: in each form, for each op, in files and in
+copies.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Names that mean something to Python, to torch or to a printer, of everything in a program that has a name: conversion works,
-or refuses with a code, and no name becomes code."""
+"""Names that mean something to Python, to torch or to a printer, of everything in a program that has a name:
+conversion works, or refuses with a code, and no name becomes code.
+"""
 
 from __future__ import annotations
 

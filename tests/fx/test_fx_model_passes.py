@@ -1,4 +1,6 @@
-"""Torch's passes and ours over the graphs of real models, both forms: equal results, in the model's own output structure."""
+"""Torch's passes and ours over the graphs of real models, both forms: equal results, in the model's own
+output structure.
+"""
 
 from __future__ import annotations
 

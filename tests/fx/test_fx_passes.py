@@ -1,5 +1,6 @@
-"""Passes over FX graphs: torch's own and ours, over every program, both forms: the same results, the same state, the same
-output structure."""
+"""Passes over FX graphs: torch's own and ours, over every program, both forms: the same results, the same
+state, the same output structure.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""FX graphs whose memory persists from call to call: they compute the same, and no call sees another one's memory."""
+"""FX graphs whose memory persists from call to call: they compute the same, and no call sees another one's
+memory.
+"""
 
 from __future__ import annotations
 

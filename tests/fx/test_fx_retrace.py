@@ -1,4 +1,6 @@
-"""Graphs of the form `hop` are traced again: by `make_fx` on real, fake and symbolic inputs, and by `torch.export`."""
+"""Graphs of the form `hop` are traced again: by `make_fx` on real, fake and symbolic inputs, and by
+`torch.export`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Saved graphs in a process that has nothing but torch, this package and a kernel runtime: every program, in both forms."""
+"""Saved graphs in a process that has nothing but torch, this package and a kernel runtime: every program, in
+both forms.
+"""
 
 from __future__ import annotations
 

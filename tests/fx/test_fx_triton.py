@@ -1,4 +1,6 @@
-"""Triton kernels in FX graphs: torch's own form for devices, a kernel runtime's for the interpreter on the CPU."""
+"""Triton kernels in FX graphs: torch's own form for devices, a kernel runtime's for the interpreter on the
+CPU.
+"""
 
 from __future__ import annotations
 

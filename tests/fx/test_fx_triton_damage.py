@@ -26,7 +26,9 @@ def marked(mark: str) -> Artifact:
 
 
 def of_another(path: Path, mark: str) -> Path:
-    """A graph of kernels that no process has entered anywhere: that of a program which differs in their texts only."""
+    """A graph of kernels that no process has entered anywhere: that of a program which differs in their texts
+    only.
+    """
     one, other = marked(f"{mark} one"), marked(f"{mark} other")
     fx_converter.save(fx_converter.convert(one, FxOptions(kernel_calls="hop")), path)
     text = text_of(path)

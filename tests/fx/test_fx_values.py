@@ -38,7 +38,10 @@ def test_fake_values_are_what_nodes_give(case: Case, form: KernelCalls) -> None:
 @both_forms
 @every_case
 def test_every_value_and_symbol_is_a_node(case: Case, form: KernelCalls) -> None:
-    """Under its own name where Python allows that. A storage with one view is that view; a name that ends is not a node."""
+    """Under its own name where Python allows that.
+
+    A storage with one view is that view; a name that ends is not a node.
+    """
     artifact = artifact_of(case)
     module = flat(artifact, form)
     said = [n.meta.get("value", n.meta.get("symbol")) for n in module.graph.nodes]

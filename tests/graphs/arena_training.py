@@ -46,7 +46,9 @@ class Straight:
     returns: tuple[int, ...]
 
     def on(self, device: ArenaGraphs) -> Callable[..., tuple[Array, ...]]:
-        """As emitted Python is: it empties the list that it is called with, and ends names after their last use."""
+        """As emitted Python is: it empties the list that it is called with, and ends names after their last
+        use.
+        """
 
         def call(args: list[Array], scale: int = 1) -> tuple[Array, ...]:
             values = dict(enumerate(args))

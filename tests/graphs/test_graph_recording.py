@@ -93,7 +93,10 @@ def test_the_second_call_records_and_the_others_replay(call: CompiledProgram, de
 
 
 def test_an_input_that_stays_is_not_copied(call: CompiledProgram, device: FakeGraphs) -> None:
-    """Callers that fill one buffer pay for no copy; from the first call with another one on, each input is copied."""
+    """Callers that fill one buffer pay for no copy.
+
+    From the first call with another one on, each input is copied.
+    """
     case, x = Case(call), torch.randn(8, 4)
     for _ in range(5):
         x.copy_(torch.randn(8, 4))
@@ -319,7 +322,10 @@ def test_nothing_is_recorded_where_the_limit_is_none(device: FakeGraphs) -> None
 
 
 def test_a_graph_that_is_saved(device: FakeGraphs, tmp_path: Path) -> None:
-    """The node keeps the requirements of a capture; a graph module that is called directly captures nothing."""
+    """The node keeps the requirements of a capture.
+
+    A graph module that is called directly captures nothing.
+    """
     artifact = bare_artifact(derive_frees(parse_program(PROGRAM)))
     fx_converter.save(fx_converter.convert(artifact, FxOptions(convention="flat")), tmp_path / "graph.wir")
     module = fx_converter.load(tmp_path / "graph.wir")

@@ -71,8 +71,9 @@ def _accumulated(
 
 
 class Loop:
-    """A kind of training: its step, whether values are computed again in backward, whether blocks attend, whether the
-    update is compiled, too."""
+    """A kind of training: its step, whether values are computed again in backward, whether blocks attend,
+    whether the update is compiled, too.
+    """
 
     def __init__(
         self,
@@ -101,7 +102,10 @@ LOOPS: Mapping[str, Loop] = {
 
 
 def train_beside_eager(loop: Loop, settings: Mapping[str, Any], device: str = "cpu", steps: int = 8) -> None:
-    """Trains compiled and eager copies; raises AssertionError where losses, or the weights in the end, differ."""
+    """Trains compiled and eager copies.
+
+    Raises AssertionError where losses, or the weights in the end, differ.
+    """
     torch.manual_seed(0)
     nets = [Blocks(loop.again, loop.attention).to(device)]
     nets.append(copy.deepcopy(nets[0]))

@@ -82,7 +82,10 @@ def results(artifact: Artifact, args: Any, kwargs: Any = None) -> Any:  # Any: a
 
 
 def same_in_place(artifact: Artifact, args: Any, kwargs: Any = None) -> int:
-    """Compares all results with those of each claimed pair in place, exactly; the number of launches that were."""
+    """Compares all results with those of each claimed pair in place, exactly.
+
+    The number of launches that were.
+    """
     want = results(artifact, args, kwargs)
     total, turn = 0, 0
     while True:

@@ -1,4 +1,6 @@
-"""An emitter whose callables run each graph unplanned and planned, in every engine, and compare them bit for bit."""
+"""An emitter whose callables run each graph unplanned and planned, in every engine, and compare them bit for
+bit.
+"""
 
 from __future__ import annotations
 

@@ -194,7 +194,9 @@ def test_models(name: str, language: Language) -> None:
 
 
 def operators(language: Language, count: int) -> tuple[int, int]:
-    """Over a sample of torch's operator database: launches that were run in place, and operators that had any."""
+    """Over a sample of torch's operator database: launches that were run in place, and operators that had
+    any.
+    """
     table = op_table()
     launches = found = 0
     for case in stratified(list_cases(table), count):

@@ -1,4 +1,6 @@
-"""Errors that kernels find on the elements of tensors are raised in every engine, also by kernels of several threads."""
+"""Errors that kernels find on the elements of tensors are raised in every engine, also by kernels of several
+threads.
+"""
 
 from __future__ import annotations
 

@@ -76,7 +76,10 @@ def test_what_is_written_in_place(name: str, dynamic: bool) -> None:
 
 
 def test_a_matrix_matmul_then_a_layer_norm() -> None:
-    """The layer norm writes over the matmul's storage; Inductor does so itself only with `inplace_kernels`."""
+    """The layer norm writes over the matmul's storage.
+
+    Inductor does so itself only with `inplace_kernels`.
+    """
     model = torch.nn.Sequential(
         torch.nn.Linear(64, 64), torch.nn.LayerNorm(64), torch.nn.Linear(64, 8)
     ).eval()
@@ -92,7 +95,9 @@ def test_a_matrix_matmul_then_a_layer_norm() -> None:
 
 
 def test_a_tensor_that_stands_for_several_views() -> None:
-    """Slots one after the other at the same place, of fixed and of symbolic sizes: results are the caller's own."""
+    """Slots one after the other at the same place, of fixed and of symbolic sizes: results are the caller's
+    own.
+    """
     text = Path("packages/wrapper_ir_lowering/tests/lowering/plans/windows_shared_in_pools.wir").read_text()
     artifact = bare_artifact(parse_program(text))
     for run in engines(artifact):
@@ -106,8 +111,9 @@ def test_a_tensor_that_stands_for_several_views() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "dynamic"), SIZES)
 def test_training(name: str, dynamic: bool) -> None:
-    """Forward and backward graphs of torch.compile after all passes, donated activations written over: in each engine, the bits of
-    the unplanned graph."""
+    """Forward and backward graphs of torch.compile after all passes, donated activations written over: in
+    each engine, the bits of the unplanned graph.
+    """
     torch._dynamo.reset()
     case, emitter = training_case(name), PlannedEverywhere(DONATED)
     options: dict[str, Any] = {"emitter": emitter, "cache": False}  # Any: torch's type has no emitters

@@ -1,4 +1,6 @@
-"""Training through `torch.compile(backend="wrapper_ir")`: loss, gradients and buffers as eager's, memory as Inductor's."""
+"""Training through `torch.compile(backend="wrapper_ir")`: loss, gradients and buffers as eager's, memory as
+Inductor's.
+"""
 
 from __future__ import annotations
 

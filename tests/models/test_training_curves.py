@@ -1,5 +1,6 @@
-"""Twenty optimizer steps through `torch.compile(backend="wrapper_ir")` and through Inductor, from the same seed: equal
-loss curves, dropout included, equally many compiled graphs, and no more memory."""
+"""Twenty optimizer steps through `torch.compile(backend="wrapper_ir")` and through Inductor, from the same
+seed: equal loss curves, dropout included, equally many compiled graphs, and no more memory.
+"""
 
 from __future__ import annotations
 

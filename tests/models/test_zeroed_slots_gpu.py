@@ -1,4 +1,6 @@
-"""Slots that begin as zeros on a CUDA device, on two streams: emitted Python, FX graphs and C++ libraries, call after call."""
+"""Slots that begin as zeros on a CUDA device, on two streams: emitted Python, FX graphs and C++ libraries,
+call after call.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`except` clauses that catch an error of a model catch it when it is compiled: eager mode, Inductor, and every engine of ours,
-from torch.compile (compiled, and out of the cache) and from saved artifacts."""
+"""`except` clauses that catch an error of a model catch it when it is compiled: eager mode, Inductor, and
+every engine of ours, from torch.compile (compiled, and out of the cache) and from saved artifacts.
+"""
 
 from __future__ import annotations
 
@@ -205,7 +206,10 @@ def test_saved_artifacts(name: str, tmp_path: Path) -> None:
 
 
 def test_calls_that_do_not_fit(tmp_path: Path) -> None:
-    """Arguments too many and too few are a TypeError, as of any function; other layouts an AssertionError, as with Inductor."""
+    """Arguments too many and too few are a TypeError, as of any function.
+
+    Other layouts an AssertionError, as with Inductor.
+    """
     artifact = saved(Case(lambda x: x.sin(), (torch.ones(4),), (), TypeError), tmp_path)
     for function in (py_wrapper.compile(artifact), fx_converter.convert(artifact)):
         for args in ((), (torch.ones(4), torch.ones(4))):

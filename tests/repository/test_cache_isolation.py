@@ -1,4 +1,6 @@
-"""Caches of two compilers in one folder, across processes: neither is served the other's code, each finds its own."""
+"""Caches of two compilers in one folder, across processes: neither is served the other's code, each finds its
+own.
+"""
 
 from __future__ import annotations
 

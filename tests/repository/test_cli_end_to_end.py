@@ -1,4 +1,7 @@
-"""`wir` on a real model: capture, verify, statistics, transform, emit, run; each step on the file of the last."""
+"""`wir` on a real model: capture, verify, statistics, transform, emit, run.
+
+Each step on the file of the last.
+"""
 
 from __future__ import annotations
 

@@ -94,7 +94,10 @@ def test_programs_parse_verify_and_print(block: Block) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [*GUIDE, *READMES], ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each page has one namespace. A `text` block after a Python block is its output; `wir` commands run on the page's files."""
+    """Each page has one namespace.
+
+    A `text` block after a Python block is its output; `wir` commands run on the page's files.
+    """
     if page.parent.name in RUN_THE_SAMPLE and not since("2.13"):
         pytest.skip(
             "the sample's kernels are written for the headers of torch 2.13, as the refusal CPP102 says"
@@ -228,7 +231,8 @@ def test_the_core_is_layered_as_written() -> None:
         unit = path.relative_to(core).parts[0].removesuffix(".py")
         for statement in ast.parse(path.read_text(encoding="utf-8")).body:
             if unit != "__init__" and isinstance(statement, ast.ImportFrom):
-                # `from wrapper_ir import ops` names a module of the table, `from wrapper_ir import verify` one of its names
+                # `from wrapper_ir import ops` names a module of the table, `from wrapper_ir import verify`
+                # one of its names
                 named = [f"{statement.module}.{alias.name}".split(".") for alias in statement.names]
                 for used in (parts[1] for parts in named if parts[0] == "wrapper_ir" and parts[1] in order):
                     assert order[used] <= order[unit], f"{path}:{statement.lineno}"

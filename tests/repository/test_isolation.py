@@ -117,7 +117,8 @@ def link(found: Distribution, site: Path) -> None:
 
 
 def install(package: str, wheels: dict[str, Path], folder: Path, extra: str = "") -> Path:
-    """An empty environment with `package`, the siblings that it declares, and its other dependencies linked in.
+    """An empty environment with `package`, the siblings that it declares, and its other dependencies linked
+    in.
 
     Returns the environment's interpreter.
     """
@@ -251,7 +252,10 @@ print(again == program, wrapper_ir.from_json(wrapper_ir.to_json(program)) == pro
 
 
 def test_the_core_needs_nothing(wheels: dict[str, Path], tmp_path: Path) -> None:
-    """It parses, verifies, prints and compares by value; sympy is its one extra besides the one for models."""
+    """It parses, verifies, prints and compares by value.
+
+    Sympy is its one extra besides the one for models.
+    """
     assert requirements(wheels["wrapper_ir"]) == []
     python = install("wrapper_ir", wheels, tmp_path / "env")
     assert run([str(python), "-c", CORE_ALONE, str(SAMPLE)]).split() == ["True", "True", "False"]

@@ -1,4 +1,6 @@
-"""The launcher of Triton kernels in wheels: compiled in those for a platform, built at first use from the others."""
+"""The launcher of Triton kernels in wheels: compiled in those for a platform, built at first use from the
+others.
+"""
 
 from __future__ import annotations
 

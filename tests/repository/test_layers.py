@@ -66,7 +66,10 @@ def test_the_core_loads_no_tensor_library() -> None:
 
 
 def test_no_module_of_the_core_loads_a_tensor_library() -> None:
-    """Every module, the CLI's too, which may load click. sympy comes in when something is solved, not before."""
+    """Every module, the CLI's too, which may load click.
+
+    Sympy comes in when something is solved, not before.
+    """
     modules = [name for package in FREE_OF_TORCH for name in submodules(package)]
     assert len(modules) > 200
     imports = "\n".join(f"import {name}" for name in modules if not name.endswith("__main__"))

@@ -1,5 +1,6 @@
-"""The example of a serving system: pieces that one process compiled run in another one, from another folder, with nothing
-compiled there."""
+"""The example of a serving system: pieces that one process compiled run in another one, from another folder,
+with nothing compiled there.
+"""
 
 from __future__ import annotations
 

@@ -358,7 +358,10 @@ def test_bindings() -> None:
 
 
 def test_state_that_callers_get_is_mutable() -> None:
-    """A program may map its constants from a read-only file; constants that it returns are separate copies."""
+    """A program may map its constants from a read-only file.
+
+    Constants that it returns are separate copies.
+    """
     constants = {c.value.name: c.mutable for c in artifact_of("ReturnsItsState").program.constants}
     assert constants == {"weight": True, "count": True}
     constants = {c.value.name: c.mutable for c in artifact_of("WrappedParameter").program.constants}

@@ -84,7 +84,10 @@ def damage(rng: random.Random) -> Callable[[Any], Any]:
 
 
 def outcome(make: Callable[[], Callable[..., Any]], name: str) -> Any:
-    """Returns the results of a call, or the code of its error; any other exception is a failure of the test."""
+    """Returns the results of a call, or the code of its error.
+
+    Any other exception is a failure of the test.
+    """
     args, kwargs = CASES[name].make()
     try:
         found = make()(*args, **kwargs)

@@ -1,4 +1,6 @@
-"""Patterns of sizes that may be 0, or whose sign only a guard knows: all fine in eager and under stock torch.compile."""
+"""Patterns of sizes that may be 0, or whose sign only a guard knows: all fine in eager and under stock
+torch.compile.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,10 @@ from wrapper_ir_tools.testing.corrupt import corrupt
 
 PATTERN = 0x7B
 MAX_OPS = 5_000
-"""A loop whose condition was corrupted may be valid and never end; the programs themselves run far fewer ops."""
+"""A loop whose condition was corrupted may be valid and never end.
+
+The programs themselves run far fewer ops.
+"""
 
 
 def program_of(name: str) -> tuple[Artifact, list[Any]]:  # Any: tensors and numbers

@@ -85,7 +85,10 @@ def check_op(before: Snapshot, after: Snapshot, position: int, aliasing: Aliasin
 
 
 def check_roots(now: Snapshot, aliasing: Aliasing) -> int:
-    """Tensors that share storage have a root in common; sure ones with the same root share. Counts sharing pairs."""
+    """Tensors that share storage have a root in common; sure ones with the same root share.
+
+    Counts sharing pairs.
+    """
     live = [v for v in now.tensors if now.nbytes(v) and v in aliasing.roots]
     sharing = 0
     for a, b in combinations(live, 2):

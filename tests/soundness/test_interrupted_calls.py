@@ -1,4 +1,6 @@
-"""Ctrl-C at each point of a call where Python looks for signals leaves grad mode as it was, and the next call works."""
+"""Ctrl-C at each point of a call where Python looks for signals leaves grad mode as it was, and the next call
+works.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,9 @@ CALLS: Mapping[str, Callable[[Artifact], Callable[[], Any]]] = {
 
 
 class _Interrupt:
-    """Raises KeyboardInterrupt at one event of a call: where a function of Python's begins, or one of C has returned. There the
-    interpreter calls handlers of signals."""
+    """Raises KeyboardInterrupt at one event of a call: where a function of Python's begins, or one of C has
+    returned. There the interpreter calls handlers of signals.
+    """
 
     def __init__(self, at: int) -> None:
         self.left = at

@@ -31,7 +31,8 @@ func @main(%x: f32[s0, 8], %y: f32[s1, 8], %n: i64[]) {
 """
 _TAIL = "\n  drop %x\n  drop %y\n  drop %n\n  return %r\n}\n"
 
-# The body, and rows of %x, rows of %y and the number that the program is right for; others that it is wrong for.
+# The body, and rows of %x, rows of %y and the number that the program is right for; others that it is wrong
+# for.
 CASES = {
     "view": (
         "  %v = view %x : f32[s1, 8]\n  %r = call aten::neg(%v) : f32[s1, 8]",

@@ -1,4 +1,6 @@
-"""Random programs with views, branches, loops and streams: planned, verified, and run with poisoned memory, they do the same."""
+"""Random programs with views, branches, loops and streams: planned, verified, and run with poisoned memory,
+they do the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Compiled programs that are called while torch traces, transforms or compiles: refused with a code, or left out; never baked in."""
+"""Compiled programs that are called while torch traces, transforms or compiles: refused with a code, or left
+out; never baked in.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ import triton.language as tl
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-# Any: Triton's decorators and kernels have no types, nor has this check; a number of a tensor is a symbol in a trace.
+# Any: Triton's decorators and kernels have no types, nor has this check; a number of a tensor is a symbol in
+# a trace.
 jit: Any = triton.jit
 heuristics: Any = triton.heuristics
 autotune: Any = triton.autotune

@@ -96,7 +96,10 @@ def test_models_hold_their_kernels(name: str, tmp_path: Path) -> None:
 def test_what_would_be_made_otherwise_is_passed_over(
     ahead: Artifact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another compiler compiles its own code, without using the stored one; another target has other kernels."""
+    """Another compiler compiles its own code, without using the stored one.
+
+    Another target has other kernels.
+    """
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "0")
     store = MemoryStore()
     stats = loaded(ahead, device(store)).stats

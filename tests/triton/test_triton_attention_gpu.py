@@ -1,4 +1,6 @@
-"""Attention whose kernels are launched again, on a device: the same bits as torch's, in results of each call's own."""
+"""Attention whose kernels are launched again, on a device: the same bits as torch's, in results of each
+call's own.
+"""
 
 from __future__ import annotations
 

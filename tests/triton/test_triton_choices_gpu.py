@@ -180,7 +180,9 @@ def test_tuned_templates() -> None:
 
 @pytest.mark.parametrize("name", ["layers", "half precision", "sum of two", "convolution"])
 def test_candidates(name: str) -> None:
-    """The operator, the template, then the one that is measured to be faster, the template with all of its configs."""
+    """The operator, the template, then the one that is measured to be faster, the template with all of its
+    configs.
+    """
     model, args = MATMULS[name]
     artifact = for_this(model.cpu(), args, options=CaptureOptions(matmuls="candidates"))
     assert any(isinstance(k, ir.OperatorKernel) for k in artifact.program.kernels)

@@ -1,4 +1,6 @@
-"""Models captured for a GPU that need not be there, run on one: emitted Python and the interpreter against eager."""
+"""Models captured for a GPU that need not be there, run on one: emitted Python and the interpreter against
+eager.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Every kind of kernel that Inductor generates, and every class of launch grid: captured, compiled for a GPU that is not
-here, and on a device against eager mode."""
+"""Every kind of kernel that Inductor generates, and every class of launch grid: captured, compiled for a GPU
+that is not here, and on a device against eager mode.
+"""
 
 from __future__ import annotations
 

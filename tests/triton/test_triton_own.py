@@ -1,5 +1,6 @@
-"""Triton kernels of a model's own, of each kind: captured, compiled for a GPU that is not here, run on CPU tensors and on a
-device, against torch's operators."""
+"""Triton kernels of a model's own, of each kind: captured, compiled for a GPU that is not here, run on CPU
+tensors and on a device, against torch's operators.
+"""
 
 from __future__ import annotations
 

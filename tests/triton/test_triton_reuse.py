@@ -1,4 +1,6 @@
-"""Compiled Triton kernels and tuning across processes: a second process of the same model compiles and measures nothing."""
+"""Compiled Triton kernels and tuning across processes: a second process of the same model compiles and
+measures nothing.
+"""
 
 from __future__ import annotations
 

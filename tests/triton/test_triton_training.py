@@ -1,5 +1,6 @@
-"""Training with Triton kernels through `torch.compile(backend="wrapper_ir")`: loss, gradients and buffers as eager's, by
-Triton's interpreter on CPU tensors and on a device."""
+"""Training with Triton kernels through `torch.compile(backend="wrapper_ir")`: loss, gradients and buffers as
+eager's, by Triton's interpreter on CPU tensors and on a device.
+"""
 
 from __future__ import annotations
 

@@ -121,8 +121,9 @@ func @{v[10]}(%{v[0]}: f32[{s}, 4], %{v[3]}: int) captures({s}) {{
 }}"""
 
     def artifact(self) -> Artifact:
-        """The program with its constant, and keys, names and literals around it: called with a dict of both arguments and
-        a text, it returns a dict."""
+        """The program with its constant, and keys, names and literals around it: called with a dict of both
+        arguments and a text, it returns a dict.
+        """
         program = parse_program(self.text())
         data = {self.names[1]: TORCH_MACHINE.data(torch.arange(4.0))}
         bare = bare_artifact(program, data)

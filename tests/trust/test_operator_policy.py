@@ -1,4 +1,6 @@
-"""Operators with reach are refused in every engine unless they are allowed, before anything of a program runs."""
+"""Operators with reach are refused in every engine unless they are allowed, before anything of a program
+runs.
+"""
 
 from __future__ import annotations
 

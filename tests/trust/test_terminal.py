@@ -1,4 +1,6 @@
-"""Names, texts and messages of a program reach the terminal as text: no escape, and no line that a name began."""
+"""Names, texts and messages of a program reach the terminal as text: no escape, and no line that a name
+began.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,9 @@ ROUNDS = 60
 
 @dataclass(frozen=True)
 class Row:
-    """Nanoseconds a launch for each side, ratios of ours to others, and that of launches in a sequence to the loop in C."""
+    """Nanoseconds a launch for each side, ratios of ours to others, and that of launches in a sequence to the
+    loop in C.
+    """
 
     case: Case
     times: dict[str, float]

@@ -48,7 +48,10 @@ _MIB = 2**20
 
 
 def gpt2_small() -> nn.Module:
-    """GPT-2 small as transformers configures it, without dropout, on the GPU; the same weights in every run."""
+    """GPT-2 small as transformers configures it, without dropout, on the GPU.
+
+    The same weights in every run.
+    """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     # Imported here because it takes seconds, which `--help` does not need.
     from transformers import GPT2Config, GPT2LMHeadModel

@@ -117,8 +117,10 @@ CASES: Mapping[str, Callable[[], Case]] = {
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Calls in a round; microseconds of a call by side, one number a round: until it returned, and until the device had
-    finished."""
+    """Calls in a round.
+
+    Microseconds of a call by side, one number a round: until it returned, and until the device had finished.
+    """
 
     calls: int
     host: Mapping[str, list[float]]

@@ -1,4 +1,6 @@
-"""A process of `bench_collectives`: its device, how it keeps step with the others, and the sides that it compares."""
+"""A process of `bench_collectives`: its device, how it keeps step with the others, and the sides that it
+compares.
+"""
 
 from __future__ import annotations
 

@@ -115,7 +115,9 @@ def gpt_inference(me: Rank) -> Found:
 
 
 def latency(me: Rank) -> Found:
-    """An addition and the sum over all processes, by size: torch's functions, its one-shot operator by hand, and programs of ours."""
+    """An addition and the sum over all processes, by size: torch's functions, its one-shot operator by hand,
+    and programs of ours.
+    """
     times: dict[str, dict[str, list[float]]] = {}
     failed: dict[str, str] = {}
     for nbytes in SIZES:

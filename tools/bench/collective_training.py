@@ -1,4 +1,6 @@
-"""Steps of training on several GPUs: a model that is split by tensors, and one whose weights are shared out (FSDP2)."""
+"""Steps of training on several GPUs: a model that is split by tensors, and one whose weights are shared out
+(FSDP2).
+"""
 
 from __future__ import annotations
 

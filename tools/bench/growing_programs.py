@@ -91,7 +91,10 @@ def aliasing_switches(n: int) -> str:
 
 
 def wide_switch(n: int) -> str:
-    """A switch of `n` arguments and `n` results; one branch creates these, the other returns its arguments."""
+    """A switch of `n` arguments and `n` results.
+
+    One branch creates these, the other returns its arguments.
+    """
     params = [f"%x{k}: f32[8]" for k in range(n)]
     results, types = ", ".join(f"%y{k}" for k in range(n)), ", ".join(["f32[8]"] * n)
     arguments = ", ".join(f"%x{k}" for k in range(n))

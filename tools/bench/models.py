@@ -11,7 +11,10 @@ _VOCABULARY = 1000
 
 
 def small_gpt2() -> nn.Module:
-    """4 blocks of width 256, 8 heads, 1,000 tokens to choose from, no dropout; the same weights in every process."""
+    """4 blocks of width 256, 8 heads, 1,000 tokens to choose from, no dropout.
+
+    The same weights in every process.
+    """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     # Imported here because it takes seconds, which only some processes need.
     from transformers import GPT2Config, GPT2LMHeadModel

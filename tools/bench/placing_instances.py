@@ -1,8 +1,9 @@
 """Buffers to place: as programs have them, and as MiniMalloc's challenge has them.
 
-The challenge (Moffitt, ASPLOS 2023; `google/minimalloc`, `benchmarks`) is about 1,048,576 bytes, in which each instance just fits:
-some hundred buffers, times and sizes in multiples of 1,024, the bytes nearly all in use at any time. Instances of that
-description are cut from a full square, so that their least height is known.
+The challenge (Moffitt, ASPLOS 2023; `google/minimalloc`, `benchmarks`) is about 1,048,576 bytes, in which
+each instance just fits: some hundred buffers, times and sizes in multiples of 1,024, the bytes nearly all in
+use at any time. Instances of that description are cut from a full square, so that their least height is
+known.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ _KEPT = 0.98
 
 
 def generated(count: int, live: int, seed: int = 0) -> list[Buffer]:
-    """Buffers in order of time, of which about so many live at once; sizes from 64 bytes to 1 MiB, small ones more often."""
+    """Buffers in order of time, of which about so many live at once.
+
+    Sizes from 64 bytes to 1 MiB, small ones more often.
+    """
     rng = random.Random(seed)
     return [
         Buffer(

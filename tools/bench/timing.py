@@ -1,4 +1,6 @@
-"""Fair timing of several ways to do the same: alternating rounds in one process, the median of the rounds' ratios."""
+"""Fair timing of several ways to do the same: alternating rounds in one process, the median of the rounds'
+ratios.
+"""
 
 from __future__ import annotations
 

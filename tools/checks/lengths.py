@@ -1,7 +1,7 @@
 """Files past 400 lines and functions past 60: split them by responsibility.
 
-C++ and JavaScript files have the same limit; their functions have none. An exception needs an entry in the table
-below, with the reason beside it.
+C++ and JavaScript files have the same limit; their functions have none. An exception needs an entry in the
+table below, with the reason beside it.
 """
 
 from __future__ import annotations

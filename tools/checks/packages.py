@@ -14,7 +14,10 @@ _README_LINES = 60  # one screen
 
 
 def find_incomplete_packages(root: Path) -> Iterator[Finding]:
-    """Missing type markers, READMEs and changelogs; licences that differ from the repository's; URLs that do."""
+    """Missing type markers, READMEs and changelogs.
+
+    Licences that differ from the repository's; URLs that do.
+    """
     licence = (root / "LICENSE").read_bytes()
     index = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     for folder in sorted(path.parent for path in root.glob("packages/*/pyproject.toml")):

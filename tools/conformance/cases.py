@@ -45,7 +45,10 @@ class CaseId:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator as a function of its tensor inputs. `tolerances` are (rtol, atol), None for assert_close's own."""
+    """An operator as a function of its tensor inputs.
+
+    `tolerances` are (rtol, atol), None for assert_close's own.
+    """
 
     function: Callable[..., Any]  # Any: an operator's results are its own
     inputs: tuple[Tensor, ...]
@@ -56,8 +59,8 @@ def op_table() -> OpTable:
     """Returns torch's database by name; the first call takes seconds."""
     from torch.testing._internal import common_methods_invocations as database
 
-    # Random operators are wrapped in a function that sets the seed, which no compiler may do: each call here starts
-    # from a seed anyway.
+    # Random operators are wrapped in a function that sets the seed, which no compiler may do: each call here
+    # starts from a seed anyway.
     database.wrapper_set_seed = _without_seed  # type: ignore[attr-defined]  # it imports the name
     return {_name(op): op for op in database.op_db}
 

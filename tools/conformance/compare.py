@@ -65,8 +65,9 @@ def _fresh(tensor: Tensor) -> Tensor:
 
 
 def assert_same(got: Observed, want: Observed, call: Call, *, values: bool = True) -> None:
-    """Same structure, dtypes, devices and sizes, elements within tolerance (unless not `values`), and the same
-    changes of inputs. Raises Mismatch."""
+    """Same structure, dtypes, devices and sizes, elements within tolerance (unless not `values`), and the
+    same changes of inputs. Raises Mismatch.
+    """
     _same_trees("result", got.results, want.results, call, values)
     _same_trees("input after the call", list(got.inputs), list(want.inputs), call, values)
 

@@ -1,6 +1,7 @@
 """Torch's operator database as C++ libraries, ours and AOTInductor's: `python -m tools.conformance.cpp`.
 
-Ours are emitted, built without optimisation, and called twice through our loader. AOTInductor's sample is fixed.
+Ours are emitted, built without optimisation, and called twice through our loader. AOTInductor's sample is
+fixed.
 """
 
 from __future__ import annotations

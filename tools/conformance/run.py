@@ -49,7 +49,9 @@ def open_store(out: Path, device: str = "cpu") -> Store:
 def pool_options(
     out: Path, workers: int, timeout: float, budget: float | None = None, kernels: Kernels = Kernels.CPP
 ) -> PoolOptions:
-    """Workers with one thread and one compiler each, a GPU only where kernels run on one, and all caches in `out`."""
+    """Workers with one thread and one compiler each, a GPU only where kernels run on one, and all caches in
+    `out`.
+    """
     env = {
         "OMP_NUM_THREADS": "1",
         "TORCHINDUCTOR_CACHE_DIR": str((out / "inductor").absolute()),

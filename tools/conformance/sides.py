@@ -171,7 +171,10 @@ def render(
     kernels: Kernels = Kernels.CPP,
     every_nth: int = 1,
 ) -> str:
-    """Totals, and every case of ours that fails. `total` is how many cases there are, of every Nth operator."""
+    """Totals, and every case of ours that fails.
+
+    `total` is how many cases there are, of every Nth operator.
+    """
     options = " --kernels gpu" if kernels is Kernels.GPU else ""
     ours = sum(r.side == sides.ours for r in results)
     part = f" So far {ours} of {total} cases ran, which are a fair sample." if ours < total else ""

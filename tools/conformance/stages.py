@@ -212,8 +212,9 @@ def _stock_or(eager: Observed, call: Call, seed: int) -> Observed:
 
 
 def _programs(check: _Check, steps: _Steps) -> Programs | None:
-    """The case's programs: the exported one, or where export refuses, those of torch.compile's graphs; None for none,
-    which is a failure."""
+    """The case's programs: the exported one, or where export refuses, those of torch.compile's graphs; None
+    for none, which is a failure.
+    """
     programs = steps.attempt(Stage.CAPTURE, partial(capture, check.call, check.kernels))
     if programs is not None or steps.failures[-1].code != REFUSED:
         return programs
@@ -254,7 +255,10 @@ def _graph(form: KernelCalls, artifact: Artifact) -> CompiledProgram:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """The checks of each stage. `want` is the right result; `values` states whether its elements are defined."""
+    """The checks of each stage.
+
+    `want` is the right result; `values` states whether its elements are defined.
+    """
 
     seed: int
     call: Call

@@ -45,7 +45,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """`files` are whole files that need no reading, by name; each section has entries by file and by group."""
+    """`files` are whole files that need no reading, by name.
+
+    Each section has entries by file and by group.
+    """
 
     torch: str
     files: dict[str, Entry] = field(default_factory=dict)

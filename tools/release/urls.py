@@ -28,7 +28,10 @@ def read_repository(root: Path) -> str:
 
 
 def project_urls(repository: str, folder: str) -> Mapping[str, str]:
-    """`[project.urls]` of the package in `packages/<folder>`, by label; empty for a repository without a URL."""
+    """`[project.urls]` of the package in `packages/<folder>`, by label.
+
+    Empty for a repository without a URL.
+    """
     if not repository:
         return {}
     here = f"{repository}/blob/main"

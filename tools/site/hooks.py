@@ -1,4 +1,6 @@
-"""Hooks of mkdocs (`mkdocs.yml`): pages from outside `docs/`, links between all pages, folders in the navigation."""
+"""Hooks of mkdocs (`mkdocs.yml`): pages from outside `docs/`, links between all pages, folders in the
+navigation.
+"""
 
 from __future__ import annotations
 

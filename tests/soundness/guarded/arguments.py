@@ -97,7 +97,10 @@ def _spoil(arg: Any, others: list[Any], rng: random.Random) -> Any:  # Any: see 
 
 
 def _over(other: Tensor, arg: Tensor) -> Tensor:
-    """`arg`'s layout over the memory of another argument, where that is large enough; else the other one itself."""
+    """`arg`'s layout over the memory of another argument, where that is large enough.
+
+    Else the other one itself.
+    """
     if other.layout != torch.strided or other.is_meta or arg.is_meta:
         return other
     need = 1 + sum((n - 1) * s for n, s in zip(arg.shape, arg.stride())) if arg.numel() else 0

@@ -134,8 +134,10 @@ _OVERFLOW = "Storage size calculation overflowed"
 
 
 def _is_of_torch(want: Outcome, got: Outcome) -> bool:
-    """Torch's own errors pass through graphs as they are: of operators, and of allocations beyond all memory. The others note
-    the op on them."""
+    """Torch's own errors pass through graphs as they are: of operators, and of allocations beyond all memory.
+
+    The others note the op on them.
+    """
     if got.code == "RuntimeError" and _OVERFLOW in got.error:
         return want.code == "WIR408"
     return want.code == "WIR927" and got.code in _OF_TORCH and want.error == got.error

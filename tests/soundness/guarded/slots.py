@@ -1,4 +1,6 @@
-"""Steps of hostile programs over pools: slots in slots, before and after one another, and storages that callees are lent."""
+"""Steps of hostile programs over pools: slots in slots, before and after one another, and storages that
+callees are lent.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,10 @@ def slots(h: Hostile) -> None:
 
 
 def _borrower(h: Hostile, type: ir.StorageType, *, counts: bool) -> str:
-    """A function of a number and two storages, which it uses whole or in slots; `counts`: it returns the number + 1."""
+    """A function of a number and two storages, which it uses whole or in slots.
+
+    `counts`: it returns the number + 1.
+    """
     c = h.child("lent")
     for name in sorted(type.nbytes.free_symbols):
         if not h.bad():

@@ -1,4 +1,7 @@
-"""Steps of hostile programs: memory, views, kernels, symbols and checks. `calls` has operators and functions."""
+"""Steps of hostile programs: memory, views, kernels, symbols and checks.
+
+`calls` has operators and functions.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
-"""Small programs by feature, through stock `torch.compile` and through the backend wrapper_ir: nothing may differ."""
+"""Small programs by feature, through stock `torch.compile` and through the backend wrapper_ir: nothing may
+differ.
+"""

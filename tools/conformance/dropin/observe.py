@@ -18,7 +18,9 @@ FIXED, DYNAMIC = (4,), (5, 7, 3)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The result of one call, as a tree of plain tensors and values, or the error; and which leaves are one object."""
+    """The result of one call, as a tree of plain tensors and values, or the error; and which leaves are one
+    object.
+    """
 
     tree: Any = None
     same: tuple[tuple[int, ...], ...] = ()

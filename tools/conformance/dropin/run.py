@@ -64,7 +64,10 @@ def run_features(features: Sequence[str], text: str, jobs: int, out: Path) -> li
 
 
 def _run(feature: str, text: str, skipped: list[list[object]]) -> Iterator[Row]:
-    """The rows of a feature. A program that ends its process is a row too, and a new process runs those after it."""
+    """The rows of a feature.
+
+    A program that ends its process is a row too, and a new process runs those after it.
+    """
     ended: Row | None = None
     for row in _process(feature, text, skipped):
         mode = "dynamic" if row.dynamic else "fixed"

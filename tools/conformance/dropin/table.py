@@ -15,7 +15,10 @@ _SEED = 5
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A function, and its arguments for a size `n`. Tensors among the results are differentiated if possible."""
+    """A function, and its arguments for a size `n`.
+
+    Tensors among the results are differentiated if possible.
+    """
 
     function: Callable[..., Any]
     args: Callable[[int], tuple[Any, ...]]
@@ -47,7 +50,9 @@ def _one(n: int) -> tuple[Any, ...]:
 
 
 def table(**entries: Any) -> Mapping[str, Program]:
-    """Programs by name: functions of one tensor of `n` rows and 6 columns, or pairs of a function and its arguments for `n`."""
+    """Programs by name: functions of one tensor of `n` rows and 6 columns, or pairs of a function and its
+    arguments for `n`.
+    """
     return {
         name: Program(entry, _one) if callable(entry) else Program(*entry) for name, entry in entries.items()
     }

@@ -28,7 +28,9 @@ _PAGE = _ROOT / "docs" / "conformance-models.md"
 _WORKER = (sys.executable, "-m", "tools.conformance.models", "--worker")
 
 Result = dict[str, Any]
-"""One line of the file of results: `name`, `statement`, `error`, `stock` (stock's own failure), `exact`, `graphs`. Any: JSON."""
+"""One line of the file of results: `name`, `statement`, `error`, `stock` (stock's own failure), `exact`,
+`graphs`. Any: JSON.
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 try:
     models = importlib.import_module("torchvision.models")
 except RuntimeError:
-    # A torchvision that was built for CUDA does not load its operators beside a CPU build of torch, and then cannot be imported,
-    # not by transformers either. Those that it registers on import, which no classifier calls, are declared for it.
+    # A torchvision that was built for CUDA does not load its operators beside a CPU build of torch, and then
+    # cannot be imported, not by transformers either. Those that it registers on import, which no classifier
+    # calls, are declared for it.
     for operator in ("nms", "qnms"):
         torch.library.define(
             f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"

@@ -317,7 +317,9 @@ FAMILIES: Mapping[str, tuple[str, Mapping[str, Options], Inputs, Options]] = {
         {},
     ),
 }
-"""For each family: transformers' class, options of its models' configurations, their inputs, and options of all of them."""
+"""For each family: transformers' class, options of its models' configurations, their inputs, and options of
+all of them.
+"""
 _GENERATE = frozenset({"decoder", "mixture of experts", "state space"})
 
 
