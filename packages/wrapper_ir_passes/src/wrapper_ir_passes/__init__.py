@@ -1,6 +1,7 @@
 """Passes over programs: pure functions with options and a textual form, in folders by family.
 
-`run_pipeline(program, "derive-frees,plan-memory")` runs passes by name. A class or function of a pass is imported from its module.
+`run_pipeline(program, "derive-frees,plan-memory")` runs passes by name. The class or function of a pass is
+imported from its module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pipelines of passes: their textual form, and running them with verification around every pass."""
+"""Parses pipelines of passes, and runs them with verification around every pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse_pipeline(text: str) -> tuple[Pass, ...]:
 
     Raises PassError WIR801 (malformed text), WIR802 (unknown pass), WIR803 (unknown option or bad value).
     """
-    found: list[Pass] = []
+    passes: list[Pass] = []
     position = 0
     while text[position:].strip():
         m = _ITEM.match(text, position)
@@ -35,9 +35,9 @@ def parse_pipeline(text: str) -> tuple[Pass, ...]:
                 f"cannot read a pass at {text[position:]!r}",
                 hint="write name or name{option=value}",
             )
-        found.append(_make(m[1], m[2] or ""))
+        passes.append(_make(m[1], m[2] or ""))
         position = m.end()
-    return tuple(found)
+    return tuple(passes)
 
 
 def print_pipeline(passes: Iterable[Pass]) -> str:
@@ -46,7 +46,7 @@ def print_pipeline(passes: Iterable[Pass]) -> str:
 
 
 def describe_passes() -> str:
-    """Two lines a pass: its name and options with their defaults, and what it does."""
+    """Describes each pass in two lines: its name and options with their defaults, and its effect."""
     lines = []
     for cls in PASSES.values():
         options = ",".join(_describe(f) for f in dataclasses.fields(cls))
@@ -63,12 +63,12 @@ def run_pipeline(
     verify: bool = True,
     analyses: Analyses | None = None,
 ) -> ir.Program:
-    """Runs passes in order. Unless `verify` is false, the program is verified before the first and after each one,
-    and each pass's result is held against its input (see `wrapper_ir_passes.translation`).
+    """Runs passes in order.
 
-    What a pass `repairs` may be wrong in its input, if that is the first one's.
-    Raises VerificationError for an invalid input, PassError WIR804 naming the pass that broke a valid program, and
-    WIR805 naming the pass that changed what the program does.
+    Unless `verify` is false, the program is verified before the first and after each pass, and each result is
+    compared with its input (see `wrapper_ir_passes.translation`). Errors that the first pass `repairs` are
+    accepted in the input. Raises VerificationError for an invalid input, PassError WIR804 naming the pass
+    that broke a valid program, and WIR805 naming the pass that changed its behaviour.
     """
     # Imported here: the verifier is not needed to run a pass.
     from wrapper_ir.verifier import check
@@ -77,14 +77,14 @@ def run_pipeline(
     before = Analyses.of(program, analyses)
     if verify:
         mended = passes[0].repairs if passes else frozenset[str]()
-        found = tuple(d for d in check(program, analyses=before) if d.code not in mended)
-        if found:
-            raise VerificationError(found)
+        findings = tuple(d for d in check(program, analyses=before) if d.code not in mended)
+        if findings:
+            raise VerificationError(findings)
     for step in passes:
         after = before.after(step.run(before.program, before))
-        found = check(after.program, analyses=after) if verify else ()
-        if found:
-            error = VerificationError(found)
+        findings = check(after.program, analyses=after) if verify else ()
+        if findings:
+            error = VerificationError(findings)
             raise PassError("WIR804", f"pass {step.spec} made the program invalid: {error}") from error
         if verify and after is not before:
             old, new = step.comparable(before.program, after.program)
@@ -115,8 +115,8 @@ def _make(name: str, options: str) -> Pass:
         key, eq, text = (part.strip() for part in item.partition("="))
         field = fields.get(key.replace("_", "-"))
         if field is None or not eq:
-            known = ", ".join(fields) or "none"
-            raise PassError("WIR803", f"pass {name} has no option {item!r}", hint=f"options: {known}")
+            names = ", ".join(fields) or "none"
+            raise PassError("WIR803", f"pass {name} has no option {item!r}", hint=f"options: {names}")
         values[field.name] = _value(name, key, text, field.default)
     return cls(**values)
 

@@ -1,4 +1,4 @@
-"""The table of passes: a name, and the class that it stands for."""
+"""The table of passes: names and classes."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _CLASSES: Mapping[str, str] = {
     "strip-debug": "cleanup.strip.StripDebug",
     "use-out-variants": "memory.use_out_variants.UseOutVariants",
 }
-"""The class of each pass, relative to this package: a pass that is not asked for is not imported."""
+"""The class of each pass, relative to this package; classes are imported on demand."""
 
 
 class _Passes(Mapping[str, type[Pass]]):
-    """The classes by name, each imported when it is looked up."""
+    """The classes by name, each imported at its first lookup."""
 
     def __getitem__(self, name: str) -> type[Pass]:
         module, _, attribute = _CLASSES[name].rpartition(".")
-        found: type[Pass] = getattr(import_module(f"{__package__}.{module}"), attribute)  # by the table
-        return found
+        cls: type[Pass] = getattr(import_module(f"{__package__}.{module}"), attribute)  # by the table
+        return cls
 
     def __iter__(self) -> Iterator[str]:
         return iter(_CLASSES)
@@ -53,4 +53,4 @@ PASSES: Mapping[str, type[Pass]] = _Passes()
 MEMORY_PASSES = (
     "use-out-variants,split-storages,reorder-for-memory,reuse-in-place,plan-memory,reuse-for-results"
 )
-"""All passes that lower what is held, in the order in which each helps those after it."""
+"""All passes that reduce memory, in the order in which each helps those after it."""

@@ -1,9 +1,9 @@
-"""Translation validation: does a transformed program do what the original did?
+"""Translation validation: checks that a transformed program does the same as the original.
 
 Both programs are run symbolically. Every write gives its bytes a number for their origin: the op, its
-attributes and the numbers of everything it read. Two programs agree when their observable numbers do: what they
-return, what they leave in arguments and constants, and every effect beyond memory, in order. Then each read that
-matters saw the same last write. Names, storages, offsets, lifetimes and dead ops make no difference.
+attributes and the numbers of everything it read. Two programs agree if their observable numbers do: results,
+final contents of arguments and constants, and every effect beyond memory, in order. Then each relevant read
+saw the same last write. Names, storages, offsets, lifetimes and dead ops make no difference.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _SILENT = frozenset({ir.EffectClass.CHECK})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
-    """The first observable thing that differs in a function."""
+    """The first observable difference in a function."""
 
     function: str
     what: str
 
 
 def check_translation(before: Analyses, after: Analyses, name: str) -> None:
-    """Raises PassError WIR805 naming the pass where the programs differ in what they do.
+    """Raises PassError WIR805 naming the pass if the programs behave differently.
 
-    Checks and debug ops may come and go; everything else that can be observed has to be the same.
+    Checks and debug ops may differ; all other observable behaviour must be the same.
     """
     difference = _difference(before, after)
     if difference is not None:
@@ -43,7 +43,7 @@ def check_translation(before: Analyses, after: Analyses, name: str) -> None:
 
 
 def compare(before: ir.Program, after: ir.Program) -> Difference | None:
-    """The first difference between two valid programs, None where they do the same."""
+    """Returns the first difference between two valid programs, None if they behave alike."""
     return _difference(Analyses(before), Analyses(after))
 
 
@@ -54,13 +54,13 @@ def _difference(old: Analyses, new: Analyses) -> Difference | None:
         original = old.functions.get(name)
         if original is None:
             return Difference(name, "it is new")
-        given, kept = _owned(original), _owned(function)
-        if function is new.program.main and given != kept:
+        old_params, new_params = _owned(original), _owned(function)
+        if function is new.program.main and old_params != new_params:
             return Difference(name, "it owns other parameters")
         if _zeroed_once(function) > _zeroed_once(original):
             return Difference(name, "more storages are to keep their zeros from call to call")
-        first = _Run(original, old, numbers).observe(given | kept)
-        second = _Run(function, new, numbers).observe(given | kept)
+        first = _Run(original, old, numbers).observe(old_params | new_params)
+        second = _Run(function, new, numbers).observe(old_params | new_params)
         if first != second:
             return Difference(name, _describe(first, second))
     return None
@@ -75,7 +75,7 @@ def _zeroed_once(function: ir.Function) -> int:
 
 
 def _params(function: ir.Function) -> list[ir.Param]:
-    """The parameters that come with content: lent storages hold nothing."""
+    """The parameters that have content: storages passed by callers have none."""
     return [p for p in function.params if not ir.is_storage(p.value)]
 
 
@@ -90,7 +90,9 @@ def _describe(first: list[tuple[str, Number]], second: list[tuple[str, Number]])
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Part:
-    """Bytes [start, start + size) of a storage, and how they came about; `layout` where only a tensor's elements there did."""
+    """Bytes [start, start + size) of a storage, and their origin; `layout` if only a tensor's elements there
+    have it.
+    """
 
     start: Expr
     size: Expr
@@ -117,8 +119,11 @@ class _Run:
         return self.numbers.setdefault(key, len(self.numbers))
 
     def observe(self, ended: set[int]) -> list[tuple[str, Number]]:
-        """Everything that can be observed, in order. The final content of the parameters `ended` cannot: callers give them
-        away, before or after the change."""
+        """Returns everything observable, in order.
+
+        The final content of the parameters `ended` is excluded: callers move them, before or after the
+        change.
+        """
         params = [(f"parameter {i}", p.value) for i, p in enumerate(_params(self.function))]
         constants = [(f"constant %{c.value.name}", c) for c in self.analyses.program.constants]
         state = [(what, c.value) for what, c in constants if c.mutable]
@@ -127,14 +132,14 @@ class _Run:
             self.begin(value, self.number("input", what))
         for position, op in enumerate(self.function.body):
             self.step(op, self.aliasing.effects[position])
-        left = [p for i, p in enumerate(params) if i not in ended] + state
-        for what, value in left:
+        visible = [p for i, p in enumerate(params) if i not in ended] + state
+        for what, value in visible:
             if ir.is_tensor(value):
                 self.seen.append((f"the final content of {what}", self.read(value)))
         return self.seen
 
     def begin(self, value: ir.Value, number: Number) -> None:
-        """A value that comes with content."""
+        """Sets the initial content of a value."""
         if ir.is_tensor(value):
             root, start = self.places.get(value, (value, Int(0)))
             self.contents.setdefault(root, []).append(_Part(start, ir.extent_bytes(value.type), number))
@@ -154,8 +159,8 @@ class _Run:
             self.symbols[op.symbol] = sees
         elif isinstance(op, ir.Return):
             self.seen.append(("the return", sees))
-        elif shown := sorted({c.value for c in effects.classes if c not in _SILENT}):
-            self.seen.append((f"{type(op).__name__} ({', '.join(shown)})", sees))
+        elif classes := sorted({c.value for c in effects.classes if c not in _SILENT}):
+            self.seen.append((f"{type(op).__name__} ({', '.join(classes)})", sees))
         for k, value in enumerate([v for v in effects.writes if not ir.is_storage(v)]):
             self.write(value, self.number("write", sees, k))
         if isinstance(op, ir.Unpack | ir.Wait) and not ir.is_tensor(op.result):
@@ -169,7 +174,7 @@ class _Run:
                 self.contents.setdefault(value, []).append(part)
 
     def sign(self, op: ir.Op, effects: ir.Effects) -> Number:
-        """What an op is and sees: its attributes, and for each operand what it reads there."""
+        """Returns the number of an op: its attributes, and for each operand the content that it reads."""
         spec = ir.op_spec(type(op))
         read = set(effects.reads) | ({*effects.moves} if isinstance(op, ir.Return) else set())
         fields: list[Hashable] = [type(op).__name__]
@@ -200,16 +205,16 @@ class _Run:
         symbols = tuple((s, self.symbols.get(s)) for s in sorted(e.free_symbols))
         if not e.free_atoms:
             return (e, symbols)
-        seen = tuple(self.operand(v, v in read) for v in ir.values_in(e, []))
-        return (map_atoms(e, lambda _: Int(0), simplify=False), seen, symbols)
+        values = tuple(self.operand(v, v in read) for v in ir.values_in(e, []))
+        return (map_atoms(e, lambda _: Int(0), simplify=False), values, symbols)
 
     def type_key(self, value: ir.Value) -> Hashable:
         type = value.type
         return None if isinstance(type, ir.TupleType) else type
 
     def read(self, value: ir.Value) -> Number:
-        """How the bytes under a tensor came about."""
-        found: list[Hashable] = []
+        """Returns the origin of the bytes under a tensor."""
+        sources: list[Hashable] = []
         place = self.places.get(value)
         size = _extent(value)
         for root in self.aliasing.roots.get(value, NO_ROOTS):
@@ -217,23 +222,23 @@ class _Run:
             parts = self.contents.get(root, [])
             for part in parts if start is None else _seen(parts, start, _layout(value)):
                 if start is None:
-                    found.append((part.size, part.number))
+                    sources.append((part.size, part.number))
                 elif _overlap(part.start, part.size, start, size):
-                    found.append((part.start - start, part.size, part.number))
-        return self.number("content", tuple(found))
+                    sources.append((part.start - start, part.size, part.number))
+        return self.number("content", tuple(sources))
 
     def write(self, value: ir.Value, number: Number) -> None:
         place = self.places.get(value)
         for root in self.aliasing.roots.get(value, NO_ROOTS):
             parts = self.contents.setdefault(root, [])
-            known = place is not None and place[0] == root and ir.is_tensor(value)
-            start = place[1] if known and place is not None else Int(0)
-            size, layout = _extent(value), _layout(value) if known else None
-            if known and parts:
+            precise = place is not None and place[0] == root and ir.is_tensor(value)
+            start = place[1] if precise and place is not None else Int(0)
+            size, layout = _extent(value), _layout(value) if precise else None
+            if precise and parts:
                 parts[:] = [
-                    left
+                    rest
                     for p in parts
-                    for left in (_without(p, start, size) if layout is None else (p,))
+                    for rest in (_without(p, start, size) if layout is None else (p,))
                     if layout is None or (p.start, p.layout) != (start, layout)
                 ]
             parts.append(_Part(start, size, number, layout))
@@ -244,18 +249,20 @@ def _extent(value: ir.Value) -> Expr:
 
 
 def _layout(value: ir.Value) -> Hashable:
-    """Which bytes from its first one on a tensor has; None where it has all up to its last one."""
+    """The bytes of a tensor, counted from its first one; None if it has all up to its last one."""
     type = value.type
     assert isinstance(type, ir.TensorType)
-    left = [d for d in zip(type.strides, type.sizes, strict=True) if d[1] != Int(1)]
+    dims = [d for d in zip(type.strides, type.sizes, strict=True) if d[1] != Int(1)]
     count: Expr = Int(1)
-    while (at := next((i for i, (stride, _) in enumerate(left) if stride == count), None)) is not None:
-        count = mul(count, left.pop(at)[1])
-    return (type.sizes, type.strides, type.dtype.itemsize) if left else None
+    while (at := next((i for i, (stride, _) in enumerate(dims) if stride == count), None)) is not None:
+        count = mul(count, dims.pop(at)[1])
+    return (type.sizes, type.strides, type.dtype.itemsize) if dims else None
 
 
 def _seen(parts: list[_Part], start: Expr, layout: Hashable) -> list[_Part]:
-    """The parts that a tensor with this start and layout may see: none from before a write of the same elements."""
+    """The parts that a tensor with this start and layout may read: none from before a write of the same
+    elements.
+    """
     hidden = [
         at for at, p in enumerate(parts) if layout is not None and (p.start, p.layout) == (start, layout)
     ]
@@ -263,8 +270,10 @@ def _seen(parts: list[_Part], start: Expr, layout: Hashable) -> list[_Part]:
 
 
 def _without(part: _Part, start: Expr, size: Expr) -> tuple[_Part, ...]:
-    """What is left of a part when each byte of [start, start + size) is written: all of a part that is not surely covered, but what
-    is cut off by a write at a place that numbers tell."""
+    """The remainder of a part after each byte of [start, start + size) is written.
+
+    A part that may not be covered remains whole, except for bytes at known positions that the write cuts off.
+    """
     if _covers(start, size, part.start, part.size):
         return ()
     low, high = part.start, part.start + part.size

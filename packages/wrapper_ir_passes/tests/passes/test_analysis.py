@@ -125,7 +125,7 @@ func @flat(%x: f32[64]) {
     "order", ["%a = unpack %t[0]\n %b = unpack %t[1]", "%b = unpack %t[1]\n %a = unpack %t[0]"]
 )
 def test_elements_of_a_nested_result_count_from_the_call(order: str) -> None:
-    """Also while another one is used: all of them are there, whatever is unpacked when."""
+    """They count even while another one is used: all of them exist, regardless of the order of unpacking."""
     first, second = (f"  {line.strip()} : f32[64]" for line in order.splitlines())
     text = f"""func @main(%x: f32[64]) {{
   %t = call lib::two(%x) : results

@@ -1,7 +1,7 @@
-"""Passes that plan memory keep apart what must not share bytes, and share them where nothing stands against it.
+"""Passes that plan memory separate storages that must not share bytes, and join the others.
 
-Each known way to reuse memory wrongly has a program here, from which the passes must not make the wrong plan, and a wrong plan
-(`invalid_*.wir` beside the verifier's tests), which the verifier refuses.
+Each known error of memory reuse has a program here, for which the passes must not make the wrong plan. Each
+has a wrong plan (`invalid_*.wir` beside the verifier's tests), which the verifier must refuse.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wrapper_ir_passes import parse_pipeline, run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_runtime.interp import InterpOptions, run
 
-PLAN = "plan-memory{slack=100}"  # with room to spare, so that nothing but aliasing keeps storages apart
+PLAN = "plan-memory{slack=100}"  # slack, so that only aliasing separates storages
 PIPELINES = (PLAN, f"use-out-variants,split-storages,reuse-in-place,{PLAN}")
 INVALID = Path(__file__).parents[3] / "wrapper_ir" / "tests" / "verifier" / "invalid"
 GPU = """wir 0.3
@@ -35,8 +35,10 @@ kernel foreign @f runtime "r" (read f32* src, write f32* dst) {{{
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """`body` of main; `pair` are two storages that share bytes once the lines `without` are taken out, and not with them.
-    `wrong` are the verifier's programs of this class."""
+    """`body` of main; `pair` are two storages that share bytes only if the lines `without` are removed.
+
+    `wrong` are the verifier's programs of this class.
+    """
 
     body: str
     pair: tuple[str, str]
@@ -215,7 +217,7 @@ func @fresh(%a: f32[2]) {
 
 
 def _shares(program: ir.Program, one: str, other: str) -> bool:
-    """Whether the two are slots of one pool with bytes in common."""
+    """Whether two storages are slots of one pool with bytes in common."""
     slots = {op.result.name: op for op in program.main.body if isinstance(op, ir.Slot)}
     if one not in slots or other not in slots:
         return False
@@ -226,18 +228,20 @@ def _shares(program: ir.Program, one: str, other: str) -> bool:
 
 def _results(program: ir.Program, poison: int | None) -> list[object]:
     options = InterpOptions(find_runtime=find_runtime, poison=poison)
-    found = run(bare_artifact(program, {"state": STATE}), [tensor([1.0, -2.0])], ListMachine(), options)
-    return [r.tolist() for r in found]
+    result = run(bare_artifact(program, {"state": STATE}), [tensor([1.0, -2.0])], ListMachine(), options)
+    return [r.tolist() for r in result]
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("name", CASES)
 def test_plans(name: str, pipeline: str) -> None:
-    """The plan shares bytes where it may, keeps them apart where it must, and gives the same results, poisoned or not."""
+    """The plan shares bytes if possible, separates them if necessary, and gives the same results, poisoned or
+    not.
+    """
     case = CASES[name]
     assert _shares(run_pipeline(case.program(alone=True), parse_pipeline(pipeline)), *case.pair)
     program = case.program()
-    planned = run_pipeline(program, parse_pipeline(pipeline))  # which verifies, and compares what is done
+    planned = run_pipeline(program, parse_pipeline(pipeline))  # verifies and compares the program
     assert not _shares(planned, *case.pair)
     if case.head == HEADER:
         for poison in (None, 0x7B):
@@ -246,7 +250,7 @@ def test_plans(name: str, pipeline: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_plans_in_another_order(name: str) -> None:
-    """Where the two may share bytes after all, the one being used before the other begins."""
+    """The two may share bytes if one is used before the other begins."""
     case = CASES[name]
     planned = run_pipeline(case.program(), parse_pipeline(f"reorder-for-memory,{PIPELINES[1]}"))
     if case.head == HEADER:
@@ -256,8 +260,8 @@ def test_plans_in_another_order(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_wrong_plans_are_refused(name: str) -> None:
     for wrong in CASES[name].wrong:
-        found = check(parse_program((INVALID / f"invalid_{wrong}.wir").read_text(encoding="utf-8")))
-        assert found, wrong
+        findings = check(parse_program((INVALID / f"invalid_{wrong}.wir").read_text(encoding="utf-8")))
+        assert findings, wrong
 
 
 REUSED_INPUT = """
@@ -275,13 +279,15 @@ func @main(%x: owned f32[2]) {
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_an_output_keeps_the_input_that_it_aliases(pipeline: str) -> None:
-    """A donated input is written over by nothing while a result is a view of it; without, it ends after its last use."""
-    for text, kept in ((REUSED_INPUT, True), (REUSED_INPUT.replace("return %v, %c", "return %c"), False)):
+    """Nothing overwrites a donated input while a result is a view of it; otherwise it ends after its last
+    use.
+    """
+    for text, is_held in ((REUSED_INPUT, True), (REUSED_INPUT.replace("return %v, %c", "return %c"), False)):
         program = derive_frees(parse_program(HEADER + text))
         planned = run_pipeline(program, parse_pipeline(pipeline))
         live = Analyses(planned).get_for(planned.main, analyse_liveness)
-        (given,) = [p.value for p in planned.main.params]
-        assert (freed_at(planned.main, live)[given] == len(planned.main.body) - 1) is kept
+        (param,) = [p.value for p in planned.main.params]
+        assert (freed_at(planned.main, live)[param] == len(planned.main.body) - 1) is is_held
         assert _results(planned, 0x7B) == _results(program, None)
     for name in ("reuse_of_an_input_that_an_output_aliases", "free_of_an_input_that_an_output_aliases"):
         assert check(parse_program((INVALID / f"invalid_{name}.wir").read_text(encoding="utf-8")))

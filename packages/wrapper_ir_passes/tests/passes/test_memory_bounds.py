@@ -1,4 +1,6 @@
-"""The two bounds of memory: live bytes of this order, and what plans may do with content that is dead or written over."""
+"""The two bounds of memory: live bytes of this order, and the least of any plan for dead or overwritten
+content.
+"""
 
 from __future__ import annotations
 

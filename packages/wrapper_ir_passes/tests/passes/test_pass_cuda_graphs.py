@@ -1,4 +1,6 @@
-"""`cuda-graphs`: which ops become part of a recordable function, how it is connected, and why others do not."""
+"""`cuda-graphs`: regions that become recordable functions, their connections, and the reasons against the
+rest.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ extern "mine::group(Tensor self) -> Tensor" tags(collective)
 
 
 def graphs(body: str, spec: str = "cuda-graphs") -> ir.Program:
-    """The program of these functions after the pass, which is verified, and held against what was there before."""
+    """Returns the program of these functions after the pass, verified, and compared with the original."""
     return run_pipeline(derive_frees(parse_program(HEAD + body)), spec)
 
 
@@ -42,7 +44,7 @@ def text(program: ir.Program) -> str:
 
 
 def test_a_whole_program() -> None:
-    """Sizes are read by the host; weights that are constants are there anyway."""
+    """The host reads sizes; weights that are constants exist already."""
     program = graphs("""func @main(%x: f32[s0, 8], %p: static f32[8]) {
   define s0 = size(%x, 0)
   assert s0 <= 64 "too long"
@@ -94,8 +96,11 @@ BETWEEN = """func @main(%x: f32[8], %host: f32[8] @cpu) {
 
 
 def test_memory_between_regions() -> None:
-    """What a region allocates is its result; a later one gets it by address, and what is made of its storage begins at its
-    bytes. Views of earlier memory that leave a region are made before it."""
+    """A region's allocations are its results; a later region gets them by address.
+
+    Tensors over such a storage start at its bytes. Views of earlier memory that leave a region are created
+    before it.
+    """
     assert (
         text(graphs(BETWEEN))
         == """func @main(%x: f32[8], %host: f32[8] @cpu) {
@@ -160,7 +165,7 @@ def test_views_of_memory_that_is_written_share_an_address() -> None:
     ],
 )
 def test_what_splits(op: str, why: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The reasons are in the log, and in the statistics of what came out."""
+    """The reasons are in the log, and in the statistics of the result."""
     body = f"""func @main(%x: f32[8], %host: f32[8] @cpu) {{
   %a = call aten::relu(%x) : f32[8]
   %b = call aten::relu(%a) : f32[8]
@@ -200,7 +205,7 @@ MATMUL = 'extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> T
 
 
 def test_regions_where_nothing_but_the_program_allocates() -> None:
-    """A matmul writes where it is told; `relu` allocates its result."""
+    """A matmul writes into its argument; `relu` allocates its result."""
     body = """
 func @main(%x: f32[8, 8]) {
   %a = alloc f32[8, 8]
@@ -250,7 +255,7 @@ func @main(%x: f32[8, 8]) {
 
 
 def test_pools_of_several_regions_split() -> None:
-    """Run before `plan-memory`, each region has a pool of its own."""
+    """If it runs before `plan-memory`, each region has a separate pool."""
     names = iter("abcdefg")
     source, lines = "x", []
     for step in ("add", "add", "add", "host", "add", "add", "add"):
@@ -302,7 +307,7 @@ func @right(%x: f32[s0]) captures(s0) {
 
 
 def test_donated_arguments_are_the_regions_to_end() -> None:
-    """Not what is used after it, or has two names in it."""
+    """Excluded are those used afterwards, or with two names in it."""
     body = """func @main(%x: owned static f32[8], %y: owned static f32[8], %z: owned static f32[8], %b: static f32[8]) {
   %half = view %z : f32[4]
   %1 = call aten::relu(%x) : f32[8]
@@ -315,9 +320,9 @@ def test_donated_arguments_are_the_regions_to_end() -> None:
   return %1, %2, %3, %4, %5, %6, %7
 }
 """
-    given = text(graphs(body, "cuda-graphs{donated=true}"))
+    donated = text(graphs(body, "cuda-graphs{donated=true}"))
     assert (
-        given[given.index("func @graph_0") :]
+        donated[donated.index("func @graph_0") :]
         == """func @graph_0(
     %x: owned static f32[8],
     %y: static f32[8],

@@ -96,15 +96,15 @@ def test_results_are_shown_where_they_are_there() -> None:
 }
 """
     lines = run("debug-values{inputs=false,outputs=false}", text).splitlines()
-    shown = [(at, line.strip()) for at, line in enumerate(lines) if "debug " in line]
-    assert [line for _, line in shown] == [
+    debug_lines = [(at, line.strip()) for at, line in enumerate(lines) if "debug " in line]
+    assert [line for _, line in debug_lines] == [
         'debug print before launch "aten::topk" %x',
         'debug print after launch "aten::topk" %v, %i',
         'debug print before launch "_c10d_functional::all_reduce" %v',
         'debug print after launch "_c10d_functional::all_reduce" %w',
     ]
-    assert lines[shown[1][0] - 1].strip().startswith("%i = unpack")
-    assert lines[shown[3][0] - 1].strip().startswith("%w = wait")
+    assert lines[debug_lines[1][0] - 1].strip().startswith("%i = unpack")
+    assert lines[debug_lines[3][0] - 1].strip().startswith("%w = wait")
     assert "debug" not in run("debug-values{operators=false,inputs=false,outputs=false}", text)
 
 

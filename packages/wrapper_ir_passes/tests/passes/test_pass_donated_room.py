@@ -1,4 +1,4 @@
-"""`plan-memory{donated=true}`: storages in arguments that the caller has given up, several in one."""
+"""`plan-memory{donated=true}`: storages in donated arguments, several in one."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ DONATED = "plan-memory{donated=true}"
 
 
 def _program(
-    given: str, then: str, *, first: str = "  launch @k(%g, %x, 128, 64) extents(512, 256)", last: str = ""
+    argument: str, then: str, *, first: str = "  launch @k(%g, %x, 128, 64) extents(512, 256)", last: str = ""
 ) -> ir.Program:
     """`%g` is read first; what the rest finds ends up in `%x`."""
-    body = f"%g: {given}, %x: f32[64]) {{\n{first}\n{then}\n  return{last}"
+    body = f"%g: {argument}, %x: f32[64]) {{\n{first}\n{then}\n  return{last}"
     return parse_program(f"{HEAD}func @main({body}\n}}\n")
 
 
@@ -74,7 +74,8 @@ APART = {
     "an argument that is too small": ("owned f32[16]", THREE, READ.replace("512", "64").replace("128", "16"), ""),
     "an address that a kernel relies on": (
         "owned f32[128]",
-        "  %a = alloc f32[64]\n  launch @k(%x, %a, 64, 64) extents(256, 256)\n  launch @aligned(%a, %x, 64, 64) extents(256, 256)",
+        "  %a = alloc f32[64]\n  launch @k(%x, %a, 64, 64) extents(256, 256)\n  launch @aligned(%a, %x, "
+        "64, 64) extents(256, 256)",
         READ,
         "",
     ),
@@ -95,22 +96,22 @@ APART = {
 
 @pytest.mark.parametrize("case", APART)
 def test_what_keeps_its_storage(case: str) -> None:
-    given, then, first, last = APART[case]
+    argument, then, first, last = APART[case]
     if last == "READ":
         then, last = f"{then}\n{READ}", ""
-    program = _program(given, then, first=first, last=last)
+    program = _program(argument, then, first=first, last=last)
     assert check(derive_frees(program)) == ()
     assert run_pipeline(program, DONATED) == run_pipeline(program, "plan-memory")
 
 
 def test_nothing_is_kept_that_makes_the_peak_higher() -> None:
-    """A small storage would hold a large argument until after the worst moment."""
+    """A small storage would keep a large argument until after the peak."""
     then = "  %s = alloc f32[4]\n  launch @k(%x, %s, 4, 4) extents(16, 16)\n  %big = alloc f32[256]\n"
     then += "  launch @k(%x, %big, 64, 256) extents(256, 1024)\n  launch @k(%s, %big, 4, 4) extents(16, 16)\n  launch @k(%big, %x, 64, 64) extents(256, 256)"
     program = _program("owned f32[128]", then)
-    found = run_pipeline(program, DONATED)
-    assert "view %g" not in print_program(found)
-    assert program_stats(found).memory.peak <= program_stats(derive_frees(program)).memory.peak
+    result = run_pipeline(program, DONATED)
+    assert "view %g" not in print_program(result)
+    assert program_stats(result).memory.peak <= program_stats(derive_frees(program)).memory.peak
 
 
 @pytest.mark.parametrize("seed", range(12))

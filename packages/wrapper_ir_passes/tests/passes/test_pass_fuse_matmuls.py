@@ -1,4 +1,4 @@
-"""`lower-collectives{fused-matmuls=true}`: text in, text out, and why a gather or a reduce-scatter is fused with no matmul."""
+"""`lower-collectives{fused-matmuls=true}`: text in, text out, and reasons against fusion."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ FUSED = replace(UNFUSED, fused_matmuls=True)
 
 
 def _fused(program: ir.Program, minimum: int = 0) -> ir.Program:
-    made = run_pipeline(program, f"derive-frees,{replace(FUSED, fused_matmuls_minimum_bytes=minimum).spec}")
-    assert not check(made)
-    return made
+    result = run_pipeline(program, f"derive-frees,{replace(FUSED, fused_matmuls_minimum_bytes=minimum).spec}")
+    assert not check(result)
+    return result
 
 
 def _text(program: ir.Program) -> str:
@@ -57,8 +57,8 @@ def _text(program: ir.Program) -> str:
 
 
 def _why(program: ir.Program, minimum: int = 0) -> list[tuple[Form, str]]:
-    found = replace(FUSED, fused_matmuls_minimum_bytes=minimum).choices(Analyses(program))
-    return [(choice.form, choice.why) for choice in found]
+    choices = replace(FUSED, fused_matmuls_minimum_bytes=minimum).choices(Analyses(program))
+    return [(choice.form, choice.why) for choice in choices]
 
 
 def test_matmuls_of_one_gather_are_computed_together() -> None:
@@ -301,8 +301,8 @@ NOT_GATHERED = {
 def test_invalid_gather(case: str) -> None:
     body, result, why = NOT_GATHERED[case]
     program = _program(body, result)
-    form, found = next(choice for choice in _why(program) if "not fused" in choice[1])
-    assert (form, why in found) == (Form.LIBRARY, True), found
+    form, reason = next(choice for choice in _why(program) if "not fused" in choice[1])
+    assert (form, why in reason) == (Form.LIBRARY, True), reason
     assert "fused" not in _text(_fused(program))
 
 
@@ -350,8 +350,8 @@ NOT_SCATTERED = {
 def test_invalid_scatter(case: str) -> None:
     body, result, why = NOT_SCATTERED[case]
     program = _program(body, result)
-    ((form, found),) = _why(program)
-    assert (form, why in found) == (Form.LIBRARY, True), found
+    ((form, reason),) = _why(program)
+    assert (form, why in reason) == (Form.LIBRARY, True), reason
     assert "fused" not in _text(_fused(program))
 
 
@@ -379,7 +379,7 @@ def test_small_ones_are_left(minimum: int, fused: bool) -> None:
 
 
 def test_off_unless_asked_for() -> None:
-    """What it would do is said."""
+    """The log reports what the option would do."""
     program = _program(MATMUL + SCATTER, "%s")
     lowered = run_pipeline(program, f"derive-frees,{UNFUSED.spec}")
     assert _text(lowered) == _text(run_pipeline(program, "derive-frees"))
@@ -390,10 +390,9 @@ def test_off_unless_asked_for() -> None:
 
 
 def test_what_is_said_of_the_operators() -> None:
-    """A recording would keep memory that torch gives up when a later call needs more, and processes share it: they are asked whether
-    they run the same."""
+    """Recordings must not keep this memory, which torch may release; processes that share it are compared."""
     program = _program(MATMUL + SCATTER, "%s")
-    made = _fused(program)
-    (extern,) = (e for e in made.externs if "fused" in e.name)
+    result = _fused(program)
+    (extern,) = (e for e in result.externs if "fused" in e.name)
     assert [tag.value for tag in extern.tags] == ["collective", "python_only"]
-    assert (sharing_groups(program), sharing_groups(made)) == ((), ("0",))
+    assert (sharing_groups(program), sharing_groups(result)) == ((), ("0",))

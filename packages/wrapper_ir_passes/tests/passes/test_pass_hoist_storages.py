@@ -1,4 +1,6 @@
-"""`plan-memory` across calls: what branches, loop bodies and callees allocate lies in memory that their callers lend."""
+"""`plan-memory` across calls: allocations of branches, loop bodies and callees are in memory that their
+callers pass.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def _run(program: ir.Program, inputs: list[list[Any]], poison: int | None = None
 
 
 def _planned(text: str, inputs: list[list[Any]], spec: str = "plan-memory{slack=100}") -> ir.Program:
-    """The program after the pass, which `run_pipeline` verifies and compares; it gives the same results, poisoned or not."""
+    """Returns the program after the pass, which `run_pipeline` verifies and compares; results are the same,
+    poisoned or not.
+    """
     program = derive_frees(parse_program(HEAD + text))
     planned = run_pipeline(program, parse_pipeline(spec))
     want, before = _run(program, inputs)
@@ -79,7 +83,9 @@ func @short(%x: f32[16]) {{
 
 
 def test_branches_share_what_they_are_lent() -> None:
-    """As large as the larger one needs: two buffers at once, of which only the results are allocated inside."""
+    """The memory is that of the larger branch: two buffers at once, of which only the results are allocated
+    inside.
+    """
     planned = _planned(BRANCHES, [[1.0], X])
     assert (_allocations(planned, "long"), _allocations(planned, "short")) == (["d.s"], ["b.s"])
     assert (
@@ -103,7 +109,7 @@ func @main(%q: f32[1], %x: f32[16]) {
 
 
 def test_a_result_of_a_branch_keeps_its_storage() -> None:
-    """Nothing that a branch returns lies in a slot, also where it only may be returned."""
+    """Nothing that a branch may return is in a slot."""
     text = BRANCHES.replace(
         "return %d", "%t = call list::nested(%c) : results\n  %n = unpack %t[0] : f32[16]\n  return %n"
     )
@@ -113,7 +119,9 @@ def test_a_result_of_a_branch_keeps_its_storage() -> None:
 
 
 def test_no_more_is_held_for_the_sake_of_a_callee() -> None:
-    """What is lent is held during all of the call, beside what the callee returns: so only as much is as is needed then."""
+    """Passed memory is in use during the whole call, besides results of the callee: only as much is passed as
+    is needed then.
+    """
     text = f"""
 func @main(%x: f32[16]) {{
   %r = call_subgraph @f(%x) : f32[256]

@@ -25,7 +25,7 @@ func @main(%x: f32[s0, 8], %y: f32[s1, 8], %n: i64[]) {
 _DEFINED = "  define s0 = size(%x, 0)\n  define s1 = size(%y, 0)\n"
 _RANGE = 'assert s0 >= 2 "s0, size(%x, 0), is outside of its declared range [2, 64]"'
 
-# What is done between the definitions and the return, and the assertions that this needs.
+# The ops between the definitions and the return, and the assertions that they require.
 CASES = {
     "all_of_it": ("  %v = view %x : f32[8 * s0]", []),
     "fewer_rows": ("  %v = view %x : f32[s0 - 1, 8]", [_RANGE]),
@@ -43,7 +43,8 @@ CASES = {
     ),
     "inside_the_range": ("  %v = view %x + 32 : f32[8]", [_RANGE]),
     "difference": (
-        "  %a = alloc f32[s0 - s1, 8]\n  %b = alloc f32[s0 - s1, 8]\n  %v = view %x : f32[s0 - s1, 8]\n  launch @k(%v, %a) extents(32*(s0 - s1), 32*(s0 - s1))\n  free %b.s\n  free %a.s",
+        "  %a = alloc f32[s0 - s1, 8]\n  %b = alloc f32[s0 - s1, 8]\n  %v = view %x : f32[s0 - s1, 8]\n  "
+        "launch @k(%v, %a) extents(32*(s0 - s1), 32*(s0 - s1))\n  free %b.s\n  free %a.s",
         ['assert 0 <= s0 - s1 "%a: a size, s0 - s1, is negative (WIR041)"'],
     ),
     "rows_of_a_difference": (
@@ -77,7 +78,8 @@ CASES = {
         ['assert s1 == s0 or s1 == 1 "%y cannot be broadcast to %x (WIR054)"'],
     ),
     "matmul": (
-        "  %m = view %y : f32[8, s1]\n  %a = alloc f32[s0, s0]\n  call aten::mm.out(%x, %m, out=%a)\n  free %a.s",
+        "  %m = view %y : f32[8, s1]\n  %a = alloc f32[s0, s0]\n  call aten::mm.out(%x, %m, out=%a)\n  "
+        "free %a.s",
         ['assert s1 == s0 "aten::mm.out: the sizes of its arguments do not fit (WIR058)"'],
     ),
     "extent": (
@@ -118,11 +120,11 @@ def _assertions(program: ir.Program) -> list[str]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_open_bounds(name: str) -> None:
-    lines, wanted = CASES[name]
+    lines, expected = CASES[name]
     program = _program(lines)
     assert check(program) == ()
     checked = insert_checks(program)
-    assert _assertions(checked) == wanted
+    assert _assertions(checked) == expected
     assert check(checked) == ()
     assert insert_checks(checked) is checked, "what is checked is known"
     assert len(_assertions(checked)) == len(_assertions(program)) + len(missing_checks(program))
@@ -146,8 +148,8 @@ def test_guards_say_nothing_about_relations() -> None:
 
 
 def test_runs_as_a_pass() -> None:
-    lines, wanted = CASES["of_another_symbol"]
-    assert _assertions(run_pipeline(_program(lines), "insert-checks")) == wanted
+    lines, expected = CASES["of_another_symbol"]
+    assert _assertions(run_pipeline(_program(lines), "insert-checks")) == expected
 
 
 _CALLEE = """wir 0.3
@@ -210,7 +212,7 @@ func @main(%x: owned f32[4], %t: f32[4]) {
 
 
 def test_what_has_ended_is_not_looked_at() -> None:
-    """A check of an address stands at a launch where storages may move: what it looks at is what the launch is given."""
+    """A check of an address is at a launch if storages may move: it checks the launch's arguments."""
     text = _ENDED.replace(
         "  set_storage %t, %t2\n", "  %t2 = call aten::relu(%t) : f32[4]\n  set_storage %t, %t2\n"
     )
@@ -263,8 +265,8 @@ func @main(%x: f32[s0]) {
     assert check(program) == ()
     [only] = missing_checks(program)
     assert str(only.message).startswith("s0, size(%x, 0), is outside of its declared range")
-    [found] = check(parse_program(text.replace("[8, 9]", "[10, 12]")))  # it has 1 or 2 rows
-    assert found.code == "WIR080"
+    [finding] = check(parse_program(text.replace("[8, 9]", "[10, 12]")))  # it has 1 or 2 rows
+    assert finding.code == "WIR080"
 
 
 def test_that_a_tensor_is_empty_that_nothing_has_written_is_checked_where_a_run_tells() -> None:
@@ -307,7 +309,9 @@ func @main(%x: f32[s0]) {
   return %n, %m
 }
 """)
-    assert [(found.code, found.op_index) for found in check(program)] == [("WIR080", 5)]  # `alloc` is two ops
+    assert [(finding.code, finding.op_index) for finding in check(program)] == [
+        ("WIR080", 5)
+    ]  # `alloc` is two ops
 
 
 def test_what_one_fact_proves_is_found_among_many() -> None:

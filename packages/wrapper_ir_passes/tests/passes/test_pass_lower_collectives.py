@@ -159,8 +159,8 @@ SCATTERED_BY_THE_LIBRARY = {
 @pytest.mark.parametrize("case", SCATTERED_BY_THE_LIBRARY)
 def test_a_share_that_stays_the_librarys(case: str) -> None:
     body, why = SCATTERED_BY_THE_LIBRARY[case]
-    form, found = _why(_program(body))
-    assert (form, why in found) == (Form.LIBRARY, True), found
+    form, reason = _why(_program(body))
+    assert (form, why in reason) == (Form.LIBRARY, True), reason
 
 
 @pytest.mark.parametrize("collective", [REDUCE.replace("all_reduce_", "all_reduce"), SCATTER])
@@ -205,8 +205,8 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_collective_stays_the_librarys(case: str) -> None:
     body, why = REFUSED[case]
-    form, found = _why(_program(body))
-    assert (form, why in found) == (Form.LIBRARY, True), found
+    form, reason = _why(_program(body))
+    assert (form, why in reason) == (Form.LIBRARY, True), reason
 
 
 COPIED = {

@@ -134,8 +134,8 @@ func @main(%x: f32[8] @cuda:0, %y: f32[8] @cuda:1, %z: f32[8]) {
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_there_and_back(seed: int) -> None:
     """Every op follows: the text is the same but for the device."""
-    made = random_program(random.Random(seed), 30, RandomOptions(executable=False))
-    program = parse_program(re.sub(r"(target |@|device\()cpu\b", r"\1cuda:0", print_program(made)))
+    original = random_program(random.Random(seed), 30, RandomOptions(executable=False))
+    program = parse_program(re.sub(r"(target |@|device\()cpu\b", r"\1cuda:0", print_program(original)))
     text = print_program(program)
     there = MoveDevice(to="cuda:7", from_="cuda:0").run(program)
     assert print_program(there) == text.replace("cuda:0", "cuda:7")
@@ -166,7 +166,8 @@ _FOREIGN = 'kernel foreign @k runtime "mine" (read f32* x, write f32* y, i64 n) 
 _CPP = 'kernel cpp @k entry "k" (read f32* x, write f32* y, i64 n) {{{\n}}}\n'
 _OPERATOR = (
     'kernel operator @k "aten::_thnn_fused_lstm_cell.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)" '
-    "(read f32* self, write f32* out)\nfunc @main(%x: f32[8], %y: f32[8]) {\n  launch @k(%x, %y)\n  return\n}\n"
+    "(read f32* self, write f32* out)\nfunc @main(%x: f32[8], %y: f32[8]) {\n  launch @k(%x, %y)\n  "
+    "return\n}\n"
 )
 _MULTI = (
     TRITON.replace("\n  {{{", "\n  multiprocessors(132)\n  {{{")
@@ -180,7 +181,10 @@ _GROUP = 'extern "lib::sum(Tensor x, str group_name) -> Tensor" tags(collective)
 _START = 'func @main(%x: f32[8]) {\n  %h = collective lib::sum(%x, "0") group("0") : f32[8]\n  %y = wait %h : f32[8]\n  return %y\n}\n'
 _SYNCHRONOUS = 'func @main(%x: f32[8]) {\n  %y = call lib::sum(%x, "0") : f32[8]\n  return %y\n}\n'
 _EVENT = "func @main(%x: f32[8]) {\n  %e = record_event @cuda:0\n  drop %e\n  return\n}\n"
-_STREAM = "func @main(%x: f32[8], %y: f32[8]) {\n  copy %x, %y stream(1)\n  %e = record_event @cuda:0 stream(1)\n  wait_event %e @cuda:0\n  drop %e\n  return\n}\n"
+_STREAM = (
+    "func @main(%x: f32[8], %y: f32[8]) {\n  copy %x, %y stream(1)\n  %e = record_event @cuda:0 "
+    "stream(1)\n  wait_event %e @cuda:0\n  drop %e\n  return\n}\n"
+)
 _SYMMETRIC = 'func @main() {\n  %s = alloc_storage 64 symmetric("0", 3)\n  free %s\n  return\n}\n'
 _PINNED = "func @main() {\n  %s = alloc_storage 64 @cpu pinned\n  free %s\n  return\n}\n"
 _PACKED = 'const %w : packed("linear")\nfunc @main() {\n  return\n}\n'
@@ -301,7 +305,10 @@ extern "aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor" ta
 
 
 def test_what_stands_around_a_program_follows() -> None:
-    """Random numbers come from the new device. What was compiled stays for a device of the same architecture."""
+    """Random numbers come from the new device.
+
+    What was compiled stays for a device of the same architecture.
+    """
     program = parse_program(RANDOM.replace("drop %r", "free %r"))
     artifact = bare_artifact(program)
     assert [r.device for r in artifact.signature.random] == [ir.Device("cuda", 0)]
@@ -322,12 +329,12 @@ def test_what_stands_around_a_program_follows() -> None:
 
     both = (binary("cuda:sm_90"), binary("cuda:sm_80"))
     artifact = dataclasses.replace(artifact, binaries=both)
-    for spec, device, kept in (
+    for spec, device, stays in (
         ("to=cuda:1", ir.Device("cuda", 1), both),
         ("to=cuda:1,arch=sm_80", ir.Device("cuda", 1), both[1:]),
         ("to=cpu", ir.CPU, ()),
     ):
-        found = run_on_artifact(artifact, f"move-device{{{spec}}}")
-        assert [r.device for r in found.signature.random] == [device]
-        assert found.binaries == kept
-        assert found.program == run_pipeline(program, f"move-device{{{spec}}}")
+        result = run_on_artifact(artifact, f"move-device{{{spec}}}")
+        assert [r.device for r in result.signature.random] == [device]
+        assert result.binaries == stays
+        assert result.program == run_pipeline(program, f"move-device{{{spec}}}")

@@ -1,4 +1,5 @@
-"""Passes and explanations are imported when they are asked for, and nothing else about their names has changed for that."""
+"""Passes and explanations are imported when they are asked for, and nothing else about their names has
+changed for that."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ from wrapper_ir_passes import parse_pipeline
 parse_pipeline("plan-memory")
 print(*sorted(m for m in sys.modules if m.startswith(("wrapper_ir_passes.memory", "wrapper_ir_tools.explain"))))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "reorder_for_memory" not in done.stdout
-    assert "split_storages" not in done.stdout
-    assert "explain" not in done.stdout
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "reorder_for_memory" not in process.stdout
+    assert "split_storages" not in process.stdout
+    assert "explain" not in process.stdout

@@ -57,8 +57,8 @@ def _chain(sizes: list[str], *, given: str = "%x: f32[64]", last: str = "f32[16]
     ],
 )
 def test_less_is_held_beside_results_of_unknown_sizes(call: str, allocations: int) -> None:
-    """What an operator with several results makes beside `%r` comes on top: bytes that are idle then, and would make it as
-    much as at the worst moment, are given back before."""
+    """What an operator with several results makes beside `%r` comes on top: bytes that are idle then, and
+    would make it as much as at the worst moment, are given back before."""
     stages = _chain(["f32[64]", "f32[32]", "f32[96]", "f32[16]"], last="f32[1]")
     before, after = stages.split("  %b2 = alloc", 1)
     after = after.replace("launch @k(%b1", "launch @k(%r", 1)
@@ -68,13 +68,13 @@ def test_less_is_held_beside_results_of_unknown_sizes(call: str, allocations: in
 
 @pytest.mark.parametrize(("layout", "pooled"), [("[s0 - 2, 3]{8, 1}", False), ("[s0 - 2, 3]", True)])
 def test_padded_rows_that_may_be_none_lie_apart(layout: str, pooled: bool) -> None:
-    """Their extent is negative where there are none, and no slot has fewer bytes than none."""
+    """Their extent is negative if there are none, and slots have no negative sizes."""
     text = _planned(_chain([f"f32{layout}"] * 3, given="%x: f32[s0]", last="f32[1]"))
     assert ("slot" in text) is pooled
 
 
 def test_a_chain_takes_two_places() -> None:
-    """What is alive together lies apart; the result, which is returned, stays its own."""
+    """Storages that are live together are disjoint; the returned result keeps its storage."""
     assert (
         _planned(_chain(["f32[64]"] * 3, last="f32[1]"))
         == """\
@@ -101,7 +101,7 @@ def test_a_chain_takes_two_places() -> None:
 
 
 def test_symbolic_sizes_share_by_their_factor() -> None:
-    """`256*s0` and `1024*s0` lie in one pool of a multiple of `s0`."""
+    """`256*s0` and `1024*s0` share a pool of a multiple of `s0`."""
     sizes = ["f32[s0, 64]", "f32[s0, 256]", "f32[s0, 64]", "f32[s0, 256]"]
     text = _planned(_chain(sizes, given="%x: f32[s0, 64]", last="f32[1]"))
     assert "%pool0 = alloc_storage 1280*s0 pool" in text
@@ -136,14 +136,18 @@ def test_sizes_that_are_known_to_be_no_larger_follow(sizes: list[str], shared: b
 
 
 def test_no_more_is_held_for_the_sake_of_a_pool() -> None:
-    """One pool of all would hold 768 bytes beside the result of as many as each buffer; `b0` and `b2` share one place."""
+    """One pool of all would hold 768 bytes beside the result of as many as each buffer; `b0` and `b2`
+    share one place."""
     text = _planned(_chain(["f32[64]"] * 3, last="f32[64]"))
     assert "%pool0 = alloc_storage 256 pool" in text
     assert [line.split()[0] for line in text.splitlines() if "slot" in line] == ["%b0.s", "%b2.s"]
 
 
 def test_what_persists_lies_in_one_pool() -> None:
-    """Planned or not: all of it is held from call to call, so nothing is won by ending it early. Symbolic sizes are the call's."""
+    """Planned or not: all of it is held from call to call, so nothing is won by ending it early.
+
+    Symbolic sizes are the call's.
+    """
     body = _chain(["f32[64]"] * 3 + ["f32[s0]"], given="%x: f32[s0, 64]", last="f32[64]")
     persistent = _planned(body, "plan-memory{persistent=true}")
     assert "%pool0 = alloc_storage 512 pool" in persistent
@@ -223,8 +227,8 @@ ZEROED = (
 
 
 def test_zeros_are_written_into_slots() -> None:
-    """Where the storage before has ended, on the stream that uses the bytes; what keeps its zeros is filled in each call, as
-    without a plan."""
+    """Where the storage before has ended, on the stream that uses the bytes; what keeps its zeros is
+    filled in each call, as without a plan."""
     text = PlanMemory().run(parse_program(f"{HEAD}func @main({ZEROED}\n}}\n"))
     lines = print_program(text).replace(" @cuda:0", "").splitlines()
     slots = [line.strip() for line in lines if "= slot" in line]
@@ -238,12 +242,12 @@ def test_zeros_are_written_into_slots() -> None:
 def test_zeros_of_persistent_memory_stay() -> None:
     """One that is zero from call to call shares no bytes with others; one that each call fills does."""
     text = ZEROED.replace(" stream(1)", "").replace(" @cuda:0", "")
-    found = PlanMemory(persistent=True).run(parse_program(f"{HEAD}func @main({text}\n}}\n"))
-    made = {
-        op.result.name: (type(op), op.zero) for op in found.ops if isinstance(op, ir.AllocStorage | ir.Slot)
+    plan = PlanMemory(persistent=True).run(parse_program(f"{HEAD}func @main({text}\n}}\n"))
+    allocations = {
+        op.result.name: (type(op), op.zero) for op in plan.ops if isinstance(op, ir.AllocStorage | ir.Slot)
     }
-    assert made["b.s"] == (ir.Slot, ir.ZeroMode.CALL)
-    assert made["c.s"] == (ir.AllocStorage, ir.ZeroMode.ONCE)
+    assert allocations["b.s"] == (ir.Slot, ir.ZeroMode.CALL)
+    assert allocations["c.s"] == (ir.AllocStorage, ir.ZeroMode.ONCE)
 
 
 @pytest.mark.parametrize("size", ["f32[8 // (s0 - 8)]", "f32[ceildiv(s0, s0 - 8)]"])
@@ -261,23 +265,24 @@ def test_names_of_constants_are_taken() -> None:
 
 
 def test_streams_have_pools_of_their_own() -> None:
-    """What two streams use is not planned: the bytes could be written while the other stream still reads them."""
+    """What two streams use is not planned: the bytes could be written while the other stream still reads
+    them."""
     body = "%x: f32[64] @cuda:0) {\n"
     for number, stream in enumerate((0, 0, 1, 1)):
         on = f" stream({stream})"
         body += f"  %b{number} = alloc f32[64] @cuda:0{on}\n  launch @k(%x, %b{number}) extents(4, 4){on}\n"
         body += f"  launch @k(%b{number}, %b{number}) extents(4, 4){on}\n"
-    found = PlanMemory().run(parse_program(f"{HEAD}func @main({body}  return\n}}\n"))
-    pools = {op.result.name: op.stream for op in found.ops if isinstance(op, ir.AllocStorage)}
-    slots = [(op.result.name, pools[op.pool.name]) for op in found.ops if isinstance(op, ir.Slot)]
+    plan = PlanMemory().run(parse_program(f"{HEAD}func @main({body}  return\n}}\n"))
+    pools = {op.result.name: op.stream for op in plan.ops if isinstance(op, ir.AllocStorage)}
+    slots = [(op.result.name, pools[op.pool.name]) for op in plan.ops if isinstance(op, ir.Slot)]
     assert slots == [("b0.s", 0), ("b1.s", 0), ("b2.s", 1), ("b3.s", 1)]
 
 
 def test_pools_of_torch_stay_torchs() -> None:
     buffers = "".join(f"  %b{n} = alloc f32[64] @cuda:0\n  launch @k(%x, %b{n})\n" for n in range(2))
     body = f'%x: f32[64] @cuda:0) {{\n  enter_memory_pool "p"\n{buffers}  exit_scope\n  return\n}}\n'
-    found = PlanMemory().run(parse_program(f"{HEAD}func @main({body}"))
-    assert _count(found, ir.Slot) == 0
+    plan = PlanMemory().run(parse_program(f"{HEAD}func @main({body}"))
+    assert _count(plan, ir.Slot) == 0
 
 
 def _count(program: ir.Program, kind: type) -> int:

@@ -45,16 +45,16 @@ def test_buffers_that_follow_each_other_share_one_id() -> None:
 
 
 def test_groups_and_other_memory_lie_apart() -> None:
-    found = _planned((SUM, 'symmetric("g", 1)'), (SUM, 'symmetric("h", 2)'), (SUM, 'symmetric("g", 3)'))
-    groups = [op.result.type.space.group for op in found if isinstance(op, ir.AllocStorage)]
+    plan = _planned((SUM, 'symmetric("g", 1)'), (SUM, 'symmetric("h", 2)'), (SUM, 'symmetric("g", 3)'))
+    groups = [op.result.type.space.group for op in plan if isinstance(op, ir.AllocStorage)]
     assert sorted(groups) == ["g", "h"]
 
 
 def test_what_another_process_may_still_use_keeps_its_id() -> None:
-    found = _planned((PUT, 'symmetric("g", 1)'), (SUM, 'symmetric("g", 2)'), (PUT, 'symmetric("g", 3)'))
-    assert all(isinstance(op, ir.AllocStorage) for op in found)
+    plan = _planned((PUT, 'symmetric("g", 1)'), (SUM, 'symmetric("g", 2)'), (PUT, 'symmetric("g", 3)'))
+    assert all(isinstance(op, ir.AllocStorage) for op in plan)
 
 
 def test_an_id_that_is_taken_twice_stays() -> None:
-    found = _planned((SUM, 'symmetric("g", 1)'), (SUM, 'symmetric("g", 1)'), (SUM, 'symmetric("g", 2)'))
-    assert all(isinstance(op, ir.AllocStorage) for op in found)
+    plan = _planned((SUM, 'symmetric("g", 1)'), (SUM, 'symmetric("g", 1)'), (SUM, 'symmetric("g", 2)'))
+    assert all(isinstance(op, ir.AllocStorage) for op in plan)

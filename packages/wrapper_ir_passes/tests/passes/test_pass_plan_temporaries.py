@@ -1,4 +1,5 @@
-"""Bytes that operators allocate and give back inside: reports show them, and plans hold less while such an operator runs."""
+"""Bytes that operators allocate and give back inside: reports show them, and plans hold less while such an
+operator runs."""
 
 from __future__ import annotations
 
@@ -81,5 +82,5 @@ def test_reports_show_them() -> None:
 )
 def test_what_follows_from_types(old: str, new: str, inside: int) -> None:
     report = memory_report(_program(PROGRAM.replace(old, new)))
-    found = [s.bytes for s in report.functions[0].storages if s.kind == "temporary"]
-    assert found == ([inside] if inside else [])
+    sizes = [s.bytes for s in report.functions[0].storages if s.kind == "temporary"]
+    assert sizes == ([inside] if inside else [])

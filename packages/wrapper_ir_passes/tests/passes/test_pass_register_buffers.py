@@ -46,7 +46,7 @@ def _text(program: ir.Program, pipeline: str = "derive-frees,register-buffers") 
 
 
 def _buffers(program: ir.Program, **options: object) -> dict[str, str]:
-    """What is said of each buffer, by name."""
+    """The log's text about each buffer, by name."""
     choices = RegisterBuffers(**options).choices(Analyses(program))  # type: ignore[arg-type]  # of any type
     return {b.value.name: b.why for c in choices for b in c.buffers}
 
@@ -81,8 +81,8 @@ def test_operand_and_result_are_registered_and_the_operators_stay() -> None:
 def test_copies_are_counted() -> None:
     """A sum in place reads and writes its buffer; the gather reads one and writes another."""
     program = _program(MATMUL + REDUCE + GATHER + OUT)
-    done = run_pipeline(program, "derive-frees,register-buffers")
-    totals = [registration_totals(RegisterBuffers().choices(Analyses(p))) for p in (program, done)]
+    registered = run_pipeline(program, "derive-frees,register-buffers")
+    totals = [registration_totals(RegisterBuffers().choices(Analyses(p))) for p in (program, registered)]
     assert totals == [
         "0 of 3 buffers, 0 of 1024 bytes, 0 of 4 copies avoided",
         "3 of 3 buffers, 1024 of 1024 bytes, 4 of 4 copies avoided",
@@ -188,8 +188,8 @@ def test_options() -> None:
 
 
 def test_the_cpu_has_none() -> None:
-    found = _buffers(_program(MATMUL + REDUCE + SMALL, "cpu"))
-    assert found == {"a": "is not registered: %a lies on cpu, which has no memory of groups"}
+    buffers = _buffers(_program(MATMUL + REDUCE + SMALL, "cpu"))
+    assert buffers == {"a": "is not registered: %a lies on cpu, which has no memory of groups"}
 
 
 def test_collectives_over_symmetric_memory_are_not_the_librarys() -> None:

@@ -1,4 +1,5 @@
-"""`reorder-for-memory`: text in, text out; what keeps its order; random programs stay valid, do the same, and hold no more."""
+"""`reorder-for-memory`: text in, text out; what keeps its order; random programs stay valid, do the same,
+and hold no more."""
 
 from __future__ import annotations
 
@@ -51,11 +52,13 @@ TWO = """
   launch @sum(%b, %q) extents(256, 4)
   return %p, %q
 """
-"""Two large storages, each of which is soon summed up: one at a time would do, but for what stands `between`."""
+"""Two large storages, each of which is soon summed up: one at a time would do, but for what stands
+`between`."""
 
 
 def _reordered(body: str, params: str = "%x: f32[1]") -> tuple[str, int, int]:
-    """The body of main after the pass, which is verified and compared with the one before; its bytes before and after."""
+    """The body of main after the pass, which is verified and compared with the one before; its bytes
+    before and after."""
     before = derive_frees(parse_program(f"{HEAD}func @main({params}) {{{body}}}\n"))
     after = run_pipeline(before, (ReorderForMemory(),))
     text = print_program(after)
@@ -204,8 +207,8 @@ def test_random_programs() -> None:
     lower = 0
     for seed in range(12):
         program = derive_frees(random_program(random.Random(seed), 40))
-        found = run_pipeline(program, (ReorderForMemory(),))
-        before, after = program_stats(program).memory, program_stats(found).memory
+        result = run_pipeline(program, (ReorderForMemory(),))
+        before, after = program_stats(program).memory, program_stats(result).memory
         assert after.bound <= before.bound
         assert after.live <= before.live
         lower += after.bound < before.bound

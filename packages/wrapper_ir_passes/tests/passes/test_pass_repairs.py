@@ -1,4 +1,4 @@
-"""What a pass says that it repairs may be wrong in its input, and nothing else."""
+"""Errors that a pass repairs are accepted in its input, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`reuse-for-results`: text in, text out; which results keep a storage of their own; random programs stay valid."""
+"""`reuse-for-results`: text in, text out; which results keep a storage of their own; random programs stay
+valid."""
 
 from __future__ import annotations
 
@@ -144,9 +145,9 @@ def test_nothing_waits_while_more_is_held_than_ever() -> None:
   return %out"""
     for size, allocated in ((64, 3), (512, 4)):
         program = _program(body.replace("SIZE", str(size)).replace("EXTENT", str(4 * size)))
-        found = run_pipeline(program, (ReuseForResults(),))
-        before, after = (program_stats(p).memory.peak for p in (derive_frees(program), found))
-        assert _allocated(found) == allocated
+        result = run_pipeline(program, (ReuseForResults(),))
+        before, after = (program_stats(p).memory.peak for p in (derive_frees(program), result))
+        assert _allocated(result) == allocated
         assert after <= before
 
 
@@ -165,7 +166,10 @@ def _allocated(program: ir.Program) -> int:
 
 
 def test_a_result_lies_in_a_donated_argument_where_the_caller_allows() -> None:
-    body = "%x: f32[64], %a: owned f32[64]) {\n  copy %x, %a\n  %out = alloc f32[64]\n  copy %out, %x\n  return %out"
+    body = (
+        "%x: f32[64], %a: owned f32[64]) {\n  copy %x, %a\n  %out = alloc f32[64]\n  copy %out, %x\n  "
+        "return %out"
+    )
     program = _program(body)
     assert run_pipeline(program, "reuse-for-results") == derive_frees(program)
     text = print_program(run_pipeline(program, "reuse-for-results{donated=true}"))

@@ -1,4 +1,5 @@
-"""`reuse-in-place`: text in, text out; what must keep its own storage; random programs stay valid and do the same."""
+"""`reuse-in-place`: text in, text out; what must keep its own storage; random programs stay valid and do
+the same."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def _reused(body: str) -> str:
 
 
 def test_a_chain_is_one_storage() -> None:
-    """From launch to launch, up to the result, which the caller gets; the argument of the program stays the caller's."""
+    """From launch to launch, up to the result, which the caller gets; the argument of the program stays
+    the caller's."""
     body = "%x: f32[64]) {\n"
     for number, source in enumerate(("x", "b0", "b1")):
         body += f"  %b{number} = alloc f32[64]\n  launch @k(%{source}, %b{number}) extents(256, 256)\n"
@@ -98,7 +100,7 @@ def test_a_matmul_that_is_added_up() -> None:
 @pytest.mark.parametrize(
     ("strides", "added", "factor", "after"),
     [
-        ("{1, 8}", "%a", "%x", ""),  # its elements lie elsewhere
+        ("{1, 8}", "%a", "%x", ""),  # its elements are at other offsets
         ("", "%a", "%a", ""),  # a factor, which is read for all elements
         ("", "%x", "%a", ""),  # the argument is the caller's
         ("", "%a", "%x", "\n  call aten::mul.out(%a, %x, out=%y)"),  # is read later
@@ -201,8 +203,12 @@ def test_bytes_between_those_of_a_donated_argument_are_others() -> None:
 
 @pytest.mark.parametrize("check_of_it", ["", "  assert_layout %a [64] [1] align(16)\n"])
 def test_a_result_of_an_operator(check_of_it: str) -> None:
-    """Its tensors may be anywhere unless it was checked; a view that stands before the call comes after it."""
-    body = f"%x: f32[64]) {{\n{RESULT}  %v = view %b : f32[8, 8]\n  %a = call aten::relu(%x) : f32[64]\n{check_of_it}{LAUNCH}"
+    """Its tensors may be anywhere unless it was checked; a view that stands before the call comes after
+    it."""
+    body = (
+        f"%x: f32[64]) {{\n{RESULT}  %v = view %b : f32[8, 8]\n  %a = call aten::relu(%x) : "
+        f"f32[64]\n{check_of_it}{LAUNCH}"
+    )
     body += "  %d = alloc f32[8, 8]\n  launch @k(%v, %d) extents(256, 256)\n"
     body += "  launch @aligned(%d, %x) extents(256, 256)\n" if check_of_it else ""
     text = _reused(f"{body}  return %d")
@@ -212,7 +218,7 @@ def test_a_result_of_an_operator(check_of_it: str) -> None:
 
 
 def test_streams() -> None:
-    """What two streams use is left alone: only an event says when the argument has been read."""
+    """Storages of several streams are unchanged: only an event tells that the argument has been read."""
     body = "%x: f32[64] @cuda:0) {\n  %a = alloc f32[64] @cuda:0\n  launch @apart(%x, %a)\n"
     body += "  %b = alloc f32[64] @cuda:0 stream(1)\n  launch @k(%a, %b) stream(1)\n  return %b\n}\n"
     program = parse_program(f"{HEAD}func @main({body}")

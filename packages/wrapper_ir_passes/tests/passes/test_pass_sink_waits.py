@@ -51,7 +51,8 @@ def test_work_that_needs_nothing_of_it_comes_first() -> None:
 )
 def test_a_wait_stays_before(stop: str) -> None:
     text = _changed(
-        f"  %a = alloc f32[8]\n  %b = alloc f32[8]\n  copy %b, %x\n{START}  %s = wait %h : f32[8]\n  copy %a, %y\n{stop}  return %a, %s\n"
+        f"  %a = alloc f32[8]\n  %b = alloc f32[8]\n  copy %b, %x\n{START}  %s = wait %h : f32[8]\n  copy "
+        f"%a, %y\n{stop}  return %a, %s\n"
     )
     first = stop.strip().splitlines()[0]
     assert text.index("copy %a, %y") < text.index("wait %h :") < text.index(first)

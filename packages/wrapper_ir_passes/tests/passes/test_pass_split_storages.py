@@ -1,4 +1,5 @@
-"""`split-storages`: text in, text out; what stays one storage; runs with poisoned memory; random programs do the same."""
+"""`split-storages`: text in, text out; what stays one storage; runs with poisoned memory; random programs
+do the same."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def _program(body: str, params: str = "%x: f32[2]") -> ir.Program:
 
 
 def _split(program: ir.Program) -> str:
-    """The body of main after the pass, which is verified and compared with the one before; no more is needed."""
+    """The body of main after the pass, which is verified and compared with the one before; no more is
+    needed."""
     after = run_pipeline(program, (SplitStorages(),))
     text = print_program(after)
     old, new = program_stats(program).memory, program_stats(after).memory
@@ -35,10 +37,10 @@ def _split(program: ir.Program) -> str:
 
 
 def _results(program: ir.Program) -> list[object]:
-    """What a run gives, with memory that begins with a pattern."""
+    """Returns the results of a run whose memory starts with a pattern."""
     options = InterpOptions(find_runtime=find_runtime, poison=0x7B)
-    found = run(bare_artifact(program, {"state": STATE}), [tensor([1.0, -2.0])], ListMachine(), options)
-    return [r.tolist() for r in found]
+    result = run(bare_artifact(program, {"state": STATE}), [tensor([1.0, -2.0])], ListMachine(), options)
+    return [r.tolist() for r in result]
 
 
 TWICE = """
@@ -98,7 +100,7 @@ def test_another_storage_takes_the_place() -> None:
         (BETWEEN, ""),  # the content is read again
         (BETWEEN, "launch @count_grid(%a) grid(2, 1, 1)"),  # while it is overwritten
         (BETWEEN, "%h = view %a : f32[1]\n  %y = view %x : f32[1]\n  call list::add.out(%y, %y, out=%h)"),
-        ("", AGAIN),  # nothing lies between
+        ("", AGAIN),  # no op in between
         ("%v = view %b : f32[2]", AGAIN),
         (
             BETWEEN.replace("%b, %b", "%b, %r").replace("%c = ", "%r = ensure_aligned %a, 16\n  %c = ", 1),
@@ -156,7 +158,7 @@ def test_symbolic_sizes(view: str, is_split: bool) -> None:
 def test_random_programs() -> None:
     for seed in range(15):
         program = derive_frees(random_program(random.Random(seed), 40))
-        found = run_pipeline(program, (SplitStorages(),))
-        before, after = program_stats(program).memory, program_stats(found).memory
+        result = run_pipeline(program, (SplitStorages(),))
+        before, after = program_stats(program).memory, program_stats(result).memory
         assert after.bound <= before.bound
         assert after.live <= before.live

@@ -142,14 +142,15 @@ READERS = {
 
 @pytest.mark.parametrize("reader", READERS)
 def test_what_a_strided_write_leaves_in_its_holes(reader: str) -> None:
-    """It is there for those that read them, and for nobody else."""
+    """It exists only for its readers."""
     base = STRIDED.format(last=READERS[reader])
     other = base.replace("@k(%x, %a)", "@k(%y, %a)")
     assert (compare(_program(base), _program(other)) is None) == (reader == "holes are not read")
 
 
 def test_a_write_through_an_overlapping_tensor_leaves_holes() -> None:
-    """Of nine places it has five, as many elements as there are bytes between the first and the last notwithstanding."""
+    """Of nine places it has five, as many elements as there are bytes between the first and the last
+    notwithstanding."""
     base = (
         STRIDED.format(last="return %a").replace("f32[7]", "f32[9]").replace("f32[4]{2}", "f32[3, 3]{2, 2}")
     )
@@ -184,8 +185,8 @@ def test_collectives_keep_their_order() -> None:
 
 def test_a_collective_that_nobody_needs_stays() -> None:
     program = _program(TWO_SUMS.replace("launch @add(%b, %c, %d)", "launch @k(%x, %d)"))
-    kept = run_pipeline(program, "eliminate-dead-ops")
-    assert [op for op in kept.main.body if isinstance(op, ir.CollectiveStart | ir.Wait)] == [
+    result = run_pipeline(program, "eliminate-dead-ops")
+    assert [op for op in result.main.body if isinstance(op, ir.CollectiveStart | ir.Wait)] == [
         op for op in program.main.body if isinstance(op, ir.CollectiveStart | ir.Wait)
     ]
 

@@ -52,9 +52,9 @@ kernel multi @either choose measure (read f32* x, write f32* out, i32 n, readwri
 
 
 def program(main: str) -> ir.Program:
-    found = parse_program(HEAD + main)
-    verify(found)
-    return found
+    result = parse_program(HEAD + main)
+    verify(result)
+    return result
 
 
 def reduced(main: str) -> list[str]:
@@ -178,22 +178,23 @@ UNKNOWN = """func @main(%x: f32[64]) {
 
 def test_sizes_that_only_a_run_would_tell() -> None:
     whole = parse_program(HEAD + UNKNOWN)
-    for found, number in (
+    for launches, number in (
         (tuning_programs(whole), 300),
         (tuning_programs(whole, fallback=7), 21),
         (tuning_programs(whole, {"u0": 5}), 15),
     ):
-        assert [one.numbers("add") for one in found] == [(number,)]
+        assert [one.numbers("add") for one in launches] == [(number,)]
 
 
 def test_what_launches_rest_on() -> None:
-    """On the symbol that is assumed, not on the one that follows from it; on nothing, where one is given or has a hint."""
+    """On the symbol that is assumed, not on the one that follows from it; on nothing, where one is given
+    or has a hint."""
     whole = parse_program(HEAD + UNKNOWN)
-    for given, rest in (({}, {"u0"}), ({"u1": 3}, {"u0"}), ({"u0": 5}, set())):
-        assert [one.assumed for one in tuning_programs(whole, given)] == [rest]
+    for sizes, rest in (({}, {"u0"}), ({"u1": 3}, {"u0"}), ({"u0": 5}, set())):
+        assert [one.assumed for one in tuning_programs(whole, sizes)] == [rest]
     only_u1 = parse_program(HEAD + UNKNOWN.replace("u0 + u1", "u1"))
-    for given, rest in (({}, {"u0"}), ({"u1": 3}, set())):
-        assert [one.assumed for one in tuning_programs(only_u1, given)] == [rest]
+    for sizes, rest in (({}, {"u0"}), ({"u1": 3}, set())):
+        assert [one.assumed for one in tuning_programs(only_u1, sizes)] == [rest]
 
 
 def test_loops_and_branches_are_searched_too() -> None:
@@ -241,18 +242,18 @@ def test_choices_leave_nothing_to_choose() -> None:
     whole = program(CHOICES)
     add = whole.kernel("add")
     assert isinstance(add, ir.TritonKernel)
-    chosen = with_choices(whole, {"add": add.configs[1]}, {"either": 0})
-    verify(chosen)
-    assert [k.name for k in chosen.kernels] == ["add", "one"]
-    assert chosen.kernel("add") == dataclasses.replace(add, configs=add.configs[1:])
-    text = print_program(dataclasses.replace(chosen, kernels=()))
+    fixed_program = with_choices(whole, {"add": add.configs[1]}, {"either": 0})
+    verify(fixed_program)
+    assert [k.name for k in fixed_program.kernels] == ["add", "one"]
+    assert fixed_program.kernel("add") == dataclasses.replace(add, configs=add.configs[1:])
+    text = print_program(dataclasses.replace(fixed_program, kernels=()))
     assert "launch @one(%a, %b, 64) extents(256, 256)\n" in text
     assert "%ws" not in text  # only the other kernel needed it
     other = with_choices(whole, {}, {"either": 1})
     verify(other)
     assert [k.name for k in other.kernels] == ["add", "split"]
     assert "launch @split(%a, %b, 64, %w) grid(3) extents(256, 256, 256)\n" in print_program(other)
-    assert not tuning_programs(chosen)
+    assert not tuning_programs(fixed_program)
 
 
 def test_without_choices_nothing_changes() -> None:

@@ -79,14 +79,14 @@ def test_what_stays(case: str) -> None:
 
 
 def test_the_comparison_sees_other_changes() -> None:
-    """What the pass is there to change is left out of it, and nothing else."""
+    """Excludes the changes that the pass makes on purpose, and nothing else."""
 
     class Wrong(UseOutVariants):
         def transform(self, analyses):  # type: ignore[no-untyped-def]  # the base's
-            found = super().transform(analyses)
-            main = found.main
+            result = super().transform(analyses)
+            main = result.main
             calls = [op for op in main.body if isinstance(op, ir.CallExtern)]
-            return found.with_functions([main.with_body(op for op in main.body if op is not calls[-1])])
+            return result.with_functions([main.with_body(op for op in main.body if op is not calls[-1])])
 
     body = "%x: f32[4, 4]) {\n  %a = call aten::mm(%x, %x) : f32[4, 4]\n  return %a"
     with pytest.raises(PassError, match="WIR805"):

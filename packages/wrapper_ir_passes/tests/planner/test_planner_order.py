@@ -12,7 +12,7 @@ from wrapper_ir_passes.planner import OrderProblem, SharedBuffer, Task, lower_pe
 
 def _random(rng: random.Random, count: int) -> OrderProblem:
     """Tasks that each make a buffer, which some later ones use; some write over what they use last."""
-    made = [SharedBuffer(0, ())] * count
+    buffers = [SharedBuffer(0, ())] * count
     users: list[list[int]] = [[i] for i in range(count)]
     tasks = []
     for i in range(count):
@@ -22,19 +22,19 @@ def _random(rng: random.Random, count: int) -> OrderProblem:
         over = tuple((i, a) for a in after if rng.random() < 0.3)
         tasks.append(Task(after, rng.choice((0, 0, 3)), over))
     for i in range(count):
-        made[i] = SharedBuffer(
+        buffers[i] = SharedBuffer(
             rng.randint(1, 9), tuple(users[i]), given=rng.random() < 0.1, kept=rng.random() < 0.3 / count
         )
-    return OrderProblem(tuple(tasks), tuple(made))
+    return OrderProblem(tuple(tasks), tuple(buffers))
 
 
-def _orders(problem: OrderProblem, done: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+def _orders(problem: OrderProblem, order: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
     """All that are allowed."""
-    if len(done) == len(problem.tasks):
-        yield done
+    if len(order) == len(problem.tasks):
+        yield order
     for i, task in enumerate(problem.tasks):
-        if i not in done and set(task.after) <= set(done):
-            yield from _orders(problem, (*done, i))
+        if i not in order and set(task.after) <= set(order):
+            yield from _orders(problem, (*order, i))
 
 
 def _is_allowed(problem: OrderProblem, order: tuple[int, ...]) -> bool:

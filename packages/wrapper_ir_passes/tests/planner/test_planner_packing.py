@@ -30,13 +30,13 @@ from wrapper_ir_passes.planner import (
 @st.composite
 def buffer_lists(draw: st.DrawFn, most: int = 20) -> list[Buffer]:
     """Buffers of a program of some 12 ops."""
-    found = []
+    results = []
     for number in range(draw(st.integers(0, most))):
         begin = draw(st.integers(0, 11))
         end = draw(st.integers(begin + 1, 12))
         size, alignment = draw(st.integers(0, 40)), draw(st.sampled_from((1, 4, 16)))
-        found.append(Buffer(f"b{number}", begin, end, size, alignment))
-    return found
+        results.append(Buffer(f"b{number}", begin, end, size, alignment))
+    return results
 
 
 @pytest.mark.slow
@@ -60,23 +60,23 @@ def _lowest_of_all(buffers: Sequence[Buffer], placed: dict[str, int], highest: i
     if len(placed) == len(buffers):
         return height(buffers, placed)
     b = buffers[len(placed)]
-    found = highest
+    best = highest
     for offset in range(0, highest - b.size, b.alignment):
         inside = {**placed, b.name: offset}
         try:
             check_placement(buffers[: len(inside)], inside)
         except PassError:
             continue
-        found = min(found, _lowest_of_all(buffers, inside, found))
-    return found
+        best = min(best, _lowest_of_all(buffers, inside, best))
+    return best
 
 
 @given(buffer_lists(most=4))
 def test_the_search_finds_the_lowest(buffers: list[Buffer]) -> None:
     small = [Buffer(b.name, b.begin, b.end, b.size % 6, min(b.alignment, 4)) for b in buffers]
-    places, known, _ = exact(small, PACKERS[Algorithm.BEST_FIT](small), 100_000)
+    places, optimal, _ = exact(small, PACKERS[Algorithm.BEST_FIT](small), 100_000)
     check_placement(small, places)
-    assert known
+    assert optimal
     assert height(small, places) == _lowest_of_all(small, {}, height(small, places) + 1)
 
 
@@ -88,21 +88,22 @@ TRAP = [
     Buffer("e", 3, 5, 2),
     Buffer("f", 1, 3, 1),
 ]
-"""`d` and `f` have to lie apart from each other for `a`, `c` and `e` to fill 9 bytes at the end; greedy placements take 10."""
+"""`d` and `f` have to lie apart from each other for `a`, `c` and `e` to fill 9 bytes at the end; greedy
+placements take 10."""
 
 
 def test_the_search_beats_greedy_placements() -> None:
     greedy = min(height(TRAP, packer(TRAP)) for packer in PACKERS.values())
-    found, known, _ = exact(TRAP, PACKERS[Algorithm.BEST_FIT](TRAP), 10_000)
-    check_placement(TRAP, found)
-    assert (height(TRAP, found), greedy, known) == (peak_bytes(TRAP), 10, True)
+    places, optimal, _ = exact(TRAP, PACKERS[Algorithm.BEST_FIT](TRAP), 10_000)
+    check_placement(TRAP, places)
+    assert (height(TRAP, places), greedy, optimal) == (peak_bytes(TRAP), 10, True)
     assert height(TRAP, pack(TRAP)) == 9
 
 
 def test_a_search_without_steps_keeps_what_it_had() -> None:
     start = PACKERS[Algorithm.BEST_FIT](TRAP)
-    places, known, _ = exact(TRAP, start, 0)
-    assert (places, known) == (start, False)
+    places, optimal, _ = exact(TRAP, start, 0)
+    assert (places, optimal) == (start, False)
 
 
 @pytest.mark.parametrize(
@@ -145,13 +146,14 @@ def test_a_table_that_cannot_be_read(text: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_search_on_buffers_that_just_fit(seed: int) -> None:
-    """In the form of MiniMalloc's challenge: greedy placements take a third more, the search within a few steps much less."""
+    """In the form of MiniMalloc's challenge: greedy placements take a third more, the search within a few
+    steps much less."""
     buffers = challenge(100, seed)
-    greedy, found = pack(buffers), exact(buffers, pack(buffers), 2_000).places
-    check_placement(buffers, found)
+    greedy, searched = pack(buffers), exact(buffers, pack(buffers), 2_000).places
+    check_placement(buffers, searched)
     assert peak_bytes(buffers) == CAPACITY
     assert height(buffers, greedy) > 1.2 * CAPACITY
-    assert height(buffers, found) < 1.15 * CAPACITY
+    assert height(buffers, searched) < 1.15 * CAPACITY
 
 
 @pytest.mark.parametrize("live", [16, 1_000])

@@ -1,4 +1,4 @@
-"""Which buffers share a pool: never more held than the limit, and few pools."""
+"""Groups of buffers in pools: the limit is kept, with few pools."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_the_limit_holds(problem: tuple[list[Buffer], list[int]], slack: float) 
 
 
 def _pools(buffers: list[Buffer], outside: list[int]) -> list[str]:
-    found = plan_pools(buffers, outside, dict.fromkeys((b.name for b in buffers), 0), 0)
-    return sorted(" ".join(sorted(b.name for b in pool.buffers)) for pool in found)
+    pools = plan_pools(buffers, outside, dict.fromkeys((b.name for b in buffers), 0), 0)
+    return sorted(" ".join(sorted(b.name for b in pool.buffers)) for pool in pools)
 
 
 def test_one_pool_where_nothing_else_is_held() -> None:

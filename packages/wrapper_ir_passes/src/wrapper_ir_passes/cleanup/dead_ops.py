@@ -14,50 +14,51 @@ from wrapper_ir_passes.cleanup.derive_frees import derive_frees, strip_frees
 
 @dataclasses.dataclass(frozen=True)
 class EliminateDeadOps(Pass):
-    """Removes ops without effect on results, arguments, constants or the outside world, and derives lifetimes again.
+    """Removes ops without effect on results, arguments, constants or the outside world, and derives lifetimes
+    again.
 
-    Kept are ops with effects beyond memory (random state, checks, host input and output, order, collectives), writes
-    to parameters and constants, and comments. With `definitions`, functions, kernels and operators that nothing
-    refers to any more go too.
+    Kept are ops with effects beyond memory (random state, checks, host input and output, order, collectives),
+    writes to parameters and constants, and comments. With `definitions`, functions, kernels and operators
+    that nothing refers to any more go too.
     """
 
     name: ClassVar[str] = "eliminate-dead-ops"
     definitions: bool = True
 
     def transform(self, analyses: Analyses) -> ir.Program:
-        """The smaller program; one backward pass over each function."""
-        found = analyses.after(strip_frees(analyses.program))
-        found = found.after(
-            found.program.with_functions([_live_part(f, found) for f in found.program.functions])
+        """Returns the smaller program; makes one backward pass over each function."""
+        after = analyses.after(strip_frees(analyses.program))
+        after = after.after(
+            after.program.with_functions([_live_part(f, after) for f in after.program.functions])
         )
         if self.definitions:
-            found = found.after(without_unused_definitions(found))
-        return derive_frees(found.program, found)
+            after = after.after(without_unused_definitions(after))
+        return derive_frees(after.program, after)
 
 
 class _Needs:
-    """What later live ops of a function need: values by name, contents of storages, symbols."""
+    """Values, storage contents and symbols that later live ops of a function need."""
 
     def __init__(self, function: ir.Function, analyses: Analyses, aliasing: Aliasing) -> None:
         self.analyses = analyses
         self.roots = aliasing.roots
         self.values: set[ir.Value] = set()
         self.symbols: set[str] = set()
-        # The caller sees what is written to its own arguments and to constants.
+        # Callers see writes to their arguments and to constants.
         self.contents: set[ir.Value] = set(analyses.constant_values)
         self.contents |= {p.value for p in function.params if p.ownership is ir.Ownership.BORROWED}
         self.contents |= aliasing.escaped
 
-    def holds(self, op: ir.Op, written: tuple[ir.Value, ...]) -> bool:
-        """Whether `op` makes something that is needed."""
+    def holds(self, op: ir.Op, writes: tuple[ir.Value, ...]) -> bool:
+        """Whether an op's result is needed."""
         if isinstance(op, ir.Define):
             return op.symbol in self.symbols
         if any(r in self.values for r in ir.results(op)):
             return True
-        return any(root in self.contents for v in written for root in self.roots.get(v, NO_ROOTS))
+        return any(root in self.contents for v in writes for root in self.roots.get(v, NO_ROOTS))
 
     def add(self, op: ir.Op, read: tuple[ir.Value, ...]) -> None:
-        """`op` stays: so does what it uses."""
+        """Marks an op as live, and its operands too."""
         self.values.update(ir.operands(op))
         for value in (*read, *(ir.operands(op) if isinstance(op, ir.Return) else ())):
             self.contents.update(self.roots.get(value, NO_ROOTS))
@@ -71,7 +72,9 @@ class _Needs:
 
 
 def _binds(op: ir.Define) -> ir.Value | None:
-    """The value whose type mentions the symbol and that alone defines it; such a define lives as long as the value."""
+    """The value that alone defines the symbol, with the symbol in its type. The define lives as long as that
+    value.
+    """
     values = ir.free_values(op.expr)
     value = next(iter(values)) if len(values) == 1 else None
     return value if value is not None and op.symbol in ir.type_symbols(value.type) else None
@@ -80,22 +83,22 @@ def _binds(op: ir.Define) -> ir.Value | None:
 def _live_part(function: ir.Function, analyses: Analyses) -> ir.Function:
     aliasing = analyses.aliasing(function)
     needs = _Needs(function, analyses, aliasing)
-    kept: dict[int, ir.Op] = {}
+    live_ops: dict[int, ir.Op] = {}
     binders: dict[ir.Value, dict[int, ir.Op]] = {}
     for position in range(len(function.body) - 1, -1, -1):
         op, effects = function.body[position], aliasing.effects[position]
         if effects.classes or isinstance(op, ir.Return | ir.Comment) or needs.holds(op, effects.writes):
             needs.add(op, effects.reads)
-            kept[position] = op
+            live_ops[position] = op
             for value in ir.results(op):
-                kept |= binders.get(value, {})
+                live_ops |= binders.get(value, {})
         elif isinstance(op, ir.Define) and (bound := _binds(op)) is not None:
             binders.setdefault(bound, {})[position] = op
-    return function.with_body(kept[position] for position in sorted(kept))
+    return function.with_body(live_ops[position] for position in sorted(live_ops))
 
 
 def without_unused_definitions(analyses: Analyses) -> ir.Program:
-    """Without definitions that nothing refers to. Constants stay: their data is in the artifact."""
+    """Removes definitions without references. Constants stay: their data is in the artifact."""
     program = analyses.program
     reached = {program.main.name: program.main} if program.functions else {}
     pending = list(reached.values())
@@ -112,10 +115,10 @@ def without_unused_definitions(analyses: Analyses) -> ir.Program:
                     reached[name] = analyses.functions[name]
                     pending.append(reached[name])
     smaller = program.with_functions(f for f in program.functions if f.name in reached)
-    left = (
+    rest = (
         ir.needed(program.kernels, kernels),
         tuple(e for e in program.externs if e.name in targets),
     )
-    if left == (program.kernels, program.externs):
+    if rest == (program.kernels, program.externs):
         return smaller
-    return dataclasses.replace(smaller, kernels=left[0], externs=left[1])
+    return dataclasses.replace(smaller, kernels=rest[0], externs=rest[1])

@@ -1,4 +1,4 @@
-"""Ends every storage and name right after its last use, as the effects tell it."""
+"""Ends every storage and name right after its last use, according to effects."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from wrapper_ir.plugins.passes import Pass
 class DeriveFrees(Pass):
     """Removes every `free` and `drop` and derives them again.
 
-    A storage is freed after the last use of any tensor of it; owned parameters too; not what is moved into a callee
-    or returned. Of those that end together, workspaces are freed last, in reverse order of allocation. Names over bytes that the function does not surely own (borrowed parameters and their views,
-    results that may alias, nested results, handles) are dropped after their last use. Constants stay. What several
-    streams use lasts until the function returns: memory goes back to the stream that it came from, which need not have
-    waited for the others before. Only a name that may be over bytes which are reused or moved ends before that.
+    A storage, including that of an owned parameter, is freed after the last use of all its tensors, unless it
+    is moved or returned. Of those that end together, workspaces are freed last, in reverse order of
+    allocation. Names over bytes that the function may not own are dropped after their last use. These are
+    borrowed parameters and their views, results that may alias, nested results, and handles. Constants stay.
+    Storages that several streams use last until the function returns. Their memory returns to its first
+    stream, which may not have waited for the others. Of their names, only those over bytes that are reused or
+    moved may end earlier.
     """
 
     name: ClassVar[str] = "derive-frees"
-    # the rules that wrong, missing or repeated frees and drops can break
+    # rules that wrong, missing or repeated frees and drops can break
     repairs: ClassVar[frozenset[str]] = frozenset(
         {"WIR060", "WIR061", "WIR063", "WIR064", "WIR065", "WIR066", "WIR067", "WIR070"}
     )
@@ -54,15 +56,17 @@ def _derive(function: ir.Function, analyses: Analyses) -> ir.Function:
     crossing = analyses.get_for(function, crossing_streams)
     end = len(function.body) - 2  # just before the return
     after: dict[int, list[ir.Op]] = {}
-    given = _given_away(function, live.aliasing) if crossing else {}
+    transfers = _given_away(function, live.aliasing) if crossing else {}
     for value, position in live.names.items():
         if value in crossing:
-            later = [at for root in live.aliasing.roots.get(value, NO_ROOTS) for at in given.get(root, ())]
+            later = [
+                at for root in live.aliasing.roots.get(value, NO_ROOTS) for at in transfers.get(root, ())
+            ]
             position = min((at - 1 for at in later if at > position), default=end)
         after.setdefault(position, []).append(ir.Drop(value=value))
     for value, position in _release_order(function, live):
         assert ir.is_storage(value) or ir.is_tensor(value)  # nothing else owns bytes
-        # what a slot ends with is its pool's, which waits for all streams
+        # slots belong to their pool, which waits for all streams
         late = value in crossing and value not in live.aliasing.hosts
         after.setdefault(end if late else position, []).append(ir.Free(storage=value))
     body: list[ir.Op] = after.get(-1, [])
@@ -73,20 +77,22 @@ def _derive(function: ir.Function, analyses: Analyses) -> ir.Function:
 
 
 def _given_away(function: ir.Function, aliasing: Aliasing) -> dict[ir.Value, list[int]]:
-    """Where roots are reused or moved into a callee: no earlier name may be used after that."""
-    found: dict[ir.Value, list[int]] = {}
+    """Positions at which roots are reused or moved into a callee: no earlier name may be used afterwards."""
+    transfers: dict[ir.Value, list[int]] = {}
     for position, op in enumerate(function.body):
         if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE:
             roots = aliasing.roots.get(op.source, NO_ROOTS)
         else:
             roots = moved_roots(op, position, aliasing)
         for root in roots:
-            found.setdefault(root, []).append(position)
-    return found
+            transfers.setdefault(root, []).append(position)
+    return transfers
 
 
 def _release_order(function: ir.Function, live: Liveness) -> Sequence[tuple[ir.Value, int]]:
-    """Storages with the positions of their last uses, in the order of their frees: slots before what they lie in."""
+    """Returns storages with the positions of their last uses, in the order of their frees: slots before their
+    pools.
+    """
     hosts = live.aliasing.hosts
     slots = [item for item in live.storages.items() if item[0] in hosts]
     storages = {root: position for root, position in live.storages.items() if root not in hosts}

@@ -1,4 +1,6 @@
-"""Moves storages that are not needed after a call into the callee, which can free them earlier, or reuse them."""
+"""Moves storages into callees if the caller no longer needs them, so that callees can free them earlier or
+reuse them.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,12 @@ ParamKey = tuple[str, int]
 
 @dataclasses.dataclass(frozen=True)
 class MoveArguments(Pass):
-    """Makes parameters owned where every call gives a storage of its own that ends with the call.
+    """Makes parameters owned if every call passes a separate storage that ends with the call.
 
-    Such an argument is moved: the callee frees it after its own last use, or reuses it, instead of the caller after
-    the call. Never moved are `main`'s parameters, what a loop's functions and recorded ones take, constants, borrowed parameters,
-    what may alias, what is used again or given twice, and what the callee returns. Both branches of a conditional
-    own the same. Frees and drops are derived again.
+    Such an argument is moved: the callee, not the caller, frees it after its last use, or reuses it. Never
+    moved are parameters of `main`, of loop functions and of recorded functions, constants, and borrowed
+    parameters. Neither are values that may alias, are used again, are passed twice, or are returned by the
+    callee. Both branches of a conditional own the same parameters. Frees and drops are derived again.
     """
 
     name: ClassVar[str] = "move-arguments"
@@ -32,10 +34,10 @@ class MoveArguments(Pass):
 
     def transform(self, analyses: Analyses) -> ir.Program:
         """The program with as many owned parameters as there can be."""
-        found = analyses.after(strip_frees(analyses.program))
-        if len(found.program.functions) > 1:
-            found = _moved(found)
-        return derive_frees(found.program, found)
+        bare = analyses.after(strip_frees(analyses.program))
+        if len(bare.program.functions) > 1:
+            bare = _moved(bare)
+        return derive_frees(bare.program, bare)
 
 
 def move_arguments(program: ir.Program) -> ir.Program:
@@ -44,34 +46,38 @@ def move_arguments(program: ir.Program) -> ir.Program:
 
 
 def _moved(analyses: Analyses) -> Analyses:
-    """The program with the largest set of parameters that can become owned together: starts from all, takes away what any
-    call refuses, until nothing changes. A refused parameter is not its function's own storage any more, which may
-    refuse further parameters."""
+    """Finds the largest set of parameters that can become owned together.
+
+    Starts with all, and removes those that a call refuses until nothing changes. A refused parameter is no
+    longer its function's own storage, which may exclude further parameters.
+    """
     owned = _candidates(analyses)
     while True:
-        found = analyses.after(_owning(analyses.program, owned))
-        refused = {place for f in found.program.functions for place in _refused(f, found)} & owned
+        after = analyses.after(_owning(analyses.program, owned))
+        refused = {place for f in after.program.functions for place in _refused(f, after)} & owned
         if not refused:
-            return found
+            return after
         owned -= refused
 
 
 def _candidates(analyses: Analyses) -> set[ParamKey]:
-    """Borrowed parameters of functions that are called, but not by loops, and not recorded, except those that are
-    returned."""
+    """Returns borrowed parameters of called functions, except of those called by loops or recorded.
+
+    Parameters that are returned are excluded.
+    """
     program = analyses.program
-    called: set[str] = set()
+    callees: set[str] = set()
     loops: set[str] = {program.main.name}
     for op in program.ops:
-        (loops if isinstance(op, ir.WhileLoop) else called).update(ir.callees(op))
-    found: set[ParamKey] = set()
-    for name in (called - loops - analyses.get(recorded_functions).keys()) & analyses.functions.keys():
+        (loops if isinstance(op, ir.WhileLoop) else callees).update(ir.callees(op))
+    params: set[ParamKey] = set()
+    for name in (callees - loops - analyses.get(recorded_functions).keys()) & analyses.functions.keys():
         origins = analyses.summary(name).results
         returned = {i for origin in origins if origin is not None for i in origin.params}
         for i, param in enumerate(analyses.functions[name].params):
             if ir.is_tensor(param.value) and _borrowed(param) and i not in returned:
-                found.add((name, i))
-    return found
+                params.add((name, i))
+    return params
 
 
 def _owning(program: ir.Program, owned: set[ParamKey]) -> ir.Program:
@@ -94,32 +100,33 @@ def _borrowed(param: ir.Param) -> bool:
 
 
 def _refused(function: ir.Function, analyses: Analyses) -> Iterator[ParamKey]:
-    """Parameters of callees that a call in this function cannot move its argument into, and those that only one
-    branch owns."""
+    """Parameters of callees that a call in this function cannot move its argument into, and those that only
+    one branch owns.
+    """
     aliasing = analyses.aliasing(function)
     last: dict[ir.Value, int] = {}
-    held: set[ir.Value] = set(aliasing.escaped)
+    shared: set[ir.Value] = set(aliasing.escaped)
     for position, op in enumerate(function.body):
         for value in (*ir.operands(op), *ir.results(op)):
             for root in aliasing.roots.get(value, NO_ROOTS):
                 last[root] = position
                 if isinstance(op, ir.CollectiveStart):
-                    held.add(root)
+                    shared.add(root)
     for position, op in enumerate(function.body):
         if not isinstance(op, ir.Switch | ir.CallSubgraph):
             continue
-        used = [r for v in ir.operands(op) for r in aliasing.roots.get(v, NO_ROOTS)]
+        roots = [r for v in ir.operands(op) for r in aliasing.roots.get(v, NO_ROOTS)]
         functions = [analyses.functions[name] for name in ir.callees(op) if name in analyses.functions]
         for i, arg in enumerate(op.args):
             own = _own_root(arg, aliasing)
-            good = own is not None and own not in held and last[own] == position and used.count(own) == 1
+            good = own is not None and own not in shared and last[own] == position and roots.count(own) == 1
             if not good or len({_borrowed(f.params[i]) for f in functions if i < len(f.params)}) > 1:
                 yield from ((f.name, i) for f in functions)
 
 
 def _own_root(arg: ir.Arg, aliasing: Aliasing) -> ir.Value | None:
-    """The function's own storage that an argument surely is in; None where there is none."""
+    """The function's own storage that surely contains an argument, or None."""
     if not isinstance(arg, ir.Value) or arg in aliasing.uncertain:
         return None
-    found = aliasing.roots.get(arg, NO_ROOTS)
-    return found[0] if len(found) == 1 and found[0] in aliasing.owned else None
+    roots = aliasing.roots.get(arg, NO_ROOTS)
+    return roots[0] if len(roots) == 1 and roots[0] in aliasing.owned else None

@@ -1,4 +1,4 @@
-"""Names that a function does not have yet, and views of new storage for names that it has over another one."""
+"""New names for a function, and views of a new storage that replace views of another one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NewNames:
         return wish
 
     def used_later(self, storage: ir.Value, at: int) -> tuple[ir.Value[ir.TensorType], ...]:
-        """Tensors that may lie in a storage, that ops up to the one at `at` have made, and that later ones use."""
+        """Tensors that may be in a storage, are defined up to the op at `at`, and are used later."""
         body, roots = self.function.body, self.analyses.aliasing(self.function).roots
         before = {v for op in body[: at + 1] for v in ir.results(op)} - {*ir.results(body[at])}
         later = dict.fromkeys(v for op in body[at + 1 :] for v in ir.operands(op) if v in before)
@@ -33,14 +33,14 @@ class NewNames:
 
     def views_of(
         self,
-        made: ir.Value[ir.StorageType] | ir.Value[ir.TensorType],
+        base: ir.Value[ir.StorageType] | ir.Value[ir.TensorType],
         values: Iterable[ir.Value[ir.TensorType]],
         suffix: str,
     ) -> dict[ir.Value, ir.View]:
-        """The same windows as these tensors have of their storages, of `made`."""
+        """Views of `made` with the same windows as these tensors have in their storages."""
         places = self.analyses.get_for(self.function, tensor_places)
-        found: dict[ir.Value, ir.View] = {}
+        views: dict[ir.Value, ir.View] = {}
         for value in values:
             result: ir.Value[ir.TensorType] = ir.Value(self(f"{value.name}.{suffix}"), value.type)
-            found[value] = ir.View(source=made, result=result, offset=places[value][1])
-        return found
+            views[value] = ir.View(source=base, result=result, offset=places[value][1])
+        return views

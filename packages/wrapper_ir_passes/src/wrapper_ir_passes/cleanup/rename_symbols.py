@@ -11,10 +11,12 @@ from wrapper_ir.expr import Expr, Sym, substitute
 
 
 def rename_symbols(program: ir.Program, names: Mapping[str, str]) -> ir.Program:
-    """The program with the symbols in `names` (old name to new) under their new names, all at once, so that names can be
-    exchanged. Expressions keep their form. A new name that another symbol has makes the program invalid (WIR005).
+    """Returns the program with the symbols in `names` (old name to new) renamed, all at once, so that names
+    can be exchanged.
 
-    Not a pass of pipelines, which keep what a user can name.
+    Expressions keep their form. A new name that another symbol has makes the program invalid (WIR005).
+
+    Not a pass of pipelines, which keep names that a user can refer to.
     """
     kinds = {s.name: s.kind for s in program.symbols}
     renamed = {old: new for old, new in names.items() if old in kinds and old != new}
@@ -42,10 +44,10 @@ class _Rewriter:
         )
 
     def value(self, value: ir.Value) -> ir.Value:
-        found = self._values.get(value)
-        if found is None:
-            found = self._values[value] = ir.Value(value.name, self._type(value.type))
-        return found
+        new = self._values.get(value)
+        if new is None:
+            new = self._values[value] = ir.Value(value.name, self._type(value.type))
+        return new
 
     def _op(self, op: ir.Op) -> ir.Op:
         """The op with the symbols that it names itself."""

@@ -1,4 +1,4 @@
-"""Removes ops that only check or only show."""
+"""Removes checks, comments and debug ops."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def _without(program: ir.Program, classes: tuple[type[ir.OpBase], ...]) -> ir.Pr
 
 @dataclasses.dataclass(frozen=True)
 class StripAsserts(Pass):
-    """Removes run-time checks: of layouts, of finite values and, only if asked, conditions on sizes.
+    """Removes run-time checks: of layouts, of finite values and, if asked, conditions on sizes.
 
-    Conditions are kept by default, because the verifier may need them to see that views stay inside their storage.
+    Conditions are kept by default, because the verifier may need them to prove that views stay inside their
+    storage.
     """
 
     name: ClassVar[str] = "strip-asserts"
@@ -30,11 +31,11 @@ class StripAsserts(Pass):
 
     def transform(self, analyses: Analyses) -> ir.Program:
         """The program without the chosen checks; lifetimes stay as they are."""
-        chosen: list[type[ir.OpBase]] = []
-        chosen += [ir.AssertLayout] if self.layouts else []
-        chosen += [ir.AssertFinite] if self.finite else []
-        chosen += [ir.AssertExpr] if self.conditions else []
-        return _without(analyses.program, tuple(chosen))
+        classes: list[type[ir.OpBase]] = []
+        classes += [ir.AssertLayout] if self.layouts else []
+        classes += [ir.AssertFinite] if self.finite else []
+        classes += [ir.AssertExpr] if self.conditions else []
+        return _without(analyses.program, tuple(classes))
 
 
 @dataclasses.dataclass(frozen=True)

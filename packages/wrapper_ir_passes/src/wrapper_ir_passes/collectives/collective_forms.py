@@ -1,4 +1,4 @@
-"""What collectives can become, and the operators that torch has for it."""
+"""Forms of collectives, and torch's operators for them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from wrapper_ir import ir
 
 
 class Form(enum.Enum):
-    """What a collective becomes."""
+    """The form of a collective."""
 
     LIBRARY = "library"
-    """It stays what it is."""
+    """The collective is unchanged."""
     ONE_SHOT = "symm_mem::one_shot_all_reduce_out"
     """Each process reads all parts and sums them."""
     TWO_SHOT = "symm_mem::two_shot_all_reduce_out"
@@ -23,9 +23,13 @@ class Form(enum.Enum):
     REDUCE_SCATTER = "symm_mem::_low_contention_reduce_scatter"
     ALL_GATHER = "symm_mem::_low_contention_all_gather"
     GATHER_MATMULS = "symm_mem::fused_all_gather_matmul"
-    """It and the matmuls of what it gathers are one operator, which multiplies each part while the next one is copied."""
+    """A gather and the matmuls of its result are one operator, which multiplies each part while the next one
+    is copied.
+    """
     MATMUL_SCATTER = "symm_mem::fused_matmul_reduce_scatter"
-    """It and the matmul that it scatters are one operator, which sends each part while the next one is multiplied."""
+    """A reduce-scatter and the matmul of its operand are one operator, which sends each part while the next
+    one is multiplied.
+    """
 
     @property
     def is_kernel(self) -> bool:
@@ -34,7 +38,7 @@ class Form(enum.Enum):
 
     @property
     def writes_operand(self) -> bool:
-        """Whether the operand holds something else afterwards, as the schema says."""
+        """Whether the operand has other content afterwards, according to the schema."""
         return self.is_kernel and _SCHEMAS[self][0].startswith("(Tensor(a!) input")
 
 
@@ -54,7 +58,8 @@ _SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
     Form.REDUCE_SCATTER: ("(Tensor tensor, str reduce_op, str group_name) -> Tensor", ()),
     Form.ALL_GATHER: ("(Tensor tensor, str group_name) -> Tensor", ()),
     Form.GATHER_MATMULS: (
-        "(Tensor A, Tensor[] Bs, int gather_dim, str group_name, *, bool return_A=True) -> (Tensor?, Tensor[])",
+        "(Tensor A, Tensor[] Bs, int gather_dim, str group_name, *, bool return_A=True) -> (Tensor?, "
+        "Tensor[])",
         (),
     ),
     Form.MATMUL_SCATTER: (
@@ -62,13 +67,15 @@ _SCHEMAS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
         (),
     ),
 }
-"""By form, the schema of its operator, and which arguments must be symmetric memory; alike in torch 2.11 to 2.15."""
+"""By form, the schema of its operator, and the arguments that must be symmetric memory; equal in torch 2.11
+to 2.15.
+"""
 
 
 def with_forms_declared(program: ir.Program) -> ir.Program:
     """The program with a declaration of each of these operators that it uses."""
-    used = {op.target for op in program.ops_of(ir.CallExtern, ir.CollectiveStart)}
-    missing = used - {e.name for e in program.externs}
+    targets = {op.target for op in program.ops_of(ir.CallExtern, ir.CollectiveStart)}
+    missing = targets - {e.name for e in program.externs}
     new = [_extern(form) for form in Form if form.value in missing]
     return dataclasses.replace(program, externs=(*program.externs, *new)) if new else program
 

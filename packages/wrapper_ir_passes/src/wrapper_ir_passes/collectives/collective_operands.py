@@ -1,4 +1,4 @@
-"""What collectives are given, and why it cannot lie in memory of a group: symmetric, or registered."""
+"""Operands of collectives, and reasons why they cannot be in symmetric or registered memory of a group."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from wrapper_ir.expr import Int
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """Options of `lower-collectives`, as it asks about one collective; bytes of a process's part."""
+    """Options of `lower-collectives` for one collective; in bytes of a process's part."""
 
     one_shot: int
     two_shot: int
     one_shot_scatter: int
     low_contention: int
     fused: int
-    """Matmuls are fused with collectives of at least so many."""
+    """Minimum size for fusing matmuls with collectives."""
     groups: frozenset[str]
     """The groups whose processes can read each other's memory; none: all can."""
 
@@ -27,8 +27,11 @@ class Limits:
 def why_no_group_memory(
     value: ir.Value[ir.TensorType], group: str, function: ir.Function, groups: Set[str], minimum: int = 1
 ) -> str:
-    """Why no memory of a group can hold a tensor of one of its collectives; '' where some may. `groups` are those that an option names,
-    none for all; `minimum` is a number of bytes."""
+    """Returns the reason why no memory of a group can contain a tensor of one of its collectives; '' if some
+    can.
+
+    `groups` are those that an option names, none for all; `minimum` is a number of bytes.
+    """
     if groups and group not in groups:
         return f"option groups leaves group {group!r} out"
     if not value.type.device.traits.has_group_memory:
@@ -44,7 +47,9 @@ def why_no_group_memory(
 
 
 def why_not_shared(op: ir.CollectiveStart, function: ir.Function, limits: Limits) -> str:
-    """Why no operator over symmetric memory takes a collective's operand, nor a copy of it; '' where one may."""
+    """Returns the reason why no operator over symmetric memory accepts a collective's operand or a copy of
+    it; '' if one may.
+    """
     tensor = operand_of(op)
     if op.stream:
         return f"it runs on stream {op.stream}"
@@ -54,19 +59,21 @@ def why_not_shared(op: ir.CollectiveStart, function: ir.Function, limits: Limits
     return why
 
 
-def why_storage_stays(made: ir.AllocStorage, crossing: Set[ir.Value]) -> str:
-    """Why a storage that the function allocates cannot be memory of a group instead; '' where it can. `crossing` are those that
-    several streams use."""
-    name, kind = made.result.name, made.result.type.space.kind
-    if made.purpose is not ir.AllocPurpose.PLAIN or made.zero is not ir.ZeroMode.NONE:
+def why_storage_stays(allocation: ir.AllocStorage, crossing: Set[ir.Value]) -> str:
+    """Returns the reason why a storage of the function cannot be memory of a group; '' if it can.
+
+    `crossing` are the storages that several streams use.
+    """
+    name, kind = allocation.result.name, allocation.result.type.space.kind
+    if allocation.purpose is not ir.AllocPurpose.PLAIN or allocation.zero is not ir.ZeroMode.NONE:
         return f"%{name} is a pool, or begins with zeros"
     if kind is not ir.MemoryKind.DEFAULT:
         return f"%{name} lies in {kind.value} memory"
-    return f"%{name} is of another stream" if made.stream or made.result in crossing else ""
+    return f"%{name} is of another stream" if allocation.stream or allocation.result in crossing else ""
 
 
 def origin_of(value: ir.Value, roots: tuple[ir.Value, ...], function: ir.Function, analyses: Analyses) -> str:
-    """Where a tensor with these roots comes from, which the function does not allocate."""
+    """Describes the origin of a tensor with these roots, which the function does not allocate."""
     params = {p.value for p in function.params}
     if any(root in params for root in roots):
         return f"%{value.name} is an input"
@@ -76,7 +83,7 @@ def origin_of(value: ir.Value, roots: tuple[ir.Value, ...], function: ir.Functio
 
 
 def operand_of(op: ir.CollectiveStart) -> ir.Value[ir.TensorType]:
-    """The tensor that a collective of one tensor is given."""
+    """Returns the operand of a collective of one tensor."""
     value = op.args[0] if op.args else dict(op.kwargs)["input"]
     assert isinstance(value, ir.Value)
     assert ir.is_tensor(value)
@@ -84,6 +91,6 @@ def operand_of(op: ir.CollectiveStart) -> ir.Value[ir.TensorType]:
 
 
 def arguments_of(op: ir.OperatorCall, analyses: Analyses) -> Mapping[str, ir.Arg]:
-    """What an operator is given, by the names of its schema."""
+    """Returns the arguments of an operator, by their names in its schema."""
     info = analyses.extern_info[op.target]
     return dict(zip((a.name for a in info.schema.args), op.args)) | dict(op.kwargs)

@@ -1,4 +1,6 @@
-"""What makes the memory of a storage more than a function's own: other functions, outputs, collectives, operators that keep it."""
+"""Ops that share a storage's memory beyond its function: other functions, outputs, collectives, operators
+that keep it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from wrapper_ir.operators.symmetric import gives_up
 
 
 class EscapeKind(enum.Enum):
-    """Who gets the memory."""
+    """The recipient of the memory."""
 
     OUTPUT = "output"
     COLLECTIVE = "collective"
@@ -21,7 +23,7 @@ class EscapeKind(enum.Enum):
 
 
 class Escape(NamedTuple):
-    """One op that gets it, and in words why that matters."""
+    """One op that passes the memory on, and why that matters."""
 
     position: int
     kind: EscapeKind
@@ -29,7 +31,11 @@ class Escape(NamedTuple):
 
 
 def escapes(function: ir.Function, analyses: Analyses, storage: ir.Value) -> Iterator[Escape]:
-    """All ops, in order, that hand a storage on, or that are given a tensor which may lie elsewhere, too. Views and frees do not."""
+    """Yields all ops, in order, that pass a storage on, or that use a tensor which may also be in another
+    storage.
+
+    Views and frees are excluded.
+    """
     aliasing = analyses.aliasing(function)
     for position, op in enumerate(function.body):
         mine = [v for v in ir.operands(op) if storage in aliasing.roots.get(v, NO_ROOTS)]
@@ -52,9 +58,9 @@ def escapes(function: ir.Function, analyses: Analyses, storage: ir.Value) -> Ite
 
 
 def _keeper(op: ir.Op, position: int, mine: list[ir.Value], function: ir.Function, analyses: Analyses) -> str:
-    """The name of an operator that may keep what it is given."""
+    """Returns the name of an operator that may keep its arguments."""
     info = analyses.extern_info.get(op.target) if isinstance(op, ir.CallExtern) else None
     if info is None:
         return ""
-    kept = any(v in mine for _, v in analyses.aliasing(function).effects[position].may_alias)
-    return info.schema.name if kept or gives_up(info.schema) else ""
+    keeps = any(v in mine for _, v in analyses.aliasing(function).effects[position].may_alias)
+    return info.schema.name if keeps or gives_up(info.schema) else ""

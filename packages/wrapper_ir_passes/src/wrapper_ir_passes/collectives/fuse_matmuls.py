@@ -1,4 +1,4 @@
-"""Makes one operator of a collective and the matmuls that make its operand, or use its result."""
+"""Fuses collectives with the matmuls that compute their operands or use their results."""
 
 from __future__ import annotations
 
@@ -31,14 +31,17 @@ _NAMES = ir.AssertLayout | ir.View | ir.Wait
 
 
 def fuse_matmuls(analyses: Analyses, limits: Limits) -> tuple[ir.Program, Mapping[Site, Fusion]]:
-    """The program, which has no frees, with fused operators, and what became of each gather and reduce-scatter: what it is fused with, or
-    why with nothing. They keep the order that they have with all other collectives."""
-    found: dict[Site, Fusion] = {}
+    """Returns the program, without frees, with fused operators, and the fusion of each gather and
+    reduce-scatter.
+
+    For those that are not fused, the result has the reason. The order of all collectives is kept.
+    """
+    fusions: dict[Site, Fusion] = {}
     for name in [f.name for f in analyses.program.functions]:
         for result in _collectives(analyses.functions[name]):
             function = analyses.functions[name]
             position = next(at for at, op in enumerate(function.body) if result in ir.results(op))
-            fusion = found[name, result.name] = fusion_of(position, function, analyses, limits)
+            fusion = fusions[name, result.name] = fusion_of(position, function, analyses, limits)
             if isinstance(fusion, str):
                 continue
             body = tuple(
@@ -48,7 +51,7 @@ def fuse_matmuls(analyses: Analyses, limits: Limits) -> tuple[ir.Program, Mappin
             )
             functions = (f.with_body(body) if f is function else f for f in analyses.program.functions)
             analyses = Analyses(with_forms_declared(analyses.program.with_functions(functions)))
-    return analyses.program, found
+    return analyses.program, fusions
 
 
 def _collectives(function: ir.Function) -> list[ir.Value]:
@@ -56,22 +59,22 @@ def _collectives(function: ir.Function) -> list[ir.Value]:
 
 
 def _window(source: ir.Value[ir.TensorType], name: str, *sizes: Int) -> ir.View:
-    """The same bytes as a matrix."""
+    """A view of the same bytes as a matrix."""
     type = ir.TensorType(source.type.dtype, sizes, ir.contiguous_strides(sizes), source.type.device)
     return ir.View(source=source, result=ir.Value(name, type))
 
 
 def _without_unused(body: Sequence[ir.Op], names: set[ir.Value]) -> Iterator[ir.Op]:
-    """Without storages and views among `names` that nothing uses."""
-    used: set[ir.Value] = set()
-    kept: list[ir.Op] = []
+    """Yields ops except for unused storages and views among `names`."""
+    operands: set[ir.Value] = set()
+    ops: list[ir.Op] = []
     for op in reversed(body):
-        made = {*ir.results(op)}
-        if isinstance(op, ir.AllocStorage | ir.View) and made <= names and used.isdisjoint(made):
+        results = {*ir.results(op)}
+        if isinstance(op, ir.AllocStorage | ir.View) and results <= names and operands.isdisjoint(results):
             continue
-        used.update(ir.operands(op))
-        kept.append(op)
-    return reversed(kept)
+        operands.update(ir.operands(op))
+        ops.append(op)
+    return reversed(ops)
 
 
 class _Gather:
@@ -92,7 +95,7 @@ class _Gather:
         self.is_read = any(map(self.reads, range(fusion.position + 1, len(function.body))))
 
     def reads(self, at: int) -> bool:
-        """Whether an op besides the matmuls needs what is gathered."""
+        """Whether an op other than the matmuls needs the gathered tensor."""
         op = self.function.body[at]
         return at not in self.matmuls and not isinstance(op, _NAMES) and self.uses(op)
 
@@ -109,7 +112,7 @@ class _Gather:
         return _without_unused(before, self.replaced)
 
     def fused(self, defined: set[ir.Value]) -> Iterator[ir.Op]:
-        """The operator, and names for what it returns."""
+        """Yields the operator, and names for its results."""
         tensor, matmuls = operand_of(self.op), self.fusion.matmuls
         rows, columns = matmuls[0].left.type.sizes
         assert isinstance(rows, Int)
@@ -137,7 +140,7 @@ class _Gather:
             yield ir.Unpack(source=call, path=(1, number), result=self.result(matmul), prov=self.prov)
 
     def factor(self, value: ir.Value[ir.TensorType], defined: set[ir.Value]) -> ir.View | None:
-        """A view of a factor that has its name only later; None where it has it by then."""
+        """Returns a view of a factor that is named only later; None if it is named already."""
         if value in defined or value not in {v for op in self.function.body for v in ir.results(op)}:
             return None
         root, offset = self.analyses.get_for(self.function, tensor_places)[value]
@@ -146,7 +149,7 @@ class _Gather:
         return ir.View(source=root, result=result, offset=offset, prov=self.prov)
 
     def result(self, matmul: Matmul) -> ir.Value[ir.TensorType]:
-        """What the operator's matmul is called: as that of the op where it makes one."""
+        """Returns the name of the operator's matmul: that of the replaced op if it has one."""
         op, result = self.function.body[matmul.position], matmul.result
         assert isinstance(op, ir.CallExtern)
         value: ir.Value[ir.TensorType] = (
@@ -156,7 +159,7 @@ class _Gather:
         return value
 
     def after(self, at: int) -> Iterator[ir.Op]:
-        """What an op after the operator becomes."""
+        """Yields the replacement of an op after the operator."""
         op = self.function.body[at]
         if at in self.matmuls:
             yield from self.matmul(self.matmuls[at])
@@ -168,22 +171,24 @@ class _Gather:
             yield ir.map_values(op, lambda v: self.moved.get(v, v))
 
     def matmul(self, matmul: Matmul) -> Iterator[ir.Op]:
-        """Later ops use the operator's matmul in place of the storage that the op would write, or it is copied there."""
-        made = self.made[matmul.position]
-        if made is matmul.result:
+        """Makes later ops use the operator's matmul instead of the storage that the op would write, or copies
+        it there.
+        """
+        result = self.made[matmul.position]
+        if result is matmul.result:
             return
         prov = self.function.body[matmul.position].prov
         later = self.replaceable(matmul)
         if later is None:
             out = self.moved.get(matmul.result, matmul.result)
-            yield ir.Copy(dst=ir.as_tensor(out), src=made, prov=prov)
+            yield ir.Copy(dst=ir.as_tensor(out), src=result, prov=prov)
             return
-        views = self.new.views_of(made, (v for v in later if v is not matmul.result), "matmul")
+        views = self.new.views_of(result, (v for v in later if v is not matmul.result), "matmul")
         for value, view in views.items():
             yield dataclasses.replace(view, prov=prov)
             self.moved[value] = view.result
         storage = self.root(matmul.result)
-        self.moved |= {matmul.result: made, storage: made}
+        self.moved |= {matmul.result: result, storage: result}
         roots = self.analyses.aliasing(self.function).roots
         self.replaced |= {value for value, own in roots.items() if own == (storage,)}
 
@@ -191,7 +196,9 @@ class _Gather:
         return self.analyses.aliasing(self.function).roots.get(tensor, (tensor,))[0]
 
     def replaceable(self, matmul: Matmul) -> tuple[ir.Value[ir.TensorType], ...] | None:
-        """The names over the storage of an op's matmul that later ops use; None where they cannot be names over other memory."""
+        """Returns the names over the storage of an op's matmul that later ops use; None if they cannot be
+        names over other memory.
+        """
         storage, aliasing = self.root(matmul.result), self.analyses.aliasing(self.function)
         places = self.analyses.get_for(self.function, tensor_places)
         makers = [op for op in self.function.body if storage in ir.results(op)]
@@ -208,10 +215,14 @@ class _Gather:
                     return None
         return self.new.used_later(storage, matmul.position)
 
-    def is_own(self, made: ir.AllocStorage, matmul: Matmul) -> bool:
+    def is_own(self, allocation: ir.AllocStorage, matmul: Matmul) -> bool:
         """Whether a storage was allocated for the matmul alone."""
-        type, crossing = made.result.type, self.analyses.get_for(self.function, crossing_streams)
-        usual = made.purpose is ir.AllocPurpose.PLAIN and not made.stream and made.result not in crossing
+        type, crossing = allocation.result.type, self.analyses.get_for(self.function, crossing_streams)
+        usual = (
+            allocation.purpose is ir.AllocPurpose.PLAIN
+            and not allocation.stream
+            and allocation.result not in crossing
+        )
         return usual and not type.is_group_memory and type.nbytes == ir.extent_bytes(matmul.result.type)
 
 
@@ -231,15 +242,15 @@ def _scattered(function: ir.Function, analyses: Analyses, fusion: ScatterFusion)
     names = {v for v, own in analyses.aliasing(function).roots.items() if not roots.isdisjoint(own)}
     part = _window(matmul.result, new(f"{handle.name}.rows"), Int(rows.value // size.value), columns).result
     args = (matmul.left, matmul.right, arguments["reduce_op"], Int(0), op.group)
-    kept: list[ir.Op] = []
+    ops: list[ir.Op] = []
     for at, other in enumerate(body):
         if at == fusion.position:
-            kept.append(ir.CallExtern(target=Form.MATMUL_SCATTER.value, args=args, result=part, prov=op.prov))
-            kept.append(ir.View(source=part, result=handle, prov=op.prov))
+            ops.append(ir.CallExtern(target=Form.MATMUL_SCATTER.value, args=args, result=part, prov=op.prov))
+            ops.append(ir.View(source=part, result=handle, prov=op.prov))
         elif isinstance(other, ir.Wait) and other.source is handle:
-            kept.append(ir.View(source=handle, result=other.result, prov=other.prov))
+            ops.append(ir.View(source=handle, result=other.result, prov=other.prov))
         elif at != matmul.position and not (
             isinstance(other, ir.AssertLayout) and not names.isdisjoint(ir.operands(other))
         ):
-            kept.append(other)
-    return _without_unused(kept, names)
+            ops.append(other)
+    return _without_unused(ops, names)

@@ -1,4 +1,4 @@
-"""Turns collectives into kernels that read the memory of the group's other processes directly."""
+"""Turns collectives into kernels that directly read the memory of the group's other processes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ _LOG = logging.getLogger(__name__)
 class LowerCollectives(Pass):
     """Turns eligible collectives into kernels over symmetric memory, and derives lifetimes again.
 
-    An all-reduce of at most `one_shot_all_reduce_threshold_bytes` becomes a one-shot one, of at most
-    `two_shot_all_reduce_threshold_bytes` a two-shot one, a reduce-scatter of at most `one_shot_reduce_scatter_threshold_bytes` one that
-    sums its share; gathers and other scatters of at most `low_contention_threshold_bytes` use the copy
-    engines. With `fused_matmuls`, gathers of at least `fused_matmuls_minimum_bytes` whose result is the left factor of matmuls
-    become one operator with those, and so does a matmul that is only reduced and scattered. `groups` names the groups whose processes can read each other's memory, with `:` between them; none: all. Without
-    `auto_select` nothing changes. Log level INFO says for each collective what it becomes, and why. Which storages are symmetric,
-    and their ids, follow from the program alone: equal programs have equal ones. No operator uses multicast.
+    An all-reduce of at most `one_shot_all_reduce_threshold_bytes` becomes a one-shot kernel. One of at most
+    `two_shot_all_reduce_threshold_bytes` becomes a two-shot kernel. A reduce-scatter of at most
+    `one_shot_reduce_scatter_threshold_bytes` becomes a kernel that sums its share. Other gathers and scatters
+    of at most `low_contention_threshold_bytes` use the copy engines. With `fused_matmuls`, gathers of at
+    least `fused_matmuls_minimum_bytes` are fused with matmuls whose left factor is their result. A matmul
+    that is only reduced and scattered is fused, too. `groups` names the groups whose processes can read each
+    other's memory, separated by `:`; none: all. Without `auto_select` nothing changes. Log level INFO reports
+    the form of each collective, with the reason. Symmetric storages and their ids depend only on the program:
+    equal programs have equal ones. No operator uses multicast.
     """
 
     name: ClassVar[str] = "lower-collectives"
@@ -49,7 +51,7 @@ class LowerCollectives(Pass):
     groups: str = ""
 
     def transform(self, analyses: Analyses) -> ir.Program:
-        """The program with fewer collectives of the library's."""
+        """Returns the program with fewer collectives of the communication library."""
         choices = self.choices(analyses)
         for choice in choices:
             _LOG.info("%s", choice)
@@ -58,12 +60,12 @@ class LowerCollectives(Pass):
         return derive_frees(self._lowered(analyses))
 
     def choices(self, analyses: Analyses) -> tuple[CollectiveChoice, ...]:
-        """What each collective of the program becomes, in order."""
+        """Returns the form of each collective of the program, in order."""
         stripped = analyses.after(strip_frees(analyses.program))
         program, fusions = self._fused(stripped)
-        left = {(c.function, c.op.results[0].name): c for c in self._unfused(stripped.after(program))}
+        unfused = {(c.function, c.op.results[0].name): c for c in self._unfused(stripped.after(program))}
         return tuple(
-            _choice(function, position, op, left, fusions)
+            _choice(function, position, op, unfused, fusions)
             for function in stripped.program.functions
             for position, op in function.positions_of(ir.CollectiveStart)
         )
@@ -79,17 +81,19 @@ class LowerCollectives(Pass):
         )
 
     def _fused(self, stripped: Analyses) -> tuple[ir.Program, Mapping[Site, Fusion]]:
-        """The program with fused matmuls, where the option is on, and what each gather and scatter can be fused with."""
+        """Returns the program with fused matmuls, if the option is on, and the possible fusion of each gather
+        and scatter.
+        """
         program, fusions = fuse_matmuls(stripped, self._limits())
         return (program if self.fused_matmuls else stripped.program), fusions
 
     def _unfused(self, stripped: Analyses) -> Iterator[CollectiveChoice]:
-        """The choices of collectives that matmuls are not fused with."""
+        """Yields the choices for collectives that are not fused with matmuls."""
         for function in stripped.program.functions:
             yield from collective_choices(function, stripped, self._limits())
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Both with the kernels: a sum in another order is another value."""
+        """Both with the kernels: a sum in another order has another value."""
         return (self._lowered(Analyses(before)) if self.auto_select else before), after
 
     def _lowered(self, analyses: Analyses) -> ir.Program:
@@ -97,8 +101,8 @@ class LowerCollectives(Pass):
         stripped = analyses.after(strip_frees(analyses.program))
         ids = allocation_ids(stripped.program)
         program, _ = self._fused(stripped)
-        found = self._unfused(stripped.after(program))
-        choices = [(c, next(ids)) for c in found if c.form is not Form.LIBRARY]
+        unfused = self._unfused(stripped.after(program))
+        choices = [(c, next(ids)) for c in unfused if c.form is not Form.LIBRARY]
         for choice, id in reversed(choices):  # the last one first: positions before it stay what they are
             program = _replaced(program, choice, id)
         return with_forms_declared(program)
@@ -108,21 +112,21 @@ def _choice(
     function: ir.Function,
     position: int,
     op: ir.CollectiveStart,
-    left: Mapping[Site, CollectiveChoice],
+    unfused: Mapping[Site, CollectiveChoice],
     fusions: Mapping[Site, Fusion],
 ) -> CollectiveChoice:
-    """What a collective becomes: fused, or what it is `left` for, and why it is not fused."""
+    """Returns the form of a collective: fused, or that in `left`, with the reason why it is not fused."""
     site = function.name, op.results[0].name
     fusion = fusions.get(site)
-    if site not in left:
+    if site not in unfused:
         form = Form.GATHER_MATMULS if isinstance(fusion, GatherFusion) else Form.MATMUL_SCATTER
         return CollectiveChoice(function.name, position, op, form, str(fusion))
-    why = left[site].why
+    why = unfused[site].why
     if isinstance(fusion, str) and fusion != why:
         why += f"; not fused with matmuls: {fusion}"
     elif fusion is not None and not isinstance(fusion, str):
         why += f"; option fused-matmuls is off, which would fuse it {fusion}"
-    return dataclasses.replace(left[site], position=position, op=op, why=why)
+    return dataclasses.replace(unfused[site], position=position, op=op, why=why)
 
 
 def _replaced(program: ir.Program, choice: CollectiveChoice, id: int) -> ir.Program:
@@ -134,7 +138,7 @@ def _replaced(program: ir.Program, choice: CollectiveChoice, id: int) -> ir.Prog
 
 
 class _Site:
-    """One collective, and what is changed around it."""
+    """One collective, and the changes around it."""
 
     def __init__(self, function: ir.Function, analyses: Analyses, choice: CollectiveChoice, id: int) -> None:
         self.function, self.analyses, self.choice = function, analyses, choice
@@ -156,14 +160,14 @@ class _Site:
         return self.function.with_body(self.over_itself(self.choice.storage))
 
     def renamed_target(self) -> ir.CollectiveStart:
-        """The same collective by another operator."""
+        """Returns the same collective with another operator."""
         tensor, group = self.op.args[0], self.op.group
         gather = self.choice.form is Form.ALL_GATHER
         args = (tensor, group) if gather else (tensor, "sum", group)
         return dataclasses.replace(self.op, target=self.choice.form.value, args=args, kwargs=())
 
     def over_a_copy(self) -> Iterator[ir.Op]:
-        """A buffer for the operand; what the operator gives goes where the collective's result was."""
+        """Yields a buffer for the operand; the operator's result replaces the collective's."""
         tensor, at = operand_of(self.op), self.choice.position
         storage, buffer = self.new(f"{tensor.name}.symmetric", tensor.type, self.space)
         yield from self.function.body[:at]
@@ -174,8 +178,10 @@ class _Site:
         yield from self.finished(self.function.body[at + 1 :])
 
     def over_itself(self, storage: ir.Value) -> Iterator[ir.Op]:
-        """The operand's own storage is symmetric; what the operator gives has another one, which takes its place from then on
-        where the collective works in place."""
+        """Makes the operand's own storage symmetric; the operator's result has another storage.
+
+        If the collective works in place, that storage replaces the operand's from then on.
+        """
         body, at = self.function.body, self.choice.position
         assert ir.is_storage(storage)
         type = dataclasses.replace(storage.type, space=self.space)
@@ -188,17 +194,21 @@ class _Site:
                 yield ir.map_values(op, lambda v: moved.get(v, v))
         calls = [*self.call(operand_of(self.op), None)]
         yield from calls
-        (made,) = (op.result for op in calls if isinstance(op, ir.AllocStorage))
+        (allocation,) = (op.result for op in calls if isinstance(op, ir.AllocStorage))
         if self.in_place:
             later = self.fresh.used_later(storage, self.choice.position)
-            again = self.fresh.views_of(made, later, "sum")
+            again = self.fresh.views_of(allocation, later, "sum")
             yield from (dataclasses.replace(view, prov=self.op.prov) for view in again.values())
-            moved = {symmetric: made, storage: made, **{old: view.result for old, view in again.items()}}
+            moved = {
+                symmetric: allocation,
+                storage: allocation,
+                **{old: view.result for old, view in again.items()},
+            }
         for op in self.finished(body[at + 1 :]):
             yield ir.map_values(op, lambda v: moved.get(v, v))
 
     def call(self, operand: ir.Value[ir.TensorType], out: ir.Value[ir.TensorType] | None) -> Iterator[ir.Op]:
-        """The kernel, into `out` or a storage of its own, and the collective's result as a name for that."""
+        """Yields the kernel, into `out` or a new storage, and the collective's result as a name for that."""
         (handle,) = self.op.results
         if out is None:
             storage, out = self.new(f"{handle.name}.out", handle.type, ir.MemorySpace())
@@ -212,7 +222,9 @@ class _Site:
         yield ir.View(source=out, result=handle, prov=self.op.prov)
 
     def scatter_call(self, operand: ir.Value[ir.TensorType], out: ir.Value[ir.TensorType]) -> Iterator[ir.Op]:
-        """The kernel that sums one share, which takes tensors of one dimension: a share is a run of rows."""
+        """Yields the kernel that sums one share. It takes tensors of one dimension, since a share is
+        consecutive rows.
+        """
         flat = [self.flat(operand), self.flat(out)]
         yield from flat
         args = (flat[0].result, self.op.group, Bool(False), flat[1].result)
@@ -227,7 +239,7 @@ class _Site:
         )
 
     def finished(self, body: tuple[ir.Op, ...]) -> Iterator[ir.Op]:
-        """The ops after it; its wait only gives a name."""
+        """Yields the ops after it; its wait becomes a name."""
         for op in body:
             if isinstance(op, ir.Wait) and op.source in self.op.results:
                 yield ir.View(source=op.source, result=op.result, prov=op.prov)

@@ -1,4 +1,4 @@
-"""Which collectives may become kernels over symmetric memory, and why others may not."""
+"""Candidates for kernels over symmetric memory among collectives, with the reasons against the others."""
 
 from __future__ import annotations
 
@@ -25,16 +25,19 @@ _ALL_REDUCE = ("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_")
 _REDUCE_SCATTER = "_c10d_functional::reduce_scatter_tensor"
 _ALL_GATHER = "_c10d_functional::all_gather_into_tensor"
 _DTYPES = (ir.DType.F32, ir.DType.BF16)
-"""What torch's kernels sum (`CUDASymmetricMemoryOps.cu`)."""
+"""Dtypes that torch's kernels can sum (`CUDASymmetricMemoryOps.cu`)."""
 _ALIGNMENT = 16
 """Bytes that these kernels load at once."""
 _SCATTER_WORLDS = (2, 4, 8)
-"""Sizes of groups for which torch has compiled the kernel of `reduce_scatter_out`; it raises an error for others."""
+"""Group sizes for which torch has compiled the kernel of `reduce_scatter_out`; others raise an error."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CollectiveChoice:
-    """What one collective becomes, and why: `why` says what keeps it from symmetric memory, or where its operand comes from."""
+    """The chosen form of one collective, with the reason.
+
+    `why` is the reason against symmetric memory, or the origin of its operand.
+    """
 
     function: str
     position: int
@@ -42,21 +45,24 @@ class CollectiveChoice:
     form: Form
     why: str
     storage: ir.Value | None = None
-    """The storage of the operand that becomes symmetric memory itself; None where the operand is copied there."""
+    """The storage of the operand that itself becomes symmetric memory; None if the operand is copied."""
 
     def __str__(self) -> str:
         name = self.op.target.partition("::")[2]
-        return f"@{self.function} op {self.position} %{self.op.results[0].name} = {name} in group {self.op.group!r}: {self.form.value}, {self.why}"
+        return (
+            f"@{self.function} op {self.position} %{self.op.results[0].name} = {name} in group "
+            f"{self.op.group!r}: {self.form.value}, {self.why}"
+        )
 
 
 def collective_choices(
     function: ir.Function, analyses: Analyses, limits: Limits
 ) -> Iterator[CollectiveChoice]:
     """The choice of each collective that a function starts, in order; the function has no frees."""
-    found = _Function(function, analyses, limits)
+    chooser = _Function(function, analyses, limits)
     for position, op in enumerate(function.body):
         if isinstance(op, ir.CollectiveStart):
-            yield found.choice(position, op)
+            yield chooser.choice(position, op)
 
 
 class _Function:
@@ -79,7 +85,7 @@ class _Function:
         return CollectiveChoice(self.function.name, position, op, form, why, storage)
 
     def form(self, op: ir.CollectiveStart) -> tuple[Form, str]:
-        """What the collective alone allows, and why not more."""
+        """Returns the best form that the collective alone allows, and the reason against better ones."""
         if op.target not in (*_ALL_REDUCE, _REDUCE_SCATTER, _ALL_GATHER):
             return (
                 Form.LIBRARY,
@@ -110,14 +116,14 @@ class _Function:
         )
 
     def by_copy_engines(self, form: Form, nbytes: int, why: str) -> tuple[Form, str]:
-        """A gather or scatter that is not one kernel; `why` says why not."""
+        """A gather or scatter that is not one kernel, for the reason `why`."""
         limit = self.limits.low_contention
         if nbytes <= limit:
             return form, "over memory of the operator's own"
         return Form.LIBRARY, why or f"{nbytes} bytes are more than {limit}"
 
     def refused_scatter(self, op: ir.CollectiveStart, nbytes: int) -> str:
-        """Why a reduce-scatter of so many bytes is not one kernel; '' where it may be."""
+        """Returns the reason why a reduce-scatter of this size is not one kernel; '' if it may be."""
         if nbytes > self.limits.one_shot_scatter:
             return f"{nbytes} bytes are more than {self.limits.one_shot_scatter}"
         size = arguments_of(op, self.analyses)["group_size"]
@@ -128,7 +134,7 @@ class _Function:
         return ""
 
     def refused_sum(self, op: ir.CollectiveStart, tensor: ir.Value[ir.TensorType]) -> str:
-        """Why the kernels do not take the operand, or a copy of it; '' where they do."""
+        """Returns the reason why the kernels accept neither the operand nor a copy of it; '' if they do."""
         arguments = arguments_of(op, self.analyses)
         if arguments.get("reduce_op", "sum") != "sum":
             return f"reduction {arguments['reduce_op']!r} is not a sum"
@@ -143,20 +149,22 @@ class _Function:
         return self.aliasing.roots.get(tensor, (tensor,))[0]
 
     def refused_storage(self, tensor: ir.Value[ir.TensorType], position: int) -> str:
-        """Why the operand's own storage cannot be symmetric memory; '' where it can."""
+        """Returns the reason why the operand's own storage cannot be symmetric memory; '' if it can."""
         roots = self.aliasing.roots.get(tensor, NO_ROOTS)
-        made = self.made.get(roots[0]) if len(roots) == 1 else None
-        if made is None:
+        allocation = self.made.get(roots[0]) if len(roots) == 1 else None
+        if allocation is None:
             return origin_of(tensor, roots, self.function, self.analyses)
-        why = why_storage_stays(made, self.crossing)
+        why = why_storage_stays(allocation, self.crossing)
         if why:
             return why
-        if made.result.type.nbytes != ir.extent_bytes(tensor.type):
-            return f"%{tensor.name} is a part of %{made.result.name}"
-        return self.escapes(made.result, position)
+        if allocation.result.type.nbytes != ir.extent_bytes(tensor.type):
+            return f"%{tensor.name} is a part of %{allocation.result.name}"
+        return self.escapes(allocation.result, position)
 
     def refused_write(self, form: Form, tensor: ir.Value[ir.TensorType], position: int) -> str:
-        """Why a kernel that leaves something else in its operand cannot be given the operand itself; '' where it can."""
+        """Returns the reason why a kernel that overwrites its operand cannot receive the operand itself; ''
+        if it can.
+        """
         if not form.writes_operand or self.works_in_place(position):
             return ""
         roots = self.aliasing.roots
@@ -165,8 +173,9 @@ class _Function:
         return "" if reader is None else f"%{reader.name} is used later, and the kernel writes there"
 
     def escapes(self, storage: ir.Value, position: int) -> str:
-        """What gives the storage away before the collective, or what makes a view of it that is used after it and that cannot be
-        made again."""
+        """Returns an op that passes the storage on before the collective, or creates a view that is used
+        afterwards and cannot be created again.
+        """
         for escape in escapes(self.function, self.analyses, storage):
             stays = escape.position < position or not self.works_in_place(position)
             if escape.kind is EscapeKind.OUTPUT and not stays:
@@ -177,6 +186,6 @@ class _Function:
         return ""
 
     def works_in_place(self, position: int) -> bool:
-        """Whether the sum takes the operand's place, so that later ops use the sum's storage."""
+        """Whether the sum replaces the operand, so that later ops use the sum's storage."""
         op = self.function.body[position]
         return isinstance(op, ir.CollectiveStart) and op.target == _ALL_REDUCE[1]

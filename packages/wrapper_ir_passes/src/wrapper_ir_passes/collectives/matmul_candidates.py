@@ -1,4 +1,7 @@
-"""Which matmuls can be one operator with the collective that makes their left factor, or that takes their result."""
+"""Matmuls that can be one operator with a collective.
+
+The collective returns their left factor, or takes their result.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _DTYPES = (ir.DType.F64, ir.DType.F32, ir.DType.F16, ir.DType.BF16)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Matmul:
-    """A matmul of two matrices; `result` is what the op at `position` makes or writes."""
+    """A matmul of two matrices; the op at `position` returns or writes `result`."""
 
     position: int
     left: ir.Value[ir.TensorType]
@@ -30,8 +33,11 @@ class Matmul:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GatherFusion:
-    """A gather at `position` and the matmuls of what it gathers. One operator takes their place, right before the op `at`; ops between
-    the two that use what is gathered are `held` back until after it."""
+    """A gather at `position` and the matmuls of its result.
+
+    One operator replaces them, right before the op `at`. Ops in between that use the gathered tensor are
+    `held` back until after it.
+    """
 
     position: int
     at: int
@@ -45,7 +51,7 @@ class GatherFusion:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScatterFusion:
-    """A reduce-scatter at `position`, and the matmul that it reduces, which nothing else reads."""
+    """A reduce-scatter at `position`, and the matmul of its operand, which nothing else reads."""
 
     position: int
     matmul: Matmul
@@ -55,32 +61,35 @@ class ScatterFusion:
 
 
 Fusion = GatherFusion | ScatterFusion | str
-"""What a collective is fused with; or why with nothing, as text."""
+"""The ops that a collective is fused with, or the reason against it, as text."""
 
 
 def fusion_of(position: int, function: ir.Function, analyses: Analyses, limits: Limits) -> Fusion:
-    """What a gather or reduce-scatter can be fused with, or why with nothing; the function has no frees."""
+    """Returns the fusion of a gather or reduce-scatter, or the reason against it.
+
+    The function has no frees.
+    """
     op = function.body[position]
     assert isinstance(op, ir.CollectiveStart)
     why = why_not_shared(op, function, limits)
     if why:
         return why
-    tensor, found = operand_of(op), _Finder(function, analyses)
+    tensor, finder = operand_of(op), _Finder(function, analyses)
     nbytes = ir.extent_bytes(tensor.type)
     assert isinstance(nbytes, Int)
     if nbytes.value < limits.fused:
         return f"{nbytes.value} bytes are fewer than {limits.fused}"
     if tensor.type.dtype not in _DTYPES:
         return f"{tensor.type.dtype.value} is not multiplied there"
-    if found.in_flight(position):
+    if finder.in_flight(position):
         return "another collective is in flight"
     size = arguments_of(op, analyses)["group_size"]
     if not isinstance(size, Int):
         return f"the group's size {size} is known at run time only"
     return (
-        found.gather(position, op, size.value)
+        finder.gather(position, op, size.value)
         if op.target == GATHER
-        else found.scatter(position, op, size.value)
+        else finder.scatter(position, op, size.value)
     )
 
 
@@ -95,44 +104,44 @@ class _Finder:
         self.function, self.body, self.analyses = function, function.body, analyses
         self.aliasing = analyses.aliasing(function)
         self.places: Mapping[ir.Value, RootOffset] = analyses.get_for(function, tensor_places)
-        made = (self.matmul(at, op) for at, op in enumerate(self.body))
-        self.matmuls = {p.position: p for p in made if p is not None}
+        matmuls = (self.matmul(at, op) for at, op in enumerate(self.body))
+        self.matmuls = {p.position: p for p in matmuls if p is not None}
         self.defined = {value: at for at, op in enumerate(self.body) for value in ir.results(op)}
 
     def roots(self, values: Iterable[ir.Value]) -> frozenset[ir.Value]:
         return root_set(values, self.function, self.analyses)
 
     def used(self, at: int) -> frozenset[ir.Value]:
-        """The roots of all that an op uses."""
+        """The roots of all operands of an op."""
         return self.roots(ir.operands(self.body[at]))
 
     def changed(self, at: int) -> frozenset[ir.Value]:
-        """The roots of what an op writes, moves or ends; what is waited for is as it was started."""
+        """The roots that an op writes, moves or ends; a wait changes nothing."""
         if isinstance(self.body[at], ir.Wait):
             return frozenset()
         effects = self.aliasing.effects[at]
         return self.roots((*effects.writes, *effects.moves, *effects.ends))
 
     def changes(self, values: Iterable[ir.Value], start: int, stop: int) -> bool:
-        """Whether one of the ops from `start` to before `stop` changes one of these."""
+        """Whether one of the ops from `start` to before `stop` changes one of these roots."""
         roots = self.roots(values)
         return any(not roots.isdisjoint(self.changed(at)) for at in range(start, stop))
 
     def matmul(self, at: int, op: ir.Op) -> Matmul | None:
-        """The op as a matmul of two matrices of one dtype whose sizes are known."""
+        """Returns the op as a matmul of two matrices of one dtype with known sizes."""
         if not isinstance(op, ir.CallExtern) or op.target not in ("aten::mm", "aten::mm.out") or op.stream:
             return None
         arguments = arguments_of(op, self.analyses)
         left, right = ir.as_tensor(arguments["self"]), ir.as_tensor(arguments["mat2"])
         result = ir.as_tensor(op.result if op.target == "aten::mm" else arguments["out"])
         types = left.type, right.type, result.type
-        known = all(isinstance(n, Int) for t in types for n in (*t.sizes, *t.strides))
-        if not known or not ir.is_contiguous(result.type.sizes, result.type.strides):
+        is_static = all(isinstance(n, Int) for t in types for n in (*t.sizes, *t.strides))
+        if not is_static or not ir.is_contiguous(result.type.sizes, result.type.strides):
             return None
         return Matmul(at, left, right, result) if len({(t.dtype, t.device) for t in types}) == 1 else None
 
     def in_flight(self, position: int) -> bool:
-        """Whether a collective that was started before is not waited for yet."""
+        """Whether an earlier collective is still in flight."""
         pending: set[ir.Value] = set()
         for op in self.body[:position]:
             if isinstance(op, ir.CollectiveStart):
@@ -148,41 +157,43 @@ class _Finder:
         contiguous = all(ir.is_contiguous(v.type.sizes, v.type.strides) for v in (one, other))
         return same and contiguous and ir.extent_bytes(one.type) == ir.extent_bytes(other.type)
 
-    # --- a gather and matmuls of it
+    # --- a gather and matmuls of its result
 
     def gather(self, position: int, op: ir.CollectiveStart, size: int) -> GatherFusion | str:
-        """As late as what it gathers is needed: the other factors may be made meanwhile."""
+        """Returns the fusion of a gather, at the first use of its result: the other factors may be computed
+        meanwhile.
+        """
         (handle,) = op.results
-        gathered, kept = self.roots((handle,)), self.roots((operand_of(op),))
-        made: frozenset[ir.Value] = frozenset()
-        held: list[int] = []
+        gathered, operand_roots = self.roots((handle,)), self.roots((operand_of(op),))
+        names: frozenset[ir.Value] = frozenset()
+        delayed: list[int] = []
         matmuls: list[Matmul] = []
         at = position + 1
         while at < len(self.body):
-            used = self.used(at)
-            if not used.isdisjoint(made):
+            uses = self.used(at)
+            if not uses.isdisjoint(names):
                 break
-            if not used.isdisjoint(gathered):
+            if not uses.isdisjoint(gathered):
                 matmul = self.factor(at, handle, size, matmuls)
                 if isinstance(matmul, Matmul):
                     matmuls.append(matmul)
-                    made |= self.roots((matmul.result,))
-                    kept |= self.roots((matmul.right,))
+                    names |= self.roots((matmul.result,))
+                    operand_roots |= self.roots((matmul.right,))
                 elif not _is_name(self.body[at]):
                     break
-                held.append(at)
-            elif not may_pass(self.body[at], self.analyses) or not kept.isdisjoint(self.changed(at)):
+                delayed.append(at)
+            elif not may_pass(self.body[at], self.analyses) or not operand_roots.isdisjoint(self.changed(at)):
                 break
             at += 1
         whys = [self.add_later(later, at, handle, size, matmuls) for later in range(at, len(self.body))]
         if not matmuls:
             return next(filter(None, whys), f"%{handle.name} is not the left factor of a matmul")
-        return GatherFusion(position, at, tuple(held), tuple(matmuls))
+        return GatherFusion(position, at, tuple(delayed), tuple(matmuls))
 
     def factor(
         self, at: int, handle: ir.Value[ir.TensorType], size: int, others: list[Matmul]
     ) -> Matmul | str:
-        """The matmul of all that was gathered which the op at `at` is, or why it is none."""
+        """Returns the matmul of the complete gathered tensor at `at`, or the reason against it."""
         matmul = self.matmuls.get(at)
         if matmul is None or not self.is_whole(matmul.left, handle):
             return ""
@@ -201,7 +212,9 @@ class _Finder:
     def add_later(
         self, at: int, start: int, handle: ir.Value[ir.TensorType], size: int, matmuls: list[Matmul]
     ) -> str:
-        """Adds the op at `at` to the matmuls where it can be computed before the op at `start`; else says why not."""
+        """Adds the op at `at` to the matmuls if it can be computed before the op at `start`; otherwise
+        returns the reason.
+        """
         matmul = self.factor(at, handle, size, matmuls)
         if isinstance(matmul, str):
             return matmul
@@ -217,7 +230,7 @@ class _Finder:
     # --- a matmul that is scattered
 
     def scatter(self, position: int, op: ir.CollectiveStart, size: int) -> ScatterFusion | str:
-        """The matmul must be all that the collective is given, and be needed for nothing else."""
+        """Returns the fusion of a reduce-scatter, whose whole operand must be a matmul without other uses."""
         tensor, arguments = operand_of(op), arguments_of(op, self.analyses)
         if arguments["reduce_op"] not in ("sum", "avg"):
             return f"reduction {arguments['reduce_op']!r} is neither a sum nor a mean"
@@ -238,14 +251,16 @@ class _Finder:
         return self.other_use(matmul, position, roots) or ScatterFusion(position, matmul)
 
     def other_use(self, matmul: Matmul, position: int, roots: tuple[ir.Value, ...]) -> str:
-        """What needs the matmul besides the collective."""
-        made = [
+        """Returns another use of the matmul besides the collective."""
+        allocations = [
             op
             for op in self.body
             if isinstance(op, ir.AllocStorage | ir.CallExtern) and {*ir.results(op)} & {*roots}
         ]
-        plain = all(not isinstance(op, ir.AllocStorage) or op.purpose is ir.AllocPurpose.PLAIN for op in made)
-        if not made or not plain:
+        plain = all(
+            not isinstance(op, ir.AllocStorage) or op.purpose is ir.AllocPurpose.PLAIN for op in allocations
+        )
+        if not allocations or not plain:
             return f"%{matmul.result.name} is not in memory of its own"
         for at, op in enumerate(self.body):
             later = at > matmul.position and at != position and not isinstance(op, ir.AssertLayout)
@@ -257,7 +272,7 @@ class _Finder:
 
 
 def _is_name(op: ir.Op) -> bool:
-    """Whether an op only makes another name for what is gathered, or looks at its layout."""
+    """Whether an op only creates another name of the gathered tensor, or checks its layout."""
     return isinstance(op, ir.AssertLayout | ir.Wait) or (
         isinstance(op, ir.View) and op.mode is ir.ViewMode.ALIAS
     )

@@ -21,19 +21,22 @@ from wrapper_ir_passes.collectives.registration_candidates import (
 
 _LOG = logging.getLogger(__name__)
 _SCHEMAS = (
-    "_c10d_functional::all_gather_into_tensor_out(Tensor input, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)",
-    "_c10d_functional::reduce_scatter_tensor_out(Tensor input, str reduce_op, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)",
+    "_c10d_functional::all_gather_into_tensor_out(Tensor input, int group_size, str group_name, *, "
+    "Tensor(a!) out) -> Tensor(a!)",
+    "_c10d_functional::reduce_scatter_tensor_out(Tensor input, str reduce_op, int group_size, str "
+    "group_name, *, Tensor(a!) out) -> Tensor(a!)",
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class RegisterBuffers(Pass):
-    """Lets collectives read and write memory that is registered with their group, and derives lifetimes again.
+    """Registers memory of collectives with their group, and derives lifetimes again.
 
-    Only what a function allocates, what stays inside it, and what has at least `threshold_bytes` bytes; results that an operator
-    allocates get a storage where it has a variant for that. `groups` names the groups, with `:` between them; none: all. The operators
-    stay the library's. Ids of storages follow from the program alone. Log level INFO says for each buffer whether it is registered,
-    and why not.
+    Eligible are storages that the function allocates and keeps to itself, of at least `threshold_bytes`
+    bytes. Results that an operator allocates get a storage if the operator has a variant that writes into
+    one. `groups` names the groups, separated by `:`; none: all. The communication library still runs the
+    operators. Ids of storages depend only on the program. Log level INFO reports for each buffer whether it
+    is registered, with the reason.
     """
 
     name: ClassVar[str] = "register-buffers"
@@ -53,7 +56,7 @@ class RegisterBuffers(Pass):
         return self._choices(analyses.after(strip_frees(analyses.program)))
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Both with the variants that are given their results."""
+        """Both with the variants that write into given results."""
         return self._with_out_variants(before), after
 
     def _choices(self, stripped: Analyses) -> tuple[CollectiveBuffers, ...]:
@@ -65,13 +68,14 @@ class RegisterBuffers(Pass):
         analyses = Analyses(strip_frees(program))
         program = analyses.program
         roots = ((c.op, buffer.root) for c in self._choices(analyses) for buffer in c.buffers)
-        found = frozenset(root for op, root in roots if root is not None and root in op.results)
-        changed = program.with_functions(_with_storages(f, found, analyses) for f in program.functions)
-        used = {op.target for op in changed.ops_of(ir.CollectiveStart)}
-        known = {e.name for e in program.externs}
+        values = frozenset(root for op, root in roots if root is not None and root in op.results)
+        changed = program.with_functions(_with_storages(f, values, analyses) for f in program.functions)
+        targets = {op.target for op in changed.ops_of(ir.CollectiveStart)}
+        names = {e.name for e in program.externs}
         new = [ir.ExternDef(schema=schema, tags=(ir.ExternTag.COLLECTIVE,)) for schema in _SCHEMAS]
         return dataclasses.replace(
-            changed, externs=(*program.externs, *(e for e in new if e.name in used and e.name not in known))
+            changed,
+            externs=(*program.externs, *(e for e in new if e.name in targets and e.name not in names)),
         )
 
     def _registered(self, program: ir.Program) -> ir.Program:
@@ -85,7 +89,7 @@ class RegisterBuffers(Pass):
 
 
 def _with_storages(function: ir.Function, results: Set[ir.Value], analyses: Analyses) -> ir.Function:
-    taken = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
+    names = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
 
     def body() -> Iterator[ir.Op]:
         for op in function.body:
@@ -94,9 +98,9 @@ def _with_storages(function: ir.Function, results: Set[ir.Value], analyses: Anal
                 continue
             (result,) = op.results
             name = f"{result.name}.out"
-            while not taken.isdisjoint({name, f"{name}.s"}):
+            while not names.isdisjoint({name, f"{name}.s"}):
                 name += "_"
-            taken.update({name, f"{name}.s"})
+            names.update({name, f"{name}.s"})
             out: ir.Value[ir.TensorType] = ir.Value(name, result.type)
             storage = ir.Value(f"{name}.s", ir.StorageType(ir.extent_bytes(result.type), result.type.device))
             yield ir.AllocStorage(result=storage, prov=op.prov)
@@ -107,7 +111,7 @@ def _with_storages(function: ir.Function, results: Set[ir.Value], analyses: Anal
 
 
 def _moved(function: ir.Function, spaces: Mapping[ir.Value, ir.MemorySpace]) -> ir.Function:
-    """The function with storages of its own in other spaces."""
+    """Returns the function with its storages in other memory spaces."""
     new: dict[ir.Value, ir.Value] = {}
     for op in function.body:
         if isinstance(op, ir.AllocStorage) and op.result in spaces:

@@ -1,4 +1,6 @@
-"""Which buffers of collectives lie in memory that is registered with their group, which can, and why others cannot."""
+"""Buffers of collectives in memory that is registered with their group, candidates for it, and reasons
+against the others.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,12 @@ OUT_VARIANTS = {
     f"{_LIBRARY}all_gather_into_tensor": f"{_LIBRARY}all_gather_into_tensor_out",
     f"{_LIBRARY}reduce_scatter_tensor": f"{_LIBRARY}reduce_scatter_tensor_out",
 }
-"""Collectives that allocate their result, and the same that write it where they are told."""
+"""Collectives that allocate their result, and their variants that write into a given one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RegistrationLimits:
-    """Options of `register-buffers`, as it asks about one buffer."""
+    """Options of `register-buffers` for one buffer."""
 
     threshold: int
     """Bytes of the smallest buffer that is registered."""
@@ -38,19 +40,22 @@ class RegistrationLimits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BufferChoice:
-    """One tensor that a collective reads or writes. `copies`: between it and the library's own buffers, where it is not registered: one
-    if it is read, one if it is written."""
+    """One tensor that a collective reads or writes.
+
+    `copies` counts copies to and from the library's own buffers if it is not registered: one if it is read,
+    one if it is written.
+    """
 
     value: ir.Value[ir.TensorType]
     copies: int
     why: str
     is_registered: bool = False
     root: ir.Value | None = None
-    """What `register-buffers` registers for it: the storage that the program allocates, or the operator's result."""
+    """The value to register: a storage that the program allocates, or the operator's result."""
 
     @property
     def nbytes(self) -> Expr:
-        """From its first byte to its last."""
+        """Bytes from the first to the last one."""
         return ir.extent_bytes(self.value.type)
 
     def __str__(self) -> str:
@@ -68,13 +73,13 @@ class CollectiveBuffers:
 
     def __str__(self) -> str:
         name = self.op.target.partition("::")[2]
-        given = "; ".join(map(str, self.buffers))
-        return f"@{self.function} op {self.position} {name} in group {self.op.group!r}: {given}"
+        buffers = "; ".join(map(str, self.buffers))
+        return f"@{self.function} op {self.position} {name} in group {self.op.group!r}: {buffers}"
 
 
-def registration_totals(found: Iterable[CollectiveBuffers]) -> str:
-    """How many buffers, bytes and copies of one call are in registered memory, and of how many."""
-    buffers = [b for c in found for b in c.buffers]
+def registration_totals(collectives: Iterable[CollectiveBuffers]) -> str:
+    """Counts buffers, bytes and copies of one call in registered memory, and in total."""
+    buffers = [b for c in collectives for b in c.buffers]
     registered = [b for b in buffers if b.is_registered]
 
     def total(some: list[BufferChoice]) -> tuple[int, int, int]:
@@ -89,11 +94,14 @@ def registration_totals(found: Iterable[CollectiveBuffers]) -> str:
 def collective_buffers(
     function: ir.Function, analyses: Analyses, limits: RegistrationLimits
 ) -> Iterator[CollectiveBuffers]:
-    """The buffers of each collective of the communication library that a function starts, in order; the function has no frees."""
-    found = _Function(function, analyses, limits)
+    """Returns the buffers of each collective of the communication library that a function starts, in order.
+
+    The function has no frees.
+    """
+    chooser = _Function(function, analyses, limits)
     for position, op in enumerate(function.body):
         if isinstance(op, ir.CollectiveStart) and op.target.startswith(_LIBRARY):
-            yield CollectiveBuffers(function.name, position, op, tuple(found.buffers(op)))
+            yield CollectiveBuffers(function.name, position, op, tuple(chooser.buffers(op)))
 
 
 class _Function:
@@ -109,11 +117,11 @@ class _Function:
 
     def buffers(self, op: ir.CollectiveStart) -> Iterator[BufferChoice]:
         info = self.analyses.extern_info[op.target]
-        written = {a.name for a in info.schema.args if a.written}
+        written_names = {a.name for a in info.schema.args if a.written}
         for name, values in named_arguments(op, info):
-            copies = 2 if name in written and name != "out" else 1
+            copies = 2 if name in written_names and name != "out" else 1
             yield from (self.choice(op, v, copies) for v in values if ir.is_tensor(v))
-        if not written:
+        if not written_names:
             yield from (self.result(op, v) for v in op.results)
 
     def choice(self, op: ir.CollectiveStart, value: ir.Value[ir.TensorType], copies: int) -> BufferChoice:
@@ -131,7 +139,7 @@ class _Function:
         return BufferChoice(value, copies, "can be registered", root=root)
 
     def result(self, op: ir.CollectiveStart, value: ir.Value[ir.TensorType]) -> BufferChoice:
-        """A tensor that the operator allocates; its variant that writes into a given tensor does as well."""
+        """A tensor that the operator allocates, if it has a variant that writes into a given tensor."""
         why = self.refused(op, value)
         if not why and op.target not in OUT_VARIANTS:
             why = "the operator allocates it, and has no variant that is given its result"
@@ -141,24 +149,26 @@ class _Function:
         return BufferChoice(value, 1, "can be registered", root=value)
 
     def refused(self, op: ir.CollectiveStart, value: ir.Value[ir.TensorType]) -> str:
-        """Why no memory of this size and device is registered; '' where it is."""
+        """Returns the reason why memory of this size and device is not registered; '' if it is."""
         return why_no_group_memory(
             value, op.group, self.function, self.limits.groups, max(1, self.limits.threshold)
         )
 
     def refused_root(self, value: ir.Value[ir.TensorType], roots: tuple[ir.Value, ...]) -> str:
-        """Why the memory of a tensor cannot be registered; '' where it can."""
-        made = self.made.get(roots[0]) if len(roots) == 1 else None
-        if made is None:
+        """Returns the reason why the memory of a tensor cannot be registered; '' if it can."""
+        allocation = self.made.get(roots[0]) if len(roots) == 1 else None
+        if allocation is None:
             return origin_of(value, roots, self.function, self.analyses)
-        why = why_storage_stays(made, self.crossing)
-        if not why and not isinstance(made.result.type.nbytes, Int):
-            why = f"the size of %{made.result.name} is known at run time only"
-        return why or self.escape(made.result)
+        why = why_storage_stays(allocation, self.crossing)
+        if not why and not isinstance(allocation.result.type.nbytes, Int):
+            why = f"the size of %{allocation.result.name} is known at run time only"
+        return why or self.escape(allocation.result)
 
     def escape(self, root: ir.Value) -> str:
-        """What hands the memory on: a later call of the program writes there again."""
-        for found in escapes(self.function, self.analyses, root):
-            if found.kind is not EscapeKind.COLLECTIVE:
-                return f"it outlives the call or its function: {found.why}"
+        """Returns an op that shares the memory beyond the call, since a later call of the program writes
+        there again.
+        """
+        for escape in escapes(self.function, self.analyses, root):
+            if escape.kind is not EscapeKind.COLLECTIVE:
+                return f"it outlives the call or its function: {escape.why}"
         return ""

@@ -14,11 +14,12 @@ _ARGUMENT = "group_name"
 def rename_groups(
     program: ir.Program, names: Mapping[str, str], analyses: Analyses | None = None
 ) -> ir.Program:
-    """The program with every collective, and all symmetric memory, of a group in `names` in the group that has the new
-    name: for a process that registers its groups otherwise than the one that captured. All at once, so that names can
-    be exchanged.
+    """Returns the program with process groups renamed, in collectives and symmetric memory.
 
-    Not a pass of pipelines, which keep what a program does.
+    `names` maps old names to new ones, all at once, so that names can be exchanged. It serves processes that
+    register their groups under other names than at capture.
+
+    Not a pass of pipelines, which keep the behaviour of a program.
     """
     analyses = Analyses.of(program, analyses)
     return program.with_functions(_function(f, analyses, names) for f in program.functions)
@@ -47,8 +48,8 @@ def _renamed(op: ir.Op, analyses: Analyses, names: Mapping[str, str]) -> ir.Op:
     def new(name: str, arg: ir.Arg) -> ir.Arg:
         return names.get(arg, arg) if name == _ARGUMENT and isinstance(arg, str) else arg
 
-    given = [a.name for a in info.schema.args]
-    args = tuple(new(name, arg) for name, arg in zip(given, op.args))
+    arguments = [a.name for a in info.schema.args]
+    args = tuple(new(name, arg) for name, arg in zip(arguments, op.args))
     kwargs = tuple((name, new(name, arg)) for name, arg in op.kwargs)
     if isinstance(op, ir.CollectiveStart):
         return dataclasses.replace(op, args=args, kwargs=kwargs, group=names.get(op.group, op.group))

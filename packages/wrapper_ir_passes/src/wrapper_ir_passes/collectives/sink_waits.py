@@ -1,4 +1,4 @@
-"""Waits for collectives as late as their data is needed, so that what comes before overlaps with the communication."""
+"""Delays waits for collectives until their data is needed, to overlap other work with the communication."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ _WORK = ir.CallExtern | ir.Copy | ir.Launch
 
 @dataclasses.dataclass(frozen=True)
 class SinkWaits(Pass):
-    """Moves each wait for a collective to right before the first op that needs what is in flight, and derives lifetimes again.
+    """Moves each wait for a collective right before the first op that needs the data in flight, and derives
+    lifetimes again.
 
-    A wait stays before the next collective, wait, or op with an effect beyond memory: processes must start and finish them in one
-    order. One that would pass no kernel, copy or call of an operator stays where it is: nothing would overlap.
+    A wait never passes another collective, wait, or op with an effect beyond memory: all processes must start
+    and finish them in one order. It stays unless it would pass a kernel, a copy or an operator call: nothing
+    would overlap.
     """
 
     name: ClassVar[str] = "sink-waits"
@@ -35,7 +37,9 @@ class SinkWaits(Pass):
 
 
 class _InFlight(NamedTuple):
-    """Storages that belong to a collective until a wait: it writes `busy`, and reads `lent`, which others may read, too."""
+    """Storages that a collective uses until its wait: it writes `busy`, and reads `lent`, which others may
+    read too.
+    """
 
     busy: frozenset[ir.Value]
     lent: frozenset[ir.Value]
@@ -59,14 +63,14 @@ def _in_flight(wait: ir.Wait, function: ir.Function, analyses: Analyses) -> _InF
     busy, lent = set(aliasing.roots.get(wait.source, NO_ROOTS)), set[ir.Value]()
     for op in function.body:
         if isinstance(op, ir.CollectiveStart) and wait.source in op.results:
-            written = op.effects(analyses).writes
+            writes = op.effects(analyses).writes
             for value in ir.operands(op):
-                (busy if value in written else lent).update(aliasing.roots.get(value, NO_ROOTS))
+                (busy if value in writes else lent).update(aliasing.roots.get(value, NO_ROOTS))
     return _InFlight(frozenset(busy), frozenset(lent))
 
 
 def _first_need(
-    at: int, body: Sequence[ir.Op], held: _InFlight, analyses: Analyses, function: ir.Function
+    at: int, body: Sequence[ir.Op], in_flight: _InFlight, analyses: Analyses, function: ir.Function
 ) -> int:
     """The position of the first op after the wait at `at` that must stay after it."""
     roots, wait = analyses.aliasing(function).roots, body[at]
@@ -78,7 +82,9 @@ def _first_need(
         effects = op.effects(analyses)
         changed = {*effects.writes, *effects.moves, *effects.ends}
         for value in ir.operands(op):
-            used = frozenset(roots.get(value, NO_ROOTS))
-            if not held.busy.isdisjoint(used) or (value in changed and not held.lent.isdisjoint(used)):
+            uses = frozenset(roots.get(value, NO_ROOTS))
+            if not in_flight.busy.isdisjoint(uses) or (
+                value in changed and not in_flight.lent.isdisjoint(uses)
+            ):
                 return position
     return len(body)

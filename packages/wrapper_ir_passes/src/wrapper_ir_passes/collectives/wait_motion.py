@@ -1,4 +1,4 @@
-"""Which ops a collective may be finished after instead of before."""
+"""Ops that a collective may move past."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FENCES = frozenset(
 
 
 def may_pass(op: ir.Op, analyses: Analyses) -> bool:
-    """Whether a collective, or the wait for one, may move to after an op that uses none of its memory."""
+    """Whether a collective, or the wait for one, may move past an op that uses none of its memory."""
     if isinstance(op, ir.View) and op.mode is not ir.ViewMode.ALIAS:
         return False
     if isinstance(op, ir.Allocation) and op.result.type.is_group_memory:

@@ -1,4 +1,4 @@
-"""What launches and operators read and write, as far as it is there when it is shown."""
+"""Values that launches and operators read and write, with the positions where they can be shown."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from wrapper_ir.expr import Expr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallView:
-    """A launch, or a call of an operator: `begin` is its position; from `end` on, what it wrote is there (a nested result is unpacked,
-    a collective waited for)."""
+    """A launch or a call of an operator.
+
+    `begin` is its position. After `end`, its results are available: a nested result is unpacked, a collective
+    is waited for.
+    """
 
     name: str
     begin: int
@@ -27,7 +30,7 @@ class CallView:
 
 
 def calls_of(function: ir.Function, analyses: Analyses, operators: bool) -> Iterator[CallView]:
-    """In order of the program; those of operators if they are asked for."""
+    """Returns calls in the order of the program; those of operators only if asked."""
     aliasing = analyses.aliasing(function)
     empty: set[ir.Value] = set()
     """Roots that nothing has written yet: operators that write in place may be given them (`copy_`)."""
@@ -50,14 +53,14 @@ def _view(
     writes: set[ir.Value],
 ) -> CallView:
     args = tuple(dict.fromkeys(_flat(op.args if isinstance(op, ir.Launch) else (op.args, op.kwargs))))
-    end, made = _results(function, position, op)
+    end, results = _results(function, position, op)
     devices = [ir.device_of(a) for a in args if isinstance(a, ir.Value)]
     return CallView(
         name=op.kernel if isinstance(op, ir.Launch) else op.target,
         begin=position,
         end=end,
         read=tuple(a for a in args if not _is_tensor(a) or a in reads),
-        written=(*(a for a in args if _is_tensor(a) and a in writes), *made),
+        written=(*(a for a in args if _is_tensor(a) and a in writes), *results),
         stream=op.stream,
         device=next((d for d in devices if d is not None), None),
         prov=op.prov,
@@ -65,11 +68,13 @@ def _view(
 
 
 def _results(function: ir.Function, position: int, op: ir.Op) -> tuple[int, tuple[ir.Value, ...]]:
-    """The position after which results are there, and those that can be shown: those of nested results directly after the call,
-    those of collectives where they were waited for."""
+    """Returns the position after which results are available, and those that can be shown.
+
+    Nested results are available directly after the call's unpacks, those of collectives after their wait.
+    """
     ready = isinstance(op, ir.CallExtern)
-    found = [v for v in ir.results(op) if ready and _is_shown(v)]
-    waiting = set(ir.results(op)).difference(found)
+    values = [v for v in ir.results(op) if ready and _is_shown(v)]
+    waiting = set(ir.results(op)).difference(values)
     end = position
     for later in range(position + 1, len(function.body)):
         step = function.body[later]
@@ -80,10 +85,10 @@ def _results(function: ir.Function, position: int, op: ir.Op) -> tuple[int, tupl
             if isinstance(step, ir.Wait):
                 waiting.discard(step.source)
             if _is_shown(step.result):
-                found.append(step.result)
+                values.append(step.result)
             else:
                 waiting.add(step.result)
-    return end, tuple(found)
+    return end, tuple(values)
 
 
 def _is_shown(value: ir.Value) -> bool:
@@ -95,7 +100,7 @@ def _is_tensor(arg: ir.Arg) -> bool:
 
 
 def _flat(arg: object) -> Iterator[ir.Value | Expr]:
-    """The values and expressions of arguments in structure; names of keywords are texts."""
+    """Yields the values and expressions of nested arguments; names of keywords are texts."""
     if isinstance(arg, ir.Value | Expr):
         yield arg
     elif isinstance(arg, tuple):

@@ -1,4 +1,4 @@
-"""Which kernels and operators a filter of names takes."""
+"""Filters of kernels and operators by name."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from wrapper_ir.errors import DebugWarning
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """Shell patterns in lower case; without any, everything is taken. `variants`: the names of the kernels that a multi-kernel
-    chooses from, any of which names it, too."""
+    """Shell patterns in lower case; an empty list accepts everything.
+
+    `variants` has the names of the kernels that a multi-kernel chooses from, each of which also selects it.
+    """
 
     patterns: tuple[str, ...]
     variants: Mapping[str, tuple[str, ...]]
 
     @staticmethod
     def of(text: str, program: ir.Program) -> NameFilter:
-        """From a list between commas; warns of patterns that take nothing in the program."""
+        """Parses a list separated by commas; warns of patterns that match nothing in the program."""
         patterns = tuple(part.strip().lower() for part in text.split(",") if part.strip())
         variants = {
             k.name: tuple(v.kernel for v in k.variants)
             for k in program.kernels
             if isinstance(k, ir.MultiKernel)
         }
-        found = NameFilter(patterns, variants)
+        name_filter = NameFilter(patterns, variants)
         names = dict.fromkeys(
-            name for called in _called(program) for name in (called, *variants.get(called, ()))
+            name for callee in _called(program) for name in (callee, *variants.get(callee, ()))
         )
         for pattern in patterns:
             if not any(fnmatchcase(name.lower(), pattern) for name in names):
@@ -40,10 +42,10 @@ class NameFilter:
                 warnings.warn(
                     DebugWarning("WIR806", f"no kernel or operator is called {pattern!r}{near}"), stacklevel=5
                 )
-        return found
+        return name_filter
 
     def takes(self, name: str) -> bool:
-        """Whether what has this name is shown."""
+        """Whether values of this kernel or operator are shown."""
         names = (name, *self.variants.get(name, ()))
         return not self.patterns or any(
             fnmatchcase(one.lower(), pattern) for one in names for pattern in self.patterns
@@ -51,11 +53,11 @@ class NameFilter:
 
 
 def _called(program: ir.Program) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for function in program.functions:
         for op in function.body:
             if isinstance(op, ir.Launch):
-                found[op.kernel] = None
+                names[op.kernel] = None
             elif isinstance(op, ir.OperatorCall):
-                found[op.target] = None
-    return tuple(found)
+                names[op.target] = None
+    return tuple(names)

@@ -1,4 +1,4 @@
-"""Shows what goes into kernels and operators, and what comes out."""
+"""Shows the inputs and outputs of kernels and operators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _EVENT = "debug_event_"
 
 
 class DebugLevel(enum.Enum):
-    """What is shown; a digit is accepted for each word, as in Inductor's AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER."""
+    """The values that are shown.
+
+    A digit is accepted for each word, as in Inductor's AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER.
+    """
 
     OFF = "off"
     SAVE = "save"
@@ -40,12 +43,14 @@ class DebugLevel(enum.Enum):
 
 @dataclass(frozen=True)
 class DebugValues(Pass):
-    """Prints or saves what launches and operators read, before each, and what they wrote, after it; or prints their names.
+    """Prints or saves tensors that launches and operators read, before each, and those that they wrote, after
+    it; or prints their names.
 
-    `filter`: names of kernels and operators, as shell patterns between commas; case does not matter, and without any all are
-    shown. `operators`: operators of libraries and collectives, too. `inputs`, `outputs`: those of the program, which
-    no filter leaves out. `directory`: where tensors are saved. Memory that nothing has written is not shown, and neither are
-    numbers that the program holds as constants. Functions that a device records stay as they are, with a warning.
+    `filter` lists names of kernels and operators, as shell patterns separated by commas, ignoring case;
+    without any, all are shown. `operators` includes library operators and collectives. `inputs` and `outputs`
+    include those of the program, regardless of the filter. `directory` is the folder for saved tensors.
+    Memory that nothing has written is not shown, nor are constant numbers. Functions that a device records
+    are unchanged, with a warning.
     """
 
     name: ClassVar[str] = "debug-values"
@@ -57,10 +62,13 @@ class DebugValues(Pass):
     directory: str = "debug_values"
 
     def transform(self, analyses: Analyses) -> ir.Program:
-        """The program with debug ops; at level `off` the program itself. Warns (DebugWarning) of patterns that name nothing."""
+        """Returns the program with debug ops; at level `off` the program itself.
+
+        Warns (DebugWarning) of patterns that match nothing.
+        """
         if self.level is DebugLevel.OFF:
             return analyses.program
-        given, program = analyses.program, _without(analyses.program)
+        original, program = analyses.program, _without(analyses.program)
         analyses = analyses.after(program)
         recorded = analyses.get(recorded_functions)
         if recorded:
@@ -71,22 +79,22 @@ class DebugValues(Pass):
                 ),
                 stacklevel=2,
             )
-        chosen = NameFilter.of(self.filter, program)
-        made = program.with_functions(
-            f if f.name in recorded else self._insert(f, analyses, chosen) for f in program.functions
+        name_filter = NameFilter.of(self.filter, program)
+        with_debug = program.with_functions(
+            f if f.name in recorded else self._insert(f, analyses, name_filter) for f in program.functions
         )
-        return given if made == given else made
+        return original if with_debug == original else with_debug
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Without what is shown, and without the events that the host waits for before it reads."""
+        """Both without debug ops, and without the events that the host waits for before reading."""
         return _without(before), _without(after)
 
-    def _insert(self, function: ir.Function, analyses: Analyses, chosen: NameFilter) -> ir.Function:
+    def _insert(self, function: ir.Function, analyses: Analyses, name_filter: NameFilter) -> ir.Function:
         is_main = function.name == analyses.program.main.name
         before: dict[int, list[ir.Op]] = {}
         after: dict[int, list[ir.Op]] = {}
         for number, call in enumerate(calls_of(function, analyses, self.operators)):
-            if not chosen.takes(call.name):
+            if not name_filter.takes(call.name):
                 continue
             before.setdefault(call.begin, []).extend(
                 self._around(call, ir.DebugPhase.BEFORE, call.read, f"{_EVENT}{number}_before")
@@ -132,7 +140,9 @@ class DebugValues(Pass):
 
 
 def _shown(op: ir.DebugValue, args: tuple[ir.Arg, ...]) -> ir.DebugValue:
-    """The op with those of the arguments that can be shown: tensors, numbers, and expressions that are not constants."""
+    """Returns the op with those arguments that can be shown: tensors, numbers, and expressions that are not
+    constants.
+    """
     values: list[ir.Value[ir.TensorType | ir.ScalarType]] = [
         a for a in args if ir.is_tensor(a) or ir.is_scalar(a)
     ]
@@ -141,7 +151,7 @@ def _shown(op: ir.DebugValue, args: tuple[ir.Arg, ...]) -> ir.DebugValue:
 
 
 def _without(program: ir.Program) -> ir.Program:
-    """The program without what the pass inserts, which it replaces."""
+    """Returns the program without ops that an earlier run inserted."""
     return program.with_functions(
         f.with_body(op for op in f.body if not _is_inserted(op)) for f in program.functions
     )

@@ -16,15 +16,15 @@ from wrapper_ir.plugins.passes import Pass
 class InsertFiniteChecks(Pass):
     """Puts `assert_finite` before each launch, for each floating-point tensor that it reads.
 
-    A tensor is checked once for each content: again only after something wrote its storage. With `outputs`, what a
-    launch wrote is checked right after it. Functions that a device may record stay as they are.
+    A tensor is checked again only after a write to its storage. With `outputs`, tensors that a launch wrote
+    are checked right after it. Functions that a device may record are unchanged.
     """
 
     name: ClassVar[str] = "insert-finite-checks"
     outputs: bool = False
 
     def transform(self, analyses: Analyses) -> ir.Program:
-        """The program with checks; they change no lifetime."""
+        """Returns the program with checks; they change no lifetime."""
         recorded = analyses.get(recorded_functions)
         return analyses.program.with_functions(
             f if f.name in recorded else self._insert(f, analyses) for f in analyses.program.functions
@@ -50,7 +50,7 @@ class InsertFiniteChecks(Pass):
 
 
 class _Checked:
-    """Which contents have been checked: a value, and how often each of its storages had been written."""
+    """The contents that have been checked: a value, and the number of writes to each of its storages."""
 
     def __init__(self, aliasing: Aliasing) -> None:
         self._aliasing = aliasing
@@ -63,7 +63,7 @@ class _Checked:
                 self._versions[root] = self._versions.get(root, 0) + 1
 
     def first(self, value: object) -> bool:
-        """Whether this content was not checked before; it counts as checked from now on."""
+        """Whether this content was not checked before; marks it as checked."""
         assert isinstance(value, ir.Value)
         roots = self._aliasing.roots.get(value, NO_ROOTS)
         key = (value, tuple(self._versions.get(r, 0) for r in roots))

@@ -1,4 +1,4 @@
-"""Puts run-time checks of open bounds into a program."""
+"""Inserts run-time checks of open bounds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from wrapper_ir.verifier.insert_checks import insert_checks
 
 @dataclasses.dataclass(frozen=True)
 class InsertChecks(Pass):
-    """Puts `assert` where sizes are defined, for each bound that the verifier can neither prove nor disprove.
+    """Puts `assert` at the definitions of sizes, for each bound that the verifier can neither prove nor
+    disprove.
 
-    Bounds are those of views and extents, negative sizes, windows that must not overlap, alignments that kernels rely on,
-    and declared ranges that proofs rest on. Every engine runs this pass; a program without open bounds stays as it is.
+    Bounds are those of views and extents, negative sizes, windows that must not overlap, and alignments that
+    kernels rely on. Declared ranges that proofs depend on are bounds, too. Every engine runs this pass; a
+    program without open bounds is unchanged.
     """
 
     name: ClassVar[str] = "insert-checks"

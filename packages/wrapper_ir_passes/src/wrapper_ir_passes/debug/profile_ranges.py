@@ -1,4 +1,4 @@
-"""Gives each kernel and operator a range that profilers show."""
+"""Gives each kernel and operator a range in profiles."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ _MARK = "wir "
 
 @dataclass(frozen=True)
 class ProfileRanges(Pass):
-    """Puts a range around each launch and each operator, with its name, and the source ops, places and modules as details.
+    """Puts a range around each launch and each operator, with its name; details are source ops, places and
+    modules.
 
     Every emitter writes ranges: torch.profiler has them in its traces, which Perfetto shows, and
-    `torch.autograd.profiler.emit_nvtx` gives them to Nsight. Functions that a device records stay as they are.
+    `torch.autograd.profiler.emit_nvtx` passes them to Nsight. Functions that a device records are unchanged.
     """
 
     name: ClassVar[str] = "profile-ranges"
 
     def transform(self, analyses: Analyses) -> ir.Program:
-        """The program with ranges in place of those that an earlier run put in."""
-        given, recorded = analyses.program, analyses.get(recorded_functions)
-        made = given.with_functions(
-            f if f.name in recorded else f.with_body(_with_ranges(f)) for f in given.functions
+        """Returns the program with new ranges in place of those of an earlier run."""
+        original, recorded = analyses.program, analyses.get(recorded_functions)
+        with_ranges = original.with_functions(
+            f if f.name in recorded else f.with_body(_with_ranges(f)) for f in original.functions
         )
-        return given if made == given else made
+        return original if with_ranges == original else with_ranges
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
         """Without the ranges."""
@@ -58,13 +59,13 @@ def _without(program: ir.Program) -> ir.Program:
 
 
 def _plain(function: ir.Function) -> Iterator[ir.Op]:
-    """The body without the ranges of the pass, which hold one op each."""
-    left = 0
+    """The body without the ranges of the pass, which contain one op each."""
+    depth = 0
     for op in function.body:
         if isinstance(op, ir.EnterProfile) and op.details.startswith(_MARK):
-            left = 2
+            depth = 2
             continue
-        left -= 1
-        if left == 0 and isinstance(op, ir.ExitScope):
+        depth -= 1
+        if depth == 0 and isinstance(op, ir.ExitScope):
             continue
         yield op

@@ -1,4 +1,4 @@
-"""Puts what a device can record into functions of its own, which a run records once and replays from then on."""
+"""Outlines recordable regions into functions, which a run records once and then replays."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class CudaGraphs(Pass):
-    """Outlines each stretch of main that a device can record into a recordable function.
+    """Outlines each region of main that a device can record into a recordable function.
 
-    The symbols that a function captures, and its numbers, are what a recording is made for. `least` is how many ops that do
-    work it has at least; `collectives` are recorded where the caller says that all processes replay alike; `unbacked` lets a
-    region depend on sizes that only a run knows, with a recording for each; `own_memory` leaves out operators that allocate,
-    which C++ libraries do not record; `donated` gives a region, to end, what the caller of main has given up and nothing uses after
-    it. Frees and drops are derived again. Run it before `plan-memory`, which then gives each
-    region pools of its own.
+    A recording depends on the symbols that a function captures, and on its numbers. `least` is the minimum
+    number of ops with work in a region. `collectives` are recorded if the caller asserts that all processes
+    replay alike. `unbacked` lets a region depend on sizes that are known at run time only, with one recording
+    for each. `own_memory` excludes operators that allocate, which C++ libraries do not record. `donated`
+    moves donated arguments of main into a region if nothing uses them afterwards. Frees and drops are derived
+    again. Run it before `plan-memory`, which then gives each region separate pools.
     """
 
     name: ClassVar[str] = "cuda-graphs"
@@ -40,7 +40,9 @@ class CudaGraphs(Pass):
     donated: bool = False
 
     def transform(self, analyses: Analyses) -> ir.Program:
-        """The program with a recordable function for each region of main; log level INFO says why there are not fewer."""
+        """Returns the program with a recordable function for each region of main; log level INFO reports the
+        reasons for splits.
+        """
         stripped = analyses.after(strip_frees(analyses.program))
         options = RegionOptions(
             least=self.least,
@@ -48,28 +50,30 @@ class CudaGraphs(Pass):
             unbacked=self.unbacked,
             own_memory=self.own_memory,
         )
-        found = find_regions(stripped, options)
-        _report(found)
-        if not found.regions:
+        regions = find_regions(stripped, options)
+        _report(regions)
+        if not regions.regions:
             return analyses.program
-        program = _Outliner(stripped, donated=self.donated).outlined(found.regions)
+        program = _Outliner(stripped, donated=self.donated).outlined(regions.regions)
         return derive_frees(program)
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Regions where they were."""
-        known = {f.name for f in before.functions}
-        return before, inline_regions(after, {f.name for f in after.functions} - known)
+        """Both with regions inlined."""
+        names = {f.name for f in before.functions}
+        return before, inline_regions(after, {f.name for f in after.functions} - names)
 
 
-def _report(found: Regions) -> None:
-    _LOG.info("%d regions can be recorded", len(found.regions))
-    for why, count in found.reasons.items():
+def _report(regions: Regions) -> None:
+    _LOG.info("%d regions can be recorded", len(regions.regions))
+    for why, count in regions.reasons.items():
         _LOG.info("not recorded, %d ops: %s", count, why)
 
 
 def inline_regions(program: ir.Program, names: Set[str]) -> ir.Program:
-    """The program with what `CudaGraphs` put into the functions of these names back in main. Values have the same names in
-    both."""
+    """Moves the functions with these names, which `CudaGraphs` created, back into main.
+
+    Values keep their names.
+    """
     bodies = {f.name: f.body[:-1] for f in program.functions if f.name in names}
 
     def body() -> Iterator[ir.Op]:
@@ -98,15 +102,15 @@ class _Outliner:
         """Roots that most calls find at one address."""
 
     def outlined(self, regions: Sequence[Region]) -> ir.Program:
-        """The program with a function for each of these regions."""
+        """Returns the program with a function for each of these regions."""
         names = [self._name() for _ in regions]
         # the last one first: positions before it stay what they are
-        made = [self._outline(region, name) for region, name in zip(reversed(regions), reversed(names))]
-        made.reverse()
+        functions = [self._outline(region, name) for region, name in zip(reversed(regions), reversed(names))]
+        functions.reverse()
         program = self.analyses.program
         main = self.main.with_body(self.body)
         return self._with_static_results(
-            dataclasses.replace(program, functions=(main, *program.functions[1:], *made))
+            dataclasses.replace(program, functions=(main, *program.functions[1:], *functions))
         )
 
     def _outline(self, region: Region, name: str) -> ir.Function:
@@ -121,8 +125,8 @@ class _Outliner:
         returned = [v for op in inside for v in ir.results(op) if ir.is_tensor(v) and v in used_after]
         args = self._arguments(inside, defined)
         captures = sorted({s for op in inside for s in region_symbols(op, self.analyses)})
-        static, given = self._static(args, inside), self._given(args, after)
-        ownership = dict.fromkeys(given, ir.Ownership.OWNED)
+        static, transfers = self._static(args, inside), self._given(args, after)
+        ownership = dict.fromkeys(transfers, ir.Ownership.OWNED)
         function = ir.Function(
             name=name,
             params=tuple(
@@ -144,13 +148,17 @@ class _Outliner:
         return function
 
     def _split(self, ops: Sequence[ir.Op], used_after: Set[ir.Value]) -> tuple[list[ir.Op], list[ir.Op]]:
-        """The ops to do before a region (definitions of symbols, views of earlier memory that are used after it, or that begin
-        at a storage), and the rest."""
-        made = {v for op in ops for v in ir.results(op)}
+        """Splits ops into those to run before a region, and the rest.
+
+        Before the region run definitions of symbols, and views of earlier memory that are used afterwards or
+        that start at a storage.
+        """
+        results = {v for op in ops for v in ir.results(op)}
         outer = {
             op.result
             for op in ops
-            if isinstance(op, ir.View) and not made.intersection(self.aliasing.roots.get(op.result, NO_ROOTS))
+            if isinstance(op, ir.View)
+            and not results.intersection(self.aliasing.roots.get(op.result, NO_ROOTS))
         }
         early: set[ir.Value] = set()
         for op in reversed(ops):
@@ -162,14 +170,18 @@ class _Outliner:
         inside: list[ir.Op] = []
         for op in ops:
             if isinstance(op, ir.View) and op.result in outer and op.mode is ir.ViewMode.REUSE:
-                op = dataclasses.replace(op, mode=ir.ViewMode.ALIAS)  # the storage stays the caller's
+                # the storage still belongs to the caller
+                op = dataclasses.replace(op, mode=ir.ViewMode.ALIAS)
             is_early = isinstance(op, ir.Define) or (isinstance(op, ir.View) and op.result in early)
             (before if is_early else inside).append(op)
         return before, inside
 
     def _bases(self, inside: Sequence[ir.Op], after: Sequence[ir.Op]) -> tuple[list[ir.Op], list[ir.Op]]:
-        """Views of all bytes of the region's storages of which later ops make tensors, and these ops with such a view in place
-        of the storage."""
+        """Returns views of all bytes of the region's storages from which later ops create tensors, and these
+        ops.
+
+        The ops use such a view instead of the storage.
+        """
         storages = {v for op in inside for v in ir.results(op) if ir.is_storage(v)}
         bases: dict[ir.Value, ir.Value[ir.TensorType]] = {}
         changed: list[ir.Op] = []
@@ -186,46 +198,53 @@ class _Outliner:
 
     def _arguments(self, inside: Sequence[ir.Op], defined: Set[ir.Value]) -> list[ir.Value]:
         constants = self.analyses.constant_values
-        used = dict.fromkeys(v for op in inside for v in ir.operands(op))
-        return [v for v in used if v not in defined and v not in constants]
+        uses = dict.fromkeys(v for op in inside for v in ir.operands(op))
+        return [v for v in uses if v not in defined and v not in constants]
 
     def _given(self, args: Sequence[ir.Value], after: Sequence[ir.Op]) -> Set[ir.Value]:
-        """The arguments that are the region's to end: donated to main, and used after it, or under another name in it, by nothing."""
+        """The arguments that are moved into the region: donated to main, and used by nothing afterwards.
+
+        They must not have another name in the region.
+        """
         roots = [self.aliasing.roots.get(v, NO_ROOTS) for v in args]
-        used = {
+        uses = {
             root for op in after for v in ir.operands(op) for root in self.aliasing.roots.get(v, NO_ROOTS)
         }
         return {
             v
             for v, of in zip(args, roots)
-            if v in self.donated and v not in used and sum(v in other for other in roots) == 1 and of == (v,)
+            if v in self.donated and v not in uses and sum(v in other for other in roots) == 1 and of == (v,)
         }
 
     def _static(self, args: Sequence[ir.Value], inside: Sequence[ir.Op]) -> Set[ir.Value]:
-        """The arguments that are bound by address: of static memory, and those that share memory which the region writes."""
+        """The arguments that are bound by address: those in static memory, and those that share memory which
+        the region writes.
+        """
         counts: dict[ir.Value, int] = {}
         for value in args:
             for root in self.aliasing.roots.get(value, NO_ROOTS):
                 counts[root] = counts.get(root, 0) + 1
-        written = {
+        writes = {
             root
             for op in inside
             for value in op.effects(self.analyses).writes
             for root in self.aliasing.roots.get(value, NO_ROOTS)
         }
-        together = {root for root in written if counts.get(root, 0) > 1}
-        found = set()
+        together = {root for root in writes if counts.get(root, 0) > 1}
+        static_args = set()
         for value in args:
             roots = self.aliasing.roots.get(value, NO_ROOTS)
             if roots and (self.static.issuperset(roots) or not together.isdisjoint(roots)):
-                found.add(value)
-        return found
+                static_args.add(value)
+        return static_args
 
     def _with_static_results(self, program: ir.Program) -> ir.Program:
-        """Parameters over results of recordable functions are static, too: a replay returns what lies where it lay."""
+        """Marks parameters for results of recordable functions as static: a replay returns them at unchanged
+        addresses.
+        """
         analyses = Analyses(program)
         recordable = {f.name for f in program.functions if f.recordable}
-        made: set[ir.Value] = set()
+        results: set[ir.Value] = set()
         static: dict[str, set[int]] = {}
         aliasing = analyses.aliasing(program.main)
         for op in program.main.body:
@@ -233,8 +252,8 @@ class _Outliner:
                 roots = [
                     aliasing.roots.get(a, NO_ROOTS) if isinstance(a, ir.Value) else NO_ROOTS for a in op.args
                 ]
-                static[op.function] = {i for i, of in enumerate(roots) if of and made.issuperset(of)}
-                made.update(op.results)
+                static[op.function] = {i for i, of in enumerate(roots) if of and results.issuperset(of)}
+                results.update(op.results)
 
         def changed(function: ir.Function) -> ir.Function:
             which = static.get(function.name, set())

@@ -12,8 +12,11 @@ from wrapper_ir.operators.devices import LAYOUT_BY_DEVICE, PORTABLE, only_device
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """`source` becomes `target`, whose architecture is `arch`. `lone`: the program has no other device of the type of
-    `source`, so a device without an index is that one. `libraries`: operators of other libraries are taken to run there."""
+    """A move from `source` to `target`, with architecture `arch`.
+
+    `lone`: the program has no other device of the type of `source`, so a device without an index is that one.
+    `libraries`: operators of other libraries are assumed to support the target.
+    """
 
     source: ir.Device
     target: ir.Device
@@ -27,14 +30,14 @@ class Move:
         return self.source.type == self.target.type
 
     def of(self, device: ir.Device) -> ir.Device:
-        """Where what was on a device is."""
+        """The new device of values on `device`."""
         unnamed = self.lone and device == ir.Device(self.source.type)
         return self.target if device == self.source or unnamed else device
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason against a move, its place in the program, and a way out."""
+    """A reason against a move, its place in the program, and a remedy."""
 
     what: str
     place: str
@@ -45,7 +48,7 @@ _CAPTURE = "capture the model for that device"
 
 
 def reasons_against(op: ir.Op, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
-    """Why an op on the old device cannot be on the new one, each with the way out."""
+    """Yields reasons why an op on the old device cannot be on the new one, each with a remedy."""
     if isinstance(op, ir.Launch):
         yield from _kernel(analyses.kernels.get(op.kernel), analyses, move)
     if move.same_type:
@@ -90,14 +93,14 @@ def _operator(name: str, move: Move) -> Iterator[tuple[str, str]]:
 
 
 def _kernel(kernel: ir.KernelDef | None, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
-    """Reasons that a kernel's definition gives; its source is compiled again."""
+    """Reasons in a kernel's definition; its source is compiled again."""
     match kernel:
         case ir.TritonKernel():
             yield from _triton(kernel, analyses, move)
         case ir.MultiKernel():
             for variant in kernel.variants:
                 yield from _kernel(analyses.kernels.get(variant.kernel), analyses, move)
-        case None:  # the verifier reports it
+        case None:  # reported by the verifier
             return
         case _ if move.same_type:
             return
@@ -114,11 +117,11 @@ _ONE_TARGET = ("tl.extra.cuda", "tl.inline_asm_elementwise", "language.extra.cud
 
 
 def _triton(kernel: ir.TritonKernel, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
-    """Triton compiles for any target, but for sources that name one."""
+    """Triton compiles for any target, except for sources that name one."""
     changed = not move.same_type or move.arch != analyses.program.target.arch
     if changed and kernel.multiprocessors is not None:
         count = kernel.multiprocessors
         yield f"kernel @{kernel.name} was made for a device with {count} multiprocessors", _CAPTURE
-    named = next((text for text in _ONE_TARGET if text in kernel.source), None)
-    if named is not None and not move.same_type:
-        yield f"kernel @{kernel.name} has {named} in its source", _CAPTURE
+    target = next((text for text in _ONE_TARGET if text in kernel.source), None)
+    if target is not None and not move.same_type:
+        yield f"kernel @{kernel.name} has {target} in its source", _CAPTURE

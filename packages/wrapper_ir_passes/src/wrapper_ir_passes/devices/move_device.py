@@ -19,13 +19,14 @@ _DEVICE = re.compile(r"([a-z_][a-z0-9_]*)(?::(\d+))?")
 
 @dataclasses.dataclass(frozen=True)
 class MoveDevice(Pass):
-    """Moves everything on one device to another: of the same type, or of another where it runs there.
+    """Moves everything on one device to another, of the same or another type.
 
-    `to` is `cpu`, `cuda:1`; `from` is needed where the program is on several devices besides the CPU. `arch` is the
-    architecture of the new device (`sm_90`): where it is not given, that of the old one holds, if the type is the same.
-    Storages, tensors, constants, events and device arguments follow; kernels keep their sources; a CPU records nothing.
-    Refused are, between types, kernels and operators that exist for one type only, collectives, symmetric and pinned
-    memory, memory pools, packed constants, and streams where the new device has none. `libraries=true` takes the operators of other libraries to run there.
+    `to` is `cpu`, `cuda:1`; `from` is required if the program is on several devices besides the CPU. `arch`
+    is the architecture of the new device (`sm_90`); by default that of the old one, if the type is the same.
+    Storages, tensors, constants, events and device arguments move; kernels keep their sources; a CPU records
+    nothing. Between types, kernels and operators of one type only, collectives, symmetric and pinned memory,
+    memory pools and packed constants are refused. So are streams if the new device has none. `libraries=true`
+    assumes that operators of other libraries support the new device.
     """
 
     name: ClassVar[str] = "move-device"
@@ -35,8 +36,11 @@ class MoveDevice(Pass):
     libraries: bool = False
 
     def transform(self, analyses: Analyses) -> ir.Program:
-        """The program on the new device; raises PassError WIR806 where the options do not say which devices, WIR807 where
-        something cannot be moved."""
+        """Returns the program on the new device.
+
+        Raises PassError WIR806 if the options do not determine the devices, WIR807 if something cannot be
+        moved.
+        """
         program = analyses.program
         move = self.move(program)
         if move.source == move.target and move.arch == program.target.arch:
@@ -45,7 +49,8 @@ class MoveDevice(Pass):
         if reason is not None:
             raise PassError(
                 "WIR807",
-                f"{reason.what}, so what is on {move.source} cannot be moved to {move.target}: {reason.place}",
+                f"{reason.what}, so what is on {move.source} cannot be moved to {move.target}: "
+                f"{reason.place}",
                 hint=reason.hint,
             )
         return _moved(program, move)
@@ -56,31 +61,35 @@ class MoveDevice(Pass):
         return _moved(before, move), _moved(after, move)
 
     def around(self, artifact: Artifact, program: ir.Program) -> Artifact:
-        """Random numbers come from the new device; kernels that were compiled for the old architecture go."""
+        """Uses random numbers of the new device, and removes kernels that were compiled for the old
+        architecture.
+        """
         move = self.move(artifact.program)
         signature = artifact.signature
         random = tuple(dataclasses.replace(r, device=move.of(r.device)) for r in signature.random)
         target = program.target
-        kept = f"{target.device.type}:{target.arch}"
+        architecture = f"{target.device.type}:{target.arch}"
         same = target.arch == artifact.program.target.arch and move.same_type
         return dataclasses.replace(
             artifact,
             program=program,
             signature=dataclasses.replace(signature, random=tuple(dict.fromkeys(random))),
-            binaries=artifact.binaries if same else tuple(b for b in artifact.binaries if b.target == kept),
+            binaries=artifact.binaries
+            if same
+            else tuple(b for b in artifact.binaries if b.target == architecture),
         )
 
     def move(self, program: ir.Program) -> Move:
-        """Which device becomes which; raises PassError WIR806."""
+        """Determines the devices; raises PassError WIR806."""
         target = _device("to", self.to)
-        known = devices_of(program)
-        source = _device("from", self.from_) if self.from_ else _only(known)
-        if source not in known:
-            there = ", ".join(map(str, known)) or "none"
+        devices = devices_of(program)
+        source = _device("from", self.from_) if self.from_ else _only(devices)
+        if source not in devices:
+            there = ", ".join(map(str, devices)) or "none"
             raise PassError(
                 "WIR806", f"nothing is on {source}", hint=f"from= one of the program's devices: {there}"
             )
-        lone = sum(d.type == source.type for d in known) == 1
+        lone = sum(d.type == source.type for d in devices) == 1
         arch = self.arch or (program.target.arch if source.type == target.type else "")
         return Move(source=source, target=target, lone=lone, arch=arch, libraries=self.libraries)
 
@@ -101,12 +110,12 @@ def _device(option: str, text: str) -> ir.Device:
     return ir.Device(match[1], None if match[2] is None else int(match[2]))
 
 
-def _only(known: tuple[ir.Device, ...]) -> ir.Device:
+def _only(devices: tuple[ir.Device, ...]) -> ir.Device:
     """The device to move by default: the only one, or the only one that is not the CPU."""
-    others = [d for d in known if d != ir.CPU]
+    others = [d for d in devices if d != ir.CPU]
     if len(others) > 1:
-        shown = ", ".join(map(str, others))
-        raise PassError("WIR806", f"the program is on several devices: {shown}", hint=f"say from={others[0]}")
+        names = ", ".join(map(str, others))
+        raise PassError("WIR806", f"the program is on several devices: {names}", hint=f"say from={others[0]}")
     return others[0] if others else ir.CPU
 
 
@@ -115,7 +124,7 @@ def _only(known: tuple[ir.Device, ...]) -> ir.Device:
 
 def _reasons(analyses: Analyses, move: Move) -> Iterator[Reason]:
     """The reasons against moving a program, in the order of the program."""
-    # Imported here: a layer above, and for messages only.
+    # Imported here: a higher layer, and for messages only.
     from wrapper_ir.text.op_place import op_place
 
     program = analyses.program
@@ -132,7 +141,7 @@ def _reasons(analyses: Analyses, move: Move) -> Iterator[Reason]:
 
 
 def _touches(op: ir.Op, move: Move) -> bool:
-    """Whether an op has to do with the device that is moved: by its values, or by name."""
+    """Whether an op refers to the device that is moved, by its values or by name."""
     return _named(op, move) is not op or any(
         _value(v, move) is not v for v in (*ir.operands(op), *ir.results(op))
     )
@@ -142,14 +151,14 @@ def _touches(op: ir.Op, move: Move) -> bool:
 
 
 def _moved(program: ir.Program, move: Move) -> ir.Program:
-    """The program with one device in place of the other, whatever it does there."""
-    known: dict[ir.Value, ir.Value] = {}
+    """Returns the program with one device in place of the other, without checks."""
+    new_values: dict[ir.Value, ir.Value] = {}
 
     def value(old: ir.Value) -> ir.Value:
-        found = known.get(old)
-        if found is None:
-            found = known[old] = _value(old, move)
-        return found
+        new = new_values.get(old)
+        if new is None:
+            new = new_values[old] = _value(old, move)
+        return new
 
     target = program.target
     if target.device == move.source or target.device == move.target:
@@ -174,19 +183,21 @@ def _value(old: ir.Value, move: Move) -> ir.Value:
 
 
 def _function(function: ir.Function, value: Callable[[ir.Value], ir.Value], move: Move) -> ir.Function:
-    named = function.with_body(_named(op, move) for op in function.body)
+    moved_ops = function.with_body(_named(op, move) for op in function.body)
     recordable = function.recordable and move.target != ir.CPU
-    return dataclasses.replace(ir.map_function(named, value), recordable=recordable)
+    return dataclasses.replace(ir.map_function(moved_ops, value), recordable=recordable)
 
 
 def _named(op: ir.Op, move: Move) -> ir.Op:
-    """The op with the devices that it names: those of events, and those that operators are given."""
+    """Returns the op with the devices that it names replaced: those of events, and those in operator
+    arguments.
+    """
     # Any: each field keeps its own type, which `_devices` preserves
     changes: dict[str, Any] = {}
     for field in ir.op_spec(type(op)).fields:
-        held = field.get(op)
-        moved = _devices(held, move)
-        if moved is not held:
+        content = field.get(op)
+        moved = _devices(content, move)
+        if moved is not content:
             changes[field.name] = moved
     return dataclasses.replace(op, **changes) if changes else op
 

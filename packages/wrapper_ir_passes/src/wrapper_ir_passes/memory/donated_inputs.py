@@ -1,4 +1,4 @@
-"""Places storages in donated arguments that nothing reads any more, several in one."""
+"""Places storages in donated arguments that are no longer read, several in one."""
 
 from __future__ import annotations
 
@@ -33,50 +33,51 @@ _BY_BYTES = (
     | ir.Launch
     | ir.View
 )
-"""What tells tensors of one storage apart by their bytes; others take all of it."""
+"""Ops that distinguish tensors of one storage by their bytes; others use all of it."""
 
 
 def place_in_arguments(function: ir.Function, analyses: Analyses, sizes: Sizes) -> ir.Function:
-    """The function with storages of fixed sizes in arguments that the caller has given up, after their last use, the largest first;
-    as many as lie in an argument without more being held at the worst moment for keeping it.
+    """Returns the function with storages of fixed sizes in donated arguments, after the arguments' last use,
+    the largest first.
 
-    Raises ExpressionError where a size has no value under the hints.
+    As many storages are placed in an argument as possible while keeping it does not increase the peak. Raises
+    ExpressionError if a size has no value under the hints.
     """
     live = analyses.get_for(function, analyse_liveness)
     freed, reused = freed_at(function, live), _reused(function, analyses)
     rooms = [
-        _Room(made, sizes.bytes_of(v), live.storages[v], freed[v])
-        for v, made in operator_results(function, analyses, donated=True).items()
+        _Room(result, sizes.bytes_of(v), live.storages[v], freed[v])
+        for v, result in operator_results(function, analyses, donated=True).items()
         if live.aliasing.owned.get(v) == -1
         and v in live.storages
         and v in freed
         and v not in reused
-        and isinstance(ir.extent_bytes(made.value.type), Int)
+        and isinstance(ir.extent_bytes(result.value.type), Int)
     ]
     if not rooms:
         return function
-    held = held_outside(function, analyses, sizes, frozenset())
-    found: dict[ir.Value, tuple[OperatorResult, int]] = {}
+    outside = held_outside(function, analyses, sizes, frozenset())
+    places: dict[ir.Value, tuple[OperatorResult, int]] = {}
     tenants = _tenants(function, analyses, sizes, freed)
-    limit, steps = max(held, default=0), _STEPS
+    limit, steps = max(outside, default=0), _STEPS
     for room in sorted(rooms, key=lambda room: -room.size):
         steps -= len(tenants) + len(function.body)
         if steps < 0 or not tenants:
             break
-        chosen, more = room.filled(tenants, held, limit, steps)
-        found |= {tenant.op.result: (room.made, place) for tenant, place in chosen}
-        taken = {tenant.op.result for tenant, _ in chosen}
-        tenants, steps = [t for t in tenants if t.op.result not in taken], more
-    return function.with_body(_rewritten(function, found)) if found else function
+        selection, more = room.filled(tenants, outside, limit, steps)
+        places |= {tenant.op.result: (room.made, place) for tenant, place in selection}
+        storages = {tenant.op.result for tenant, _ in selection}
+        tenants, steps = [t for t in tenants if t.op.result not in storages], more
+    return function.with_body(_rewritten(function, places)) if places else function
 
 
 _STEPS = 4_000_000
-"""How much placing may cost, in ops and storages looked at: enough for hundreds of arguments of a model."""
+"""Limit of the cost of placing, in ops and storages visited: enough for hundreds of arguments of a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tenant:
-    """A storage of `size` bytes, the ops that allocate and free it, and what kernels take its address to be a multiple of."""
+    """A storage of `size` bytes, the ops that allocate and free it, and its relied alignment."""
 
     op: ir.AllocStorage
     size: int
@@ -86,7 +87,7 @@ class _Tenant:
 
 
 _Chosen = list[tuple[_Tenant, int]]
-"""Storages, and the byte that each begins at."""
+"""Storages, and the first byte of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,61 +100,68 @@ class _Room:
     end: int
 
     def filled(
-        self, tenants: Sequence[_Tenant], held: list[int], limit: int, steps: int
+        self, tenants: Sequence[_Tenant], outside: list[int], limit: int, steps: int
     ) -> tuple[_Chosen, int]:
-        """What it takes, and the steps left; `held` is what is held then. While that is more than the limit, what ends last is left
-        out, so that the argument ends earlier."""
-        chosen: _Chosen = []
+        """Returns the storages to place, and the steps left; `held` has the bytes in use with them.
+
+        While the peak is above the limit, the storage that ends last is left out, so that the argument ends
+        earlier.
+        """
+        selection: _Chosen = []
         for tenant in tenants:
-            place = self._place(tenant, chosen)
+            place = self._place(tenant, selection)
             if place is not None:
-                chosen.append((tenant, place))
-            steps -= len(chosen)
-        chosen.sort(key=lambda item: item[0].end)
-        while chosen and steps > 0:
-            first, changed = self._held(chosen, held)
+                selection.append((tenant, place))
+            steps -= len(selection)
+        selection.sort(key=lambda item: item[0].end)
+        while selection and steps > 0:
+            first, changed = self._held(selection, outside)
             steps -= len(changed)
             if max(changed) <= limit:
-                held[first : first + len(changed)] = changed
-                return chosen, steps
-            chosen.pop()
+                outside[first : first + len(changed)] = changed
+                return selection, steps
+            selection.pop()
         return [], steps
 
-    def _place(self, tenant: _Tenant, chosen: _Chosen) -> int | None:
-        """The lowest place for it beside what is there at its time."""
-        type, given = tenant.op.result.type, self.made.value.type
+    def _place(self, tenant: _Tenant, selection: _Chosen) -> int | None:
+        """Returns the lowest free place among the storages that are live at the same time."""
+        type, argument_type = tenant.op.result.type, self.made.value.type
         alike = (type.device, type.space, tenant.op.stream) == (
-            given.device,
+            argument_type.device,
             ir.MemorySpace(),
             self.made.stream,
         )
         if not alike or tenant.begin <= self.last_use or self.made.alignment % tenant.relied:
             return None
         low = 0
-        beside = [(at, at + t.size) for t, at in chosen if tenant.begin <= t.end and t.begin <= tenant.end]
+        beside = [(at, at + t.size) for t, at in selection if tenant.begin <= t.end and t.begin <= tenant.end]
         for first, last in sorted(beside):
             if low + tenant.size <= first:
                 break
             low = max(low, aligned(last, ir.DEFAULT_ALIGNMENT))
         return low if low + tenant.size <= self.size else None
 
-    def _held(self, chosen: _Chosen, held: Sequence[int]) -> tuple[int, list[int]]:
-        """What is held from an op on, until the last of them ends: without these, and with the argument."""
-        first, end = min(t.begin for t, _ in chosen), max(t.end for t, _ in chosen) + 1
+    def _held(self, selection: _Chosen, outside: Sequence[int]) -> tuple[int, list[int]]:
+        """Returns the bytes in use from an op on, until the last of them ends: without these storages, with
+        the argument.
+        """
+        first, end = min(t.begin for t, _ in selection), max(t.end for t, _ in selection) + 1
         first = min(first, self.end + 1)
         changes = [0] * (end - first + 1)
-        for tenant, _ in chosen:
+        for tenant, _ in selection:
             changes[tenant.begin - first] -= tenant.size
             changes[tenant.end + 1 - first] += tenant.size
         if self.end + 1 < end:
             changes[self.end + 1 - first] += self.size
-        return first, [a + b for a, b in zip(held[first:end], accumulate(changes), strict=False)]
+        return first, [a + b for a, b in zip(outside[first:end], accumulate(changes), strict=False)]
 
 
 def _tenants(
     function: ir.Function, analyses: Analyses, sizes: Sizes, freed: Mapping[ir.Value, int]
 ) -> list[_Tenant]:
-    """Storages of fixed sizes that the function frees, and that are used by their bytes alone, the largest first."""
+    """Storages of fixed sizes that the function frees and that are used only by their bytes, the largest
+    first.
+    """
     relied, storages = relied_alignment(function, analyses), reusable_storages(function, analyses)
     roots = analyses.aliasing(function).roots
     for root in _reused(function, analyses):
@@ -163,30 +171,30 @@ def _tenants(
             for value in ir.operands(op):
                 for root in roots.get(value, NO_ROOTS):
                     storages.pop(root, None)
-    found = [
+    tenants = [
         _Tenant(op, sizes.bytes_of(op.result), at, freed[op.result], relied.get(op.result, 1))
         for at, op in function.positions_of(ir.AllocStorage)
         if op.result in storages and op.result in freed and isinstance(op.result.type.nbytes, Int)
     ]
-    return sorted(found, key=lambda tenant: -tenant.size)
+    return sorted(tenants, key=lambda tenant: -tenant.size)
 
 
 def _reused(function: ir.Function, analyses: Analyses) -> set[ir.Value]:
-    """What is reused, which ends all names of it."""
+    """Roots that are reused, which ends all their names."""
     roots = analyses.aliasing(function).roots
     views = [op for op in function.ops_of(ir.View) if op.mode is ir.ViewMode.REUSE]
     return {root for op in views for root in roots.get(op.source, NO_ROOTS)}
 
 
 def _rewritten(
-    function: ir.Function, found: Mapping[ir.Value, tuple[OperatorResult, int]]
+    function: ir.Function, places: Mapping[ir.Value, tuple[OperatorResult, int]]
 ) -> Iterator[ir.Op]:
-    """The ops, with views of the arguments."""
+    """Returns the ops, with views of the arguments."""
     for op in function.body:
-        if isinstance(op, ir.View) and op.source in found:
-            made, place = found[op.source]
-            yield dataclasses.replace(op, source=made.value, offset=op.offset + place)
-        elif not (isinstance(op, ir.AllocStorage | ir.Free) and _storage(op) in found):
+        if isinstance(op, ir.View) and op.source in places:
+            argument, place = places[op.source]
+            yield dataclasses.replace(op, source=argument.value, offset=op.offset + place)
+        elif not (isinstance(op, ir.AllocStorage | ir.Free) and _storage(op) in places):
             yield op
 
 

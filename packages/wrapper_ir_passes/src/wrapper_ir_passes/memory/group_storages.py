@@ -1,4 +1,4 @@
-"""Which storages in memory of a group may be slots of a pool that others have, too."""
+"""Storages in memory of a group that may be slots of a shared pool."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from wrapper_ir.analysis.symmetric import lasting_arguments
 
 
 def shareable_group_memory(function: ir.Function, analyses: Analyses) -> Set[ir.Value]:
-    """Storages in symmetric or registered memory of which no other process uses bytes when the ops that are given them are over, that callees
-    are not lent, and whose ids no other allocation of the program takes."""
-    made = [op.result for op in function.ops_of(ir.AllocStorage) if op.result.type.is_group_memory]
-    if not made:
+    """Returns storages in symmetric or registered memory that may share bytes.
+
+    No other process may use their bytes after the ops that use them. Callees must not receive them, and no
+    other allocation of the program may have their ids.
+    """
+    allocations = [op.result for op in function.ops_of(ir.AllocStorage) if op.result.type.is_group_memory]
+    if not allocations:
         return frozenset()
     counts = Counter(op.result.type.space for op in analyses.program.ops_of(ir.AllocStorage))
-    found: set[ir.Value] = {storage for storage in made if counts[storage.type.space] == 1}
+    storages: set[ir.Value] = {storage for storage in allocations if counts[storage.type.space] == 1}
     roots = analyses.aliasing(function).roots
     for op in function.body:
         if isinstance(op, ir.Free | ir.View):
             continue
         lent = [value for value in ir.operands(op) if ir.is_storage(value)]
         for value in (*lent, *lasting_arguments(op, analyses.extern_info)):
-            found.difference_update(roots.get(value, NO_ROOTS))
-    return found
+            storages.difference_update(roots.get(value, NO_ROOTS))
+    return storages

@@ -1,4 +1,4 @@
-"""Puts what a program returns into one allocation, for callers that keep its results together."""
+"""Puts the results of a program into one allocation, for callers that keep its results together."""
 
 from __future__ import annotations
 
@@ -18,44 +18,48 @@ from wrapper_ir_passes.planner.buffers import aligned
 
 
 def join_results(function: ir.Function, analyses: Analyses, sizes: Sizes) -> ir.Function:
-    """The function with one storage for those of fixed sizes that it returns, of one device and stream, begun with the first of
-    them; each where no more is held at the worst moment for being there so early.
+    """Returns the function with one storage for its results of fixed sizes on one device and stream,
+    allocated with the first.
 
-    Raises ExpressionError where another size has no value under the hints.
+    A result is included only if its early allocation does not increase the peak. Raises ExpressionError if
+    another size has no value under the hints.
     """
     groups: dict[Hashable, list[ir.AllocStorage]] = {}
-    made = {op.result: at for at, op in function.positions_of(ir.AllocStorage)}
+    allocations = {op.result: at for at, op in function.positions_of(ir.AllocStorage)}
     for op in _returned(function, analyses):
         type = op.result.type
         if isinstance(type.nbytes, Int):
             groups.setdefault((type.device, type.space, op.stream), []).append(op)
-    held = held_outside(function, analyses, sizes, frozenset()) if groups else []
-    limit = max(held, default=0)
-    used = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
+    outside = held_outside(function, analyses, sizes, frozenset()) if groups else []
+    limit = max(outside, default=0)
+    names = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
     places: dict[ir.Value, tuple[ir.Value[ir.StorageType], int]] = {}
     begins: dict[ir.Value, ir.AllocStorage] = {}
     for group in groups.values():
-        first, *rest = sorted(group, key=lambda op: made[op.result])
+        first, *rest = sorted(group, key=lambda op: allocations[op.result])
         members, total = [(first, 0)], sizes.bytes_of(first.result)
         for op in rest:
             nbytes, place = sizes.bytes_of(op.result), aligned(total, op.result.type.alignment)
-            grown = list(held)
-            for t in range(made[first.result], len(held)):
-                grown[t] += place - total + (nbytes if t < made[op.result] else 0)
+            grown = list(outside)
+            for t in range(allocations[first.result], len(outside)):
+                grown[t] += place - total + (nbytes if t < allocations[op.result] else 0)
             if max(grown) <= limit:
-                held, total = grown, place + nbytes
+                outside, total = grown, place + nbytes
                 members.append((op, place))
         if len(members) > 1:
             alignment = max(op.result.type.alignment for op, _ in members)
             type = replace(first.result.type, nbytes=Int(total), alignment=alignment)
-            joined = ir.Value(fresh_pool_name(used), type)
+            joined = ir.Value(fresh_pool_name(names), type)
             begins[first.result] = replace(first, result=joined)
             places |= {op.result: (joined, place) for op, place in members}
     return function.with_body(_rewritten(function, begins, places)) if places else function
 
 
 def _returned(function: ir.Function, analyses: Analyses) -> list[ir.AllocStorage]:
-    """The allocations of results, each once; not of those that are reused, which ends all tensors of a storage."""
+    """The allocations of results, each once.
+
+    Those that are reused are excluded, since a reuse ends all tensors of a storage.
+    """
     live, storages = analyses.get_for(function, analyse_liveness), reusable_storages(function, analyses)
     for op in function.body:
         if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE:

@@ -1,4 +1,4 @@
-"""Puts storages into pools, so that a call allocates few times and holds little."""
+"""Puts storages into pools, to reduce allocations and memory in use."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ from wrapper_ir_passes.planner import (
 )
 
 _FEW_STORAGES = 256
-"""Of more storages, one plan is made: to hold the last percent less may take seconds then."""
+"""Above this number of storages only one plan is made: saving the last percent may take seconds."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlanMemory(Pass):
-    """Makes slots of pools of the storages that a function allocates and frees, and derives lifetimes again.
+    """Turns storages that a function allocates and frees into slots of pools, and derives lifetimes again.
 
-    Results equal those without a plan, bit for bit. At the worst moment of a call, under the symbols' hints, no more than
-    `slack` percent more is held than is needed then, operators' own results and returned storages counted; within that, the
-    allocations are few. Unless it is given, that is 1 where it leaves less than half of a function's allocations, and 0 where not.
-    `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool are on one
-    device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share a pool
-    at one time; of other sizes, one that is known to be no larger may follow another. A storage of zeros becomes a slot that is filled with them. Left alone are storages that are returned, moved,
-    resized, or in symmetric memory that other processes may use after the ops that are given it, that several streams use, and those of functions that allocate from pools of torch's, or in which a size has no value under the hints. So are
-    padded rows whose number may be none. Storages of branches, loop bodies and callees are slots of storages that callers lend
-    where that holds no more, either.
-
-    With `results`, what `main` returns shares one allocation where no more is held for it: its caller keeps all of it for as long as
-    any of it. With `donated`, storages lie in arguments that the caller has given up where that saves allocations, several in one.
-
-    `persistent` is for memory that is held from call to call: storages of `main` of fixed sizes lie in one pool of their kind,
-    since all of it is held throughout; those of pools that are there are planned anew.
+    Results equal those without a plan, bit for bit. Under the symbols' hints, the peak of a call exceeds the
+    live bytes by at most `slack` percent, including operators' own results and returned storages. Within that
+    limit, there are few allocations. The default is 1 if it saves more than half of a function's allocations,
+    otherwise 0. `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool
+    are on one device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and
+    `1024*s0` share a pool at one time. A storage with another factor may follow one that is known to be at
+    least as large. A storage of zeros becomes a slot that is filled with zeros. Storages that are returned,
+    moved, resized, or used on several streams are unchanged. So are symmetric memory that other processes may
+    use after its ops, and padded rows that may be empty. Functions that allocate from torch's pools, or with
+    a size that has no value under the hints, are unchanged, too. Storages of branches, loop bodies and
+    callees become slots of memory that callers pass, if that does not increase the peak. With `results`,
+    results of `main` share one allocation if that does not increase the peak; its caller then keeps all of it
+    while it keeps any. With `donated`, storages are placed in donated arguments if that saves allocations,
+    several in one. `persistent` is for memory that is kept from call to call: storages of `main` of fixed
+    sizes share one pool of their kind, since all of it is always in use. Existing pools are planned again.
     """
 
     name: ClassVar[str] = "plan-memory"
@@ -73,7 +73,7 @@ class PlanMemory(Pass):
 
     @property
     def most_slack(self) -> float:
-        """The share that may be held beyond what is needed."""
+        """The share by which the peak may exceed the live bytes."""
         return (1 if self.slack is None else self.slack) / 100
 
     def transform(self, analyses: Analyses) -> ir.Program:
@@ -92,7 +92,7 @@ class PlanMemory(Pass):
         return derive_frees(planned) if planned is not derived.program else planned
 
     def _best(self, derived: Analyses, sizes: Sizes) -> ir.Program:
-        """The plan with the most storages of callees lent to them, of those that hold no more than the slack allows."""
+        """Returns the plan that passes most storages to callees, among those within the slack."""
         packer = partial(pack, algorithm=self.algorithm, budget=SearchBudget())
         alone = self._planned(derived, sizes, packer)
         hoister, slack = Hoister(derived, sizes, packer), self.most_slack
@@ -101,11 +101,11 @@ class PlanMemory(Pass):
         try:
             hoisted = (hoister.hoisted(), hoister.hoisted(slack))
             plans = [self._planned(Analyses(derive_frees(h)), sizes, packer) for h in hoisted]
-            held = [_held(plan, sizes) for plan in (*plans, alone)]
-            limit = max(memory_use(derived.program.main, derived, sizes).live * (1 + slack), min(held))
+            totals = [_held(plan, sizes) for plan in (*plans, alone)]
+            limit = max(memory_use(derived.program.main, derived, sizes).live * (1 + slack), min(totals))
         except ExpressionError:
-            return alone  # what is lent, or held, has no size under the hints
-        return next(plan for plan, bytes in zip((*plans, alone), held, strict=True) if bytes <= limit)
+            return alone  # the size of passed or used memory has no value under the hints
+        return next(plan for plan, bytes in zip((*plans, alone), totals, strict=True) if bytes <= limit)
 
     def _planned(self, derived: Analyses, sizes: Sizes, packer: Packer) -> ir.Program:
         """The program with pools, each function planned on its own."""
@@ -117,7 +117,7 @@ class PlanMemory(Pass):
 
 def _with_joined_results(analyses: Analyses, sizes: Sizes) -> ir.Program:
     program = analyses.program
-    with suppress(ExpressionError):  # a size has no value under the hints: what is held then cannot be told
+    with suppress(ExpressionError):  # a size has no value under the hints: the peak is unknown
         main = join_results(program.main, analyses, sizes)
         return program.with_functions([main if f is program.main else f for f in program.functions])
     return program
@@ -125,7 +125,7 @@ def _with_joined_results(analyses: Analyses, sizes: Sizes) -> ir.Program:
 
 def _with_room_in_arguments(analyses: Analyses, sizes: Sizes) -> ir.Program:
     program = analyses.program
-    with suppress(ExpressionError):  # a size has no value under the hints: what is held then cannot be told
+    with suppress(ExpressionError):  # a size has no value under the hints: the peak is unknown
         main = place_in_arguments(program.main, analyses, sizes)
         if main is not program.main:
             return derive_frees(
@@ -139,7 +139,7 @@ def _allocations(program: ir.Program) -> int:
 
 
 def _held(program: ir.Program, sizes: Sizes) -> int:
-    """Bytes at the worst moment."""
+    """Bytes in use at the peak."""
     derived = derive_frees(program)
     return memory_use(derived.main, Analyses(derived), sizes).peak
 
@@ -154,32 +154,32 @@ class _Planner:
         self.live: Liveness = analyses.get_for(function, analyse_liveness)
 
     def planned(self) -> ir.Function:
-        """The function with its storages in pools; itself where none can share one."""
+        """Returns the function with its storages in pools; itself if none can share one."""
         if any(isinstance(op, ir.EnterMemoryPool) for op in self.function.body):
             return self.function
         storages = {
             s.op.result.name: s
             for s in plannable_storages(self.function, self.analyses)
             if s.op.zero is not ir.ZeroMode.ONCE
-            or not self.options.persistent  # its zeros are there from call to call
+            or not self.options.persistent  # zeros of persistent memory are kept from call to call
         }
         try:
             pools = self._pools(storages)
         except ExpressionError:
-            return self.function  # a size has no value under the hints: what is held then cannot be told
+            return self.function  # a size has no value under the hints: the peak is unknown
         shared = [group for group in pools if len(group) > 1 or len(group[0].buffers) > 1]
         return self._rewritten(shared, storages) if shared else self.function
 
     def _pools(self, storages: Mapping[str, PlannableStorage]) -> list[list[Pool]]:
-        """The pools that lie in each allocation, one after the other."""
+        """Returns the pools of each allocation, one after the other."""
         buffers = [
             s.buffer(self.live.storages[s.op.result], self._bytes(s.factor)) for s in storages.values()
         ]
         fixed = [b for b in buffers if self._is_held(storages[b.name])]
         outside = self._outside({s.op.result for s in storages.values()})
         kinds = {name: s.kind for name, s in storages.items()}
-        held = plan_pools(fixed, outside, kinds, None, self.packer)
-        outside = held_bytes(held, outside)
+        in_use = plan_pools(fixed, outside, kinds, None, self.packer)
+        outside = held_bytes(in_use, outside)
         others = [b for b in buffers if b not in fixed] if fixed else buffers
         pools = self._within_slack(others, outside, kinds, self.options.most_slack)
         if self.options.slack is None and len(others) <= _FEW_STORAGES:
@@ -188,14 +188,18 @@ class _Planner:
         units = {s.factor: self._bytes(s.factor) for s in storages.values()}
         limit = max(held_bytes(others, outside), default=0) * (1 + self.options.most_slack)
         groups = share_pools(pools, storages, units, self.ranges, outside, limit)
-        return [*([pool] for pool in held), *groups]
+        return [*([pool] for pool in in_use), *groups]
 
     def _within_slack(
         self, buffers: Sequence[Buffer], outside: Sequence[int], kinds: Mapping[str, Hashable], slack: float
     ) -> tuple[Pool, ...]:
-        """Pools of the buffers, which hold little where operators have several results: they may make some that nothing takes,
-        whose sizes the program does not have. These count as a byte, so that of two plans that hold the same the one that
-        holds less there is taken, unless that is above the limit without these bytes."""
+        """Returns pools of the buffers within the slack, which need little memory even for operators with
+        several results.
+
+        Such operators may return results that nothing uses, of sizes that the program does not have. These
+        count as one byte. Of two plans with equal peaks, the one with less memory there is chosen, unless it
+        exceeds the limit without these bytes.
+        """
         makes_more = [any(ir.is_results(v) for v in ir.results(op)) for op in self.function.body]
         more = [bytes + extra for bytes, extra in zip(outside, makes_more, strict=True)]
         pools = plan_pools(buffers, more, kinds, slack, self.packer)
@@ -208,11 +212,11 @@ class _Planner:
         )
 
     def _outside(self, planned: Set[ir.Value]) -> list[int]:
-        """Bytes held beside what is planned, while each op runs."""
+        """Bytes in use besides the planned storages, while each op runs."""
         return held_outside(self.function, self.analyses, self.sizes, planned)
 
     def _is_held(self, storage: PlannableStorage) -> bool:
-        """Whether its memory is held from call to call."""
+        """Whether its memory is kept from call to call."""
         main = self.function is self.analyses.program.main
         return self.options.persistent and main and not storage.factor.free_symbols
 
@@ -220,7 +224,7 @@ class _Planner:
         return max(1, self.sizes.number(factor))
 
     def _rewritten(self, groups: list[list[Pool]], storages: Mapping[str, PlannableStorage]) -> ir.Function:
-        used = {v.name for v in (*ir.definitions(self.function), *self.analyses.constant_values)}
+        names = {v.name for v in (*ir.definitions(self.function), *self.analyses.constant_values)}
         slots: dict[str, ir.Slot] = {}
         first: dict[str, ir.AllocStorage] = {}
         for pools in groups:
@@ -230,16 +234,20 @@ class _Planner:
             nbytes = mul(pools[0].size // self._bytes(factor), factor)
             alignment = max(t.alignment for t in types)
             type = dataclasses.replace(like.result.type, nbytes=nbytes, alignment=alignment)
-            made = ir.Value(fresh_pool_name(used), type)
-            first[begins] = ir.AllocStorage(result=made, purpose=ir.AllocPurpose.POOL, stream=like.stream)
+            pool_value = ir.Value(fresh_pool_name(names), type)
+            first[begins] = ir.AllocStorage(
+                result=pool_value, purpose=ir.AllocPurpose.POOL, stream=like.stream
+            )
             for pool, b in [(p, b) for p in pools for b in p.buffers]:
                 storage = storages[b.name]
-                slots[b.name] = storage.slot(made, pool.offsets[b.name] // self._bytes(storage.factor))
+                slots[b.name] = storage.slot(pool_value, pool.offsets[b.name] // self._bytes(storage.factor))
         return self.function.with_body(_with_slots(self.function, slots, first))
 
 
 def _without_pools(program: ir.Program) -> ir.Program:
-    """The program with each slot of `main`'s pools of fixed sizes as a storage of its own, where those have nothing else."""
+    """Returns the program with each slot of `main`'s fixed-size pools as a separate storage, if the pools
+    contain nothing else.
+    """
     body = program.main.body
     pools: dict[ir.Value, int] = {
         op.result: op.stream
@@ -247,14 +255,14 @@ def _without_pools(program: ir.Program) -> ir.Program:
         if isinstance(op, ir.AllocStorage)
         and op.purpose is ir.AllocPurpose.POOL
         and isinstance(op.result.type.nbytes, Int)
-        and not op.result.type.is_group_memory  # whose slots have no ids of their own
+        and not op.result.type.is_group_memory  # its slots have no separate ids
     }
     slots: dict[ir.Value, ir.Value] = {op.result: op.pool for op in body if isinstance(op, ir.Slot)}
     for op in body if pools else ():
         for value in ir.operands(op):
             if not isinstance(op, ir.Slot | ir.Free):
                 pools.pop(value, None)
-            elif isinstance(op, ir.Slot) and value in slots:  # a slot that has slots
+            elif isinstance(op, ir.Slot) and value in slots:  # a slot with slots
                 pools.pop(slots[value], None)
     return program.with_functions(
         [f.with_body(_single(f, pools)) if f is program.main and pools else f for f in program.functions]

@@ -1,4 +1,4 @@
-"""Which storages of a function may be slots of pools."""
+"""Storages of a function that may become slots of pools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wrapper_ir_passes.planner import Buffer
 
 @dataclass(frozen=True, slots=True)
 class PlannableStorage:
-    """A storage that may be a slot, and where it is allocated: `count` times `factor` bytes."""
+    """A storage that may become a slot, and its allocation: `count` times `factor` bytes."""
 
     position: int
     op: ir.AllocStorage
@@ -27,11 +27,13 @@ class PlannableStorage:
 
     @property
     def zero(self) -> ir.ZeroMode:
-        """With what a slot begins: others write what a storage keeps from call to call."""
+        """The initial content of its slot: persistent storages may have been overwritten by others."""
         return ir.ZeroMode.NONE if self.op.zero is ir.ZeroMode.NONE else ir.ZeroMode.CALL
 
     def slot(self, pool: ir.Value[ir.StorageType], place: int) -> ir.Slot:
-        """The storage as a slot that begins at `place` times the factor; one of a group's memory has the pool's id."""
+        """Returns the storage as a slot that starts at `place` times the factor; one of a group's memory has
+        the pool's id.
+        """
         op, stream = self.op, 0 if self.zero is ir.ZeroMode.NONE else self.op.stream
         offset = mul(place, self.factor)
         result = op.result
@@ -43,11 +45,13 @@ class PlannableStorage:
     def kind(self) -> Hashable:
         """Storages of one kind may share a pool."""
         type = self.op.result.type
-        space = (type.space.kind, type.space.group)  # a pool has one id of a group's memory for all
+        space = (type.space.kind, type.space.group)  # a pool has one id of a group's memory
         return type.device, space, self.op.stream, self.factor
 
     def buffer(self, last_use: int, unit: int) -> Buffer:
-        """The problem of placing it, where the factor is `unit` bytes; alignment counts in units of the factor, too."""
+        """Returns the placement problem for a factor of `unit` bytes; alignment also counts in units of the
+        factor.
+        """
         type = self.op.result.type
         return Buffer(
             self.op.result.name, self.position, last_use + 1, self.count * unit, type.alignment * unit
@@ -55,7 +59,7 @@ class PlannableStorage:
 
 
 def plannable_storages(function: ir.Function, analyses: Analyses) -> Iterator[PlannableStorage]:
-    """The storages that a function allocates and frees, and that one stream uses."""
+    """Yields the storages that a function allocates and frees, and that only one stream uses."""
     live: Liveness = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
     shareable = shareable_group_memory(function, analyses)
@@ -70,7 +74,7 @@ def plannable_storages(function: ir.Function, analyses: Analyses) -> Iterator[Pl
             continue
         terms = expand(op.result.type.nbytes).terms
         if min(terms.values(), default=0) < 0 and not _is_dense(function, position, op.result):
-            continue  # less than no bytes, where padded rows are none: a slot has no such extent
+            continue  # negative bytes, if there are no padded rows: no slot has such an extent
         count = math.gcd(*terms.values())
         if count:
             factor = sum_of({factors: scale // count for factors, scale in terms.items()})
@@ -78,7 +82,7 @@ def plannable_storages(function: ir.Function, analyses: Analyses) -> Iterator[Pl
 
 
 def _is_dense(function: ir.Function, position: int, storage: ir.Value[ir.StorageType]) -> bool:
-    """Whether the bytes are those of the elements of a tensor, of which there are never fewer than 0."""
+    """Whether the bytes are those of the elements of a tensor, whose number is never negative."""
     view = function.body[position + 1]
     if not isinstance(view, ir.View) or view.source is not storage:
         return False
@@ -86,17 +90,17 @@ def _is_dense(function: ir.Function, position: int, storage: ir.Value[ir.Storage
     return expand(mul(ir.numel(type.sizes), Int(type.dtype.itemsize))) == expand(storage.type.nbytes)
 
 
-def fresh_pool_name(used: set[str]) -> str:
-    """The first of pool0, pool1, ... that is not in use; it is from now on."""
+def fresh_pool_name(names: set[str]) -> str:
+    """Returns the first of pool0, pool1, ... that is unused, and marks it as used."""
     number = 0
-    while f"pool{number}" in used:
+    while f"pool{number}" in names:
         number += 1
-    used.add(f"pool{number}")
+    names.add(f"pool{number}")
     return f"pool{number}"
 
 
 def symbol_ranges(program: ir.Program) -> dict[str, Interval]:
-    """What is known of the program's symbols, but for ranges that no value is in."""
+    """Returns the known ranges of the program's symbols, except for empty ranges."""
     return {
         s.name: Interval(s.lower, s.upper)
         for s in program.symbols

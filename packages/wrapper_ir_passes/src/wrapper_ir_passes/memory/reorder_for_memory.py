@@ -1,4 +1,4 @@
-"""Puts ops into an order in which less memory is needed at the worst moment."""
+"""Reorders ops to lower the peak of memory."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from wrapper_ir_passes.planner import OrderProblem, SharedBuffer, Task, lower_pe
 
 @dataclasses.dataclass(frozen=True)
 class ReorderForMemory(Pass):
-    """Puts ops into an order in which less memory is needed at the worst moment, and derives lifetimes again.
+    """Reorders ops to lower the peak of memory, and derives lifetimes again.
 
-    Kept is the order of ops of which one writes what another uses, of draws of random numbers, and of everything around ops with
-    other effects: checks, definitions of symbols, events, collectives, scopes, operators that do more than their schema says. A
-    function keeps its order unless its live bytes and its bound, under the symbols' hints, get no higher and one of them lower.
-    Allocations and views stand before their first use then, and those that nothing uses go. Functions with pools, debug values,
-    or storages that change keep their order. At most `steps` thousand steps are looked at in each function.
+    Ops keep their order if one writes memory that the other uses, or if both draw random numbers. Nothing
+    moves past ops with other effects: checks, definitions of symbols, events, collectives, scopes, operators
+    with effects beyond their schema. A function keeps its order unless its live bytes and its bound, under
+    the symbols' hints, do not increase and one of them decreases. Allocations and views move right before
+    their first use, and unused ones are removed. Functions with pools, debug values, or storages that change
+    keep their order. At most `steps` thousand steps are spent on each function.
     """
 
     name: ClassVar[str] = "reorder-for-memory"
@@ -56,7 +57,7 @@ _FIXED = (ir.DebugValue, ir.EnterMemoryPool, ir.ResizeStorage, ir.SetStorage, ir
 
 
 def _hints(analyses: Analyses) -> Sizes:
-    """One assignment for all functions, under which the memory of each is worked out once."""
+    """Returns one assignment for all functions, under which the memory of each is computed once."""
     return Sizes(analyses.program)
 
 
@@ -69,22 +70,22 @@ def _is_lower(new: MemoryUse, old: MemoryUse) -> bool:
 
 
 def _reordered(function: ir.Function, analyses: Analyses, steps: int) -> ir.Function | None:
-    """The function in another order; None where it keeps its own."""
+    """Returns the function in another order; None if it keeps its order."""
     if any(isinstance(op, _FIXED) for op in function.body):
         return None
-    found = dependencies_of(function, analyses)
+    dependencies = dependencies_of(function, analyses)
     try:
-        problem = _problem(function, analyses, found.steps)
+        problem = _problem(function, analyses, dependencies.steps)
     except ExpressionError:
-        return None  # a size has no value under the hints: what is held then cannot be told
+        return None  # a size has no value under the hints: the peak is unknown
     order = lower_peak(problem, 1_000 * steps)
     if order == tuple(range(len(order))):
         return None
-    return function.with_body(_body(function, found, order))
+    return function.with_body(_body(function, dependencies, order))
 
 
 def _problem(function: ir.Function, analyses: Analyses, steps: Sequence[Step]) -> OrderProblem:
-    """The steps as tasks, the storages that the function owns as buffers."""
+    """The steps as tasks, the function's storages as buffers."""
     live = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
     sizes = analyses.get(_hints)
@@ -112,8 +113,8 @@ def _problem(function: ir.Function, analyses: Analyses, steps: Sequence[Step]) -
                 ]
         tasks.append(Task(step.after, inside, tuple(over)))
     buffers = [
-        SharedBuffer(sizes.bytes_of(root), tuple(used), live.aliasing.owned[root] < 0, root in crossing)
-        for root, used in users.items()
+        SharedBuffer(sizes.bytes_of(root), tuple(positions), live.aliasing.owned[root] < 0, root in crossing)
+        for root, positions in users.items()
     ]
     for at, step in enumerate(steps):
         inside = sum(temporary_bytes(function.body[position], sizes) for position in step.ops)
@@ -121,18 +122,18 @@ def _problem(function: ir.Function, analyses: Analyses, steps: Sequence[Step]) -
     return OrderProblem(tuple(tasks), tuple(buffers))
 
 
-def _body(function: ir.Function, found: Dependencies, order: Sequence[int]) -> Iterator[ir.Op]:
+def _body(function: ir.Function, dependencies: Dependencies, order: Sequence[int]) -> Iterator[ir.Op]:
     """The ops in the new order, allocations and views right before their first use."""
-    named: set[ir.Value] = set()
+    names: set[ir.Value] = set()
     for step in order:
-        for position in found.steps[step].ops:
+        for position in dependencies.steps[step].ops:
             op = function.body[position]
-            wanted: set[int] = set()
+            uses: set[int] = set()
             pending = list(ir.operands(op))
             for value in pending:
-                if value in found.names and value not in named:
-                    named.add(value)
-                    wanted.add(found.names[value])
-                    pending += ir.operands(function.body[found.names[value]])
-            yield from (function.body[at] for at in sorted(wanted))
+                if value in dependencies.names and value not in names:
+                    names.add(value)
+                    uses.add(dependencies.names[value])
+                    pending += ir.operands(function.body[dependencies.names[value]])
+            yield from (function.body[at] for at in sorted(uses))
             yield op

@@ -1,4 +1,4 @@
-"""Which storages a pass may let others take over, or replace by others."""
+"""Storages that others may take over or replace."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from wrapper_ir.expr import Int, expand, mul
 
 
 def reusable_storages(function: ir.Function, analyses: Analyses) -> dict[ir.Value, ir.AllocStorage]:
-    """The storages that hold nothing at first, are used as tensors alone, and on one stream, with the ops that make them; none
-    where memory is moved under tensors, or is of torch's pools."""
+    """Returns storages without initial content that are used only as tensors on one stream, with the ops that
+    allocate them.
+
+    None qualify if memory is moved under tensors, or comes from torch's pools.
+    """
     if any(isinstance(op, ir.ForeignMemory) for op in function.body):
         return {}
     crossing = analyses.get_for(function, crossing_streams)
-    found: dict[ir.Value, ir.AllocStorage] = {
+    storages: dict[ir.Value, ir.AllocStorage] = {
         op.result: op
         for op in function.ops_of(ir.AllocStorage)
         if op.purpose is ir.AllocPurpose.PLAIN
@@ -30,24 +33,27 @@ def reusable_storages(function: ir.Function, analyses: Analyses) -> dict[ir.Valu
     for op in function.body:
         if not isinstance(op, ir.Free) and not (isinstance(op, ir.View) and op.mode is ir.ViewMode.ALIAS):
             for value in filter(ir.is_storage, ir.operands(op)):
-                found.pop(value, None)
-    return found
+                storages.pop(value, None)
+    return storages
 
 
 def first_uses(function: ir.Function, aliasing: Aliasing) -> Mapping[ir.Value, int]:
-    """Where each root is first given to an op that does more than name it."""
-    found: dict[ir.Value, int] = {}
+    """Returns the position of the first op that uses each root for more than naming it."""
+    positions: dict[ir.Value, int] = {}
     for position, op in enumerate(function.body):
         if not isinstance(op, ir.Allocation | ir.View | ir.EndOp):
             for value in ir.operands(op):
                 for root in aliasing.roots.get(value, NO_ROOTS):
-                    found.setdefault(root, position)
-    return found
+                    positions.setdefault(root, position)
+    return positions
 
 
 def may_take_over(new: ir.AllocStorage, old: ir.AllocStorage) -> bool:
-    """Whether the first storage's tensors may lie in the second one instead: as many bytes, for all sizes, of the same memory
-    and stream, aligned as far."""
+    """Whether the first storage's tensors can be in the second one instead.
+
+    It must have as many bytes, for all sizes, the same memory space and stream, and at least the same
+    alignment.
+    """
     a, b = new.result.type, old.result.type
     return (
         (a.nbytes, a.device, a.space) == (b.nbytes, b.device, b.space)
@@ -58,8 +64,10 @@ def may_take_over(new: ir.AllocStorage, old: ir.AllocStorage) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OperatorResult:
-    """A tensor with storage of its own that an operator made, or that the caller donates, on which stream, and what a check says of
-    its address."""
+    """A tensor with a separate storage that an operator returned, or that the caller donates.
+
+    It has the stream, and the alignment that a check guarantees.
+    """
 
     value: ir.Value[ir.TensorType]
     stream: int
@@ -69,40 +77,47 @@ class OperatorResult:
 def operator_results(
     function: ir.Function, analyses: Analyses, *, donated: bool = False
 ) -> dict[ir.Value, OperatorResult]:
-    """Results of operators that the function owns for certain and uses on one stream alone, and if asked for such parameters, that
-    have all bytes up to their last one; none where `reusable_storages` has none."""
+    """Returns results of operators that the function surely owns and uses on one stream only, and donated
+    parameters if asked.
+
+    All bytes up to their last one must belong to them. None qualify if `reusable_storages` has none.
+    """
     if any(isinstance(op, ir.ForeignMemory) for op in function.body):
         return {}
     crossing = analyses.get_for(function, crossing_streams)
     aliasing = analyses.aliasing(function)
     streams: dict[ir.Value, int] = {}
     params = function.params if donated else ()
-    given = [p.value for p in params if ir.is_tensor(p.value) and _is_dense(p.value.type)]
-    found = {v: OperatorResult(v, 0, 1) for v in given if v in aliasing.owned and v not in crossing}
+    inputs = [p.value for p in params if ir.is_tensor(p.value) and _is_dense(p.value.type)]
+    results = {v: OperatorResult(v, 0, 1) for v in inputs if v in aliasing.owned and v not in crossing}
     for op in function.body:
         if isinstance(op, ir.CallExtern | ir.Unpack) and op.result is not None:
             streams[op.result] = op.stream if isinstance(op, ir.CallExtern) else streams.get(op.source, 0)
-            made = op.result
-            if ir.is_tensor(made) and made in aliasing.owned and made not in crossing:
-                found[made] = OperatorResult(made, streams[made], 1)
+            tensor = op.result
+            if ir.is_tensor(tensor) and tensor in aliasing.owned and tensor not in crossing:
+                results[tensor] = OperatorResult(tensor, streams[tensor], 1)
         elif isinstance(op, ir.AssertLayout):
             for value in op.tensors:
-                if value in found and op.alignment > found[value].alignment:
-                    found[value] = OperatorResult(value, found[value].stream, op.alignment)
-    return {root: result for root, result in found.items() if aliasing.roots.get(root) == (root,)}
+                if value in results and op.alignment > results[value].alignment:
+                    results[value] = OperatorResult(value, results[value].stream, op.alignment)
+    return {root: result for root, result in results.items() if aliasing.roots.get(root) == (root,)}
 
 
 def _is_dense(type: ir.TensorType) -> bool:
-    """Whether a tensor has all bytes up to its last one: what is between them may be another argument's."""
+    """Whether all bytes up to a tensor's last one are its own: bytes in between may belong to another
+    argument.
+    """
     return expand(ir.extent_bytes(type)) == expand(mul(ir.numel(type.sizes), Int(type.dtype.itemsize)))
 
 
 def relied_alignment(function: ir.Function, analyses: Analyses) -> Mapping[ir.Value, int]:
-    """What the function relies on of the addresses under each root: launches what their kernels take them to be multiples of, other
-    functions that they are where storages begin."""
+    """Returns the alignment that the function relies on for each root.
+
+    Launches rely on the alignment of their kernels' parameters, other functions on the start of storages.
+    """
     relied = analyses.get(relied_pointers)
     roots = analyses.aliasing(function).roots
-    found: dict[ir.Value, int] = {}
+    alignments: dict[ir.Value, int] = {}
     for op in function.body:
         needs: dict[ir.Value, int] = {}
         if isinstance(op, ir.Launch):
@@ -116,12 +131,12 @@ def relied_alignment(function: ir.Function, analyses: Analyses) -> Mapping[ir.Va
             needs = dict.fromkeys(ir.operands(op), ir.DEFAULT_ALIGNMENT)
         for value, bytes in needs.items():
             for root in roots.get(value, NO_ROOTS):
-                found[root] = max(found.get(root, 1), bytes)
-    return found
+                alignments[root] = max(alignments.get(root, 1), bytes)
+    return alignments
 
 
 def may_take_over_result(new: ir.AllocStorage, old: OperatorResult, relied: Mapping[ir.Value, int]) -> bool:
-    """As `may_take_over`, for what an operator made; `relied` is what `relied_alignment` gives."""
+    """As `may_take_over`, for results of operators; `relied` is the result of `relied_alignment`."""
     type = new.result.type
     return (type.nbytes, type.device, type.space, new.stream) == (
         ir.extent_bytes(old.value.type),

@@ -1,4 +1,4 @@
-"""Lets what a function returns lie in storages that are no longer needed."""
+"""Places results of a function in storages that are no longer needed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from wrapper_ir_passes.memory.reuse_candidates import (
 
 @dataclasses.dataclass(frozen=True)
 class ReuseForResults(Pass):
-    """Lets what a function returns take over storages that nothing uses any more, and derives lifetimes again.
+    """Lets results of a function take over storages that nothing uses any more, and derives lifetimes again.
 
-    Results are never in pools, so that each is an allocation of its own; this one is saved. A storage is taken over for a result
-    of as many bytes, of any element type, after its last use under any name and before the first use of the result, on one device
-    and stream; so is what an operator made, and with `donated` an argument that the caller has given up, if no kernel relies on more
-    of its address than is checked. The one that ended last is taken, and none where more would be held at the worst moment for waiting, under the
-    symbols' hints.
+    Results are never in pools, so each needs an allocation; this pass saves it. A result takes over a storage
+    of as many bytes, of any element type, on the same device and stream. The storage's last use must be
+    before the result's first use. Operators' results can be taken over, and with `donated` arguments that the
+    caller donates, if no kernel relies on more alignment than is checked. Of several storages, the one that
+    ended last is used, and none if keeping it would increase the peak under the symbols' hints.
     """
 
     name: ClassVar[str] = "reuse-for-results"
@@ -53,7 +53,7 @@ class ReuseForResults(Pass):
 
 
 _MOST_TRIED = 8
-"""So many storages of a size are tried for a result: they differ in alignment at most."""
+"""Number of storages of a size that are tried for a result: they differ in alignment at most."""
 
 
 class _Reuse:
@@ -84,16 +84,16 @@ class _Reuse:
                     self.views.setdefault(root, []).append(op)
 
     def reused(self) -> ir.Function:
-        """The function, itself where no result can lie in another storage."""
+        """Returns the function; itself if no result can take over a storage."""
         results = {r: view for r in self._returned() if (view := self._view(r)) is not None}
         if not results:
             return self.function
         try:
-            held = held_outside(self.function, self.analyses, self.sizes, frozenset())
-            taken = self._choose(results, held)
+            outside = held_outside(self.function, self.analyses, self.sizes, frozenset())
+            takeovers = self._choose(results, outside)
         except ExpressionError:
-            return self.function  # a size has no value under the hints: what is held then cannot be told
-        return self.function.with_body(self._rewritten(results, taken)) if taken else self.function
+            return self.function  # a size has no value under the hints: the peak is unknown
+        return self.function.with_body(self._rewritten(results, takeovers)) if takeovers else self.function
 
     def _returned(self) -> list[ir.Value]:
         """The storages of results, each once."""
@@ -103,53 +103,57 @@ class _Reuse:
         return [r for r in roots if r in self.storages and r not in self.live.storages]
 
     def _view(self, storage: ir.Value) -> ir.View | None:
-        """The one tensor that is made of a storage, if that begins with it."""
+        """Returns the only tensor over a storage, if it starts at the storage's first byte."""
         direct = self.direct.get(storage, ())
         return direct[0] if len(direct) == 1 and direct[0].offset == Int(0) else None
 
     def _choose(
-        self, results: Mapping[ir.Value, ir.View], held: list[int]
+        self, results: Mapping[ir.Value, ir.View], outside: list[int]
     ) -> dict[ir.Value, ir.Value[ir.TensorType]]:
-        """The tensor whose storage each result takes over."""
+        """Returns the tensor whose storage each result takes over."""
         ends = self.live.storages
         spare: dict[Hashable, list[ir.Value]] = {}
         for storage in sorted(ends, key=ends.__getitem__):
             is_known = storage in self.storages or storage in self.operators
             if is_known and self._last_tensor(storage) is not None:
                 spare.setdefault(self._kind(storage), []).append(storage)
-        limit = max(held)
-        taken: dict[ir.Value, ir.Value[ir.TensorType]] = {}
+        limit = max(outside)
+        takeovers: dict[ir.Value, ir.Value[ir.TensorType]] = {}
         for result, view in sorted(results.items(), key=lambda item: self.named[item[1].result]):
             storages = spare.get(self._kind(result), [])
             ended = bisect_left(storages, self.named[view.result], key=ends.__getitem__)
             for at in range(ended - 1, max(-1, ended - 1 - _MOST_TRIED), -1):
                 waits = range(self.freed[storages[at]] + 1, self.made[result])
-                if any(held[t] + self.sizes.bytes_of(result) > limit for t in waits):
-                    break  # those that ended earlier wait longer
+                if any(outside[t] + self.sizes.bytes_of(result) > limit for t in waits):
+                    break  # earlier ones would be kept longer
                 last = self._last_tensor(storages[at])
                 if last is not None and self._fits(result, storages[at]):
                     for t in waits:
-                        held[t] += self.sizes.bytes_of(result)
-                    taken[result] = last
+                        outside[t] += self.sizes.bytes_of(result)
+                    takeovers[result] = last
                     del storages[at]
                     break
-        return taken
+        return takeovers
 
     def _fits(self, result: ir.Value, old: ir.Value) -> bool:
-        """Whether the result may lie there instead."""
+        """Whether the result can take over this storage."""
         if old in self.operators:
             return may_take_over_result(self.storages[result], self.operators[old], self.relied)
         return may_take_over(self.storages[result], self.storages[old])
 
     def _kind(self, storage: ir.Value) -> Hashable:
-        made = self.operators.get(storage)
-        if made is not None:
-            return ir.extent_bytes(made.value.type), made.value.type.device, made.stream
+        operator_result = self.operators.get(storage)
+        if operator_result is not None:
+            return (
+                ir.extent_bytes(operator_result.value.type),
+                operator_result.value.type.device,
+                operator_result.stream,
+            )
         op = self.storages[storage]
         return op.result.type.nbytes, op.result.type.device, op.stream
 
     def _last_tensor(self, storage: ir.Value) -> ir.Value[ir.TensorType] | None:
-        """A tensor that begins where its storage does, and whose name lasts as long."""
+        """Returns a tensor that starts at its storage's first byte and whose name lives as long."""
         places = self.analyses.get_for(self.function, tensor_places)
         names = [storage] if ir.is_tensor(storage) else []
         for view in self.views.get(storage, ()):
@@ -161,21 +165,23 @@ class _Reuse:
         return certain[-1] if certain else None
 
     def _rewritten(
-        self, results: Mapping[ir.Value, ir.View], taken: Mapping[ir.Value, ir.Value[ir.TensorType]]
+        self, results: Mapping[ir.Value, ir.View], takeovers: Mapping[ir.Value, ir.Value[ir.TensorType]]
     ) -> Iterator[ir.Op]:
-        """Each result's tensor is made right before its first use, when the other storage's names have ended."""
+        """Returns ops that create each result's tensor right before its first use, when the other storage's
+        names have ended.
+        """
         begins: dict[int, list[ir.View]] = {}
-        for result, tensor in taken.items():
+        for result, tensor in takeovers.items():
             new = dataclasses.replace(results[result], source=tensor, mode=ir.ViewMode.REUSE)
             begins.setdefault(self.named[new.result], []).append(new)
         for position, op in enumerate(self.function.body):
             yield from begins.get(position, ())
-            gone = (
+            ends = (
                 op.result
                 if isinstance(op, ir.AllocStorage)
                 else op.source
                 if isinstance(op, ir.View)
                 else None
             )
-            if gone not in taken:
+            if ends not in takeovers:
                 yield op

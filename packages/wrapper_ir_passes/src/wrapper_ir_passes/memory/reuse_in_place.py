@@ -1,4 +1,4 @@
-"""Lets a launch, or a matmul that is added up, write its result over an argument that nothing reads afterwards."""
+"""Lets launches and accumulating matmuls write their result over an argument without later readers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ from wrapper_ir_passes.memory.reuse_candidates import (
 class ReuseInPlace(Pass):
     """Lets launches write results over arguments that they are the last to read, and derives lifetimes again.
 
-    A result takes over the storage of an argument where the kernel says that both may be the same bytes (`may_alias`), or the operator adds a
-    matmul to it (`addmm.out`, `baddbmm.out`), nothing uses the argument's storage later under any name, nothing used the result's before, both begin at the same byte of storages
-    of the same size on one device and stream, and no other argument lies in either. Results equal those before, bit for bit,
-    and no more is held. An argument may be an operator's own result, if no kernel relies on more of its address than is checked.
-    With `donated`, it may be an argument that the caller has given up. Other arguments of the program, its results, workspaces, pools and their slots, and what a callee takes as a whole keep their storages,
-    but for a returned result, which may lie in an argument's.
+    A result takes over an argument's storage if the kernel allows both to be the same bytes (`may_alias`), or
+    the operator adds a matmul to it (`addmm.out`, `baddbmm.out`). Nothing may use the argument's storage
+    later, under any name, or the result's before. Both must start at the same byte of storages of the same
+    size on one device and stream, and no other argument may be in either. Results equal those before, bit for
+    bit, and the peak does not increase. An argument may be an operator's result, if no kernel relies on more
+    alignment than is checked. With `donated`, it may be a donated argument. Other arguments of the program,
+    its results, workspaces, pools, slots, and storages passed to callees are not taken over. A returned
+    result, however, may be placed in an argument.
     """
 
     name: ClassVar[str] = "reuse-in-place"
@@ -66,7 +68,7 @@ class _Reuse:
         """The argument that each storage is replaced by, for the storages that go."""
 
     def function_in_place(self) -> ir.Function:
-        """The function, itself where no launch can do so."""
+        """Returns the function; itself if no launch can write in place."""
         for position, op in enumerate(self.function.body):
             if isinstance(op, ir.Launch):
                 self._choose(position, op)
@@ -75,16 +77,16 @@ class _Reuse:
         return self.function.with_body(self._rewritten()) if self.over else self.function
 
     def _choose(self, position: int, op: ir.Launch) -> None:
-        """Results that take over arguments; each storage once."""
+        """Chooses results that take over arguments; each storage once."""
         kernel = self.analyses.kernels.get(op.kernel)
         if kernel is None or len(kernel.params) != len(op.args):
             return
-        given = [(p, a) for p, a in zip(kernel.params, op.args, strict=True) if ir.is_tensor(a)]
+        tensors = [(p, a) for p, a in zip(kernel.params, op.args, strict=True) if ir.is_tensor(a)]
         sole: dict[ir.Value, int] = {}
-        for _, value in given:
+        for _, value in tensors:
             for root in self.roots.get(value, NO_ROOTS):
                 sole[root] = sole.get(root, 0) + 1
-        for param, result in given:
+        for param, result in tensors:
             new = self._root(result)
             if (
                 new not in self.storages
@@ -93,23 +95,23 @@ class _Reuse:
                 or self.first[new] != position
             ):
                 continue
-            for other, argument in given:
+            for other, argument in tensors:
                 old = self._root(argument)
                 if old is None or sole[old] != 1 or self.live.storages.get(old) != position:
                     continue
                 if _may_share(param, other) and self._fits(result, argument):
                     self.over[new] = argument
-                    sole[old] += 1  # so that no other result is put there
+                    sole[old] += 1  # excludes other results
                     break
 
     def _accumulate(self, position: int, op: ir.CallExtern, result: ir.Value, argument: ir.Value) -> None:
-        """A matmul's result that takes over what it is added to."""
+        """Lets a matmul's result take over the argument that it is added to."""
         new, old = self._root(result), self._root(argument)
-        used = [root for value in ir.operands(op) for root in self.roots.get(value, NO_ROOTS)]
+        uses = [root for value in ir.operands(op) for root in self.roots.get(value, NO_ROOTS)]
         if (
             new in self.storages
             and old is not None
-            and used.count(new) == used.count(old) == 1
+            and uses.count(new) == uses.count(old) == 1
             and self.first[new] == position
             and self.live.storages.get(old) == position
             and ir.is_tensor(argument)
@@ -118,12 +120,12 @@ class _Reuse:
             self.over[new] = argument
 
     def _root(self, value: ir.Value) -> ir.Value | None:
-        """What a tensor lies in for certain, where it may go or be written over."""
+        """Returns the storage that surely contains a tensor, if it may be removed or overwritten."""
         roots = self.roots.get(value, NO_ROOTS)
         return roots[0] if len(roots) == 1 and (roots[0] in self.storages or roots[0] in self.made) else None
 
     def _fits(self, result: ir.Value, argument: ir.Value) -> bool:
-        """Whether both begin at the same byte of storages that are alike."""
+        """Whether both start at the same byte of equal storages."""
         (new, start), (old, other) = (
             self.places.get(result, (result, None)),
             self.places.get(argument, (argument, None)),
@@ -136,14 +138,16 @@ class _Reuse:
         return may_take_over(self.storages[new], self.storages[old])
 
     def _first(self, root: ir.Value) -> ir.Value:
-        """What a storage lies in after the pass."""
+        """Returns the storage that contains a storage after the pass."""
         while root in self.over:
             root = self.places[self.over[root]][0]
         return root
 
     def _rewritten(self) -> Iterator[ir.Op]:
-        """The ops, with views of what is there already right before their first use. A view of the argument costs nothing where it is
-        the argument."""
+        """Yields the ops, with views of existing memory right before their first use.
+
+        A view that equals the argument costs nothing.
+        """
         defined: set[ir.Value] = set()
         waiting: dict[ir.Value, tuple[int, ir.View]] = {}
         for position, op in enumerate(self.function.body):
@@ -152,13 +156,13 @@ class _Reuse:
             if isinstance(op, ir.View) and (op.source in self.over or op.source in waiting):
                 waiting[op.result] = position, op
                 continue
-            wanted: list[tuple[int, ir.View]] = []
+            views: list[tuple[int, ir.View]] = []
             pending = list(ir.operands(op))
             for value in pending:
                 if value in waiting:
-                    wanted.append(waiting.pop(value))
-                    pending.append(wanted[-1][1].source)
-            for _, view in sorted(wanted, key=itemgetter(0)):
+                    views.append(waiting.pop(value))
+                    pending.append(views[-1][1].source)
+            for _, view in sorted(views, key=itemgetter(0)):
                 yield self._view(view, defined) if view.source in self.over else view
                 defined.add(view.result)
             if isinstance(op, ir.View):
@@ -171,11 +175,9 @@ class _Reuse:
         if argument in defined and start == op.offset:
             return dataclasses.replace(op, source=argument, offset=Int(0))
         root = self._first(root)
-        assert ir.is_storage(root) or ir.is_tensor(root)  # as `storages` and `made` have it
+        assert ir.is_storage(root) or ir.is_tensor(root)  # guaranteed by `storages` and `made`
         return dataclasses.replace(op, source=root)
 
 
-def _may_share(written: ir.KernelParam, read: ir.KernelParam) -> bool:
-    return read.access is ir.Access.READ and (
-        written.name in read.may_alias or read.name in written.may_alias
-    )
+def _may_share(output: ir.KernelParam, read: ir.KernelParam) -> bool:
+    return read.access is ir.Access.READ and (output.name in read.may_alias or read.name in output.may_alias)

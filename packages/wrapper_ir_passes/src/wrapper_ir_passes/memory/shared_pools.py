@@ -1,4 +1,6 @@
-"""Lets pools of different symbolic sizes follow each other in one allocation, where one is known to be the larger."""
+"""Places pools of different symbolic sizes in one allocation, one after the other, if one is known to be
+larger.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ from wrapper_ir_passes.memory.pool_candidates import PlannableStorage
 from wrapper_ir_passes.planner import Pool, held_bytes
 
 _MOST_POOLS = 64
-"""Of more pools, none shares: each is compared with all, and its slots with the other's size."""
+"""Above this number of pools none shares: each is compared with all, and its slots with the other's size."""
 
 
 @dataclass(slots=True)
 class _Host:
-    """Pools in one allocation, which the first one is as large as, and lasts until the last one's end."""
+    """Pools in one allocation, with the size of the first one, until the last one's end."""
 
     pools: list[Pool]
     size: Expr
@@ -31,10 +33,13 @@ def share_pools(
     outside: Sequence[int],
     limit: float,
 ) -> list[list[Pool]]:
-    """The pools that share each allocation, in order of time: the first one has its size, and each later one's slots are inside for
-    all values of the symbols (`ranges`). No more than `limit` is held, `outside` included. `units` has the bytes of each factor."""
+    """Returns the pools that share each allocation, in order of time.
+
+    The first one has its size. Slots of later ones are inside for all values of the symbols (`ranges`). At
+    most `limit` bytes are in use, including `outside`. `units` has the bytes of each factor.
+    """
     hosts: list[_Host] = []
-    held = held_bytes(pools, outside)
+    in_use = held_bytes(pools, outside)
     kinds = {p.buffers[0].name: storages[p.buffers[0].name] for p in pools}
     mixed = len({s.factor for s in kinds.values()}) > 1 and len(pools) <= _MOST_POOLS
     for pool in sorted(pools, key=lambda pool: pool.begin):
@@ -44,10 +49,10 @@ def share_pools(
             other = kinds[big.buffers[0].name]
             if host.end > pool.begin or pool.size > big.size or not _alike(first, other):
                 continue
-            waits = [held[t] + big.size for t in range(host.end, pool.begin)]
-            during = [held[t] + big.size - pool.size for t in range(pool.begin, pool.end)]
+            waits = [in_use[t] + big.size for t in range(host.end, pool.begin)]
+            during = [in_use[t] + big.size - pool.size for t in range(pool.begin, pool.end)]
             if max((*waits, *during)) <= limit and _inside(pool, host.size, storages, units, ranges):
-                held[host.end : pool.end] = [*waits, *during]
+                in_use[host.end : pool.end] = [*waits, *during]
                 host.pools.append(pool)
                 host.end = pool.end
                 break
@@ -58,7 +63,7 @@ def share_pools(
 
 
 def _alike(one: PlannableStorage, other: PlannableStorage) -> bool:
-    """Whether both are in the same memory and on one stream, of sizes that count in other factors."""
+    """Whether both are in the same memory space and on one stream, with different size factors."""
     a, b = one.op.result.type, other.op.result.type
     same = (a.device, a.space, one.op.stream) == (b.device, b.space, other.op.stream)
     return same and one.factor != other.factor and not a.is_group_memory
@@ -71,7 +76,7 @@ def _inside(
     units: Mapping[Expr, int],
     ranges: Mapping[str, Interval],
 ) -> bool:
-    """Whether each slot ends inside so many bytes, for all values of the symbols."""
+    """Whether each slot ends within this many bytes, for all values of the symbols."""
     for b in pool.buffers:
         storage = storages[b.name]
         place = pool.offsets[b.name] // units[storage.factor]

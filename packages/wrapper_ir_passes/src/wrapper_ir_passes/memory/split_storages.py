@@ -1,4 +1,4 @@
-"""Makes several storages of one whose content is dead between two uses."""
+"""Splits storages whose content is dead between two uses."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from wrapper_ir_passes.memory.reuse_candidates import reusable_storages
 
 @dataclasses.dataclass(frozen=True)
 class SplitStorages(Pass):
-    """Makes several storages of one whose content is not read again between two uses, and derives lifetimes again.
+    """Splits storages whose content is not read again between two uses, and derives lifetimes again.
 
-    In between, others may have its place. A storage is split before an op that overwrites all that is read of it later, where an
-    op lies between that and the last use before. Results equal those before, bit for bit, and no more is needed at any op, but
-    there are more allocations: `plan-memory` comes afterwards. Split are storages that are used as tensors alone, on one stream,
-    through views at fixed places, or all at the same place.
+    In between, others may use the place. A storage is split before an op that overwrites everything that is
+    read later, if another op is between that and the previous use. Results equal those before, bit for bit,
+    and no op needs more memory, but there are more allocations: run `plan-memory` afterwards. Only storages
+    that are used as tensors, on one stream, through views at fixed places, or all at the same place, are
+    split.
     """
 
     name: ClassVar[str] = "split-storages"
@@ -60,7 +61,7 @@ class _Split:
         """The part in which each tensor is used first: there it keeps its name."""
 
     def split(self) -> ir.Function:
-        """The function, itself where nothing can be split."""
+        """Returns the function; itself if nothing can be split."""
         try:
             views = self._views()
             spans = contents_of(self.function, self.analyses, self.sizes).spans if views else {}
@@ -79,28 +80,34 @@ class _Split:
         return self.function.with_body(self._rewritten()) if self.begins else self.function
 
     def _views(self) -> dict[ir.Value, set[tuple[Expr, Expr]]]:
-        """Storages whose tensors are all views at places that hold for all sizes, with these: (first byte, bytes)."""
-        found: dict[ir.Value, set[tuple[Expr, Expr]]] = {root: set() for root in self.storages}
+        """Storages whose tensors are all views at valid places for all sizes, with these: (first byte,
+        bytes).
+        """
+        places: dict[ir.Value, set[tuple[Expr, Expr]]] = {root: set() for root in self.storages}
         symbolic = set[ir.Value]()
         viewed = {op.result for op in self.function.ops_of(ir.View)}
         for value, roots in self.analyses.aliasing(self.function).roots.items():
             for root in roots if ir.is_tensor(value) else NO_ROOTS:
                 place = self.places.get(value)
-                if root not in found:
+                if root not in places:
                     continue
                 if place is None or roots != (root,) or place[0] is not root or value not in viewed:
-                    del found[root]
+                    del places[root]
                     continue
                 assert ir.is_tensor(value)  # as `is_tensor` says
-                found[root].add((place[1], ir.extent_bytes(value.type)))
+                places[root].add((place[1], ir.extent_bytes(value.type)))
                 if ir.type_symbols(value.type) or place[1].free_symbols:
                     symbolic.add(root)
                     if not self._has_all_bytes(value.type):
-                        found.pop(root)
-        return {root: windows for root, windows in found.items() if root not in symbolic or len(windows) == 1}
+                        places.pop(root)
+        return {
+            root: windows for root, windows in places.items() if root not in symbolic or len(windows) == 1
+        }
 
     def _has_all_bytes(self, type: ir.TensorType) -> bool:
-        """Whether the tensor has an element at every byte that it spans, for all sizes, and some under the hints."""
+        """Whether the tensor has an element at every byte in its span, for all sizes, and some elements under
+        the hints.
+        """
         extent = ir.extent_bytes(type)
         return extent == mul(ir.numel(type.sizes), Int(type.dtype.itemsize)) and self.sizes.number(extent) > 0
 
@@ -121,12 +128,12 @@ class _Split:
             yield ir.map_values(op, lambda v: new.get(v, v)) if new else op  # noqa: B023
 
     def _root(self, value: ir.Value) -> ir.Value | None:
-        """The split storage that a tensor lies in."""
+        """Returns the split storage that contains a tensor."""
         place = self.places.get(value)
         return place[0] if place is not None and place[0] in self.begins and place[0] is not value else None
 
     def _named(self, value: ir.Value[ir.TensorType], root: ir.Value, part: int) -> Iterator[ir.Op]:
-        """The ops that make a part of a storage, and a tensor over it, where they are not there yet."""
+        """Yields the ops that create a part of a storage, and a tensor over it, if they do not exist."""
         alloc = self.storages[root]
         if (root, part) not in self.parts:
             its = alloc.result

@@ -1,4 +1,4 @@
-"""Gives operators that allocate their result a storage of the program's to write it into."""
+"""Gives operators that allocate their result a storage of the program instead."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
 
 @dataclasses.dataclass(frozen=True)
 class UseOutVariants(Pass):
-    """Turns operators that allocate their result into their `out=` variants, so that memory plans hold it, and derives
-    lifetimes again.
+    """Turns operators that allocate their result into their `out=` variants, so that memory plans include it.
 
-    Only those of `wrapper_ir.operators.out_variants`, which give the same bits and allocate no result all the same, with one dense result
-    whose sizes are known before the call.
+    Lifetimes are derived again. Only those of `wrapper_ir.operators.out_variants` change, which give the same
+    bits without allocating the result internally. Each has one dense result whose sizes are known before the
+    call.
     """
 
     name: ClassVar[str] = "use-out-variants"
@@ -37,53 +37,55 @@ class UseOutVariants(Pass):
 
 
 def _with_variants(program: ir.Program, analyses: Analyses) -> ir.Program:
-    found: dict[str, ir.ExternDef] = {}
+    variants: dict[str, ir.ExternDef] = {}
     for name, extern in analyses.externs.items():
         variant = out_variant(extern)
         if variant is not None:
-            found[name] = variant
+            variants[name] = variant
     calls = {op.target for op in program.ops_of(ir.CallExtern)}
-    changed = program.with_functions([f.with_body(_body(f, found, analyses)) for f in program.functions])
-    called = {op.target for op in changed.ops_of(ir.CallExtern)}
-    if called == calls:
+    changed = program.with_functions([f.with_body(_body(f, variants, analyses)) for f in program.functions])
+    targets = {op.target for op in changed.ops_of(ir.CallExtern)}
+    if targets == calls:
         return program
-    known = {e.name for e in program.externs}
-    new = [v for v in dict.fromkeys(found.values()) if v.name in called and v.name not in known]
+    names = {e.name for e in program.externs}
+    new = [v for v in dict.fromkeys(variants.values()) if v.name in targets and v.name not in names]
     return dataclasses.replace(changed, externs=(*program.externs, *new))
 
 
 def _body(function: ir.Function, variants: dict[str, ir.ExternDef], analyses: Analyses) -> Iterator[ir.Op]:
-    known = set(function.captures)
-    taken = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
+    symbols = set(function.captures)
+    names = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
     for op in function.body:
         if isinstance(op, ir.Define):
-            known.add(op.symbol)
+            symbols.add(op.symbol)
         variant = variants.get(op.target) if isinstance(op, ir.CallExtern) else None
         if (
             isinstance(op, ir.CallExtern)
             and variant is not None
             and ir.is_tensor(op.result)
-            and _fits(op.result, known)
+            and _fits(op.result, symbols)
         ):
-            yield from _call(op, op.result, variant.name, taken)
+            yield from _call(op, op.result, variant.name, names)
         else:
             yield op
 
 
-def _fits(result: ir.Value[ir.TensorType], known: set[str]) -> bool:
-    """Whether a storage can be made for the result before the call: sizes are known, and all its bytes are elements."""
+def _fits(result: ir.Value[ir.TensorType], symbols: set[str]) -> bool:
+    """Whether a storage for the result can be allocated before the call: sizes are known, and all bytes are
+    elements.
+    """
     type = result.type
     bytes: Expr = mul(ir.numel(type.sizes), Int(type.dtype.itemsize))
-    return ir.type_symbols(type) <= known and ir.extent_bytes(type) == bytes
+    return ir.type_symbols(type) <= symbols and ir.extent_bytes(type) == bytes
 
 
 def _call(
-    op: ir.CallExtern, result: ir.Value[ir.TensorType], variant: str, taken: set[str]
+    op: ir.CallExtern, result: ir.Value[ir.TensorType], variant: str, names: set[str]
 ) -> Iterator[ir.Op]:
     name = f"{result.name}.s"
-    while name in taken:
+    while name in names:
         name += "_"
-    taken.add(name)
+    names.add(name)
     storage = ir.Value(name, ir.StorageType(ir.extent_bytes(result.type), result.type.device))
     yield ir.AllocStorage(result=storage, stream=op.stream, prov=op.prov)
     yield ir.View(source=storage, result=result, prov=op.prov)

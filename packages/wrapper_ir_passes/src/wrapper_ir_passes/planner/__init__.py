@@ -1,6 +1,7 @@
-"""Placing buffers in memory: offsets for buffers with lifetimes, and which buffers share a pool.
+"""Places buffers in memory: offsets for buffers with lifetimes, and pools.
 
-Numbers only: no program, no ops. `wrapper_ir_passes.memory.plan_memory.PlanMemory` makes buffers of storages, and slots of places.
+It handles only numbers, not programs. `wrapper_ir_passes.memory.plan_memory.PlanMemory` turns storages into
+buffers, and offsets into slots.
 """
 
 from wrapper_ir_passes.planner.buffers import (

@@ -41,17 +41,18 @@ def height(buffers: Iterable[Buffer], offsets: Placement) -> int:
 
 
 def live_bytes(buffers: Iterable[Buffer], alignment: int = 1) -> list[tuple[int, int]]:
-    """(time, bytes needed from then on) for each time at which that changes; sizes are rounded up to `alignment`."""
+    """(time, bytes needed from then on) for each time at which that changes; sizes are rounded up to
+    `alignment`."""
     changes: dict[int, int] = {}
     for b in buffers:
         size = aligned(b.size, alignment)
         changes[b.begin] = changes.get(b.begin, 0) + size
         changes[b.end] = changes.get(b.end, 0) - size
-    found, now = [], 0
+    steps, now = [], 0
     for time in sorted(changes):
         now += changes[time]
-        found.append((time, now))
-    return found
+        steps.append((time, now))
+    return steps
 
 
 def peak_bytes(buffers: Iterable[Buffer]) -> int:
@@ -60,14 +61,20 @@ def peak_bytes(buffers: Iterable[Buffer]) -> int:
 
 
 def least_height(buffers: Sequence[Buffer]) -> int:
-    """Bytes that any placement takes at least: as `peak_bytes`, and each buffer but the topmost ends where another may begin."""
+    """Returns a lower bound for placements.
+
+    It is `peak_bytes`, adjusted for alignment: each buffer but the topmost ends at a possible start of
+    another.
+    """
     alignment = gcd(*(b.alignment for b in buffers))
     rounded = max((live for _, live in live_bytes(buffers, alignment)), default=0)
     return max(peak_bytes(buffers), rounded - max((-b.size % alignment for b in buffers), default=0))
 
 
 def check_placement(buffers: Sequence[Buffer], offsets: Placement) -> None:
-    """Raises PassError WIR808 for a buffer without a place, off its alignment, or over another one of its time."""
+    """Raises PassError WIR808 for a buffer without a place, with a wrong alignment, or over another one at
+    the same time.
+    """
     for b in buffers:
         offset = offsets.get(b.name, -1)
         if offset < 0 or offset % b.alignment:
@@ -83,7 +90,8 @@ def check_placement(buffers: Sequence[Buffer], offsets: Placement) -> None:
 
 
 def read_csv(text: str) -> tuple[Buffer, ...]:
-    """The buffers of a table with columns `id,lower,upper,size` (MiniMalloc's form; an `alignment` may follow).
+    """The buffers of a table with columns `id,lower,upper,size` (MiniMalloc's form; an `alignment` may
+    follow).
 
     Raises PassError WIR809 for a missing column or something that is not a number.
     """

@@ -13,7 +13,7 @@ from wrapper_ir_passes.planner.buffers import Buffer, Placement, aligned, height
 
 
 class Found(NamedTuple):
-    """The best placement that a search found, whether none is lower, and how many steps it took."""
+    """The best placement of a search, whether it is optimal, and the number of steps."""
 
     places: Placement
     is_lowest: bool
@@ -21,16 +21,17 @@ class Found(NamedTuple):
 
 
 def exact(buffers: Sequence[Buffer], start: Placement, steps: int) -> Found:
-    """The best placement found from `start` on.
+    """Returns the best placement found, at least as good as `start`.
 
-    Looks for a placement below a height between the bound and the best one, and halves what is between them: a low target ends
-    branches early, and so leads to good placements. Each target is tried with several orders of buffers, each time for a share
-    of the steps, which grows. The limit is in steps, not in seconds, so that a program has one plan on every machine. One step
-    looks at all buffers that are left, and goes one call deeper: of more than 600 buffers, none is looked at.
+    Searches for a placement below a height between the bound and the best one, and bisects this interval: a
+    low target ends branches early, and so leads to good placements. Each target is tried with several orders
+    of buffers, each time for a growing share of the steps. The limit is in steps, not in seconds, so that a
+    program has the same plan on every machine. One step visits all remaining buffers, and recurses one level
+    deeper: more than 600 buffers are not searched.
     """
     if len(buffers) > _MOST:
         return Found(start, height(buffers, start) <= least_height(buffers), 0)
-    given = steps
+    budget = steps
     best, highest, lowest = start, height(buffers, start), least_height(buffers)
     share = max(len(buffers) + len(buffers) // 4, steps // 32)
     orders = [sorted(buffers, key=key) for key in _keys(buffers)]
@@ -38,10 +39,10 @@ def exact(buffers: Sequence[Buffer], start: Placement, steps: int) -> Found:
     while lowest < highest and steps > 0:
         for order in orders:
             search = _Search(order, target, min(share, steps))
-            found = search.run()
+            result = search.run()
             steps -= search.taken
-            if found is not None:
-                best, highest = found, height(buffers, found)
+            if result is not None:
+                best, highest = result, height(buffers, result)
                 orders.sort(key=lambda o: o is not order)
                 break
             if search.steps >= 0:
@@ -53,15 +54,17 @@ def exact(buffers: Sequence[Buffer], start: Placement, steps: int) -> Found:
         if guessed >= highest:
             guessed, share = lowest, 4 * share
         target = (guessed + highest - 1) // 2
-    return Found(best, lowest >= highest, given - max(steps, 0))
+    return Found(best, lowest >= highest, budget - max(steps, 0))
 
 
 _MOST = 600
-"""As deep as Python calls go."""
+"""Maximum depth of recursion."""
 
 
 def _keys(buffers: Sequence[Buffer]) -> tuple[Callable[[Buffer], tuple[float | str, ...]], ...]:
-    """Orders in which buffers that fit equally low are tried: by the most that lives beside them, by time, by bytes."""
+    """Orders in which buffers that fit equally low are tried: by the most live bytes besides them, by time,
+    by bytes.
+    """
     live = live_bytes(buffers)
     beside = {b.name: max((n for time, n in live if b.begin <= time < b.end), default=0) for b in buffers}
     return (
@@ -72,9 +75,12 @@ def _keys(buffers: Sequence[Buffer]) -> tuple[Callable[[Buffer], tuple[float | s
 
 
 class _Search:
-    """Depth first over the order of buffers by offset: in some best placement each buffer lies on those below it, so the search
-    puts the next one on what is there, and once no placement is found with it there, only on one that is still to come. What is left falls apart where no buffer lives across a time: each part is then placed for
-    itself, and the first that cannot be ends the branch."""
+    """Depth-first search over the order of buffers by offset.
+
+    In some best placement each buffer is directly above a lower one. So the search puts the next buffer on
+    placed ones, and after a failure only on one that follows. The rest is split at times that no buffer
+    spans; each part is placed separately, and the first failure ends the branch.
+    """
 
     def __init__(self, order: Sequence[Buffer], target: int, steps: int) -> None:
         self.buffers, self.target, self.given, self.steps = order, target, steps, steps
@@ -97,45 +103,47 @@ class _Search:
 
     @property
     def taken(self) -> int:
-        """Steps that were made."""
+        """Number of steps so far."""
         return self.given - max(self.steps, 0)
 
     def run(self) -> Placement | None:
-        """A placement no higher than the target; None: there is none, or (`steps` below 0) none was found."""
+        """Returns a placement no higher than the target; None: there is none, or (`steps` below 0) none was
+        found.
+        """
         parts = self._apart(list(range(len(self.buffers))))
         for part in parts:
             if not self._place(part, 0):
                 return None
         return {b.name: low for b, low in zip(self.buffers, self.low, strict=True)}
 
-    def _apart(self, left: list[int]) -> list[list[int]]:
-        """The buffers in groups of which no two have a time in common, the smallest first."""
+    def _apart(self, rest: list[int]) -> list[list[int]]:
+        """Returns the buffers in groups with disjoint times, the smallest first."""
         groups: list[list[int]] = []
         end = -1
-        for first, i in sorted((self.over[i][0], i) for i in left):
+        for first, i in sorted((self.over[i][0], i) for i in rest):
             if first >= end:
                 groups.append([])
             groups[-1].append(i)
             end = max(end, self.over[i][1])
-        return sorted(map(sorted, groups), key=len) if len(groups) > 1 else [left] if left else []
+        return sorted(map(sorted, groups), key=len) if len(groups) > 1 else [rest] if rest else []
 
-    def _place(self, left: list[int], floor: int) -> bool:
-        """Branches on whether the lowest buffer lies at its lowest place. If it does not, another one lies below it."""
+    def _place(self, rest: list[int], floor: int) -> bool:
+        """Branches on whether the lowest buffer is at its lowest place. If not, another one is below it."""
         ceiling = lowest = -1
         while True:
             self.steps -= 1
-            options = self._options(left, floor) if self.steps >= 0 else []
+            options = self._options(rest, floor) if self.steps >= 0 else []
             ready = [option for option in options if not self.waits[option[1]]]
             if not ready:
                 return False
             low = ready[0][0]
             i = self._most_needed([j for at, j in ready if at == low], low)
             if ceiling < 0:
-                # what would fit below the lowest place of the others comes first, or never better
+                # buffers that fit below the lowest place of the others come first, or never better
                 ceiling, lowest = min(at + self.buffers[j].size for at, j in options), low
             if low >= ceiling and low > lowest:
                 return False
-            others = [j for j in left if j != i]
+            others = [j for j in rest if j != i]
             before = self._put(low, i, others)
             for part in self._apart(others):
                 if not self._place(part, low):
@@ -152,8 +160,10 @@ class _Search:
             self.low[i], self.waits[i] = max(low, min(tops)), True
 
     def _most_needed(self, lowest: list[int], low: int) -> int:
-        """Of the buffers that fit lowest, that of the section for which there are fewest, and of those the section with the least room
-        to leave free."""
+        """Of the buffers that fit lowest, returns that of the section with the fewest of them.
+
+        Ties are broken by the least free space.
+        """
         if len(lowest) == 1:
             return lowest[0]
         counts = [0] * len(self.rest)
@@ -164,28 +174,31 @@ class _Search:
         needs = [min((counts[t], room[t]) for t in range(*self.over[i])) for i in lowest]
         return lowest[needs.index(min(needs))]
 
-    def _options(self, left: list[int], floor: int) -> list[tuple[int, int]]:
-        """(lowest place, buffer) of each buffer, the lowest first; none where some section cannot hold what is left of it,
-        which lies no lower than the lowest place of any buffer in it."""
-        found = []
-        for i in left:
+    def _options(self, rest: list[int], floor: int) -> list[tuple[int, int]]:
+        """Returns (lowest place, buffer) of each buffer, the lowest first.
+
+        Returns none if some section cannot contain its remaining buffers, which start at or above the lowest
+        place of any of them.
+        """
+        options = []
+        for i in rest:
             b = self.buffers[i]
             low = aligned(max(floor, self.low[i]), b.alignment)
             if low + b.size > self.target:
                 return []
-            found.append((low, i))
-        found.sort()
+            options.append((low, i))
+        options.sort()
         after = list(range(len(self.rest) + 1))  # the first section from there on that no lower buffer is in
-        for low, i in found:
+        for low, i in options:
             t, last = self.over[i]
             while (t := _follow(after, t)) < last:
                 if low + self.rest[t] > self.target:
                     return []
                 after[t] = t + 1
-        return found
+        return options
 
     def _put(self, low: int, i: int, others: list[int]) -> tuple[list[int], list[int], list[bool]]:
-        """Places a buffer below the others; what there was before."""
+        """Places a buffer below the others; returns the previous state."""
         before = self.low[:], self.rest[:], self.waits[:]
         top, waiting = low + self.buffers[i].size, set(others)
         for t in range(*self.over[i]):
@@ -198,7 +211,7 @@ class _Search:
 
 
 def _follow(after: list[int], t: int) -> int:
-    """The end of a chain, which gets shorter on the way."""
+    """Returns the end of a chain, and shortens it."""
     while after[t] != t:
         after[t] = after[after[t]]
         t = after[t]

@@ -10,8 +10,10 @@ from wrapper_ir_passes.planner.buffers import Buffer, Placement, aligned
 
 
 def by_size(buffers: Sequence[Buffer]) -> Placement:
-    """The largest first, each at the lowest gap among those of its time; those of one size in order of time, as intervals are
-    coloured, so that they alone need no more than what lives. Quadratic where all overlap."""
+    """Places the largest first, each in the lowest gap at its time; equal sizes in order of time.
+
+    Like interval colouring, equal sizes alone need no more than their live bytes. Quadratic if all overlap.
+    """
     return _lowest(sorted(buffers, key=lambda b: (-b.size, b.begin, -b.end, b.name)))
 
 
@@ -40,7 +42,9 @@ def _lowest(ordered: Sequence[Buffer]) -> Placement:
 
 
 class _ByTime:
-    """What is placed, in order of the first byte, by section of time: sections are as long as buffers live on average."""
+    """Placed buffers in order of the first byte, by section of time; sections have the average length of
+    lifetimes.
+    """
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
         self.width = max(1, sum(b.end - b.begin for b in buffers) // max(1, len(buffers)))
@@ -61,8 +65,11 @@ class _ByTime:
 
 
 def best_fit(buffers: Sequence[Buffer]) -> Placement:
-    """In order of time, each into the smallest free block that holds it, else at the end; free neighbours are joined, as in a
-    heap. Near linear."""
+    """Places buffers in order of time, each into the smallest free block that is large enough, otherwise at
+    the end.
+
+    Adjacent free blocks are merged, as in a heap. Nearly linear.
+    """
     places: dict[str, int] = {}
     free = _FreeBlocks()
     ends: dict[int, list[Buffer]] = {}
@@ -88,7 +95,7 @@ class _FreeBlocks:
         self.sizes: dict[int, int] = {}
 
     def add(self, start: int, size: int) -> None:
-        """Gives a block back; a block of no bytes is none."""
+        """Releases a block; blocks of no bytes are ignored."""
         if not size:
             return
         at = bisect_left(self.starts, start)
@@ -103,9 +110,9 @@ class _FreeBlocks:
     def take(self, size: int, alignment: int) -> int:
         """The first byte of a block of this size."""
         best = -1
-        for start, held in self.sizes.items():
-            fits = aligned(start, alignment) + size <= start + held
-            if fits and (best < 0 or (held, start) < (self.sizes[best], best)):
+        for start, block_size in self.sizes.items():
+            fits = aligned(start, alignment) + size <= start + block_size
+            if fits and (best < 0 or (block_size, start) < (self.sizes[best], best)):
                 best = start
         if best < 0 and self.starts and self.starts[-1] + self.sizes[self.starts[-1]] == self.top:
             best = self.starts[-1]  # the last block grows

@@ -1,7 +1,7 @@
-"""An order of tasks that needs less memory at its worst moment.
+"""Orders tasks to lower their peak of memory.
 
-Beam search over the sets of tasks that are done, after the dynamic programming of Serenity (Ahn et al., MLSys 2020), in windows
-around the worst moment.
+It is a beam search over the sets of finished tasks, in windows around the peak, after the dynamic programming
+of Serenity (Ahn et al., MLSys 2020).
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _WINDOW = 256
-"""So many tasks are put in order at once."""
+"""Number of tasks that are ordered at once."""
 _WIDTHS = 2, 32
-"""So many sets of done tasks of one size are kept; the next width where the one before finds nothing."""
+"""Beam widths: number of sets of finished tasks of one size. The next width is used if the previous one finds
+nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A step that runs once `after` have run (tasks before it, by index), needs `inside` bytes of its own meanwhile, and can write
-    the first buffer of each of `over` over the second one, where it is the first to use the one and the last to use the other."""
+    """A step that runs after `after` (earlier tasks, by index) and needs `inside` bytes meanwhile.
+
+    It can write the first buffer of each pair in `over` over the second one, if it is the first user of the
+    one and the last user of the other.
+    """
 
     after: tuple[int, ...] = ()
     inside: int = 0
@@ -28,7 +33,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class SharedBuffer:
-    """`size` bytes that are held from the first to the last of the tasks that use it; `given`: from before, `kept`: for ever."""
+    """`size` bytes in use from the first to the last task that uses them; `given`: from the start, `kept`: to
+    the end.
+    """
 
     size: int
     users: tuple[int, ...]
@@ -38,75 +45,79 @@ class SharedBuffer:
 
 @dataclass(frozen=True, slots=True)
 class OrderProblem:
-    """Tasks in an order that is allowed, and what they use."""
+    """Tasks in a valid order, and the buffers that they use."""
 
     tasks: tuple[Task, ...]
     buffers: tuple[SharedBuffer, ...]
 
 
 def lower_peak(problem: OrderProblem, steps: int = 200_000) -> tuple[int, ...]:
-    """An order in which the worst moment needs less; the given one where none was found within the steps.
+    """Returns an order with a lower peak; the given one if none was found within the steps.
 
-    Takes the tasks around the worst moment, looks for an order of these in which none needs as much, and goes on with the next
-    worst moment. Near linear where windows are few; a step looks at one task that could be next.
+    Searches an order of the tasks around the peak in which none needs as much, and continues with the next
+    peak. Nearly linear if windows are few; a step visits one possible next task.
     """
     order = list(range(len(problem.tasks)))
     uses = _uses(problem)
-    left = steps if order else 0
-    while left > 0:
-        needed = _peaks(problem, order, uses)
-        worst = max(range(len(needed)), key=needed.__getitem__)
+    budget = steps if order else 0
+    while budget > 0:
+        bytes_needed = _peaks(problem, order, uses)
+        worst = max(range(len(bytes_needed)), key=bytes_needed.__getitem__)
         low = max(0, min(worst - _WINDOW // 2, len(order) - _WINDOW))
         window = _Window(problem, order[low : low + _WINDOW], uses, order[:low])
-        limit = needed[worst] - (needed[low] - window.step(0, 0)[0])  # above what is held before the window
-        found = None
+        # relative to the bytes in use before the window
+        limit = bytes_needed[worst] - (bytes_needed[low] - window.step(0, 0)[0])
+        new_order = None
         for width in _WIDTHS if window.least() < limit else ():
-            found = found or window.search(limit, width, left)
-        left -= window.taken
-        if found is None:
+            new_order = new_order or window.search(limit, width, budget)
+        budget -= window.taken
+        if new_order is None:
             break
-        order[low : low + _WINDOW] = found
+        order[low : low + _WINDOW] = new_order
     return tuple(order)
 
 
 def _uses(problem: OrderProblem) -> list[list[int]]:
     """The buffers of each task."""
-    found: list[list[int]] = [[] for _ in problem.tasks]
+    by_task: list[list[int]] = [[] for _ in problem.tasks]
     for at, buffer in enumerate(problem.buffers):
         for user in buffer.users:
-            found[user].append(at)
-    return found
+            by_task[user].append(at)
+    return by_task
 
 
 def peaks(problem: OrderProblem, order: Sequence[int]) -> list[int]:
-    """Bytes needed while each task runs, in this order; those that are given are not counted, and lower it once they end."""
+    """Bytes needed while each task runs, in this order.
+
+    Buffers that exist from the start are not counted; their end lowers the sum.
+    """
     return _peaks(problem, order, _uses(problem))
 
 
 def _peaks(problem: OrderProblem, order: Sequence[int], uses: list[list[int]]) -> list[int]:
-    left = [len(b.users) for b in problem.buffers]
-    found, now = [], 0
+    counts = [len(b.users) for b in problem.buffers]
+    totals, now = [], 0
     for i in order:
         buffers = problem.buffers
-        begun = {b for b in uses[i] if left[b] == len(buffers[b].users) and not buffers[b].given}
+        begun = {b for b in uses[i] if counts[b] == len(buffers[b].users) and not buffers[b].given}
         for b in uses[i]:
-            left[b] -= 1
-        ended = {b for b in uses[i] if not left[b] and not buffers[b].kept}
+            counts[b] -= 1
+        ended = {b for b in uses[i] if not counts[b] and not buffers[b].kept}
         gain = sum(buffers[b].size for b in begun)
-        found.append(now + max(gain, problem.tasks[i].inside) - _saved(problem, i, begun, ended))
+        totals.append(now + max(gain, problem.tasks[i].inside) - _saved(problem, i, begun, ended))
         now += gain - sum(buffers[b].size for b in ended)
-    return found
+    return totals
 
 
 def _saved(problem: OrderProblem, task: int, begun: set[int], ended: set[int]) -> int:
-    """Bytes that a task needs less where it writes over buffers."""
+    """Bytes that a task saves by writing over buffers."""
     pairs = [(new, old) for new, old in problem.tasks[task].over if new in begun and old in ended]
     sides = zip(*pairs, strict=True)
     return min((sum(problem.buffers[b].size for b in set(side)) for side in sides), default=0)
 
 
 class _State(NamedTuple):
-    """Tasks that are done, as bits; what they needed at most, what is held after them, and how they were ordered."""
+    """Finished tasks, as bits, with their peak, the bytes in use after them, and their order."""
 
     peak: int
     now: int
@@ -117,7 +128,7 @@ class _State(NamedTuple):
 
 
 class _Window:
-    """Some tasks that follow each other, numbered anew. Bits stand for tasks, so that what is held follows from a set."""
+    """Consecutive tasks with new numbers. Tasks are bits, so that the bytes in use follow from a set."""
 
     def __init__(
         self,
@@ -128,7 +139,7 @@ class _Window:
     ) -> None:
         self.problem, self.tasks = problem, tasks
         number = {task: at for at, task in enumerate(tasks)}
-        gone = frozenset(earlier)
+        finished = frozenset(earlier)
         self.taken = 0
         self.after = [sum(1 << number[a] for a in set(problem.tasks[t].after) if a in number) for t in tasks]
         self.then: list[list[int]] = [[] for _ in tasks]
@@ -137,28 +148,28 @@ class _Window:
                 self.then[before].append(at)
         self.uses: list[list[tuple[int, int, int, bool, bool]]] = [[] for _ in tasks]
         """Of each task: buffer, size, users as bits, whether it is there before, whether it stays."""
-        known: dict[int, tuple[int, int, int, bool, bool]] = {}
+        buffers: dict[int, tuple[int, int, int, bool, bool]] = {}
         for at, task in enumerate(tasks):
             for b in uses[task]:
-                if b not in known:
+                if b not in buffers:
                     buffer = problem.buffers[b]
                     users = sum(1 << number[u] for u in buffer.users if u in number)
                     outside = [u for u in buffer.users if u not in number]
-                    given = buffer.given or any(u in gone for u in outside)
-                    kept = buffer.kept or any(u not in gone for u in outside)
-                    known[b] = b, buffer.size, users, given, kept
-                self.uses[at].append(known[b])
+                    from_start = buffer.given or any(u in finished for u in outside)
+                    to_end = buffer.kept or any(u not in finished for u in outside)
+                    buffers[b] = b, buffer.size, users, from_start, to_end
+                self.uses[at].append(buffers[b])
 
-    def step(self, done: int, task: int) -> tuple[int, int]:
-        """(bytes needed beyond what is held, change of what is held) of a task after those that are done."""
+    def step(self, mask: int, task: int) -> tuple[int, int]:
+        """Returns (bytes needed in addition, change of bytes in use) of a task after finished ones."""
         bit = 1 << task
         gain = loss = 0
         begun, ended = [], []
-        for b, size, users, given, kept in self.uses[task]:
-            if not given and not users & done:
+        for b, size, users, from_start, to_end in self.uses[task]:
+            if not from_start and not users & mask:
                 gain += size
                 begun.append(b)
-            if not kept and users & ~done == bit:
+            if not to_end and users & ~mask == bit:
                 loss += size
                 ended.append(b)
         its = self.problem.tasks[self.tasks[task]]
@@ -168,53 +179,60 @@ class _Window:
         return during, gain - loss
 
     def least(self) -> int:
-        """What is needed at least in any order: the buffers of one task, above what is there before the window."""
-        given = sum({b: size for uses in self.uses for b, size, _, given, _ in uses if given}.values())
-        found = 0
+        """Returns a lower bound for any order: the buffers of one task, relative to the bytes before the
+        window.
+        """
+        initial = sum({b: size for uses in self.uses for b, size, _, initial, _ in uses if initial}.values())
+        largest = 0
         for at, uses in enumerate(self.uses):
-            own = sum(size for _, size, _, given, _ in uses if given)
-            new = sum(size for _, size, _, given, _ in uses if not given)
+            own = sum(size for _, size, _, initial, _ in uses if initial)
+            new = sum(size for _, size, _, initial, _ in uses if not initial)
             its = self.problem.tasks[self.tasks[at]]
             saved = _saved(self.problem, self.tasks[at], *[{b for b, *_ in uses}] * 2) if its.over else 0
-            found = max(found, own + new - saved - given)
-        return found
+            largest = max(largest, own + new - saved - initial)
+        return largest
 
     def search(self, limit: int, width: int, steps: int) -> list[int] | None:
-        """The tasks in an order that needs less than `limit` throughout, above what is held before; None: none was found."""
+        """Returns the tasks in an order that needs less than `limit`, relative to the bytes before; None:
+        none was found.
+        """
         ready = sum(1 << at for at, mask in enumerate(self.after) if not mask)
         states = [_State(self.least(), 0, 0, ready, -1, None)]
         for _ in self.tasks:
-            found: dict[int, _State] = {}
+            best: dict[int, _State] = {}
             for state in states:
                 for new in self._next(state, limit):
-                    known = found.get(new.done)
-                    if known is None or (new.peak, new.now) < (known.peak, known.now):
-                        found[new.done] = new
-            if not found or self.taken > steps:
+                    other = best.get(new.done)
+                    if other is None or (new.peak, new.now) < (other.peak, other.now):
+                        best[new.done] = new
+            if not best or self.taken > steps:
                 return None
-            states = sorted(found.values(), key=lambda s: (s.peak, s.now))[:width]
+            states = sorted(best.values(), key=lambda s: (s.peak, s.now))[:width]
         return [self.tasks[at] for at in _path(states[0])]
 
     def _next(self, state: _State, limit: int) -> list[_State]:
-        """The states with one task more. A task that raises neither the peak nor what is held is done at once: it could only need as
-        much later, and no other order of the rest needs less without it."""
-        found: list[_State] = []
+        """Returns the states with one more task.
+
+        A task that increases neither the peak nor the bytes in use runs at once: it could not need less
+        later, and no order of the rest needs less without it.
+        """
+        states: list[_State] = []
         for task in _bits(state.ready):
             self.taken += 1
             during, change = self.step(state.done, task)
-            needed = state.now + during
-            if needed >= limit:
+            demand = state.now + during
+            if demand >= limit:
                 continue
-            done = state.done | 1 << task
+            mask = state.done | 1 << task
             ready = state.ready & ~(1 << task)
             for then in self.then[task]:
-                if not self.after[then] & ~done:
+                if not self.after[then] & ~mask:
                     ready |= 1 << then
-            new = _State(max(state.peak, needed), state.now + change, done, ready, task, state)
-            if change <= 0 and needed <= state.peak:
+            new = _State(max(state.peak, demand), state.now + change, mask, ready, task, state)
+            if change <= 0 and demand <= state.peak:
                 return [new]
-            found.append(new)
-        return found
+            states.append(new)
+        return states
 
 
 def _bits(mask: int) -> Iterator[int]:
@@ -226,8 +244,8 @@ def _bits(mask: int) -> Iterator[int]:
 
 
 def _path(state: _State | None) -> list[int]:
-    found: list[int] = []
+    order: list[int] = []
     while state is not None and state.before is not None:
-        found.append(state.last)
+        order.append(state.last)
         state = state.before
-    return found[::-1]
+    return order[::-1]

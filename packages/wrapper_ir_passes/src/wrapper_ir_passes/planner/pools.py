@@ -1,4 +1,4 @@
-"""Which buffers share a pool, so that the bytes held at the worst moment stay near what is needed."""
+"""Groups buffers into pools, so that the peak stays near the live bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from wrapper_ir_passes.planner.search import SearchBudget, pack
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Buffers in one allocation of `size` bytes, which is held from `begin`, the first one's, to `end`, the last one's."""
+    """Buffers in one allocation of `size` bytes, in use from `begin`, the first one's, to `end`, the last
+    one's.
+    """
 
     buffers: tuple[Buffer, ...]
     offsets: Placement
@@ -27,7 +29,7 @@ class Pool:
 
 
 def held_bytes(spans: Sequence[Pool | Buffer], outside: Sequence[int]) -> list[int]:
-    """Bytes held at each time: those `outside`, and each pool or buffer from its begin to its end."""
+    """Bytes in use at each time: those `outside`, and each pool or buffer from its begin to its end."""
     changes = [0] * (len(outside) + 1)
     for span in spans:
         changes[span.begin] += span.size
@@ -42,13 +44,13 @@ def plan_pools(
     slack: float | None = 0.01,
     packer: Callable[[Sequence[Buffer]], Placement] | None = None,
 ) -> tuple[Pool, ...]:
-    """Pools of the buffers: few, of which at the worst moment at most `slack` (a share) more is held than is needed then; with
-    None one a kind.
+    """Groups buffers into few pools, whose peak exceeds the live bytes by at most `slack` (a share).
 
-    `outside` has the bytes that others hold at each time; `kind` says which buffers may share. The plan begins with one pool
-    a kind. While too much is held, the pool that wastes most at the worst moment is split into what ends before it, what
-    lives then, and what begins after it; a pool of one buffer wastes nothing, so that this ends. Then pools are joined again,
-    the largest first, wherever that holds no more than the limit.
+    With None, there is one pool per kind. `outside` has the bytes of other users at each time; buffers of one
+    `kind` may share. The plan starts with one pool per kind. While the limit is exceeded, the pool that
+    wastes most at the peak is split into buffers that end before it, are live then, and begin after it. A
+    pool of one buffer wastes nothing, so this terminates. Then pools are joined again, the largest first,
+    while the limit is kept.
     """
     packer = packer or partial(pack, budget=SearchBudget())
     groups: dict[Hashable, list[Buffer]] = {}
@@ -60,27 +62,27 @@ def plan_pools(
     limit = int(max(held_bytes(buffers, outside), default=0) * (1 + slack))
     pools = _within(pools, outside, limit, packer)
     joiner = _Joiner(held_bytes(pools, outside), limit, packer)
-    found: dict[Hashable, list[Pool]] = {}
+    by_kind: dict[Hashable, list[Pool]] = {}
     for pool in sorted(pools, key=lambda pool: (-pool.size, pool.begin)):
-        joiner.add(pool, found.setdefault(kind[pool.buffers[0].name], []))
-    return tuple(pool for group in found.values() for pool in group)
+        joiner.add(pool, by_kind.setdefault(kind[pool.buffers[0].name], []))
+    return tuple(pool for group in by_kind.values() for pool in group)
 
 
 def _within(
     pools: list[Pool], outside: Sequence[int], limit: int, packer: Callable[[Sequence[Buffer]], Placement]
 ) -> list[Pool]:
-    """The pools, split until no more than the limit is held."""
+    """Returns the pools, split until the limit is kept."""
     steps = _SPLIT_STEPS
     while True:
-        held = held_bytes(pools, outside)
-        worst = max(range(len(held)), key=held.__getitem__, default=0)
+        usage = held_bytes(pools, outside)
+        worst = max(range(len(usage)), key=usage.__getitem__, default=0)
         wasted = [
             (pool.size - pool.live_at(worst), at)
             for at, pool in enumerate(pools)
             if pool.begin <= worst < pool.end and (steps > 0 or len(pool.buffers) <= _MOST_ALONE)
         ]
         most, at = max(wasted, default=(0, 0))
-        if most <= 0 or held[worst] <= limit:
+        if most <= 0 or usage[worst] <= limit:
             break
         parts = _split(pools[at], worst) if steps > 0 else [[b] for b in pools[at].buffers]
         steps -= sum(len(part) ** 2 for part in parts)
@@ -89,23 +91,25 @@ def _within(
 
 
 _SPLIT_STEPS = 4_000_000
-"""How much splitting may cost, in pairs of buffers. Then a pool that wastes is given up: it is one of many buffers of all sizes,
-which no placement fits."""
+"""Limit of the cost of splitting, in pairs of buffers. Beyond it, a wasteful pool is dissolved.
+
+Such a pool has many buffers of all sizes, which no placement fits.
+"""
 _MOST_ALONE = 4_096
-"""A pool of more buffers is not given up: so many allocations are worse than what it wastes."""
+"""A pool of more buffers is not dissolved: the allocations would cost more than the waste."""
 _JOIN_STEPS = 2_000_000
-"""How much joining may cost, in comparisons: enough for hundreds of pools of a model."""
+"""Limit of the cost of joining, in comparisons: enough for hundreds of pools of a model."""
 
 
 class _Joiner:
-    """Joins pools while the bytes held stay below the limit."""
+    """Joins pools while the bytes in use stay below the limit."""
 
-    def __init__(self, held: list[int], limit: int, packer: Callable[[Sequence[Buffer]], Placement]) -> None:
-        self.held, self.limit, self.packer = held, limit, packer
+    def __init__(self, usage: list[int], limit: int, packer: Callable[[Sequence[Buffer]], Placement]) -> None:
+        self.held, self.limit, self.packer = usage, limit, packer
         self.steps = _JOIN_STEPS
 
     def add(self, pool: Pool, others: list[Pool]) -> None:
-        """Puts the pool into the first of the others that may take it, else beside them."""
+        """Puts the pool into the first of the others that accepts it, otherwise adds it to them."""
         for at, other in enumerate(others):
             if self.steps < 0:
                 break
@@ -129,12 +133,12 @@ class _Joiner:
         others.append(pool)
 
     def _fits(self, a: Pool, b: Pool, size: int) -> bool:
-        """Whether no more than the limit is held with one pool of this size in place of two."""
+        """Whether the limit is kept with one pool of this size in place of two."""
         times = sorted({a.begin, a.end, b.begin, b.end})
         self.steps -= 4 + (times[-1] - times[0]) // 64
         for first, last in pairwise(times):
-            gone = (a.size if a.begin <= first < a.end else 0) + (b.size if b.begin <= first < b.end else 0)
-            if size > gone and max(self.held[first:last]) + size - gone > self.limit:
+            saving = (a.size if a.begin <= first < a.end else 0) + (b.size if b.begin <= first < b.end else 0)
+            if size > saving and max(self.held[first:last]) + size - saving > self.limit:
                 return False
         return True
 
@@ -149,5 +153,7 @@ def _split(pool: Pool, time: int) -> list[list[Buffer]]:
     parts: list[list[Buffer]] = [[], [], []]
     for b in pool.buffers:
         parts[0 if b.end <= time else 2 if b.begin > time else 1].append(b)
-    found = [part for part in parts if part]
-    return found if len(found) > 1 else [[b] for b in pool.buffers]  # what it wastes then is for alignment
+    nonempty = [part for part in parts if part]
+    return (
+        nonempty if len(nonempty) > 1 else [[b] for b in pool.buffers]
+    )  # the remaining waste is for alignment

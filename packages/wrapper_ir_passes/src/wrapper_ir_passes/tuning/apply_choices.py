@@ -12,16 +12,17 @@ from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
 def with_choices(
     program: ir.Program, configs: Mapping[str, ir.TritonConfig], variants: Mapping[str, int]
 ) -> ir.Program:
-    """The program in which nothing named here is left to choose.
+    """Returns the program with fixed choices.
 
-    `configs`: Triton kernels by name get this config alone, and no rule for more. `variants`: launches of
-    multi-kernels become launches of the kernel of this index; what only the others needed is removed.
+    `configs`: Triton kernels by name get only this config, and no rule for more. `variants`: launches of
+    multi-kernels become launches of the kernel with this index; definitions that only the others used are
+    removed.
     """
     kernels = {k.name: k for k in program.kernels}
-    chosen = program.with_functions(
+    fixed_program = program.with_functions(
         f.with_body(_chosen(op, kernels, variants) for op in f.body) for f in program.functions
     )
-    result = dataclasses.replace(chosen, kernels=tuple(_fixed(k, configs) for k in program.kernels))
+    result = dataclasses.replace(fixed_program, kernels=tuple(_fixed(k, configs) for k in program.kernels))
     return EliminateDeadOps().run(result) if variants else result
 
 

@@ -1,4 +1,4 @@
-"""Reduces a program to the launches that leave something to choose: each one a program that runs by itself."""
+"""Reduces a program to its launches with a choice, each as a separate program."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _STAND_INS: Mapping[SymKind, Expr] = {
     SymKind.FLOAT: Float(1.0),
     SymKind.BOOL: Bool(True),
 }
-"""For numbers that only a run would tell: elements of tensors, and arguments that are numbers."""
+"""Value for numbers that are known at run time only: elements of tensors, and arguments that are numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningProgram:
-    """One launch of a program as a program: no symbols, its sizes are numbers. `count` launches are like this one.
+    """One launch as a program without symbols; its sizes are numbers. The original has `count` such launches.
 
-    Parameters of `main` are the launch's tensors of numbers with fractions, complex numbers and truth values: anything
-    may stand in them. Tensors of whole numbers may be indices: they are the program's own where they are constants, and
-    else zeros, which are in range for whatever has elements. Scratch memory that the program has zeroed begins as zeros.
-    `assumed` are the symbols of which nothing is known and on which the launch's numbers rest.
+    Parameters of `main` are the launch's tensors of floating-point, complex and bool numbers, whose values do
+    not matter. Tensors of integers may be indices: constants keep their data, others are zeros, which are
+    valid indices. Scratch memory that the program has zeroed starts as zeros. `assumed` are the symbols
+    without known values on which the launch's numbers depend.
     """
 
     program: ir.Program
@@ -47,8 +47,10 @@ class TuningProgram:
         return op
 
     def numbers(self, kernel: str) -> tuple[int | float, ...]:
-        """The numbers that `kernel` (which is launched, or one of the kernels of one that is) gets: its arguments that
-        are numbers, then those of its grid."""
+        """Returns the numeric arguments of `kernel`, then the numbers of its grid.
+
+        `kernel` is launched, or is one of the kernels of a launched multi-kernel.
+        """
         launch = self.launch
         args, grid = launch.args, launch.grid
         if kernel != launch.kernel:
@@ -62,16 +64,16 @@ class TuningProgram:
 def tuning_programs(
     program: ir.Program, given: Mapping[str, int] | None = None, *, fallback: int = _FALLBACK
 ) -> tuple[TuningProgram, ...]:
-    """The launches of all functions that leave a choice: of a config, or of a kernel; equal ones once.
+    """Returns the launches of all functions with a choice, of a config or of a kernel; equal ones once.
 
-    Sizes follow from `given`, then from the symbols' hints and definitions; a symbol of which nothing is known counts
-    as `fallback`, as far as its bounds allow.
+    Sizes follow from `given`, then from the symbols' hints and definitions; an unknown symbol gets
+    `fallback`, within its bounds.
     """
     given = given or {}
     sizes, assumed = _sizes(program, given, fallback)
     roots = _roots(program, {*given, *(s.name for s in program.symbols if s.hint is not None)}, assumed)
     kernels = {k.name: k for k in program.kernels}
-    found: dict[ir.Program, tuple[int, frozenset[str]]] = {}
+    launches: dict[ir.Program, tuple[int, frozenset[str]]] = {}
     for function in program.functions:
         origins = {value: op for op in function.body for value in ir.results(op)}
         for op in function.body:
@@ -79,33 +81,36 @@ def tuning_programs(
                 reduction = _Reduction(program, origins, sizes)
                 one = reduction.reduced(op)
                 rests_on = frozenset[str]().union(*(roots.get(name, ()) for name in reduction.symbols))
-                count, other = found.get(one, (0, rests_on))
-                found[one] = count + 1, min(rests_on, other, key=len)
-    return tuple(TuningProgram(program=p, count=n, assumed=rest) for p, (n, rest) in found.items())
+                count, other = launches.get(one, (0, rests_on))
+                launches[one] = count + 1, min(rests_on, other, key=len)
+    return tuple(TuningProgram(program=p, count=n, assumed=rest) for p, (n, rest) in launches.items())
 
 
 def _sizes(program: ir.Program, given: Mapping[str, int], fallback: int) -> tuple[Sizes, frozenset[str]]:
-    """Numbers for all symbols, and those that are assumed: what is not known, one by one, in the order of definitions,
-    because later ones may follow from it."""
+    """Returns numbers for all symbols, and the assumed symbols.
+
+    Unknown symbols are assumed one by one, in the order of definitions, because later ones may follow from
+    them.
+    """
     declared = {s.name: s for s in program.symbols}
     defined = [op.symbol for op in program.ops_of(ir.Define)]
-    known = dict(given)
-    while assumed := (sizes := Sizes(program, known)).assumed:
+    values = dict(given)
+    while assumed := (sizes := Sizes(program, values)).assumed:
         name = next(n for n in (*defined, *declared) if n in assumed)
         symbol = declared[name]
         upper = fallback if symbol.upper is None else min(fallback, symbol.upper)
-        known[name] = max(upper, symbol.lower or 0)
-    return sizes, frozenset(known.keys() - given.keys())
+        values[name] = max(upper, symbol.lower or 0)
+    return sizes, frozenset(values.keys() - given.keys())
 
 
-def _roots(program: ir.Program, known: set[str], assumed: frozenset[str]) -> dict[str, frozenset[str]]:
-    """For each symbol, the assumed symbols that it follows from; known symbols follow from none."""
-    found = {name: frozenset({name}) for name in assumed}
+def _roots(program: ir.Program, symbols: set[str], assumed: frozenset[str]) -> dict[str, frozenset[str]]:
+    """For each symbol, the assumed symbols that determine it; known symbols have none."""
+    roots = {name: frozenset({name}) for name in assumed}
     for op in program.ops:
-        if isinstance(op, ir.Define) and op.symbol not in known and op.symbol not in found:
+        if isinstance(op, ir.Define) and op.symbol not in symbols and op.symbol not in roots:
             sources = map_atoms(op.expr, declared_size).free_symbols
-            found[op.symbol] = frozenset[str]().union(*(found.get(name, ()) for name in sources))
-    return found
+            roots[op.symbol] = frozenset[str]().union(*(roots.get(name, ()) for name in sources))
+    return roots
 
 
 def _leaves_a_choice(kernel: ir.KernelDef, kernels: Mapping[str, ir.KernelDef]) -> bool:
@@ -121,7 +126,7 @@ def _leaves_a_choice(kernel: ir.KernelDef, kernels: Mapping[str, ir.KernelDef]) 
 
 @dataclass(slots=True)
 class _Reduction:
-    """What one launch needs to run by itself."""
+    """The parts of a program that one launch needs."""
 
     whole: ir.Program
     origins: Mapping[ir.Value, ir.Op]
@@ -131,9 +136,9 @@ class _Reduction:
     params: list[ir.Param] = field(default_factory=list, init=False)
     body: list[ir.Op] = field(default_factory=list, init=False)
     known: dict[ir.Value, Held] = field(default_factory=dict, init=False)
-    """Values of the whole program, and what they are here."""
+    """Values of the whole program, and their replacements."""
     symbols: set[str] = field(default_factory=set, init=False)
-    """The symbols that the launch's numbers come from."""
+    """The symbols that determine the launch's numbers."""
     taken: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -174,7 +179,7 @@ class _Reduction:
                 return _STAND_INS[kind]
             case ir.Value():
                 if arg not in self.known:
-                    assert ir.is_tensor(arg)  # a kernel takes nothing else
+                    assert ir.is_tensor(arg)  # kernels have no other arguments
                     self.known[arg] = self._kept(arg) or self._made(name, self._static(arg.type), touched)
                 return self.known[arg]
             case Expr():
@@ -195,7 +200,7 @@ class _Reduction:
         return self.sizes.number(e)
 
     def _note(self, e: Expr) -> None:
-        """These symbols count."""
+        """Adds these symbols."""
         self.symbols |= map_atoms(e, declared_size).free_symbols
 
     def _static(self, type: ir.TensorType) -> ir.TensorType:
@@ -203,7 +208,9 @@ class _Reduction:
         return dataclasses.replace(type, sizes=tuple(sizes), strides=tuple(strides))
 
     def _kept(self, value: ir.Value) -> Held | None:
-        """A constant that may hold indices, scratch memory that begins as zeros, or a view of such."""
+        """Returns a constant that may contain indices, scratch memory that starts as zeros, or a view of
+        these.
+        """
         if value in self.constants:
             if not ir.is_tensor(value) or not _may_be_indices(value.type.dtype):
                 return None
@@ -223,12 +230,12 @@ class _Reduction:
         return self.known[value]
 
     def _made(self, name: str, type: ir.TensorType, touched: int) -> ir.Value[ir.TensorType]:
-        """A tensor with generated contents, over as many bytes as the launch may touch."""
+        """Returns a tensor with generated contents, over as many bytes as the launch may touch."""
         own = self._size(ir.extent_bytes(type))
         if _may_be_indices(type.dtype):
             storage = ir.Value(f"{name}.s", ir.StorageType(nbytes=Int(own), device=type.device))
-            made = ir.AllocStorage(result=storage, zero=ir.ZeroMode.CALL)
-            return self._view(self._storage(made, touched), name, type)
+            allocation = ir.AllocStorage(result=storage, zero=ir.ZeroMode.CALL)
+            return self._view(self._storage(allocation, touched), name, type)
         if touched <= own:
             return self._param(name, type)
         count = Int(-(-touched // type.dtype.itemsize))
@@ -268,7 +275,7 @@ class _Reduction:
 
 
 def _stand_in(atom: Expr) -> Expr:
-    """For what a run reads from memory or from a caller's tensor."""
+    """Replaces values that a run reads from memory or from a caller's tensor."""
     if isinstance(atom, ir.Item):
         return _STAND_INS[atom.kind]
     return Int(0) if isinstance(atom, ir.OffsetOf) else atom
