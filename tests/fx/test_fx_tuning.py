@@ -30,7 +30,7 @@ from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.interp import InterpreterDriver
 from triton_runtime.protocols import Launchable
 from triton_runtime.settings import read_settings
-from triton_runtime.tune import Entry, TuningKey, TuningRecord, config_key, with_record
+from triton_runtime.tune import Entry, Measurements, TuningKey, config_key, with_measurements
 
 SMALL, LARGE = 64, 256
 PROGRAM = """wir 0.3
@@ -190,10 +190,12 @@ def test_without_a_device_known_times_decide(tmp_path: Path) -> None:
     assert isinstance(kernel, ir.TritonKernel)
     small, large = (config_key(config) for config in kernel.configs)
     key = TuningKey(content_hash(kernel), "some device", "3.7", (4096,))
-    record = TuningRecord({key: Entry(order=(small, large), times={small: (2000,) * 5, large: (1000,) * 5})})
-    known = with_record(for_a_gpu, record)
-    for given, records, want in ((for_a_gpu, (), SMALL), (known, (), LARGE), (for_a_gpu, (known,), LARGE)):
-        tune = KernelTuning(machine=None, records=records)
+    measurements = Measurements(
+        {key: Entry(order=(small, large), times={small: (2000,) * 5, large: (1000,) * 5})}
+    )
+    known = with_measurements(for_a_gpu, measurements)
+    for given, others, want in ((for_a_gpu, (), SMALL), (known, (), LARGE), (for_a_gpu, (known,), LARGE)):
+        tune = KernelTuning(machine=None, others=others)
         module = fx_converter.convert(given, FxOptions(kernel_calls="hop", convention="flat", tune=tune))
         (launch,) = (n for n in module.graph.nodes if "kernel" in n.meta)
         entered: Any = kernel_side_table.get_kernel(launch.kwargs["kernel_idx"])

@@ -186,7 +186,7 @@ class TestNoMemoryWhileTuning:
         """The choice is among the others; the measurements contain the reason for its missing time."""
         machine = Machine(tmp_path, tune=QUICK, trouble={64: self.NONE})
         machine.works()
-        [entry] = machine.runtime.record.entries.values()
+        [entry] = machine.runtime.measurements.entries.values()
         assert entry.failed == {"BLOCK=64 warps=4 stages=1": "CUDA out of memory"}
 
     def test_for_all(self, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def told(runtime, result):
         "compiled": runtime.stats.compiled,
         "found": runtime.stats.found,
         "tuned": {source.value: count for source, count in runtime.sources.items()},
-        "chosen": sorted(map(str, runtime.record.entries)),
+        "chosen": sorted(map(str, runtime.measurements.entries)),
         "result": result.tolist(),
     }
 """

@@ -177,7 +177,7 @@ def _tuned(job: Job, load_each: LoadEach, timer: Timer) -> tuple[ir.TritonConfig
     tuner = Tuner(load_each, timer, TimingCache(DeviceKey("this device", "this compiler")))
     choice = tuner.choose(job.kernel, job.args)
     unknown = Entry(order=(config_key(choice),), times={})
-    return choice, tuner.timings.record.entries.get(tuner.key(job.kernel, job.args), unknown)
+    return choice, tuner.timings.measurements.entries.get(tuner.key(job.kernel, job.args), unknown)
 
 
 def _bound(kernel: LoadedKernel, args: tuple[Any, ...]) -> Callable[[], object]:

@@ -14,7 +14,7 @@ from packages.triton_runtime.tests.tuning import HERE, Shelf, config
 from triton_runtime.choose import MetricsTable, MultiLaunch, Pick, nearest
 from triton_runtime.choose.metrics import COLUMNS
 from triton_runtime.errors import TuningError
-from triton_runtime.tune import Entry, TimingCache, TuningRecord
+from triton_runtime.tune import Entry, Measurements, TimingCache
 from wrapper_ir import ir
 
 
@@ -102,7 +102,7 @@ class TestStored:
         multi = Bench(looped=1.0, persistent=3.0, split=2.0).launch(store=shelf)
         multi(*args())
         assert multi.chosen == 0
-        assert TuningRecord.from_json(shelf[key].decode()).entries
+        assert Measurements.from_json(shelf[key].decode()).entries
 
     def test_switched_off(self) -> None:
         shelf = Shelf()
@@ -166,7 +166,7 @@ class TestTogether:
         assert choices == [0, 0] or choices == [2, 2]
 
     def test_others_at_another_kernel_are_told(self) -> None:
-        other = TuningRecord(
+        other = Measurements(
             {TimingCache(HERE).key("another"): Entry(order=("0",), times={"0": (1,)})}
         ).to_json()
         bench = Bench(looped=3.0, persistent=1.0, split=2.0)

@@ -102,9 +102,9 @@ def test_derived_configs_are_measured_recorded_and_found_again() -> None:
     owner = kernel(*BLOCKS, derive=(ir.Derivation.SCALED_REDUCTION,))
     tuner = Tuner(lab.load_each, lab.clock, TimingCache(HERE), derive=derive)
     assert tuner.choose(owner, ARGS) == config(512)
-    [entry] = tuner.timings.record.entries.values()
+    [entry] = tuner.timings.measurements.entries.values()
     assert entry.order[-1] == config_key(config(512))
-    again = Tuner(lab.load_each, lab.clock, TimingCache(HERE, record=tuner.timings.record))
+    again = Tuner(lab.load_each, lab.clock, TimingCache(HERE, measurements=tuner.timings.measurements))
     measured = lab.clock.measured
     assert again.choose(owner, ARGS) == config(512)
     assert lab.clock.measured == measured

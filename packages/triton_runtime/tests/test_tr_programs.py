@@ -19,12 +19,12 @@ from triton_runtime.programs import replay_artifact
 from triton_runtime.settings import read_settings
 from triton_runtime.tune import (
     Entry,
+    Measurements,
     MeasureOptions,
     TuneOptions,
     TuningKey,
-    TuningRecord,
     config_key,
-    record_of,
+    measurements_of,
 )
 from wrapper_ir import ir, load, parse_program, print_program, save, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
@@ -112,14 +112,14 @@ def test_reduced_programs_run() -> None:
 def test_tuned_without_inputs(tmp_path: Path) -> None:
     tuned = runtime(tmp_path).tune(artifact(), machine=TORCH_MACHINE)
     check(tuned)
-    record = record_of(tuned)
-    assert sorted(key.numbers for key in record.entries) == [(), (100,), (100,)]
-    assert all(all(entry.times.values()) for entry in record.entries.values())
+    measurements = measurements_of(tuned)
+    assert sorted(key.numbers for key in measurements.entries) == [(), (100,), (100,)]
+    assert all(all(entry.times.values()) for entry in measurements.entries.values())
 
     save(tuned, tmp_path / "tuned.wir")
     again = load(tmp_path / "tuned.wir")
     assert again.program == tuned.program
-    assert record_of(again) == record
+    assert measurements_of(again) == measurements
 
 
 def test_tuned_on_inputs_that_are_left_as_they_are(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_tuned_on_inputs_that_are_left_as_they_are(tmp_path: Path) -> None:
     before = inputs[0].clone()
     tuned = runtime(tmp_path).tune(artifact(), machine=TORCH_MACHINE, inputs=inputs, given={"s0": 50})
     check(tuned)
-    assert sorted(key.numbers for key in record_of(tuned).entries) == [(), (50,), (50,)]
+    assert sorted(key.numbers for key in measurements_of(tuned).entries) == [(), (50,), (50,)]
     assert torch.equal(inputs[0], before)
 
 
@@ -135,14 +135,14 @@ def test_a_replay_needs_no_device_and_is_always_the_same(tmp_path: Path) -> None
     tuned = runtime(tmp_path).tune(artifact(), machine=TORCH_MACHINE)
     texts = set()
     for _ in range(2):
-        replayed = TritonRuntime().tune(artifact(), records=[tuned])
+        replayed = TritonRuntime().tune(artifact(), others=[tuned])
         texts.add(print_program(replayed.program))
-        assert record_of(replayed) == record_of(tuned)
+        assert measurements_of(replayed) == measurements_of(tuned)
     assert texts == {print_program(tuned.program)}
 
 
-def entries(**changes: Any) -> TuningRecord:  # Any: parts of keys
-    """A record that chooses the second config of @first, and the second of the two kernels."""
+def entries(**changes: Any) -> Measurements:  # Any: parts of keys
+    """Measurements that choose the second config of @first, and the second of the two kernels."""
     program = artifact().program
     kernels = {k.name: k for k in program.kernels}
     records = {}
@@ -156,7 +156,7 @@ def entries(**changes: Any) -> TuningRecord:  # Any: parts of keys
             order, key = ("0", "1"), TuningKey(multi_hash(kernel, kernels), *CPU_AND_3)
         times = {order[0]: (2000,) * 5, order[1]: (1000,) * 5}
         records[dataclasses.replace(key, **changes)] = Entry(order=order, times=times)
-    return TuningRecord(records)
+    return Measurements(records)
 
 
 def test_what_a_record_says() -> None:
@@ -195,7 +195,7 @@ def test_what_the_options_call_noise_decides_nothing() -> None:
     """The second config and the second kernel take half as long as the first."""
     for configs, kernels, names, block in ((0.9, 0.9, ["first", "second"], 32), (1.1, 1.1, ["first"], 64)):
         options = TritonOptions(
-            record=entries(), tune=TuneOptions(noise=configs), choice=ChoiceOptions(noise=kernels)
+            measurements=entries(), tune=TuneOptions(noise=configs), choice=ChoiceOptions(noise=kernels)
         )
         choices = TritonRuntime(options=options).tune(artifact()).program.kernels
         assert [k.name for k in choices] == names
@@ -239,7 +239,7 @@ def test_the_launch_that_takes_longest_decides() -> None:
     assert isinstance(kernel, ir.TritonKernel)
     keys = tuple(config_key(c) for c in kernel.configs)
     for long, short, want in ((100.0, 99.0, 0), (99.0, 100.0, 1)):
-        record = TuningRecord(
+        measurements = Measurements(
             {
                 TuningKey(content_hash(kernel), *CPU_AND_3, (100.0,)): Entry(
                     order=keys, times={keys[0]: (int(long),) * 5, keys[1]: (1000,) * 5}
@@ -249,7 +249,7 @@ def test_the_launch_that_takes_longest_decides() -> None:
                 ),
             }
         )
-        replayed = replay_artifact(two, record).program.kernel("first")
+        replayed = replay_artifact(two, measurements).program.kernel("first")
         assert isinstance(replayed, ir.TritonKernel)
         assert replayed.configs == (kernel.configs[want],)
 
@@ -260,9 +260,9 @@ def test_without_a_record_nothing_is_chosen() -> None:
 
 
 def test_records_of_two_devices_are_refused() -> None:
-    record = entries().merged(entries(device="another"))
+    measurements = entries().merged(entries(device="another"))
     with pytest.raises(TuningError, match=r"(?s)TR605.*another.*some device"):
-        replay_artifact(artifact(), record)
+        replay_artifact(artifact(), measurements)
 
 
 def test_a_launch_that_cannot_run_is_left_as_it_is(tmp_path: Path) -> None:
@@ -277,8 +277,8 @@ def test_a_launch_that_cannot_run_is_left_as_it_is(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(artifact(), tmp_path / "model.wir")
-    record = entries()
-    tuned = dataclasses.replace(artifact(), tuning={"triton": record.to_json()})
+    measurements = entries()
+    tuned = dataclasses.replace(artifact(), tuning={"triton": measurements.to_json()})
     save(tuned, tmp_path / "known.wir")
     monkeypatch.setenv("WRAPPER_IR_CACHE_DIR", str(tmp_path / "cache"))
 
@@ -288,17 +288,17 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return process.output
 
     assert "2 kernels" in wir(
-        "--replay", "--record", str(tmp_path / "known.wir"), "-o", str(tmp_path / "a.wir")
+        "--replay", "--measurements", str(tmp_path / "known.wir"), "-o", str(tmp_path / "a.wir")
     )
-    assert load(tmp_path / "a.wir").program == replay_artifact(artifact(), record).program
+    assert load(tmp_path / "a.wir").program == replay_artifact(artifact(), measurements).program
     assert "kernels" in wir("--hint", "s0=40", "-o", str(tmp_path / "b.wir"))
     check(load(tmp_path / "b.wir"))
-    assert (40,) in {key.numbers for key in record_of(load(tmp_path / "b.wir")).entries}
+    assert (40,) in {key.numbers for key in measurements_of(load(tmp_path / "b.wir")).entries}
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
-    record = entries().merged(entries(device="another"))
-    save(dataclasses.replace(artifact(), tuning={"triton": record.to_json()}), tmp_path / "two.wir")
+    measurements = entries().merged(entries(device="another"))
+    save(dataclasses.replace(artifact(), tuning={"triton": measurements.to_json()}), tmp_path / "two.wir")
     process = CliRunner().invoke(
         main, ["tune", str(tmp_path / "two.wir"), "--replay", "-o", str(tmp_path / "c.wir")]
     )

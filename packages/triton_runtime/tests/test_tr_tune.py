@@ -20,11 +20,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from triton_runtime.errors import CompileError, TuningError
 from triton_runtime.tune import (
     HostTimer,
+    Measurements,
     StreamTimer,
     TimingCache,
     TuneOptions,
     Tuner,
-    TuningRecord,
     config_key,
     timer_for,
 )
@@ -105,7 +105,7 @@ class TestTuner:
         measured = lab.clock.measured
         assert tuner.choose(kernel(*BLOCKS), ARGS) == BLOCKS[1]
         assert lab.clock.measured == measured
-        [entry] = tuner.timings.record.entries.values()
+        [entry] = tuner.timings.measurements.entries.values()
         assert {key: len(values) > 0 for key, values in entry.times.items()} == {
             config_key(c): True for c in BLOCKS
         }
@@ -154,14 +154,14 @@ class TestTuner:
         shelf.update(dict.fromkeys(shelf, b"\xff{"))
         lab = Lab({64: 1.0, 128: 3.0, 256: 2.0})
         assert lab.tuner(store=shelf).choose(kernel(*BLOCKS), ARGS) == BLOCKS[0]
-        assert TuningRecord.from_json(next(iter(shelf.values())).decode()).entries
+        assert Measurements.from_json(next(iter(shelf.values())).decode()).entries
 
     def test_replay_measures_nothing(self) -> None:
         tuner = Lab({64: 3.0, 128: 1.0, 256: 2.0}).tuner()
         tuner.choose(kernel(*BLOCKS), ARGS)
-        record = TuningRecord.from_json(tuner.timings.record.to_json())
+        measurements = Measurements.from_json(tuner.timings.measurements.to_json())
         lab = Lab({})
-        replayed = lab.tuner(record=record)
+        replayed = lab.tuner(measurements=measurements)
         assert replayed.replay(kernel(*BLOCKS), ARGS) == BLOCKS[1]
         assert replayed.replay(kernel(*BLOCKS), (*ARGS[:2], 12, 1)) == BLOCKS[1]
         assert replayed.replay(kernel(*reversed(BLOCKS)), ARGS) == BLOCKS[2]  # another kernel
@@ -172,7 +172,7 @@ class TestTuner:
         lab = Lab({256: 2.0}, broken)
         tuner = lab.tuner()
         assert tuner.choose(kernel(*BLOCKS), ARGS) == BLOCKS[2]
-        [entry] = tuner.timings.record.entries.values()
+        [entry] = tuner.timings.measurements.entries.values()
         assert list(entry.failed) == [config_key(c) for c in BLOCKS[:2]]
         assert "shared memory" in entry.failed[config_key(BLOCKS[1])]
 
@@ -200,7 +200,7 @@ class TestTuner:
         config = tuner.choose(owner, ARGS)
         assert dict(config.meta) == {"XBLOCK": 1024}
         assert Lab(seconds).tuner().choose(owner, ARGS) == BLOCKS[0]
-        assert Lab({}).tuner(record=tuner.timings.record).replay(owner, ARGS) == config
+        assert Lab({}).tuner(measurements=tuner.timings.measurements).replay(owner, ARGS) == config
 
     def test_descent_from_configs_that_were_measured_long(self) -> None:
         """The listed ones differ by the limit of noise, so they are measured in many rounds, unlike their
@@ -210,7 +210,7 @@ class TestTuner:
         owner = kernel(*BLOCKS[:2], derive=(ir.Derivation.COORDINATE_DESCENT,))
         tuner = lab.tuner(options=TuneOptions(descent=True))
         assert tuner.choose(owner, ARGS) == BLOCKS[2]
-        [entry] = tuner.timings.record.entries.values()
+        [entry] = tuner.timings.measurements.entries.values()
         counts = {key: len(entry.times[key]) for key in map(config_key, BLOCKS)}
         assert counts[config_key(BLOCKS[0])] > 2 * counts[config_key(BLOCKS[2])]
 

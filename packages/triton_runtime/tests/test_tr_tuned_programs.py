@@ -71,7 +71,7 @@ def test_a_given_timer_measures_instead_of_the_devices(tmp_path: Path) -> None:
         tuned = one.load(TRITON, ir.Target())
         check(tuned)
         assert not timer.left
-        [entry] = one.record.entries.values()
+        [entry] = one.measurements.entries.values()
         assert sorted({t for times in entry.times.values() for t in times}) == [10**9, 2 * 10**9]
         multi, kernels = variants()
         picks: list[Pick] = []

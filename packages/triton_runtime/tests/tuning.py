@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from triton_runtime.errors import CompileError
-from triton_runtime.tune import DeviceKey, Gather, TimingCache, Tuner, TuningRecord
+from triton_runtime.tune import DeviceKey, Gather, Measurements, TimingCache, Tuner
 from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_tools.testing.catalogue import TRITON
@@ -73,9 +73,11 @@ class Lab:
         return run
 
     def tuner(
-        self, record: TuningRecord | None = None, gather: Gather | None = None, **changes: Any
+        self, measurements: Measurements | None = None, gather: Gather | None = None, **changes: Any
     ) -> Tuner:  # Any: the tuner's own options
-        return Tuner(self.load_each, self.clock, TimingCache(HERE, record=record, gather=gather), **changes)
+        return Tuner(
+            self.load_each, self.clock, TimingCache(HERE, measurements=measurements, gather=gather), **changes
+        )
 
 
 ARGS = (torch.ones(8), torch.zeros(8), 8, 1)

@@ -25,14 +25,14 @@ class KernelTuning:
     `inputs` are flat arguments of the program to measure on, which are left as they are; None makes some up, whose sizes
     are those of `hints` (values of symbols by name), or else the symbols' own hints. Kernels whose sizes nothing says are
     passed over, with a warning of their runtime (TR606). `machine` names the tensor library to measure with; None measures
-    nothing: choices follow from times that are known, the artifact's own and those of `records`. What no time decides
+    nothing: choices follow from times that are known, the artifact's own and those of `others`. What no time decides
     stays as the program has it: a kernel's first config.
     """
 
     inputs: Sequence[Any] | None = None  # Any: tensors and numbers
     hints: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     machine: str | None = "torch"
-    records: Sequence[Artifact] = ()
+    others: Sequence[Artifact] = ()
 
 
 def tuned(artifact: Artifact, tuning: KernelTuning, find_runtime: FindRuntime) -> Artifact:
@@ -54,7 +54,7 @@ def tuned(artifact: Artifact, tuning: KernelTuning, find_runtime: FindRuntime) -
             artifact = runtime.tune(
                 artifact,
                 machine=None if tuning.machine is None else find_machine(tuning.machine),
-                records=tuning.records,
+                others=tuning.others,
                 given=tuning.hints,
                 inputs=tuning.inputs,
                 assume=False,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from triton_runtime.choose import ChoiceOptions
 from triton_runtime.protocols import ByteStore, Driver
-from triton_runtime.tune import DeviceKey, Gather, Timer, TuneOptions, TuningRecord
+from triton_runtime.tune import DeviceKey, Gather, Measurements, Timer, TuneOptions
 from wrapper_ir import ir
 
 Choose = Callable[[ir.TritonKernel], ir.TritonConfig]
@@ -25,7 +25,7 @@ class TritonOptions:
     """Options for choosing, compiling and running kernels.
 
     `choose` selects the config of a kernel that is not tuned. `tune`: a kernel with several configs is tuned
-    at its first launch, from `record` or by measuring; None disables that. `gather` merges the times of all
+    at its first launch, from `measurements` or by measuring; None disables that. `gather` merges the times of all
     processes that tune together. `choice` configures the choice among the kernels of a multi-kernel. `timer`
     replaces the timer of the device type; `device_key` replaces the device's model and Triton's version as
     the validity of times.
@@ -38,7 +38,7 @@ class TritonOptions:
 
     choose: Choose = first_config
     tune: TuneOptions | None = None
-    record: TuningRecord = field(default_factory=TuningRecord)
+    measurements: Measurements = field(default_factory=Measurements)
     gather: Gather | None = None
     choice: ChoiceOptions = field(default_factory=ChoiceOptions)
     timer: Timer | None = None

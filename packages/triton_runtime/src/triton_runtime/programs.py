@@ -15,11 +15,11 @@ from triton_runtime.tune import (
     NOISE,
     DeviceKey,
     Entry,
+    Measurements,
     TuningKey,
-    TuningRecord,
     config_of,
-    record_of,
-    with_record,
+    measurements_of,
+    with_measurements,
 )
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
@@ -47,19 +47,21 @@ class Noise:
 class TunableRuntime:
     """A runtime that tunes kernels at their first launches.
 
-    `kernels` loads them, including those compiled ahead; `record` returns the times measured so far, which
+    `kernels` loads them, including those compiled ahead; `measurements` returns the times measured so far, which
     are of `device`.
     """
 
     kernels: KernelRuntime
-    record: Callable[[], TuningRecord]
+    measurements: Callable[[], Measurements]
     device: DeviceKey
     noise: Noise
 
 
-def known_times(record: TuningRecord, artifact: Artifact, records: Sequence[Artifact] = ()) -> TuningRecord:
-    """Merges `record` with the times in an artifact and in others. Raises TuningError TR601."""
-    return record.merged(record_of(artifact), *map(record_of, records))
+def known_times(
+    measurements: Measurements, artifact: Artifact, others: Sequence[Artifact] = ()
+) -> Measurements:
+    """Merges `measurements` with the times in an artifact and in others. Raises TuningError TR601."""
+    return measurements.merged(measurements_of(artifact), *map(measurements_of, others))
 
 
 def tune_artifact(
@@ -71,7 +73,7 @@ def tune_artifact(
     inputs: Sequence[Any] | None = None,
     assume: bool = True,
 ) -> Artifact:
-    """Returns the artifact with every possible choice written into its program, and all times in its record.
+    """Returns the artifact with every possible choice written into its program, and all times in its measurements.
 
     Times that the runtime lacks are measured on its device. With `inputs`, flat arguments of `main`, the
     whole program runs on copies of them, which also determines its symbols. Launches that this does not reach
@@ -88,7 +90,7 @@ def tune_artifact(
         given = {**_run_through(Interpreter(artifact, machine, options), copies), **(given or {})}
     for one in tuning_programs(artifact.program, given):
         if one.assumed and not assume:
-            if not _knows(runtime.record(), one):
+            if not _knows(runtime.measurements(), one):
                 names = ", ".join(sorted(one.assumed))
                 _warn(one, f"nothing is known of {names}; give a hint, or inputs")
             continue
@@ -99,7 +101,7 @@ def tune_artifact(
         except (WirError, TritonRuntimeError, RuntimeError) as error:
             _warn(one, str(error))
     return replay_artifact(
-        artifact, runtime.record(), device=runtime.device, given=given, noise=runtime.noise
+        artifact, runtime.measurements(), device=runtime.device, given=given, noise=runtime.noise
     )
 
 
@@ -112,13 +114,13 @@ def _run_through(interpreter: Interpreter[Any], inputs: list[Any]) -> dict[str, 
     return {name: value for name, value in reversed(items) if type(value) is int}
 
 
-def _knows(record: TuningRecord, one: TuningProgram) -> bool:
+def _knows(measurements: Measurements, one: TuningProgram) -> bool:
     """True if there are times for the choice of this launch."""
     kernels: dict[str, ir.KernelDef] = {k.name: k for k in one.program.kernels}
     hashes = {
         multi_hash(k, kernels) if isinstance(k, ir.MultiKernel) else content_hash(k) for k in kernels.values()
     }
-    return any(key.kernel in hashes and any(e.times.values()) for key, e in record.entries.items())
+    return any(key.kernel in hashes and any(e.times.values()) for key, e in measurements.entries.items())
 
 
 def _warn(one: TuningProgram, why: str) -> None:
@@ -129,26 +131,28 @@ def _warn(one: TuningProgram, why: str) -> None:
 
 def replay_artifact(
     artifact: Artifact,
-    record: TuningRecord,
+    measurements: Measurements,
     *,
     device: DeviceKey | None = None,
     given: Mapping[str, int] | None = None,
     noise: Noise | None = None,
 ) -> Artifact:
-    """Returns the artifact with the choices that follow from `record`, and with the record.
+    """Returns the artifact with the choices that follow from `measurements`, and with the measurements.
 
-    Needs no device: choices depend only on the record, the program and `given`. `device` selects whose times
-    count; None: the only device of the record. `noise` has relative differences that are ignored; None: the
-    default. Raises TuningError TR605 if the record has several devices.
+    Needs no device: choices depend only on the measurements, the program and `given`. `device` selects whose times
+    count; None: the only device of the measurements. `noise` has relative differences that are ignored; None: the
+    default. Raises TuningError TR605 if the measurements have several devices.
     """
-    device = device or _only(record)
+    device = device or _only(measurements)
     if device is None:
         return artifact
-    choices = _Choices(artifact, record, device, noise or Noise(), tuning_programs(artifact.program, given))
+    choices = _Choices(
+        artifact, measurements, device, noise or Noise(), tuning_programs(artifact.program, given)
+    )
     program = with_choices(artifact.program, choices.configs(), choices.variants())
     binaries = _still_wanted(artifact, program)
     explained = with_explained(artifact, program, choices.explained())
-    return with_record(dataclasses.replace(explained, program=program, binaries=binaries), record)
+    return with_measurements(dataclasses.replace(explained, program=program, binaries=binaries), measurements)
 
 
 def _still_wanted(artifact: Artifact, program: ir.Program) -> tuple[ir.KernelBinary, ...]:
@@ -167,24 +171,24 @@ def _has_config(kernel: ir.KernelDef, binary: ir.KernelBinary) -> bool:
     return not isinstance(kernel, ir.TritonKernel) or binary.config in kernel.configs
 
 
-def _only(record: TuningRecord) -> DeviceKey | None:
-    devices = sorted({(key.device, key.compiler) for key in record.entries})
+def _only(measurements: Measurements) -> DeviceKey | None:
+    devices = sorted({(key.device, key.compiler) for key in measurements.entries})
     if len(devices) > 1:
         device_list = "; ".join(f"{device}, Triton {compiler}" for device, compiler in devices)
         raise TuningError(
             "TR605",
-            f"the records are of several devices: {device_list}",
-            hint="give records of one device only",
+            f"the measurements are of several devices: {device_list}",
+            hint="give measurements of one device only",
         )
     return DeviceKey(*devices[0]) if devices else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Choices:
-    """The choices for a program's kernels that follow from a record."""
+    """The choices for a program's kernels that follow from measurements."""
 
     artifact: Artifact
-    record: TuningRecord
+    measurements: Measurements
     device: DeviceKey
     noise: Noise
     programs: Sequence[TuningProgram]
@@ -205,7 +209,7 @@ class _Choices:
             if config is None:
                 raise TuningError(
                     "TR601",
-                    f"the record has a config that @{kernel.name} does not: {winner}",
+                    f"the measurements have a config that @{kernel.name} does not: {winner}",
                     hint="tune again",
                 )
             configs[kernel.name] = config
@@ -239,7 +243,7 @@ class _Choices:
         """The times of the variants of a multi-kernel that is chosen by measurement."""
         if not isinstance(kernel, ir.MultiKernel) or kernel.choice is not ir.Choice.MEASURE:
             return None
-        entry = self.record.find(self._key(multi_hash(kernel, kernels)))
+        entry = self.measurements.find(self._key(multi_hash(kernel, kernels)))
         is_complete = entry is not None and entry.order == variant_keys(kernel) and any(entry.times.values())
         return entry if is_complete else None
 
@@ -254,7 +258,7 @@ class _Choices:
         for one in self.programs:
             if any(k.name == kernel.name for k in one.program.kernels):
                 key = self._key(content_hash(kernel), one.numbers(kernel.name))
-                entry = self.record.find(key)
+                entry = self.measurements.find(key)
                 if entry is not None and any(entry.times.values()):
                     yield one, entry
 

@@ -25,7 +25,7 @@ from triton_runtime.operators import load_operator
 from triton_runtime.options import TritonOptions
 from triton_runtime.protocols import Binary, Driver, Launchable
 from triton_runtime.settings import Settings, read_settings
-from triton_runtime.tune import Source, TimingCache, TuneOptions, TuningRecord
+from triton_runtime.tune import Measurements, Source, TimingCache, TuneOptions
 from triton_runtime.tuning import Tuning, device_key
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
@@ -209,11 +209,11 @@ class TritonRuntime:
         return launchable(kernel, self.options.choose(kernel))
 
     @property
-    def record(self) -> TuningRecord:
+    def measurements(self) -> Measurements:
         """The times behind the choices so far: from options, from the store, and measured."""
         timings = () if self._world is None else tuple(self._world.timings.values())
-        entries = {key: entry for t in timings for key, entry in t.record.entries.items()}
-        return TuningRecord({**self.options.record.entries, **entries})
+        entries = {key: entry for t in timings for key, entry in t.measurements.entries.items()}
+        return Measurements({**self.options.measurements.entries, **entries})
 
     @property
     def sources(self) -> Mapping[Source, int]:
@@ -226,29 +226,29 @@ class TritonRuntime:
         artifact: Artifact,
         *,
         machine: Machine[Any] | None = None,
-        records: Sequence[Artifact] = (),
+        others: Sequence[Artifact] = (),
         given: Mapping[str, int] | None = None,
         inputs: Sequence[Any] | None = None,
         assume: bool = True,
     ) -> Artifact:
         """See `KernelTuner`, and `triton_runtime.programs`, which implements it.
 
-        Times that are in none of the records (the artifact's, those of `records`, this runtime's) are
+        Times that are in no measurements (the artifact's, those of `others`, this runtime's) are
         measured; without a machine nothing is. Raises TuningError TR601, TR605.
         """
         # imported here: most users load kernels without tuning programs
         from triton_runtime.programs import Noise, TunableRuntime, known_times, replay_artifact, tune_artifact
 
-        record = known_times(self.options.record, artifact, records)
+        measurements = known_times(self.options.measurements, artifact, others)
         tune = self.options.tune or TuneOptions()
         noise = Noise(configs=tune.noise, kernels=self.options.choice.noise)
         if machine is None:
-            return replay_artifact(artifact, record, given=given, noise=noise)
-        tuner = replace(self, options=replace(self.options, record=record, tune=tune))
+            return replay_artifact(artifact, measurements, given=given, noise=noise)
+        tuner = replace(self, options=replace(self.options, measurements=measurements, tune=tune))
         tuner.stats = self.stats
         runtime = TunableRuntime(
             kernels=tuner.with_binaries(artifact.binaries),
-            record=lambda: tuner.record,
+            measurements=lambda: tuner.measurements,
             device=self.options.device_key or device_key(artifact.program.target.device),
             noise=noise,
         )
@@ -318,7 +318,7 @@ class TritonRuntime:
             if target not in world.timings:
                 device = self.options.device_key or device_key(target.device)
                 world.timings[target] = TimingCache(
-                    device, record=self.options.record, gather=self.options.gather
+                    device, measurements=self.options.measurements, gather=self.options.gather
                 )
             return world.timings[target]
 

@@ -15,7 +15,7 @@ from triton_runtime.source import source_path
 from triton_runtime.tune.arguments import Preserved
 from triton_runtime.tune.distance import distance
 from triton_runtime.tune.measure import Timer, attempt, measure
-from triton_runtime.tune.record import Entry
+from triton_runtime.tune.measurements import Entry
 from triton_runtime.tune.timing_cache import TimingCache
 from wrapper_ir import ir
 from wrapper_ir.json.kernel_hash import multi_hash
@@ -177,7 +177,7 @@ class MultiLaunch:
 
 
 def variant_keys(kernel: ir.MultiKernel) -> tuple[str, ...]:
-    """The keys of its kernels in records: their indices."""
+    """The keys of its kernels in measurements: their indices."""
     return tuple(map(str, range(len(kernel.variants))))
 
 

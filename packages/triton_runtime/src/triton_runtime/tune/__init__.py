@@ -1,11 +1,17 @@
-"""Tunes kernels: measures candidates, records every time, and chooses from the record alone."""
+"""Tunes kernels: measures candidates, records every time, and chooses from the measurements alone."""
 
 from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
 from triton_runtime.tune.decide import NOISE, Decision, decide, error_of_mean, middle_mean
 from triton_runtime.tune.launch import TunedLaunch
 from triton_runtime.tune.measure import MeasureOptions, Timer, attempt, measure, reason
+from triton_runtime.tune.measurements import (
+    Entry,
+    Measurements,
+    TuningKey,
+    measurements_of,
+    with_measurements,
+)
 from triton_runtime.tune.ranks import gather_over
-from triton_runtime.tune.record import Entry, TuningKey, TuningRecord, record_of, with_record
 from triton_runtime.tune.timers import TIMERS, HostTimer, StreamTimer, timer_for
 from triton_runtime.tune.timing_cache import DeviceKey, Gather, Source, TimingCache
 from triton_runtime.tune.tuner import Derive, LoadEach, TuneOptions, Tuner
@@ -21,6 +27,7 @@ __all__ = [
     "HostTimer",
     "LoadEach",
     "MeasureOptions",
+    "Measurements",
     "Source",
     "StreamTimer",
     "Timer",
@@ -29,7 +36,6 @@ __all__ = [
     "TunedLaunch",
     "Tuner",
     "TuningKey",
-    "TuningRecord",
     "attempt",
     "config_key",
     "config_of",
@@ -37,11 +43,11 @@ __all__ = [
     "error_of_mean",
     "gather_over",
     "measure",
+    "measurements_of",
     "middle_mean",
     "neighbours",
     "reason",
-    "record_of",
     "timer_for",
     "with_config",
-    "with_record",
+    "with_measurements",
 ]

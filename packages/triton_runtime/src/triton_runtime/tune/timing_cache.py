@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from triton_runtime.errors import TuningError
 from triton_runtime.protocols import ByteStore
-from triton_runtime.tune.record import Entry, TuningKey, TuningRecord
+from triton_runtime.tune.measurements import Entry, Measurements, TuningKey
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,23 +30,23 @@ class DeviceKey:
 class Source(enum.Enum):
     """The source of an entry."""
 
-    RECORD = "recorded"
+    STORED = "recorded"
     STORE = "stored"
     MEASURED = "measured"
 
 
 class TimingCache:
-    """Returns the times of a key and stores them in `record`: choices follow from that alone.
+    """Returns the times of a key and stores them in `measurements`: choices follow from that alone.
 
     With `gather`, all processes merge their times of a key. Choices are then equal in each, if all request
     the same keys in the same order.
     """
 
     def __init__(
-        self, device: DeviceKey, *, record: TuningRecord | None = None, gather: Gather | None = None
+        self, device: DeviceKey, *, measurements: Measurements | None = None, gather: Gather | None = None
     ) -> None:
         self.device = device
-        self.record = record or TuningRecord()
+        self.measurements = measurements or Measurements()
         self.sources: Counter[Source] = Counter()
         """How many entries came from each source."""
         self._gather = gather
@@ -79,16 +79,16 @@ class TimingCache:
         measure: Callable[[], Entry],
         store: ByteStore | None,
     ) -> tuple[Entry, Source]:
-        result, source = self.record.entries.get(key), Source.RECORD
+        result, source = self.measurements.entries.get(key), Source.STORED
         if result is None or not fits(result):
             result, source = self._stored(key, store), Source.STORE
         if result is None or not fits(result):
             result, source = measure(), Source.MEASURED
             if store is not None and any(result.times.values()):
-                store.put(_store_key(key), TuningRecord({key: result}).to_json().encode())
+                store.put(_store_key(key), Measurements({key: result}).to_json().encode())
         if self._gather is not None:
             result = _gathered(key, result, self._gather)
-        self.record = TuningRecord({**self.record.entries, key: result})
+        self.measurements = Measurements({**self.measurements.entries, key: result})
         self.sources[source] += 1
         return result, source
 
@@ -97,9 +97,9 @@ class TimingCache:
         if data is None:
             return None
         try:
-            return TuningRecord.from_json(data.decode(errors="replace")).entries.get(key)
+            return Measurements.from_json(data.decode(errors="replace")).entries.get(key)
         except TuningError as error:
-            _LOG.warning("a stored tuning record is not used: %s", error)
+            _LOG.warning("stored tuning measurements are not used: %s", error)
             return None
 
 
@@ -108,8 +108,8 @@ def _store_key(key: TuningKey) -> str:
 
 
 def _gathered(key: TuningKey, entry: Entry, gather: Gather) -> Entry:
-    records = [TuningRecord.from_json(text) for text in gather(TuningRecord({key: entry}).to_json())]
-    others = {p.kernel for record in records for p in record.entries} - {key.kernel}
+    records = [Measurements.from_json(text) for text in gather(Measurements({key: entry}).to_json())]
+    others = {p.kernel for measurements in records for p in measurements.entries} - {key.kernel}
     if others:
         raise TuningError(
             "TR603",
@@ -117,7 +117,7 @@ def _gathered(key: TuningKey, entry: Entry, gather: Gather) -> Entry:
             hint="all processes have to launch the same kernels in the same order",
         )
     entries = sorted(
-        (e for record in records for e in record.entries.values()),
+        (e for measurements in records for e in measurements.entries.values()),
         key=lambda e: (e.order, sorted(e.times.items())),
     )
     merged = entries[0]

@@ -13,7 +13,7 @@ from triton_runtime.tune.arguments import Preserved
 from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
 from triton_runtime.tune.decide import NOISE
 from triton_runtime.tune.measure import MeasureOptions, Timer, attempt, measure, reason
-from triton_runtime.tune.record import Entry, TuningKey
+from triton_runtime.tune.measurements import Entry, TuningKey
 from triton_runtime.tune.timing_cache import TimingCache
 from wrapper_ir import ir
 from wrapper_ir.json.kernel_hash import content_hash
@@ -46,7 +46,7 @@ class TuneOptions:
 
 
 class Tuner:
-    """Chooses configs on one device. Choices follow from the record of `timings` alone."""
+    """Chooses configs on one device. Choices follow from the measurements of `timings` alone."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Tuner:
         return self.timings.key(content_hash(kernel), [a for a in args if isinstance(a, int | float)])
 
     def choose(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> ir.TritonConfig:
-        """Chooses the config for these arguments: measures unless the record or the store has times.
+        """Chooses the config for these arguments: measures unless the measurements or the store has times.
 
         Afterwards tensors are unchanged, except for those that the kernel only writes. Raises TuningError
         TR602 with every reason if no candidate runs; TR603.
@@ -89,11 +89,11 @@ class Tuner:
         return self._chosen[key]
 
     def replay(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> ir.TritonConfig:
-        """The choice that follows from the record, for these numbers or the nearest ones; measures nothing.
+        """The choice that follows from the measurements, for these numbers or the nearest ones; measures nothing.
 
-        The first config if the record lacks the kernel.
+        The first config if the measurements lack the kernel.
         """
-        entry = self.timings.record.find(self.key(kernel, args))
+        entry = self.timings.measurements.find(self.key(kernel, args))
         return kernel.configs[0] if entry is None or not entry.times else self._config(kernel, entry)
 
     # --- choosing
@@ -107,7 +107,7 @@ class Tuner:
         if config is None:
             raise TuningError(
                 "TR601",
-                f"the record has a config that @{kernel.name} does not: {decision.winner}",
+                f"the measurements have a config that @{kernel.name} does not: {decision.winner}",
                 hint="tune again",
             )
         _LOG.info(

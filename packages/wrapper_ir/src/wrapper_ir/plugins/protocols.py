@@ -201,7 +201,7 @@ class KernelTuner(Protocol):
         artifact: Artifact,
         *,
         machine: Machine[Any] | None = None,
-        records: Sequence[Artifact] = (),
+        others: Sequence[Artifact] = (),
         given: Mapping[str, int] | None = None,
         inputs: Sequence[Any] | None = None,
         assume: bool = True,
@@ -209,7 +209,7 @@ class KernelTuner(Protocol):
         """The artifact with the choices of its kernels written into its program, and what was measured for them into its
         record (`Artifact.tuning`).
 
-        Candidates without a time in the artifact's own record or in `records` are measured on `machine`. Without a
+        Candidates without a time in the artifact's own record or in `others` are measured on `machine`. Without a
         machine nothing is measured and no device is needed. `inputs` are flat arguments of `main` to measure on, `given`
         values of symbols. Symbols that have neither a given value nor a hint are assumed; without `assume`, launches that
         need them are skipped with a warning.

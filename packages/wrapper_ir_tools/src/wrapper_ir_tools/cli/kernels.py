@@ -45,14 +45,14 @@ def compile_command(
 @click.argument("file")
 @click.option("-o", "--output", required=True, help="The .wir file to write.")
 @click.option(
-    "--record",
-    "records",
+    "--measurements",
+    "others",
     multiple=True,
     metavar="FILE",
-    help="A .wir file whose recorded times are used as well; repeatable.",
+    help="A .wir file whose measured times are used as well; repeatable.",
 )
 @click.option(
-    "--replay", is_flag=True, help="Measure nothing; choose by recorded times alone. Needs no device."
+    "--replay", is_flag=True, help="Measure nothing; choose by stored times alone. Needs no device."
 )
 @click.option("--machine", default="torch", help="The machine that measurements run on.")
 @hint
@@ -60,7 +60,7 @@ def compile_command(
 def tune(
     file: str,
     output: str,
-    records: tuple[str, ...],
+    others: tuple[str, ...],
     replay: bool,
     machine: str,
     hints: tuple[tuple[str, int], ...],
@@ -74,7 +74,7 @@ def tune(
 
     artifact = read_artifact(file, public_key)
     values = hints_of(artifact.program, hints)
-    tuned = tuned_artifact(artifact, None if replay else machine, [read_artifact(r) for r in records], values)
+    tuned = tuned_artifact(artifact, None if replay else machine, [read_artifact(r) for r in others], values)
     check(tuned)
     save(tuned, output)
     echo(f"{output}: {len(tuned.program.kernels)} kernels")

@@ -15,18 +15,18 @@ from packages.triton_runtime.tests.tuning import Clock, config, kernel
 from triton_runtime.errors import TuningError
 from triton_runtime.tune import (
     Entry,
+    Measurements,
     MeasureOptions,
     TuningKey,
-    TuningRecord,
     config_key,
     config_of,
     decide,
     measure,
+    measurements_of,
     middle_mean,
     neighbours,
-    record_of,
     with_config,
-    with_record,
+    with_measurements,
 )
 from wrapper_ir import ir
 from wrapper_ir.artifact import bare_artifact
@@ -162,17 +162,17 @@ _entries = st.builds(
     failed=st.dictionaries(_names, st.text(max_size=5)),
 )
 _keys = st.builds(TuningKey, _names, _names, _names, st.lists(st.integers(0, 100), max_size=2).map(tuple))
-_records = st.dictionaries(_keys, _entries, max_size=3).map(TuningRecord)
+_records = st.dictionaries(_keys, _entries, max_size=3).map(Measurements)
 
 
 class TestRecords:
     @given(_records)
-    def test_json(self, record: TuningRecord) -> None:
-        assert TuningRecord.from_json(record.to_json()) == record
+    def test_json(self, measurements: Measurements) -> None:
+        assert Measurements.from_json(measurements.to_json()) == measurements
 
     @given(_records, _records, _records)
     def test_merging_is_the_same_in_any_order(
-        self, a: TuningRecord, b: TuningRecord, c: TuningRecord
+        self, a: Measurements, b: Measurements, c: Measurements
     ) -> None:
         merged = [x.merged(y).merged(z).to_json() for x, y, z in ((a, b, c), (c, a, b), (b, c, a))]
         times = [
@@ -201,35 +201,35 @@ class TestRecords:
     )
     def test_other_texts_are_refused(self, change: Callable[[Any], object]) -> None:
         entry = Entry(order=("a", "b"), times={"a": (5, 6)})
-        document = json.loads(TuningRecord({TuningKey("k", "d", "c", (8,)): entry}).to_json())
+        document = json.loads(Measurements({TuningKey("k", "d", "c", (8,)): entry}).to_json())
         change(document)
         for text in (json.dumps(document), "{", "[]", ""):
             with pytest.raises(TuningError, match="TR601"):
-                TuningRecord.from_json(text)
+                Measurements.from_json(text)
 
     def test_the_nearest_numbers(self) -> None:
         entries = [Entry(order=(str(n),), times={}) for n in (8, 1000)]
-        record = TuningRecord(
+        measurements = Measurements(
             {TuningKey("k", "d", "c", (n,)): e for n, e in zip((8, 1000), entries, strict=True)}
         )
-        assert record.find(TuningKey("k", "d", "c", (8,))) is entries[0]
-        assert record.find(TuningKey("k", "d", "c", (80,))) is entries[0]
-        assert record.find(TuningKey("k", "d", "c", (100,))) is entries[1]
-        assert record.find(TuningKey("k", "d", "c", (0,))) is entries[0]
+        assert measurements.find(TuningKey("k", "d", "c", (8,))) is entries[0]
+        assert measurements.find(TuningKey("k", "d", "c", (80,))) is entries[0]
+        assert measurements.find(TuningKey("k", "d", "c", (100,))) is entries[1]
+        assert measurements.find(TuningKey("k", "d", "c", (0,))) is entries[0]
         for key in (
             TuningKey("k", "d", "c", ()),
             TuningKey("k", "e", "c", (8,)),
             TuningKey("j", "d", "c", (8,)),
         ):
-            assert record.find(key) is None
+            assert measurements.find(key) is None
 
     def test_in_an_artifact(self) -> None:
         builder = ProgramBuilder()
         builder.function("main").ret(())
         artifact = bare_artifact(builder.finish())
-        record = TuningRecord({TuningKey("k", "d", "c", (8,)): Entry(order=("a",), times={"a": (5,)})})
-        assert record_of(artifact) == TuningRecord()
-        assert record_of(with_record(artifact, record)) == record
+        measurements = Measurements({TuningKey("k", "d", "c", (8,)): Entry(order=("a",), times={"a": (5,)})})
+        assert measurements_of(artifact) == Measurements()
+        assert measurements_of(with_measurements(artifact, measurements)) == measurements
 
 
 class TestCandidates:

@@ -1,4 +1,4 @@
-"""Tuning records: all measured times, from which every choice can be reproduced and merged."""
+"""Tuning measurements: all measured times, from which every choice can be reproduced and merged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wrapper_ir.artifact import Artifact
 _FORMAT = "triton-tuning"
 _VERSION = 1
 _ARTIFACT_KEY = "triton"
-"""The key of the record in `Artifact.tuning`."""
+"""The key of the measurements in `Artifact.tuning`."""
 _NANO = 1e-9
 
 
@@ -77,7 +77,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class TuningRecord:
+class Measurements:
     """Entries by key. Records are immutable; merging is commutative."""
 
     entries: Mapping[TuningKey, Entry] = field(default_factory=lambda: MappingProxyType({}))
@@ -103,13 +103,13 @@ class TuningRecord:
         )
         return None if nearest is None else self.entries[nearest]
 
-    def merged(self, *others: TuningRecord) -> TuningRecord:
-        """Merges this record and others."""
+    def merged(self, *others: Measurements) -> Measurements:
+        """Merges two sets of measurements."""
         entries = dict(self.entries)
         for other in others:
             for key, entry in other.entries.items():
                 entries[key] = entries[key].merged(entry) if key in entries else entry
-        return TuningRecord({key: entries[key] for key in sorted(entries)})
+        return Measurements({key: entries[key] for key in sorted(entries)})
 
     def to_json(self) -> str:
         """Canonical JSON text."""
@@ -128,15 +128,17 @@ class TuningRecord:
         return json.dumps({"format": _FORMAT, "version": _VERSION, "entries": entries}, sort_keys=True)
 
     @staticmethod
-    def from_json(text: str) -> TuningRecord:
-        """Parses a record; raises TuningError TR601 for any other text."""
+    def from_json(text: str) -> Measurements:
+        """Parses measurements; raises TuningError TR601 for any other text."""
         try:
             document = json.loads(text)
             if (document["format"], document["version"]) != (_FORMAT, _VERSION):
                 raise ValueError(f"it is of format {document['format']} {document['version']}")
-            return TuningRecord(dict(map(_read_entry, document["entries"])))
+            return Measurements(dict(map(_read_entry, document["entries"])))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise TuningError("TR601", f"this is not a tuning record: {error}", hint="tune again") from error
+            raise TuningError(
+                "TR601", f"this is not tuning measurements: {error}", hint="tune again"
+            ) from error
 
 
 def _read_entry(fields: Mapping[str, Any]) -> tuple[TuningKey, Entry]:  # Any: JSON, checked here
@@ -172,15 +174,15 @@ def _nanoseconds(values: Iterable[object]) -> tuple[int, ...]:
     return tuple(v for v in numbers if isinstance(v, int))
 
 
-# --- records in artifacts
+# --- measurements in artifacts
 
 
-def with_record(artifact: Artifact, record: TuningRecord) -> Artifact:
-    """Replaces the record of an artifact."""
-    return dataclasses.replace(artifact, tuning={**artifact.tuning, _ARTIFACT_KEY: record.to_json()})
+def with_measurements(artifact: Artifact, measurements: Measurements) -> Artifact:
+    """Replaces the measurements of an artifact."""
+    return dataclasses.replace(artifact, tuning={**artifact.tuning, _ARTIFACT_KEY: measurements.to_json()})
 
 
-def record_of(artifact: Artifact) -> TuningRecord:
-    """The record in an artifact, or an empty one. Raises TuningError TR601."""
+def measurements_of(artifact: Artifact) -> Measurements:
+    """The measurements in an artifact, empty if it has none. Raises TuningError TR601."""
     text = artifact.tuning.get(_ARTIFACT_KEY)
-    return TuningRecord() if text is None else TuningRecord.from_json(text)
+    return Measurements() if text is None else Measurements.from_json(text)
