@@ -174,6 +174,31 @@ def test_damage_is_found(built: dict[tuple[int, str], Path], suffix: str, part: 
             cpp_wrapper.load(path)
 
 
+def test_a_library_that_was_checked_before(
+    built: dict[tuple[int, str], Path], suffix: str, tmp_path: Path
+) -> None:
+    """Its constants are not read when it is opened; what is written later is found all the same."""
+    path = copied(built[LARGE, suffix], tmp_path)
+    write_at(path, constants_begin(path) + 4 * 7, bytes(4))
+    with pytest.raises(CacheError, match="CPP304"):
+        cpp_wrapper.load(path)
+    program = cpp_wrapper.load(path, check_constants=False)
+    (result,) = program(torch.ones(LARGE))
+    assert result[7] == 1
+    assert result[8] == 1 + VALUE
+    with pytest.raises(CacheError, match="CPP304"):
+        cpp_wrapper.load(path)
+    overwrite(path)
+    with pytest.raises(ArtifactError, match="WIR713"):
+        program(torch.ones(LARGE))
+    for part in ("code", "metadata", "checksums", "footer"):
+        path = copied(built[LARGE, suffix], tmp_path)
+        at = places(find_image(path))[part]
+        write_at(path, at, bytes([path.read_bytes()[at] ^ 4]))
+        with pytest.raises(CacheError, match="CPP304"):
+            cpp_wrapper.load(path, check_constants=False)
+
+
 @pytest.mark.parametrize("cut", [1, 31, 32, 1000, 5000])
 def test_files_that_were_cut_off_are_refused(
     built: dict[tuple[int, str], Path], suffix: str, cut: int, tmp_path: Path

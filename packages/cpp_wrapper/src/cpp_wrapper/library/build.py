@@ -38,7 +38,7 @@ _OBJECT, _CODE = "unit.o", "code.so"
 _DEBUG = ("-g", "-fno-omit-frame-pointer")
 PARTS = ("program.cpp", *RUNTIME, "driver.cpp", "gpu.cpp", "graphs.cpp", "gpu_matmuls.cpp")
 """Files beside those of kernels that can be compiled alone, the last four of programs for GPUs alone."""
-EXPORTS = "{ global: AOTInductor*; wir_agreed; wir_file; wir_python; wir_release; wir_update; wir_write_outputs; local: *; };\n"
+EXPORTS = "{ global: AOTInductor*; wir_agreed; wir_check_constants; wir_file; wir_python; wir_release; wir_update; wir_write_outputs; local: *; };\n"
 """What a library shows."""
 
 

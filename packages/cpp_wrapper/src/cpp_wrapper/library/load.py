@@ -27,27 +27,30 @@ if TYPE_CHECKING:
 _HINT = "build it with cpp_wrapper.build, for this torch and this machine"
 
 
-def load(path: str | Path, device: int | None = None) -> LoadedProgram:
+def load(path: str | Path, device: int | None = None, *, check_constants: bool = True) -> LoadedProgram:
     """Opens a library or a package: a callable with the model's own signature and result structure; its method `boxed` takes
     `main`'s flat arguments in a list, which it empties. Any number of threads may call it, as far as the program writes no
     constants. Nothing is extracted, and no program is started.
 
     A program for a CUDA device runs on the one with the index `device`; None: on the current one.
 
+    `check_constants` compares the constants with their checksums, which reads all of them; switch it off where start-up time counts
+    more, and the file was checked before. Code and metadata are compared in any case.
+
     Raises CacheError CPP304 for a file that is damaged or not a library of this package, IsaError CPP201 where the processor lacks
     instructions, CppError CPP580 without torch, NotSupportedError WIR914 and WIR919 for operators that torch does not have, or has
     with another schema. Calls raise ExecutionError (WIR92n), LaunchError, and
     ArtifactError WIR713 where the file was written in place and its constants are mapped (4 MiB and more).
     """
-    return _load(Path(path).resolve(), device, in_place=False)
+    return _load(Path(path).resolve(), device, check_constants, in_place=False)
 
 
 def load_in_place(path: Path, device: int | None = None) -> LoadedProgram:
     """`load`, by the library's own path, by which debuggers find it. The file must not be replaced as long as the process runs."""
-    return _load(path, device, in_place=True)
+    return _load(path, device, check_constants=True, in_place=True)
 
 
-def _load(path: Path, device: int | None, *, in_place: bool) -> LoadedProgram:
+def _load(path: Path, device: int | None, check_constants: bool, *, in_place: bool) -> LoadedProgram:
     need_torch("a library that Python calls")
     from cpp_wrapper.library.bridges import register_bridge  # they load torch
     from cpp_wrapper.library.groups import register_operators
@@ -67,6 +70,8 @@ def _load(path: Path, device: int | None, *, in_place: bool) -> LoadedProgram:
         with nullcontext(str(path)) if in_place else _code(code, path.name) as name:
             library = ctypes.CDLL(name)
             library.wir_file(os.fsencode(path), ctypes.c_uint64(image.begin), ctypes.c_uint64(image.nbytes))
+            if not check_constants:
+                library.wir_check_constants(0)
             facts = image.facts if image.facts["device"] == "cpu" else _on_device(image.facts, device)
             return LoadedProgram(library, facts, _without_copies(signature), path)
     except (OSError, AttributeError, KeyError, TypeError, ParseError) as error:

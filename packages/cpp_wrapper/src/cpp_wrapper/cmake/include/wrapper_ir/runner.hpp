@@ -303,8 +303,9 @@ inline void* open_code(const std::string& path, const File& file, const Place& p
 /// A loaded package or library.
 class Model {
  public:
-  /// `device`: `cuda:1`, for a program for CUDA devices; empty: the current one.
-  explicit Model(const std::string& path, const std::string& device = "") {
+  /// `device`: `cuda:1`, for a program for CUDA devices; empty: the current one. `check_constants`: compares all constants with their
+  /// checksums, which reads them; code and metadata are compared in any case.
+  explicit Model(const std::string& path, const std::string& device = "", bool check_constants = true) {
     const detail::File file(path);
     const bool is_package = path.size() > 4 && path.compare(path.size() - 4, 4, ".pt2") == 0;
     const detail::Place place = is_package ? detail::find_library(file) : detail::Place{0, file.nbytes()};
@@ -313,15 +314,18 @@ class Model {
     bind(last_error_, "AOTInductorGetLastError");
     bind(delete_, "AOTInductorModelContainerDelete");
     void (*name_file)(const char*, uint64_t, uint64_t) = nullptr;
+    void (*check_all)(int32_t) = nullptr;
     int32_t (*create)(void**, size_t, const char*, const char*) = nullptr;
     int32_t (*count)(void*, size_t*) = nullptr;
     bind(name_file, "wir_file");
+    if (!check_constants) bind(check_all, "wir_check_constants");
     bind(create, "AOTInductorModelContainerCreateWithDevice");
     bind(count, "AOTInductorModelContainerGetNumOutputs");
     bind(swap_, "AOTInductorModelContainerSwapConstantBuffer");
     bind(update_, "wir_update");
     bind(write_, "wir_write_outputs");
     name_file(path.c_str(), place.begin, place.nbytes);
+    if (check_all != nullptr) check_all(0);
     check(create(&container_, 1, device.c_str(), nullptr));
     check(count(container_, &outputs_));
   }
