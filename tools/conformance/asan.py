@@ -1,8 +1,9 @@
 """C++ libraries under AddressSanitizer: `python -m tools.conformance.asan`.
 
 Builds the small programs of `tests/cpp` and the models of `tests/common/zoo.py` with `-fsanitize=address`.
-Calls each twice, and once with an argument less, in a process that has loaded the sanitizer. `--broken` adds
-a kernel that writes one element past its tensor, which must be detected. Exit status 0 without findings.
+Calls each twice, and once with an argument less, in a process that has loaded the sanitizer. Then makes the calls
+of `asan_cases.py`, which must end as the cases say, and opens damaged library files. `--broken` builds only a
+kernel that writes one element past its tensor, which must be detected. Exit status 0 without findings.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from inductor_frontend import capture
 from tests.common.zoo import ZOO
 from tests.cpp.cpp_case import KERNELS, artifact_of, artifact_of_text
 from tests.cpp.cpp_programs import CASES
+from tools.conformance import asan_cases
 from wrapper_ir.artifact import Artifact
 from wrapper_ir_runtime.cache import CacheSettings
 
@@ -38,6 +40,8 @@ func @main(%x: f32[64]) {
 }
 """
 _ROOT = Path(__file__).parents[2]
+_CASES, _FILES = "cases", "files"
+"""Folders of what is built."""
 
 # Any: arguments of any program
 Program = tuple[str, Artifact, tuple[Any, ...], dict[str, Any]]
@@ -59,6 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line (by default the process's); returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.conformance.asan", description=__doc__)
     parser.add_argument("--broken", action="store_true", help="a broken program alone, which must be found")
+    parser.add_argument(
+        "--cases", action="store_true", help="calls that must be refused, and damaged files, alone"
+    )
     parser.add_argument("--run", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.run:
@@ -66,7 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="wir_asan_") as text:
         folder = Path(text)
         broken: Program = ("broken", artifact_of_text(KERNELS + _BROKEN), (torch.ones(64),), {})
-        count = _build_all([broken] if options.broken else programs(), folder)
+        chosen = [broken] if options.broken else [] if options.cases else programs()
+        count = _build_all(chosen, folder)
+        if not options.broken:
+            count += _build_cases(folder)
         process = _under_sanitizer(folder)
     print(process.stdout[-4000:], process.stderr[-6000:], sep="\n")
     print(f"{count} programs: {'nothing found' if process.returncode == 0 else 'see above'}")
@@ -75,6 +85,36 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _build_all(programs: Sequence[Program] | Iterator[Program], folder: Path) -> int:
     """Builds libraries and writes their arguments beside them; returns their number."""
+    settings = _settings(folder)
+    count = 0
+    for name, artifact, args, kwargs in programs:
+        cpp_wrapper.build(artifact, folder / f"{name}.so", CppOptions(opt_level=1), settings=settings)
+        torch.save((args, kwargs), folder / f"{name}.args")
+        print(name, flush=True)
+        count += 1
+    return count
+
+
+def _build_cases(folder: Path) -> int:
+    """Builds the cases, and the libraries to damage, in folders; returns the number of cases."""
+    settings, held = _settings(folder), asan_cases.register()
+
+    def build(artifact: Artifact, path: Path) -> None:
+        cpp_wrapper.build(artifact, path, CppOptions(opt_level=1), settings=settings)
+
+    for name in (_CASES, _FILES):
+        (folder / name).mkdir()
+    count = 0
+    for case in asan_cases.cases():
+        build(case.artifact(), folder / _CASES / f"{case.name}.so")
+        print(case.name, flush=True)
+        count += 1
+    asan_cases.build_files(folder / _FILES, build)
+    held.clear()
+    return count
+
+
+def _settings(folder: Path) -> Settings:
     compiler = folder / "sanitizing-g++"
     compiler.write_text(
         f'#!/bin/sh\nexec {shutil.which("g++")} -fsanitize=address -fno-omit-frame-pointer -g1 "$@"\n'
@@ -83,14 +123,7 @@ def _build_all(programs: Sequence[Program] | Iterator[Program], folder: Path) ->
     cache = CacheSettings(
         folder=folder / "cache", fallback=folder / "cache"
     )  # nothing else may take these objects
-    settings = Settings(cache=cache, compiler=str(compiler), jobs=1)
-    count = 0
-    for name, artifact, args, kwargs in programs:
-        cpp_wrapper.build(artifact, folder / f"{name}.so", CppOptions(opt_level=1), settings=settings)
-        torch.save((args, kwargs), folder / f"{name}.args")
-        print(name, flush=True)
-        count += 1
-    return count
+    return Settings(cache=cache, compiler=str(compiler), jobs=1)
 
 
 def _library(name: str) -> str:
@@ -125,7 +158,20 @@ def _call_all(folder: Path) -> int:
                 program.boxed([])
             except Exception as error:
                 print(f"  {type(error).__name__}", flush=True)
-    return 0
+    return _call_cases(folder) if (folder / _CASES).exists() else 0
+
+
+def _call_cases(folder: Path) -> int:
+    held, wrong = asan_cases.register(), list[str]()
+    for case in asan_cases.cases():
+        print(f"calls {case.name}", flush=True)
+        with torch.no_grad():
+            wrong += asan_cases.call_all(case, folder / _CASES / f"{case.name}.so")
+    print("opens damaged files", flush=True)
+    wrong += asan_cases.damage_all(folder / _FILES)
+    held.clear()
+    print(*wrong, sep="\n", flush=True)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
