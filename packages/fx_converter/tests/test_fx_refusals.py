@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import fx
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.errors import ConvertError, SavedGraphError
+from fx_converter.graph.metadata import FakeValues
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import (
     ArtifactError,
@@ -44,6 +47,29 @@ def refusal(text: str, header: str = "target cpu\n", **options: Any) -> WirError
 def test_an_option_with_an_unknown_value() -> None:
     with pytest.raises(ConvertError, match=r"FX103.*kernel_calls"):
         FxOptions(kernel_calls="fast")  # type: ignore[arg-type]  # the point of the test
+
+
+@pytest.mark.parametrize("error", [GuardOnDataDependentSymNode, RuntimeError, NotImplementedError])
+@pytest.mark.parametrize("kernel_calls", ["direct", "hop"])
+def test_an_error_of_torchs_has_code_and_place(
+    kernel_calls: str, error: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "func @main() {\n  %y = alloc f32[4] zero(call)\n  return %y\n}\n"
+
+    def fail(*args: object) -> None:
+        raise (
+            error(torch.SymBool, "Eq(u0, 0)\nadvice")
+            if error is GuardOnDataDependentSymNode
+            else error("gone")
+        )
+
+    monkeypatch.setattr(FakeValues, "tensor", fail)
+    found = refusal(text, kernel_calls=kernel_calls)
+    assert found.code == "FX108"
+    assert isinstance(found.__cause__, error)
+    assert re.search(rf"{error.__name__}: \S+(.|\n)*%y = view %y\.s : f32", found.message)
+    assert "advice" not in found.message
+    assert "emitter python" in found.hint
 
 
 def test_an_unknown_function() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import torch
 from torch._inductor import config as inductor_config
+from torch._inductor.async_compile import kernel_code_log
 from torch._inductor.codecache import output_code_log
-from torch._inductor.compile_fx import post_grad_graphs_log
+from torch._inductor.compile_fx import inductor_metrics_log, post_grad_graphs_log
 from torch.profiler import ProfilerActivity, profile
 
 from inductor_frontend import CaptureOptions
@@ -23,11 +24,19 @@ SETTINGS = Path(__file__).parents[3] / "docs" / "inductor-settings.md"
 
 def _compiled(**options: Any) -> Callable[[torch.Tensor], torch.Tensor]:  # Any: values of any option
     torch._dynamo.reset()
-    return torch.compile(lambda x: torch.mm(x, x), backend="wrapper_ir", options={"cache": False, **options})
+    return torch.compile(
+        lambda x: torch.mm(x, x).relu(), backend="wrapper_ir", options={"cache": False, **options}
+    )
 
 
 @pytest.mark.parametrize(
-    ("log", "expected"), [(output_code_log, "def main"), (post_grad_graphs_log, "AFTER POST GRAD")]
+    ("log", "expected"),
+    [
+        (output_code_log, "def main"),
+        (post_grad_graphs_log, "AFTER POST GRAD"),
+        (kernel_code_log, "CPP Kernel:\n"),
+        (inductor_metrics_log, "Graph Metrics:\n{'num_bytes_accessed': "),
+    ],
 )
 def test_logs(log: logging.Logger, expected: str, caplog: pytest.LogCaptureFixture) -> None:
     log.addHandler(caplog.handler)

@@ -143,9 +143,18 @@ def _convert_function(callee: Callee, program: ProgramScope) -> tuple[fx.Graph, 
 def convert_op(position: int, scope: FunctionScope) -> None:
     """The nodes of the op at a position of the function that is converted, as they are without a compiler's lowerings; at -1
     those before the first op."""
-    for step in scope.steps_at(position):
-        if not is_argument_check(step):
-            write_step(step, scope, CONVERTERS)
+    try:
+        for step in scope.steps_at(position):
+            if not is_argument_check(step):
+                write_step(step, scope, CONVERTERS)
+    except (AssertionError, MemoryError):
+        raise
+    except (
+        Exception
+    ) as error:  # of torch: a guard on a size that only a run tells, an operator over fake tensors
+        if hasattr(error, "code"):  # ours, of any package
+            raise
+        raise scope.failed(error) from error
 
 
 def _placeholders(function: ir.Function, captures: tuple[str, ...], scope: FunctionScope) -> None:

@@ -11,6 +11,7 @@ What no target can do is wrapper_ir's NotSupportedError (WIR91n), what fails at 
 | FX105 | a graph interpreter cannot give the model's outputs |
 | FX106 | a program has an op that the options, or the compiler behind the graph, forbid |
 | FX107 | a compiled program cannot run from files: a compiler of graphs made its code |
+| FX108 | torch fails to make the nodes of an op, or their fake values |
 | FX201 | a graph cannot be saved: a file cannot name what it calls or holds |
 | FX202 | a saved graph is damaged, or there is none in the file |
 | FX203 | a saved graph is of another version, or of another release of torch |

@@ -323,6 +323,15 @@ class FunctionScope:
             hint="wrapper_ir.verify says what is wrong with a program",
         )
 
+    def failed(self, error: Exception) -> ConvertError:
+        """An error of torch's, by its class and text; the lines that follow the first are advice for users of torch.export."""
+        text = str(error).strip().split("\n")[0]
+        return ConvertError(
+            "FX108",
+            f"torch cannot make the nodes of this op: {type(error).__name__}: {text}\n{self._place()}",
+            hint="compile it with the emitter python or cpp, which need no fake values",
+        )
+
     def forbidden(self, op: ir.OpBase) -> ConvertError:
         """The options, or the compiler behind the graph, do not want this op."""
         return ConvertError(

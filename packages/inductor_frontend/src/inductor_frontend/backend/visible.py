@@ -1,31 +1,40 @@
-"""What torch's own tools show of a compiled graph: its code in `TORCH_LOGS=output_code`, its calls as
-ranges of a profile."""
+"""What torch's own tools show of a compiled graph: its code in `TORCH_LOGS=output_code`, its kernels in
+`TORCH_LOGS=kernel_code`, its calls as ranges of a profile."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cache
-from logging import DEBUG
+from logging import DEBUG, INFO
 from typing import Any
 
 import torch
 from torch._inductor import config
+from torch._inductor.async_compile import kernel_code_log
 from torch._inductor.codecache import output_code_log
 from torch.autograd import profiler
 
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir.text import print_program
 
 # Any in this file: tensors and numbers of any graph, and code of any emitter.
+_LANGUAGES = {"cpp": "CPP", "triton": "Triton"}
+"""As Inductor's log names them."""
 Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
 def log_code(artifact: Artifact, emitter: Emitter[Any]) -> None:
-    """Writes the emitted code where torch writes Inductor's, if anybody reads it there."""
+    """Writes the emitted code and its kernels to the logs where torch writes Inductor's, if they are enabled."""
     if output_code_log.isEnabledFor(DEBUG):
         output_code_log.debug("Output code: \n%s", emitted_code(artifact, emitter))
+    if kernel_code_log.isEnabledFor(INFO):
+        for kernel in artifact.program.kernels:
+            kernel_code_log.info(
+                "%s Kernel:\n%s", _LANGUAGES.get(kernel.kind, kernel.kind), ir.source_of(kernel)
+            )
 
 
 def emitted_code(artifact: Artifact, emitter: Emitter[Any]) -> str:

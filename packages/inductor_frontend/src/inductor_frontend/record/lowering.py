@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from logging import INFO
 from typing import Any
 
 import torch
+from torch._inductor import metrics
 from torch._inductor.compile_fx import (
     _recursive_post_grad_passes,
     _recursive_record_original_output_strides,
     fake_tensor_prop,
     get_input_idxs_to_check,
+    inductor_metrics_log,
     maybe_disable_comprehensive_padding,
     post_grad_graphs_log,
 )
@@ -91,6 +94,7 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
             stack.enter_context(V.set_extern_kernel_nodes([]))
             graph.run(*inputs)
             graph.codegen()
+            _log_metrics(graph)
         yield graph
 
 
@@ -105,6 +109,18 @@ def _log_graph(gm: GraphModule) -> None:
         metadata_fn=lambda: {"name": "inductor_post_grad_graph", "encoding": "string"},
         payload_fn=lambda: gm.print_readable(print_output=False, include_stride=True, include_device=True),
     )
+
+
+def _log_metrics(graph: RecordingGraph) -> None:
+    """Shows what Inductor estimates of the scheduled graph where torch shows it: in `TORCH_LOGS=inductor_metrics`."""
+    if not inductor_metrics_log.isEnabledFor(INFO):
+        return
+    num_bytes, elements, runtimes = graph.count_bytes()
+    metrics.num_bytes_accessed += num_bytes
+    metrics.nodes_num_elem += elements
+    metrics.node_runtimes += runtimes
+    shown = {"num_bytes_accessed": num_bytes, "nodes_num_elem": elements, "node_runtimes": runtimes}
+    inductor_metrics_log.info("Graph Metrics:\n%s", shown)
 
 
 def _refuse_values(gm: GraphModule) -> None:
