@@ -19,9 +19,9 @@ from torch.utils._sympy.functions import FloorDiv, ModularIndexing, PythonMod
 
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.cache import stats
+from inductor_frontend.cache.autograd_json import decode_metadata, encode_metadata
 from inductor_frontend.cache.operators import NoCanonicalForm
-from inductor_frontend.cache.records import read_record, write_record
-from inductor_frontend.cache.sizes import from_record, to_record
+from inductor_frontend.cache.sizes import decode_size, encode_size
 from inductor_frontend.settings import read_settings
 from wrapper_ir.errors import StoreError, StoreWarning
 from wrapper_ir_runtime.cache import DamagedEntry
@@ -179,11 +179,11 @@ class TestRecords:
             sympy.And(s0 < 7, u0 > 2), sympy.Not(sympy.Eq(s0, 4)), sympy.Float(0.1),
         ]  # fmt: skip
         for expr in exprs:
-            assert from_record(to_record(expr), symbols) == expr
+            assert decode_size(encode_size(expr), symbols) == expr
 
     def test_sizes_of_other_kinds(self) -> None:
         with pytest.raises(NoCanonicalForm):
-            to_record(sympy.Function("mystery")(sympy.Symbol("s0")))
+            encode_size(sympy.Function("mystery")(sympy.Symbol("s0")))
         bad: list[Any] = [
             {"symbol": "s1"},
             {"call": "exec", "args": []},
@@ -194,7 +194,7 @@ class TestRecords:
         ]
         for record in bad:
             with pytest.raises(DamagedEntry):
-                from_record(record, {})
+                decode_size(record, {})
 
     def test_values(self) -> None:
         values: list[Any] = [
@@ -204,18 +204,18 @@ class TestRecords:
             schemas.PlainTensorMeta(unwrapped_idx=2, memory_format=schemas.MemoryFormatMeta(size=[1], stride=[1])),
         ]  # fmt: skip
         for value in values:
-            again = read_record(write_record(value))
+            again = decode_metadata(encode_metadata(value))
             assert again == value
             assert type(again) is type(value)
 
     def test_values_of_other_kinds(self) -> None:
         for odd in (object(), torch.ones(1), print, os.path, Path(), schemas.SubclassCreationMeta):
             with pytest.raises(NoCanonicalForm):
-                write_record(odd)
+                encode_metadata(odd)
         bad: list[Any] = [
             {"class": "os:system", "fields": {}}, {"class": "torch._functorch._aot_autograd.schemas:torch", "fields": {}},
             {"enum": "os:system", "name": "x"}, {"torch": "ones"}, {"unknown": 1}, {"views": [["exec", []]]}, {},
         ]  # fmt: skip
         for record in bad:
             with pytest.raises(DamagedEntry):
-                read_record(record)
+                decode_metadata(record)

@@ -21,8 +21,8 @@ from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.json.codec import Codecs
 from wrapper_ir.json.decode import dump, load
 from wrapper_ir.json.envelope import Envelope
+from wrapper_ir.json.model_codecs import CODECS, decode, encode
 from wrapper_ir.json.program import PROGRAM_ENVELOPE, decode_program, program_schema
-from wrapper_ir.json.records import CODECS, decode, encode
 from wrapper_ir.support.json_value import Json
 from wrapper_ir.support.versions import Form, Upgrader
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError, ParseError
 from wrapper_ir.json.decode import each, field, load, obj, string
-from wrapper_ir.json.records import decode, decode_kernel, encode, encode_kernel
+from wrapper_ir.json.model_codecs import decode, decode_kernel, encode, encode_kernel
 from wrapper_ir.support.files import opened, read_text, replacing
 from wrapper_ir.support.json_value import Json
 

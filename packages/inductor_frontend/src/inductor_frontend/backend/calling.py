@@ -13,8 +13,8 @@ from torch._inductor.output_code import OutputCode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.backend.between_streams import between_streams
+from inductor_frontend.backend.live_graphs import FunctionInfo, GraphInfo
 from inductor_frontend.backend.observing import observe
-from inductor_frontend.backend.records import FunctionRecord, GraphRecord
 from inductor_frontend.backend.visible import log_code, profiled
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
@@ -44,7 +44,7 @@ class CallFacts:
     is_guarded: bool = False
     kind: str = "inference"
     graph_id: object = None
-    function: FunctionRecord = field(default_factory=FunctionRecord)
+    function: FunctionInfo = field(default_factory=FunctionInfo)
     from_cache: bool = False
 
 
@@ -70,7 +70,7 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None =
         raise BackendError(
             "FE401", f"emitter {emitter.name!r} cannot compile the program: {error}"
         ) from error
-    record = GraphRecord(
+    info = GraphInfo(
         function=facts.function,
         kind=facts.kind,
         artifact=graph.artifact,
@@ -80,7 +80,7 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None =
         from_cache=facts.from_cache,
     )
     with _disable_current_modes():
-        observe(record)
+        observe(info)
     ordered: Boxed = compiled.boxed
     if graph.positions != tuple(range(graph.inputs)):
         ordered = _picking(ordered, graph.positions)
@@ -89,7 +89,7 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None =
     if facts.kind == "backward" and _takes_complex(graph):
         ordered = _resolving(ordered)
     call = marked(profiled(ordered, graph.artifact, facts.graph_id))
-    call.record = record  # type: ignore[attr-defined]  # which lives as long as the code
+    call.info = info  # type: ignore[attr-defined]  # which lives as long as the code
     return call
 
 

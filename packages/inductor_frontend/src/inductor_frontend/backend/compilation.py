@@ -17,10 +17,10 @@ from torch.fx import GraphModule
 from inductor_frontend.backend.calling import Boxed, CallFacts, boxed, deferred
 from inductor_frontend.backend.fallback import Fallback, counting_faults
 from inductor_frontend.backend.graph import compile_graph
+from inductor_frontend.backend.live_graphs import FunctionInfo
 from inductor_frontend.backend.options import BackendOptions
-from inductor_frontend.backend.records import FunctionRecord
 from inductor_frontend.backend.request import GraphRequest
-from inductor_frontend.cache.function_entry import RuntimeFacts, facts_record, store_function
+from inductor_frontend.cache.function_entry import RuntimeFacts, encode_facts, store_function
 from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.sizes import Json
 from inductor_frontend.cache.statistics import count_bypass
@@ -62,9 +62,9 @@ class Compilation:
         options: BackendOptions,
         emitter: Emitter[Any],
         store: Store | None,
-        function: FunctionRecord | None = None,
+        function: FunctionInfo | None = None,
     ) -> None:
-        self.function = function or FunctionRecord()
+        self.function = function or FunctionInfo()
         self.options = options
         self.emitter = emitter
         self.store = store
@@ -129,7 +129,7 @@ class ToldCompilation(Compilation):
         emitter: Emitter[Any],
         store: Store | None,
         symbols: SymbolState,
-        function: FunctionRecord | None = None,
+        function: FunctionInfo | None = None,
     ) -> None:
         super().__init__(options, emitter, store, function)
         self.symbols = symbols
@@ -165,7 +165,7 @@ class KeptCompilation(ToldCompilation):
         store: Store,
         key: str,
         symbols: SymbolState,
-        function: FunctionRecord | None = None,
+        function: FunctionInfo | None = None,
     ) -> None:
         super().__init__(options, emitter, store, symbols, function)
         self.kept_in = store
@@ -179,7 +179,7 @@ class KeptCompilation(ToldCompilation):
         """The compiled function."""
         compiled = super().run(gm, inputs)
         try:
-            self.record = facts_record(self.facts(compiled))
+            self.record = encode_facts(self.facts(compiled))
         except NoCanonicalForm as error:
             count_bypass(f"function: {error}")
         self.store_if_complete()

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from inductor_frontend.backend.dynamo_state import compiled_codes, graph_breaks
 from inductor_frontend.backend.graph_explanation import explain_graph
+from inductor_frontend.backend.live_graphs import GraphInfo, live_graphs
 from inductor_frontend.backend.program_stages import program_stages
-from inductor_frontend.backend.records import GraphRecord, live_records
 from inductor_frontend.backend.stock_code import write_stock_code
 from inductor_frontend.errors import BackendError
 from inductor_frontend.settings import DUMP_FOLDER, dump_folder
@@ -49,8 +49,8 @@ def dump_compilation(folder: str | os.PathLike[str]) -> Iterator[Path]:
     own = dump_folder()
     assert own is not None  # it was just set
     try:
-        for record in _records_in_use():
-            write_graph(record, own)
+        for info in _graphs_in_use():
+            write_graph(info, own)
         yield own
     finally:
         if before is None:
@@ -60,34 +60,34 @@ def dump_compilation(folder: str | os.PathLike[str]) -> Iterator[Path]:
     _write_rest(own)
 
 
-def write_graph(record: GraphRecord, folder: Path) -> Path:
+def write_graph(info: GraphInfo, folder: Path) -> Path:
     """Writes all of one graph, and lets its code run from there; returns its folder. Raises BackendError FE404."""
     try:
-        own = _folder_of(record, folder)
+        own = _folder_of(info, folder)
         function = own.parent
         own.mkdir(parents=True, exist_ok=True)
-        if record.function.graph:
-            _write(function / "dynamo_graph.py", record.function.graph)
-        artifact = record.artifact
+        if info.function.graph:
+            _write(function / "dynamo_graph.py", info.function.graph)
+        artifact = info.artifact
         aot = artifact.extensions.get(AOT_GRAPH, "")
         if aot:
             _write(own / "aot_graph.py", aot)
         for number, (name, program) in enumerate(program_stages(artifact)):
             _write(own / "programs" / f"{number:02}_{name}.txt", print_program(program))
         _write(own / "program.txt", print_program(artifact.program))
-        lacks = _save(record, own)
-        explanation = explain_graph(record)
-        code, runs = _write_code(record, own / "code", lacks)
+        lacks = _save(info, own)
+        explanation = explain_graph(info)
+        code, runs = _write_code(info, own / "code", lacks)
         code += _write_others(explanation, own / "code", code)
         _write(own / "explanation.txt", explanation_text(explanation))
         _write(own / "explanation.json", explanation_json(explanation))
         notes = {
-            "made": record.made,
+            "made": info.made,
             "process": os.getpid(),
-            "compile_id": record.function.compile_id,
-            "kind": record.kind,
-            "emitter": record.emitter.name,
-            "from_cache": record.from_cache,
+            "compile_id": info.function.compile_id,
+            "kind": info.kind,
+            "emitter": info.emitter.name,
+            "from_cache": info.from_cache,
             "code": [str(path.relative_to(own)) for path in code],
             "runs_from_here": runs,
             "lacks": lacks,
@@ -102,20 +102,20 @@ def write_graph(record: GraphRecord, folder: Path) -> Path:
     return own
 
 
-def _records_in_use() -> list[GraphRecord]:
+def _graphs_in_use() -> list[GraphInfo]:
     """The graphs that Dynamo would still run, and those that it does not know of: a reset leaves code alive that nothing calls."""
     used = {name for code in compiled_codes() for name in code.backend_ids}
-    return [r for r in live_records() if not r.function.backend_id or r.function.backend_id in used]
+    return [r for r in live_graphs() if not r.function.backend_id or r.function.backend_id in used]
 
 
-def _folder_of(record: GraphRecord, folder: Path) -> Path:
+def _folder_of(info: GraphInfo, folder: Path) -> Path:
     """The graph's folder: its own from before, or a new one beside those of other graphs of this process that are in use."""
-    function = folder / (record.function.compile_id.replace("/", "_") or _OUTSIDE)
-    same = [r for r in live_records() if r.function.backend_id == record.function.backend_id]
-    taken = {r.made for r in (*_records_in_use(), *same) if r is not record}
+    function = folder / (info.function.compile_id.replace("/", "_") or _OUTSIDE)
+    same = [r for r in live_graphs() if r.function.backend_id == info.function.backend_id]
+    taken = {r.made for r in (*_graphs_in_use(), *same) if r is not info}
     number = 0
     while True:
-        path = function / (f"{record.kind}_{number}" if number else record.kind)
+        path = function / (f"{info.kind}_{number}" if number else info.kind)
         try:
             notes = json.loads((path / _NOTES).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -125,22 +125,22 @@ def _folder_of(record: GraphRecord, folder: Path) -> Path:
         number += 1
 
 
-def _save(record: GraphRecord, own: Path) -> list[str]:
+def _save(info: GraphInfo, own: Path) -> list[str]:
     """Writes the artifact; in words why there is none."""
     try:
-        save(record.artifact, own / "graph.wir")
+        save(info.artifact, own / "graph.wir")
     except WirError as error:
         return [f"graph.wir: {error}"]
     return []
 
 
-def _write_code(record: GraphRecord, folder: Path, lacks: list[str]) -> tuple[tuple[Path, ...], bool]:
+def _write_code(info: GraphInfo, folder: Path, lacks: list[str]) -> tuple[tuple[Path, ...], bool]:
     """The code that runs, and whether it runs from there from now on; where the emitter cannot do that, what it writes. Adds to
     `lacks` what could not be done."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        if isinstance(record.emitter, RelocatingEmitter):
-            return record.emitter.relocate(record.program, record.artifact, folder), True
+        if isinstance(info.emitter, RelocatingEmitter):
+            return info.emitter.relocate(info.program, info.artifact, folder), True
     except OSError:
         raise
     except (
@@ -148,7 +148,7 @@ def _write_code(record: GraphRecord, folder: Path, lacks: list[str]) -> tuple[tu
     ) as error:  # of a plug-in, whose classes of errors are its own; what is shown fails no compilation
         lacks.append(f"code that runs from here: {error}")
     try:
-        return record.emitter.write(record.artifact, folder), False
+        return info.emitter.write(info.artifact, folder), False
     except OSError:
         raise
     except Exception as error:

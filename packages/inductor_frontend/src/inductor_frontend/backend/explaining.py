@@ -17,8 +17,8 @@ from inductor_frontend.backend.dynamo_state import compiled_codes, graph_breaks
 from inductor_frontend.backend.fallback import COUNTERS
 from inductor_frontend.backend.function import compile_function
 from inductor_frontend.backend.graph_explanation import explain_graph
+from inductor_frontend.backend.live_graphs import GraphInfo
 from inductor_frontend.backend.options import BackendOptions
-from inductor_frontend.backend.records import GraphRecord
 from inductor_frontend.functionalize.resizes import lend
 from wrapper_ir_tools.explain import (
     Explanation,
@@ -84,7 +84,7 @@ def explain(
 
     Raises CaptureError FE103 for options that are not understood, and what compiling and calling the model raise.
     """
-    made: list[GraphRecord] = []
+    made: list[GraphInfo] = []
     parsed = BackendOptions.parse(options, None)
 
     def backend(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -101,10 +101,10 @@ def explain(
         torch._dynamo.reset()
 
 
-def _explained(made: Sequence[GraphRecord], emitters: Sequence[str], left: int) -> ModelExplanation:
+def _explained(made: Sequence[GraphInfo], emitters: Sequence[str], left: int) -> ModelExplanation:
     lacks = [f"{left} graphs that Inductor compiled itself, since they cannot be captured"] if left else []
     return ModelExplanation(
-        graphs=tuple(explain_graph(record, emitters) for record in made),
+        graphs=tuple(explain_graph(info, emitters) for info in made),
         breaks=tuple(Split(what="Dynamo graph", why=b.reason, sources=b.stack[::-1]) for b in graph_breaks()),
         guards={code.compile_id: code.guards for code in compiled_codes()},
         lacks=tuple(lacks),

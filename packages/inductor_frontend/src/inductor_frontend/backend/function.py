@@ -11,9 +11,9 @@ from torch._guards import TracingContext
 from torch._inductor import config as inductor_config
 from torch.fx import GraphModule
 
+from inductor_frontend.backend.live_graphs import FunctionInfo, GraphInfo, describe_function
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.preparing import prepare_kernels
-from inductor_frontend.backend.records import FunctionRecord, GraphRecord, record_function
 from inductor_frontend.backend.restored import restore
 from inductor_frontend.cache.function_entry import find_function
 from inductor_frontend.cache.keys import function_key
@@ -30,16 +30,16 @@ def compile_function(
     gm: GraphModule,
     inputs: Sequence[Any],
     options: BackendOptions,
-    observers: tuple[Callable[[GraphRecord], object], ...] = (),
+    observers: tuple[Callable[[GraphInfo], object], ...] = (),
 ) -> Callable[..., Any]:
     """The compiled function; `observers` are told of each of its graphs when that is compiled. Raises CaptureError, HookError, ConversionError and BackendError; where Inductor takes over,
     what it raises."""
     with inductor_config.patch(dict(options.inductor)):
-        return _compiled(gm, inputs, options, record_function(gm, observers))
+        return _compiled(gm, inputs, options, describe_function(gm, observers))
 
 
 def _compiled(
-    gm: GraphModule, inputs: Sequence[Any], options: BackendOptions, function: FunctionRecord
+    gm: GraphModule, inputs: Sequence[Any], options: BackendOptions, function: FunctionInfo
 ) -> Callable[..., Any]:
     emitter, store = options.find_emitter(), options.store()
     if torch.compiler.config.force_disable_caches:
@@ -71,7 +71,7 @@ def _compiled_plainly(
     options: BackendOptions,
     emitter: Emitter[Any],
     store: Store | None,
-    function: FunctionRecord,
+    function: FunctionInfo,
 ) -> Callable[..., Any]:
     """The function compiled anew, its graphs out of the cache where they are in there."""
     prepare_kernels(inputs)

@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
+from inductor_frontend.backend.live_graphs import graph_text
 from inductor_frontend.backend.node_origins import dynamo_nodes
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.preparing import compile_early
-from inductor_frontend.backend.records import graph_text
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.cache.metrics import Watch

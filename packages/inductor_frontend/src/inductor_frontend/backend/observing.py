@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from torch._logging._internal import trace_log
 
-from inductor_frontend.backend.records import GraphRecord
+from inductor_frontend.backend.live_graphs import GraphInfo
 from inductor_frontend.settings import dump_folder
 
 
-def observe(record: GraphRecord) -> None:
+def observe(info: GraphInfo) -> None:
     """Tells of one graph, whose code can run but has not yet. Raises BackendError FE404 where the folder cannot be written."""
-    for observer in record.function.observers:
-        observer(record)
+    for observer in info.function.observers:
+        observer(info)
     if trace_log.handlers:
         from inductor_frontend.backend.tracing import trace_graph  # for those who ask for it
 
-        trace_graph(record)
+        trace_graph(info)
     folder = dump_folder()
     if folder is not None:
         from inductor_frontend.backend.dumping import write_graph  # for those who ask for it
 
-        write_graph(record, folder)
+        write_graph(info, folder)

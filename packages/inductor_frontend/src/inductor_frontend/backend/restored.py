@@ -20,7 +20,7 @@ from torch._guards import TracingContext, tracing
 from torch.fx import GraphModule
 
 from inductor_frontend.backend.calling import Boxed, CallFacts, boxed, deferred
-from inductor_frontend.backend.records import FunctionRecord
+from inductor_frontend.backend.live_graphs import FunctionInfo
 from inductor_frontend.cache.function_entry import CompiledFunction
 from inductor_frontend.errors import BackendError
 from wrapper_ir.plugins.protocols import Emitter
@@ -72,16 +72,14 @@ def restore(
     gm: GraphModule,
     inputs: Sequence[Any],
     emitter: Emitter[Any],
-    function: FunctionRecord | None = None,
+    function: FunctionInfo | None = None,
     *,
     is_guarded: bool = True,
 ) -> Callable[..., Any]:
     """The callable that torch's autograd would have made around the graphs of `found`, whose inputs Dynamo checks where
     `is_guarded`; `function` is the record of what they are part of. Raises BackendError."""
     kind = "inference" if found.backward is None else "forward"
-    facts = CallFacts(
-        is_guarded=is_guarded, kind=kind, function=function or FunctionRecord(), from_cache=True
-    )
+    facts = CallFacts(is_guarded=is_guarded, kind=kind, function=function or FunctionInfo(), from_cache=True)
     with ExitStack() as stack:
         context = TracingContext.try_get()
         assert context is not None  # functions are cached under Dynamo only

@@ -24,7 +24,7 @@ from inductor_frontend.backend.graph_copy import GraphCopy
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.backend.restored import restore
-from inductor_frontend.cache.function_entry import CompiledFunction, RuntimeFacts, facts_record, read_facts
+from inductor_frontend.cache.function_entry import CompiledFunction, RuntimeFacts, encode_facts, read_facts
 from inductor_frontend.cache.graph_entry import CompiledGraph, described, load_graph
 from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.symbols import ForeignSymbols, SymbolState
@@ -184,7 +184,7 @@ class _Piece(ToldCompilation):
             if self._graph.outer != OuterStreams():
                 raise NoCanonicalForm("streams")
             facts = self.facts(call)
-            artifact = described(self._graph, _KEY, {_FUNCTION: json.dumps(facts_record(facts)), **more})
+            artifact = described(self._graph, _KEY, {_FUNCTION: json.dumps(encode_facts(facts)), **more})
         except NoCanonicalForm as error:
             raise BackendError("FE362", f"a piece cannot be kept: {error}") from error
         return CompiledPiece(artifact, len(facts.metadata.input_info), call)

@@ -10,18 +10,18 @@ from torch._guards import CompileContext, CompileId
 from torch._logging._internal import trace_structured
 
 from inductor_frontend.backend.graph_explanation import explain_graph
+from inductor_frontend.backend.live_graphs import GraphInfo
 from inductor_frontend.backend.provenance import Provenance, provenance_of
-from inductor_frontend.backend.records import GraphRecord
 from inductor_frontend.backend.visible import emitted_code
 from inductor_frontend.translate.explained import CAPTURED, DYNAMO_NODES
 from wrapper_ir.text import print_program
 from wrapper_ir_tools.explain import Explanation, explanation_json, explanation_text
 
 
-def trace_graph(record: GraphRecord) -> None:
+def trace_graph(info: GraphInfo) -> None:
     """Adds a graph's code, its program, before and after passes, and its explanation to the trace, under torch's number of the
     function; and what links graphs and code, under the names that Inductor has for that."""
-    artifact, compile_id = record.artifact, _compile_id(record)
+    artifact, compile_id = info.artifact, _compile_id(info)
 
     def add(name: str, encoding: str, text: Callable[[], str]) -> None:
         trace_structured(
@@ -33,29 +33,29 @@ def trace_graph(record: GraphRecord) -> None:
 
     @cache
     def explanation() -> Explanation:
-        return explain_graph(record)
+        return explain_graph(info)
 
     @cache
     def provenance() -> Provenance:
         nodes = json.loads(artifact.extensions.get(DYNAMO_NODES, "{}"))
-        return provenance_of(explanation(), nodes, f"{record.function.compile_id} {record.kind}".strip())
+        return provenance_of(explanation(), nodes, f"{info.function.compile_id} {info.kind}".strip())
 
     trace_structured(
         "inductor_output_code",
-        lambda: {"filename": f"wrapper_ir.{record.emitter.name}"},
-        payload_fn=lambda: provenance().code or emitted_code(artifact, record.emitter),
+        lambda: {"filename": f"wrapper_ir.{info.emitter.name}"},
+        payload_fn=lambda: provenance().code or emitted_code(artifact, info.emitter),
         compile_id=compile_id,
     )
     add("inductor_provenance_tracking_node_mappings", "json", lambda: provenance().mappings)
     add("inductor_provenance_tracking_kernel_stack_traces", "json", lambda: provenance().stacks)
-    own = f"wrapper_ir_{record.kind}"
+    own = f"wrapper_ir_{info.kind}"
     add(f"{own}_captured", "string", lambda: artifact.extensions.get(CAPTURED, "not kept"))
     add(f"{own}_program", "string", lambda: print_program(artifact.program))
     add(f"{own}_explanation", "string", lambda: explanation_text(explanation()))
     add(f"{own}_explanation_data", "json", lambda: explanation_json(explanation()))
 
 
-def _compile_id(record: GraphRecord) -> CompileId | None:
+def _compile_id(info: GraphInfo) -> CompileId | None:
     """The function's own: a backward graph may be compiled when torch compiles nothing, or something else."""
-    text = record.function.compile_id
+    text = info.function.compile_id
     return CompileId.from_string(text) if text else CompileContext.current_compile_id()

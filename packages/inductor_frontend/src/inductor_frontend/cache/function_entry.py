@@ -11,10 +11,10 @@ from typing import Any
 import sympy
 from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
 
+from inductor_frontend.cache.autograd_json import decode_metadata, encode_metadata
 from inductor_frontend.cache.entries import read_entry
 from inductor_frontend.cache.graph_entry import CompiledGraph, find_graph
-from inductor_frontend.cache.records import read_record, write_record
-from inductor_frontend.cache.sizes import Json, to_record
+from inductor_frontend.cache.sizes import Json, encode_size
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.cache.symbols import SymbolState
 from wrapper_ir_runtime.cache import DamagedEntry, Store
@@ -55,14 +55,14 @@ class CompiledFunction:
     facts: RuntimeFacts
 
 
-def facts_record(facts: RuntimeFacts) -> dict[str, Json]:
+def encode_facts(facts: RuntimeFacts) -> dict[str, Json]:
     """The facts as JSON; raises NoCanonicalForm."""
     return {
-        "metadata": write_record(facts.metadata),
+        "metadata": encode_metadata(facts.metadata),
         "detached": list(facts.detached),
         "saved": facts.saved,
         "saved_sizes": facts.saved_sizes,
-        "guards": [to_record(g) for g in facts.guards],
+        "guards": [encode_size(g) for g in facts.guards],
     }
 
 
@@ -116,9 +116,9 @@ def _read(store: Store, key: str, body: Any, symbols: SymbolState) -> CompiledFu
 
 
 def read_facts(record: Mapping[str, Any], symbols: SymbolState) -> RuntimeFacts:
-    """The facts of a record of `facts_record`. Raises DamagedEntry."""
+    """The facts of a record of `encode_facts`. Raises DamagedEntry."""
     try:
-        metadata = read_record(record["metadata"])
+        metadata = decode_metadata(record["metadata"])
         guards = symbols.read_guards(record["guards"])
         facts = RuntimeFacts(
             metadata=metadata,

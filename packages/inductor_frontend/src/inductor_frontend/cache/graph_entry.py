@@ -12,7 +12,7 @@ import sympy
 
 from inductor_frontend.cache.entries import read_entry
 from inductor_frontend.cache.metrics import Counts, count_lookup
-from inductor_frontend.cache.sizes import Size, to_record
+from inductor_frontend.cache.sizes import Size, encode_size
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.scope.outer_streams import OuterStreams
@@ -57,8 +57,8 @@ def described(graph: CompiledGraph, key: str, more: Mapping[str, str]) -> Artifa
         "key": key,
         "inputs": graph.inputs,
         "positions": list(graph.positions),
-        "strides": [None if s is None else [to_record(x) for x in s] for s in graph.strides],
-        "guards": [to_record(g) for g in graph.guards],
+        "strides": [None if s is None else [encode_size(x) for x in s] for s in graph.strides],
+        "guards": [encode_size(g) for g in graph.guards],
         "metrics": dict(graph.counts.metrics),
         "counters": dict(graph.counts.counters),
     }

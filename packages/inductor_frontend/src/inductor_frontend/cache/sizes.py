@@ -32,12 +32,12 @@ def _torch_class(name: str) -> type[sympy.Basic] | None:
     return found if own else None
 
 
-def to_record(expr: Size) -> Json:
+def encode_size(expr: Size) -> Json:
     """A size expression as JSON; raises NoCanonicalForm where it could not be read back as it is."""
     record = _write(expr)
     if isinstance(expr, sympy.Basic):
         symbols = {str(s): s for s in expr.free_symbols}
-        if from_record(record, symbols) != expr:
+        if decode_size(record, symbols) != expr:
             raise NoCanonicalForm(f"size expression {expr}")
     return record
 
@@ -64,7 +64,7 @@ def _write(expr: object) -> Json:
     return {"call": name, "args": [_write(a) for a in expr.args]}
 
 
-def from_record(record: Json, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
+def decode_size(record: Json, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
     """The expression of a record; raises DamagedEntry for one that is not well formed."""
     match record:
         case bool():
@@ -80,7 +80,7 @@ def from_record(record: Json, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basi
         case {"call": str(name), "args": [*args]}:
             cls = _CORE.get(name) or _torch_class(name)
             if cls is not None:
-                return cls(*(from_record(a, symbols) for a in args))
+                return cls(*(decode_size(a, symbols) for a in args))
         case _:
             pass
     raise DamagedEntry(f"not a size expression: {record!r}")

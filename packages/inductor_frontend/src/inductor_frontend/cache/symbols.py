@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy
 
-from inductor_frontend.cache.sizes import Json, from_record
+from inductor_frontend.cache.sizes import Json, decode_size
 from inductor_frontend.torch_patches.symbol_facts import symbol_hint, symbol_range
 from wrapper_ir_runtime.cache import DamagedEntry
 
@@ -51,7 +51,7 @@ class SymbolState:
 
     def read(self, record: Json) -> sympy.Basic:
         """The size expression of a record, in terms of these symbols; raises DamagedEntry."""
-        return from_record(record, self._by_name)
+        return decode_size(record, self._by_name)
 
     def read_guards(self, records: Sequence[Json]) -> tuple[sympy.Basic, ...]:
         """Guards of an entry. Raises DamagedEntry where one does not hold, which a sound entry excludes: the key has
@@ -77,7 +77,7 @@ class ForeignSymbols(SymbolState):
 
     def read(self, record: Json) -> sympy.Basic:
         """The size expression of a record, in terms of symbols of its names; raises DamagedEntry."""
-        return from_record(record, _AnySymbol())
+        return decode_size(record, _AnySymbol())
 
     def read_guards(self, records: Sequence[Json]) -> tuple[sympy.Basic, ...]:
         """The guards of an entry, which are not checked. Raises DamagedEntry."""

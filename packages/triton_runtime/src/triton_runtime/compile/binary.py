@@ -9,7 +9,7 @@ from triton_runtime.protocols import Binary
 from wrapper_ir import ir
 from wrapper_ir.errors import ParseError
 from wrapper_ir.json.decode import dump, each, field, load, string
-from wrapper_ir.json.records import decode, encode
+from wrapper_ir.json.model_codecs import decode, encode
 from wrapper_ir.support.json_value import Json
 
 _MAGIC = b"triton-binary-2\n"

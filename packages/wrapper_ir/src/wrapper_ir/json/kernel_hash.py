@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from wrapper_ir import ir
 from wrapper_ir.json.decode import dump
-from wrapper_ir.json.records import encode_kernel
+from wrapper_ir.json.model_codecs import encode_kernel
 
 
 def content_hash(kernel: ir.KernelDef) -> str:

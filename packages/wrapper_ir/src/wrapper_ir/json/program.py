@@ -8,7 +8,7 @@ from functools import partial
 from wrapper_ir import ir
 from wrapper_ir.json.decode import dump, field, load
 from wrapper_ir.json.envelope import Envelope
-from wrapper_ir.json.records import CODECS, Decoder, Encoder, codecs_of
+from wrapper_ir.json.model_codecs import CODECS, Decoder, Encoder, codecs_of
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.support.json_value import Json
 from wrapper_ir.support.versions import PROGRAM_JSON

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wrapper_ir import ir
 from wrapper_ir.json.decode import dump, load
 from wrapper_ir.json.envelope import Envelope
-from wrapper_ir.json.records import CODECS, Decoder, Encoder
+from wrapper_ir.json.model_codecs import CODECS, Decoder, Encoder
 from wrapper_ir.support.json_value import Json
 from wrapper_ir.support.versions import SIGNATURE_JSON
 

@@ -11,7 +11,7 @@ from wrapper_ir import ir
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.json.decode import dump, each, fault, field, integer, load, obj, only, string
 from wrapper_ir.json.kernel_hash import content_hash
-from wrapper_ir.json.records import decode, encode
+from wrapper_ir.json.model_codecs import decode, encode
 from wrapper_ir.support.json_value import Json
 
 BINARIES_TABLE = "binaries.json"

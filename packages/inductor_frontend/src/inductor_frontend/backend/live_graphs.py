@@ -1,6 +1,6 @@
-"""What this process has compiled: a record for each function and graph, for as long as its code is alive.
+"""What this process has compiled: a description of each function and graph, for as long as its code is alive.
 
-Nothing registers records: each is held by the callable that it is about, and `live_records` asks Python's garbage collector for those
+Nothing registers them: each is held by the callable that it is about, and `live_graphs` asks Python's garbage collector for those
 that there are. So they go when the code goes, and cost nothing until somebody asks.
 """
 
@@ -22,7 +22,7 @@ from wrapper_ir.plugins.protocols import CompiledProgram, Emitter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FunctionRecord:
+class FunctionInfo:
     """What torch.compile gave to the backend. `compile_id` is torch's, such as `0/0`: the number of the function, and how often it was
     compiled before; "" outside of torch.compile. `backend_id` is the name by which Dynamo's bytecode calls it. `from_cache`: its graphs
     came out of the cache together. `observers` are told of each graph of it that is compiled."""
@@ -31,7 +31,7 @@ class FunctionRecord:
     backend_id: str = ""
     compressed: bytes = b""
     from_cache: bool = False
-    observers: tuple[Callable[[GraphRecord], object], ...] = ()
+    observers: tuple[Callable[[GraphInfo], object], ...] = ()
 
     @property
     def graph(self) -> str:
@@ -40,11 +40,11 @@ class FunctionRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GraphRecord:
+class GraphInfo:
     """One compiled graph: `kind` is `forward`, `backward` or `inference`; `guarded` is what its code does not check, since the
     caller does; `from_cache` says whether its program was found in the cache. `made` is when, in nanoseconds of this process."""
 
-    function: FunctionRecord
+    function: FunctionInfo
     kind: str
     artifact: Artifact
     emitter: Emitter[Any]  # Any: each emitter has its own result type
@@ -54,13 +54,13 @@ class GraphRecord:
     made: int = field(default_factory=time.monotonic_ns)
 
 
-def record_function(
-    gm: GraphModule, observers: tuple[Callable[[GraphRecord], object], ...] = ()
-) -> FunctionRecord:
-    """The record of a function that is about to be compiled or looked up, in its compile context."""
+def describe_function(
+    gm: GraphModule, observers: tuple[Callable[[GraphInfo], object], ...] = ()
+) -> FunctionInfo:
+    """The description of a function that is about to be compiled or looked up, in its compile context."""
     context = CompileContext.try_get()
     number = None if context is None else context.compile_id
-    return FunctionRecord(
+    return FunctionInfo(
         compile_id="" if number is None else str(number),
         backend_id=str(gm.meta.get("backend_id", "")),
         compressed=zlib.compress(graph_text(gm).encode("utf-8", "surrogatepass"), 1),
@@ -77,7 +77,7 @@ def graph_text(gm: GraphModule) -> str:
     return text
 
 
-def live_records() -> list[GraphRecord]:
-    """The records of all graphs whose code is alive, in the order in which they were compiled."""
-    found = [o for o in gc.get_objects() if type(o) is GraphRecord]
-    return sorted(found, key=lambda record: record.made)
+def live_graphs() -> list[GraphInfo]:
+    """The descriptions of all graphs whose code is alive, in the order in which they were compiled."""
+    found = [o for o in gc.get_objects() if type(o) is GraphInfo]
+    return sorted(found, key=lambda info: info.made)

@@ -34,7 +34,7 @@ _TORCH: Mapping[str, type] = MappingProxyType(
 )
 
 
-def write_record(value: Any) -> Json:
+def encode_metadata(value: Any) -> Json:
     """A value as JSON; raises NoCanonicalForm for classes that are not known here."""
     match value:
         case enum.Enum():
@@ -44,15 +44,15 @@ def write_record(value: Any) -> Json:
         case float():
             return {"float": value.hex()}
         case torch.Size():
-            return {"size": [write_record(x) for x in value]}
+            return {"size": [encode_metadata(x) for x in value]}
         case list():
-            return [write_record(x) for x in value]
+            return [encode_metadata(x) for x in value]
         case tuple() if type(value) is tuple:
-            return {"tuple": [write_record(x) for x in value]}
+            return {"tuple": [encode_metadata(x) for x in value]}
         case set():
-            return {"set": [write_record(x) for x in sorted(value)]}
+            return {"set": [encode_metadata(x) for x in sorted(value)]}
         case dict():
-            return {"dict": [[write_record(k), write_record(v)] for k, v in value.items()]}
+            return {"dict": [[encode_metadata(k), encode_metadata(v)] for k, v in value.items()]}
         case torch.device():
             return {"device": str(value)}
         case torch.dtype() | torch.memory_format() | torch.layout():
@@ -65,7 +65,7 @@ def write_record(value: Any) -> Json:
             pass
     if dataclasses.is_dataclass(value):
         name = _class_name(type(value))
-        return {"class": name, "fields": {field: write_record(x) for field, x in vars(value).items()}}
+        return {"class": name, "fields": {field: encode_metadata(x) for field, x in vars(value).items()}}
     raise NoCanonicalForm(f"a record of autograd with a {type(value).__qualname__}")
 
 
@@ -75,7 +75,7 @@ def _write_view(view: Any) -> Json:
     if view.has_symbolic_inputs or getattr(views, name, None) is not type(view):
         raise NoCanonicalForm(f"a view with {name}")
     modes = views.InverseReturnMode  # type: ignore[attr-defined]  # not in the stubs
-    return [name, [{"mode": x.name} if isinstance(x, modes) else write_record(x) for x in view.as_tuple()]]
+    return [name, [{"mode": x.name} if isinstance(x, modes) else encode_metadata(x) for x in view.as_tuple()]]
 
 
 def _read_views(body: Any) -> ViewMetaSequence:
@@ -89,7 +89,7 @@ def _read_views(body: Any) -> ViewMetaSequence:
         steps.append(
             cls(
                 tuple(
-                    modes[x["mode"]] if isinstance(x, dict) and "mode" in x else read_record(x)
+                    modes[x["mode"]] if isinstance(x, dict) and "mode" in x else decode_metadata(x)
                     for x in arguments
                 )
             )
@@ -105,19 +105,19 @@ def _class_name(cls: type) -> str:
     return f"{cls.__module__}:{cls.__name__}"
 
 
-def read_record(record: Json) -> Any:
+def decode_metadata(record: Json) -> Any:
     """The value of a record; raises DamagedEntry for one that is not well formed, or of another torch."""
     match record:
         case None | bool() | int() | str():
             return record
         case [*items]:
-            return [read_record(x) for x in items]
+            return [decode_metadata(x) for x in items]
         case {"enum": str(cls), "name": str(name)}:
             return _find(cls, enum.Enum)[name]
         case {"class": str(cls), "fields": dict(fields)}:
             # As AOTAutograd's own cache does: the fields as they were, not what a constructor would make of them.
             made = object.__new__(_find(cls, object))
-            vars(made).update({name: read_record(x) for name, x in fields.items()})
+            vars(made).update({name: decode_metadata(x) for name, x in fields.items()})
             return made
         case dict() if len(record) == 1:
             [(kind, body)] = record.items()
@@ -145,10 +145,10 @@ def _torch(body: Any) -> Any:
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
         "float": float.fromhex,
-        "size": lambda body: torch.Size(map(read_record, body)),
-        "tuple": lambda body: tuple(map(read_record, body)),
-        "set": lambda body: set(map(read_record, body)),
-        "dict": lambda body: {read_record(k): read_record(v) for k, v in body},
+        "size": lambda body: torch.Size(map(decode_metadata, body)),
+        "tuple": lambda body: tuple(map(decode_metadata, body)),
+        "set": lambda body: set(map(decode_metadata, body)),
+        "dict": lambda body: {decode_metadata(k): decode_metadata(v) for k, v in body},
         "device": torch.device,
         "torch": _torch,
         "type": lambda body: _TYPES[body],
