@@ -17,10 +17,20 @@ def _short(x: Tensor) -> Tensor:
     return made
 
 
+def _negated(x: Tensor) -> Tensor:
+    """A result whose memory holds `x`."""
+    return torch._neg_view(x.clone())
+
+
 def register() -> Any:  # Any: a library of torch's, whose operators end with it
     """Registers the operators of these programs."""
     made: Any = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]  # torch's own
-    for name, function in (("short", _short), ("meta", lambda x: x.to("meta")), ("same", torch.clone)):
+    for name, function in (
+        ("short", _short),
+        ("negated", _negated),
+        ("meta", lambda x: x.to("meta")),
+        ("same", torch.clone),
+    ):
         made.define(f"{name}(Tensor x) -> Tensor")
         made.impl(name, function, "CPU")
     return made
@@ -48,6 +58,7 @@ RESULTS = {
         "f32[8]",
     ),
     "storage": (f"{NAMESPACE}::short(Tensor x) -> Tensor", f"{NAMESPACE}::short(%x)", "f32[8]"),
+    "bits": (f"{NAMESPACE}::negated(Tensor x) -> Tensor", f"{NAMESPACE}::negated(%x)", "f32[8]"),
     "device": (f"{NAMESPACE}::meta(Tensor x) -> Tensor", f"{NAMESPACE}::meta(%x)", "f32[8]"),
 }
 

@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
+from inductor_frontend.lazy_bits import elements_of, is_lazy
 from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData, memory_of
 
@@ -42,14 +43,14 @@ def _extent(tensor: torch.Tensor) -> int:
 
 def copied_as_it_lies(tensor: torch.Tensor) -> torch.Tensor:
     """A copy on the CPU with the same strides, what lies between its elements included."""
-    plain = tensor.detach().resolve_conj().resolve_neg()
-    flat = plain.as_strided((_extent(plain),), (1,), plain.storage_offset())
-    return torch.empty_like(flat, device="cpu").copy_(flat).as_strided(plain.size(), plain.stride())
+    flat = elements_of(tensor, int(tensor.storage_offset()), _extent(tensor))
+    return torch.empty_like(flat, device="cpu").copy_(flat).as_strided(tensor.size(), tensor.stride())
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """A constant whose bytes can be read: of one on another device, a copy."""
-    if tensor.device.type in ("cpu", "meta") or tensor.layout is not torch.strided:
+    """A constant whose bytes can be read and are its elements: a copy of one on another device, or with a lazy bit."""
+    is_readable = tensor.device.type in ("cpu", "meta") and not is_lazy(tensor)
+    if is_readable or tensor.layout is not torch.strided:
         return tensor
     with _disable_current_modes():  # torch may be tracing with fake tensors
         return copied_as_it_lies(tensor)
@@ -65,7 +66,6 @@ def tensor_data(name: str, tensor: torch.Tensor) -> TensorData:
             "FE306",
             f"constant {name} is a {tensor.layout} tensor on {tensor.device}; only strided CPU ones are stored",
         )
-    if tensor.is_conj() or tensor.is_neg():
-        tensor = tensor.resolve_conj().resolve_neg()
+    tensor = on_host(tensor)
     nbytes = _extent(tensor) * tensor.element_size()
     return TensorData(to_dtype(tensor.dtype), memory_of(tensor.data_ptr(), nbytes, tensor))

@@ -14,7 +14,8 @@ def check_result(
     name: str, got: Any, dtype: object, device: str
 ) -> None:  # Any: whatever an operator returned
     """Raises ExecutionError WIR927 unless `got` is a torch tensor in strided memory within its storage, of this dtype and on this
-    device; a device without an index stands for all of its type."""
+    device, and no real tensor with the negative bit, whose memory kernels would read; a device without an index stands for all of
+    its type."""
     if (wrong := _fault(got, dtype, device)) is not None:
         raise ExecutionError(
             "WIR927",
@@ -51,6 +52,8 @@ def _fault(got: Any, dtype: object, device: str) -> tuple[str, str] | None:
     if str(got.layout) != "torch.strided" or got.is_nested:
         kind = "nested" if got.is_nested else str(got.layout).removeprefix("torch.")
         return "strided", kind
+    if got.is_neg() and not got.is_complex():
+        return "plain", "negated: have the operator return x.resolve_neg()"
     found = str(got.device)
     if found != device and (":" in device or got.device.type != device):
         return f"on {device}", f"on {found}"

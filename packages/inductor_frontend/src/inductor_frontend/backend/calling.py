@@ -18,8 +18,10 @@ from inductor_frontend.backend.observing import observe
 from inductor_frontend.backend.visible import log_code, profiled
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
+from inductor_frontend.lazy_bits import resolving
 from inductor_frontend.scope.outer_streams import OuterStreams
 from wrapper_ir import ir
+from wrapper_ir.analysis.inputs import written_params
 from wrapper_ir.errors import WirError
 from wrapper_ir.operators.policy import ALL_OPERATORS
 from wrapper_ir.plugins.protocols import Emitter, OperatorEmitter
@@ -86,8 +88,8 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None =
         ordered = _picking(ordered, graph.positions)
     if graph.outer != OuterStreams():
         ordered = between_streams(ordered, graph.outer)
-    if facts.kind == "backward" and _takes_complex(graph):
-        ordered = _resolving(ordered)
+    if graph.lazy:
+        ordered = resolving(ordered, graph.lazy, _written(graph))
     call = marked(profiled(ordered, graph.artifact, facts.graph_id))
     call.info = info  # type: ignore[attr-defined]  # which lives as long as the code
     return call
@@ -104,20 +106,13 @@ def _picking(run: Boxed, positions: Sequence[int]) -> Boxed:
     return call
 
 
-def _takes_complex(graph: CompiledGraph) -> bool:
-    types = (p.value.type for p in graph.artifact.program.main.params)
-    return any(isinstance(t, ir.TensorType) and t.dtype.is_complex for t in types)
-
-
-def _resolving(run: Boxed) -> Boxed:
-    """`run` with plain tensors in place of those that are conjugated or negated lazily, which forward graphs save and
-    programs have no type for. A backward graph writes none of its inputs."""
-
-    def call(args: list[Any]) -> Sequence[Any]:
-        args[:] = [x.resolve_conj().resolve_neg() if isinstance(x, torch.Tensor) else x for x in args]
-        return run(args)
-
-    return call
+def _written(graph: CompiledGraph) -> frozenset[int]:
+    """The positions of a graph's inputs whose elements its program writes."""
+    program = graph.artifact.program
+    written = written_params(program)
+    return frozenset(
+        p for p, n in zip(graph.positions, program.main.params, strict=True) if n.value in written
+    )
 
 
 def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,10 +21,13 @@ from inductor_frontend.cache.keys import function_key
 from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.symbols import SymbolState
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.lazy_bits import share_lazily
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir_runtime.cache import Store
 
 # Any in this file: tensors and numbers of any graph.
+_LOG = logging.getLogger(__name__)
 
 
 def compile_function(
@@ -33,9 +37,23 @@ def compile_function(
     observers: tuple[Callable[[GraphInfo], object], ...] = (),
 ) -> Callable[..., Any]:
     """The compiled function; `observers` are told of each of its graphs when that is compiled. Raises CaptureError, HookError, ConversionError and BackendError; where Inductor takes over,
-    what it raises."""
+    what it raises. Inputs with lazy bits that share memory leave the function to eager mode, or are refused: CaptureError FE106."""
+    if share_lazily(inputs):
+        return _eager(gm, options)
     with inductor_config.patch(dict(options.inductor)):
         return _compiled(gm, inputs, options, describe_function(gm, observers))
+
+
+def _eager(gm: GraphModule, options: BackendOptions) -> Callable[..., Any]:
+    refusal = CaptureError(
+        "FE106",
+        "an input with the conjugate or negative bit is in the memory of another input",
+        hint="pass x.resolve_conj() or x.resolve_neg()",
+    )
+    if options.on_unsupported == "error":
+        raise refusal
+    _LOG.info("a function stays in eager mode: %s", refusal)
+    return gm.forward
 
 
 def _compiled(

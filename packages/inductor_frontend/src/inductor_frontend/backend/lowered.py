@@ -39,7 +39,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
     lowering = LoweringRequest(
         gm=request.gm,
         inputs=request.inputs,
-        static_inputs=facts.get("static_input_idxs", ()),
+        static_inputs=request.static_inputs,
         is_inference=bool(facts.get("is_inference", False)),
         is_backward=request.is_backward,
         graph_id=facts.get("graph_id"),
@@ -62,6 +62,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         guards=symbols.new_guards(),
         outer=built.outer,
         counts=watch.counts(),
+        lazy=request.lazy_inputs,
     )
 
 

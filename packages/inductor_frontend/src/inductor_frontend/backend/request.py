@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import fx
 from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.guards.checks import ModelCheck
+from inductor_frontend.lazy_bits import is_lazy
 from inductor_frontend.torch_patches._compat import shape_env_from_inputs
 
 
@@ -30,6 +33,28 @@ class GraphRequest:
     def is_backward(self) -> bool:
         """Whether this is a backward graph."""
         return bool(self.facts.get("is_backward", False))
+
+    @property
+    def lazy_inputs(self) -> tuple[int, ...]:
+        """Positions of inputs that may have the conjugate or negative bit. Dynamo guards the bits of a function's inputs. What a
+        forward graph saves has those of its trace; a tangent comes from code that torch has not traced."""
+        nodes = self.gm.graph.find_nodes(op="placeholder")
+        pairs = enumerate(zip(self.inputs, nodes, strict=True))
+        return tuple(
+            n for n, (x, node) in pairs if isinstance(x, torch.Tensor) and self._may_be_lazy(x, node)
+        )
+
+    def _may_be_lazy(self, x: torch.Tensor, node: fx.Node) -> bool:
+        if is_lazy(x):
+            return True
+        is_traced = not self.is_backward or not (x.is_complex() or node.name.startswith("tangents"))
+        return not is_traced and (x.is_complex() or x.is_floating_point())
+
+    @property
+    def static_inputs(self) -> tuple[int, ...]:
+        """Positions of weights, and of what a forward graph saves: their memory is the same in each call."""
+        lazy = self.lazy_inputs
+        return tuple(n for n in self.facts.get("static_input_idxs", ()) if n not in lazy)
 
     @property
     def kind(self) -> str:

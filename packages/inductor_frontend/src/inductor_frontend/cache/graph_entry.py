@@ -29,7 +29,8 @@ _FILE = "graph.wir"
 class CompiledGraph:
     """A graph's artifact; for each parameter of its program the position of the graph's input (of `inputs` many); for
     each result its strides, where they are known; the guards on sizes that compiling it added; the streams around
-    it, with which it is not stored; and what Inductor counted."""
+    it, with which it is not stored; what Inductor counted; and the positions of inputs that may have the conjugate or negative
+    bit (`lazy`), which its program takes without."""
 
     artifact: Artifact
     inputs: int
@@ -38,6 +39,7 @@ class CompiledGraph:
     guards: tuple[sympy.Basic, ...]
     outer: OuterStreams = field(default_factory=OuterStreams)
     counts: Counts = field(default_factory=Counts)
+    lazy: tuple[int, ...] = ()
 
     @property
     def is_from_cache(self) -> bool:
@@ -61,6 +63,7 @@ def described(graph: CompiledGraph, key: str, more: Mapping[str, str]) -> Artifa
         "guards": [encode_size(g) for g in graph.guards],
         "metrics": dict(graph.counts.metrics),
         "counters": dict(graph.counts.counters),
+        "lazy": list(graph.lazy),
     }
     metadata = {**graph.artifact.metadata, _FACTS: json.dumps(facts), **more}
     return replace(graph.artifact, metadata=MappingProxyType(metadata))
@@ -108,6 +111,7 @@ def load_graph(path: Path, key: str, symbols: SymbolState) -> CompiledGraph:
             "guards": [*guards],
             "metrics": dict(metrics),
             "counters": dict(counters),
+            "lazy": [*lazy],
         } if found == key:
             return CompiledGraph(
                 artifact=artifact,
@@ -116,5 +120,6 @@ def load_graph(path: Path, key: str, symbols: SymbolState) -> CompiledGraph:
                 strides=tuple(None if s is None else tuple(map(symbols.read, s)) for s in strides),
                 guards=symbols.read_guards(guards),
                 counts=Counts(metrics=metrics, counters=counters),
+                lazy=tuple(lazy),
             )
     raise DamagedEntry("its facts are not those of this key")

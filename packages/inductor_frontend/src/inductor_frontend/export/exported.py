@@ -24,6 +24,7 @@ from inductor_frontend.export.streams import traced_streams
 from inductor_frontend.export.subclasses import is_wrapper
 from inductor_frontend.export.torch_export import export, export_by_dynamo
 from inductor_frontend.export.trees import pack, unpack
+from inductor_frontend.lazy_bits import resolved_leaves
 from wrapper_ir import ir
 
 # Any in this file: models, functions and their arguments are the user's own.
@@ -78,6 +79,7 @@ def export_model(
     if isinstance(model, ExportedProgram):
         return Exported(model if device is None else moved_program(model, device))
     module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
+    args, kwargs = resolved_leaves((args, dict(kwargs)))
     parameters = parameters_of(module.forward, args, kwargs, static=dynamic_shapes is None)
     repeated = repeated_leaves(pack((args, dict(kwargs))))
     given = pack(separate((args, dict(kwargs))))

@@ -37,6 +37,7 @@ from inductor_frontend.functionalize.placeholders import bake_in, inline
 from inductor_frontend.functionalize.tensor_names import KINDS, identity, memory, names_by_tensor
 from inductor_frontend.functionalize.training_graph import TrainingGraph, training_graph
 from inductor_frontend.functionalize.views import root_of
+from inductor_frontend.lazy_bits import resolved
 from inductor_frontend.torch_patches._compat import complete_ranges
 from wrapper_ir import ir
 
@@ -198,7 +199,7 @@ class _Preparation:
         roles = self._roles(flat, outputs)
         inline(
             gm,
-            {name: role.data for name, role in roles.items() if name in self.literals and not role.mutable},
+            {n: resolved(r.data) for n, r in roles.items() if n in self.literals and not r.mutable},
         )
         gm.graph.lint()
         gm.recompile()

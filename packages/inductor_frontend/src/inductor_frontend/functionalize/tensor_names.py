@@ -23,7 +23,8 @@ def memory(tensor: torch.Tensor) -> tuple[object, ...]:
     """What tensors over the same elements have in common."""
     if tensor.layout is not torch.strided:
         return (id(tensor),)
-    return tensor.data_ptr(), tensor.dtype, tuple(tensor.size()), tuple(tensor.stride())
+    bits = (tensor.is_conj(), tensor.is_neg())
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()), bits
 
 
 def identity(tensor: torch.Tensor) -> Hashable:

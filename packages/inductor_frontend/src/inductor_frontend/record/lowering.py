@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from logging import INFO
 from typing import Any
 
@@ -30,6 +30,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.errors import ConversionError, at_node, torch_step
 from inductor_frontend.export.tensor_kinds import lacks_type
+from inductor_frontend.lazy_bits import without_bits
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.lowering_hints import lowering_hint
 from inductor_frontend.record.partials import told_partials
@@ -65,11 +66,12 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
     The graph module is changed by Inductor's passes. Raises HookError, ConversionError FE305 for sparse tensors, and
     CaptureError FE104 for Inductor's own refusals.
     """
-    gm, inputs = request.gm, request.inputs
+    gm = request.gm
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         # Tracing goes on around us; what we look at are real tensors as well.
         stack.enter_context(_disable_current_modes())
+        inputs = without_bits(gm, request.inputs)
         hint = lowering_hint(gm, inputs)
         with torch_step("FE104", "Inductor cannot lower the graph", hint):
             view_to_reshape(gm)  # type: ignore[no-untyped-call]  # Inductor's
@@ -86,7 +88,7 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
             _log_graph(gm)
             stack.enter_context(maybe_disable_comprehensive_padding(inputs))
             stack.enter_context(DebugContext())
-            graph = _graph(request)
+            graph = _graph(replace(request, inputs=inputs))
             graph.matmul_decisions = decisions
             stack.enter_context(V.set_graph_handler(graph))
             stack.enter_context(replaced(DESCRIPTORS.by(_CACHE={})))

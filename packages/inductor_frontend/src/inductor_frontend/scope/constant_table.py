@@ -19,7 +19,8 @@ from wrapper_ir.builder import ProgramBuilder, tensor_type
 
 def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
     """What two names of the same tensor have in common."""
-    return (tensor.data_ptr(), tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()))
+    bits = (tensor.is_conj(), tensor.is_neg())
+    return (tensor.data_ptr(), tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()), bits)
 
 
 def literals(graph: RecordingGraph) -> dict[str, ConstantRole]:

@@ -110,6 +110,18 @@ def _storages(
             )
 
 
+def written_params(program: ir.Program, analyses: Analyses | None = None) -> frozenset[ir.Value]:
+    """The parameters of `main` whose elements the program writes."""
+    analyses = Analyses.of(program, analyses)
+    main, aliasing = program.main, analyses.aliasing(program.main)
+    params = {param.value for param in main.params}
+    found: set[ir.Value] = set()
+    for position in range(len(main.body)):
+        for value in aliasing.effects[position].writes:
+            found.update(params.intersection(aliasing.roots_at(value, position)))
+    return frozenset(found)
+
+
 def _static_bytes(type: ir.TensorType) -> int | None:
     """The bytes that a tensor spans, where numbers say it."""
     sizes, strides = _known(type.sizes), _known(type.strides)

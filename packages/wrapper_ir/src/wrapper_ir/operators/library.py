@@ -40,8 +40,8 @@ _KEEPING = """
 """
 _KEEPS_DTYPE = frozenset(_KEEPING.split())
 """Operators without overload whose first result has the dtype of their first argument, where that is one of floating point."""
-_UNUSUAL = ("sparse", "mkldnn", "nested", "jagged", "quantize")
-"""Parts of names of operators whose results may not be plain strided memory."""
+_UNUSUAL = ("sparse", "mkldnn", "nested", "jagged", "quantize", "neg_view")
+"""Parts of names of operators whose results may not be plain strided memory, or hold other elements than they have."""
 
 
 def rebinds(name: str) -> bool:

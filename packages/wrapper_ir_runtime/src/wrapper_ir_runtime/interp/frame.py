@@ -279,6 +279,8 @@ def _misplaced(type: ir.TensorType, facts: TensorFacts, may_move: bool) -> tuple
     on_device = facts.device == device or (":" not in device and facts.device.partition(":")[0] == device)
     if facts.layout != "strided":
         return "strided", facts.layout
+    if facts.special == "negated" and not type.dtype.is_complex:
+        return "plain", "negated: have the operator return x.resolve_neg()"
     if may_move and not on_device and (facts.sizes or facts.device != "cpu"):
         return f"on {device}", f"on {facts.device}"
     nbytes = extent(facts.sizes, facts.strides) * type.dtype.itemsize  # only strided memory has strides

@@ -318,6 +318,16 @@ Room room_of(Tensor given) {
                                          "\n  hint: correct the call's arguments, or the type of its result"));
 }
 
+/// Whether a real tensor has the negative bit: its memory holds other elements than it has.
+bool is_negated(Tensor given, int32_t dtype) {
+  if (dtype != aoti_torch_dtype_float32() && dtype != aoti_torch_dtype_float64() && dtype != aoti_torch_dtype_float16()) {
+    return false;  // there are no complex numbers of other types
+  }
+  uint64_t stack[] = {tensor(given)};
+  ok(torch_call_dispatcher("aten::is_neg", "", stack, aoti_torch_abi_version()), "is_neg");
+  return (stack[0] & 1) != 0;
+}
+
 void check_tensor(Tensor given, int32_t dtype, const char* name, const Gpu* gpu, bool written, Int storage) {
   bool defined = false;
   if (given != nullptr) ok(aoti_torch_is_defined(given, &defined), "is_defined");
@@ -326,6 +336,9 @@ void check_tensor(Tensor given, int32_t dtype, const char* name, const Gpu* gpu,
   int32_t layout = 0;
   ok(aoti_torch_get_layout(given, &layout), "layout");
   if (layout != aoti_torch_layout_strided()) [[unlikely]] fail_result(name, "strided", tensor_text(given), written);
+  if (is_negated(given, dtype)) [[unlikely]] {
+    fail_result(name, "plain", "negated: have the operator return x.resolve_neg()", written);
+  }
   int64_t rank = 0;
   ok(aoti_torch_get_dim(given, &rank), "dim");
   if (!is_placed(given, gpu, rank == 0)) [[unlikely]] {

@@ -1,0 +1,114 @@
+"""Tensors with the conjugate or negative bit: their memory holds other elements than they have.
+
+Programs have no type for them, and their kernels read memory. What has a bit is replaced by a tensor in plain memory of the same
+sizes, strides and offset; `resolve_conj` and `resolve_neg` keep neither where elements have gaps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+# Any in this file: tensors and numbers of any graph.
+Boxed = Callable[[list[Any]], Sequence[Any]]
+
+_REINTERPRETING = (torch.ops.aten.view_as_real.default, torch.ops.aten.view.dtype)
+
+
+def is_lazy(tensor: torch.Tensor) -> bool:
+    """Whether elements are conjugated or negated when they are read."""
+    return tensor.is_conj() or tensor.is_neg()
+
+
+def elements_of(tensor: torch.Tensor, offset: int, count: int) -> torch.Tensor:
+    """The elements from `offset` of the storage on, a view of it; a copy with the same bits in effect if the tensor is lazy."""
+    plain, conjugated, negated = tensor.detach(), tensor.is_conj(), tensor.is_neg()
+    if conjugated:
+        plain = torch._conj(plain)
+    if negated:
+        plain = torch._neg_view(plain)
+    flat = plain.as_strided((count,), (1,), offset)
+    if conjugated:
+        flat = torch.conj_physical(flat)
+    return torch.neg(flat) if negated else flat
+
+
+def resolved(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or, if it is lazy, one of the same elements and geometry over a copy of its storage."""
+    if not is_lazy(tensor):
+        return tensor
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    flat = elements_of(tensor, 0, count)
+    return flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+
+def resolved_leaves(tree: Any) -> Any:
+    """Arguments, whose lazy tensors become plain ones: programs refuse a call with others. A tensor at several places stays one."""
+    leaves = [x for x in pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
+    plain = {id(x): _plain_leaf(x) for x in leaves if x.layout is torch.strided and is_lazy(x)}
+    return pytree.tree_map_only(torch.Tensor, lambda x: plain.get(id(x), x), tree) if plain else tree
+
+
+def _plain_leaf(x: torch.Tensor) -> torch.Tensor:
+    made = resolved(x)
+    vars(made).update(vars(x))  # marks of dynamic sizes
+    return made.requires_grad_(x.requires_grad)
+
+
+def without_bits(gm: fx.GraphModule, inputs: Sequence[Any]) -> Sequence[Any]:
+    """The (fake) inputs of a graph, which are plain when it runs. A view as another dtype needs a plain tensor, and the trace may
+    have come to one by the conjugate of a conjugated input: such views are of copies."""
+    tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
+    if not any(map(is_lazy, tensors)):
+        return inputs
+    if any(x.is_conj() for x in tensors):
+        for target in _REINTERPRETING:
+            for node in gm.graph.find_nodes(op="call_function", target=target):
+                with gm.graph.inserting_before(node):
+                    flipped = gm.graph.call_function(torch.ops.aten._conj.default, (node.args[0],))
+                    plain = gm.graph.call_function(torch.ops.aten.conj_physical.default, (flipped,))
+                node.args = (plain, *node.args[1:])
+        gm.recompile()
+    return [_view_without_bits(x) if isinstance(x, torch.Tensor) else x for x in inputs]
+
+
+def _view_without_bits(x: torch.Tensor) -> torch.Tensor:
+    if x.is_conj():
+        x = torch._conj(x)
+    return torch._neg_view(x) if x.is_neg() else x
+
+
+def share_lazily(inputs: Sequence[Any]) -> bool:
+    """Whether a lazy tensor is in the memory of another input: autograd makes views of one base of both where either is written,
+    and loses the bits."""
+    tensors = [x for x in inputs if isinstance(x, torch.Tensor) and x.layout is torch.strided]
+    lazy = [x for x in tensors if is_lazy(x)]
+    if not lazy:
+        return False
+    count = Counter(x.untyped_storage()._cdata for x in tensors if torch._C._has_storage(x))
+    return any(count[x.untyped_storage()._cdata] > 1 for x in lazy)
+
+
+def resolving(run: Boxed, positions: Sequence[int], written: Collection[int]) -> Boxed:
+    """`run` with plain tensors in place of the lazy ones at these positions; elements of those that are `written` are copied back."""
+
+    def call(args: list[Any]) -> Sequence[Any]:
+        lazy: list[tuple[torch.Tensor, torch.Tensor]] = []
+        for position in positions:
+            given = args[position]
+            args[position] = plain = resolved(given)
+            if plain is not given and position in written:
+                lazy.append((given, plain))
+            del given, plain
+        results = run(args)
+        with torch.no_grad():
+            for given, plain in lazy:
+                given.copy_(plain)
+        return results
+
+    return call
