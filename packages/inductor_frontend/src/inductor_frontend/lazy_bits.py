@@ -69,6 +69,8 @@ def without_bits(gm: fx.GraphModule, inputs: Sequence[Any]) -> Sequence[Any]:
     if any(x.is_conj() for x in tensors):
         for target in _REINTERPRETING:
             for node in gm.graph.find_nodes(op="call_function", target=target):
+                if not node.args[0].meta["val"].is_complex():
+                    continue
                 with gm.graph.inserting_before(node):
                     flipped = gm.graph.call_function(torch.ops.aten._conj.default, (node.args[0],))
                     plain = gm.graph.call_function(torch.ops.aten.conj_physical.default, (flipped,))
