@@ -9,6 +9,7 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import constant_alignment
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.rebinding import unknown_writers
 from wrapper_ir.analysis.references import called_operators, launched_kernels
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.group_ranks import group_ranks
@@ -121,10 +122,12 @@ def _steps(state: FunctionState) -> Iterator[Step]:
     if state.is_main:
         yield from prologue(state)
         yield from check_constants(state)
+    has_unknown = state.program.analyses.get(unknown_writers) is not None
     for position, op in enumerate(state.function.body):
         state.at = Origin(op, position)
         yield from steps_of(op, state)
-        yield from check_rebound(op, state)
+        if has_unknown:
+            yield from check_rebound(op, state)
         yield from check_arguments(position, state)
 
 
