@@ -1,6 +1,6 @@
-"""Atoms of expressions: what an expression reads from a value when the program runs, and their text.
+"""Atoms: leaves of expressions that read a value at run time, and their text form.
 
-Expressions know that there are atoms; values have types, which have expressions; so the classes of atoms stand above both.
+Values have types and types have expressions, so the classes of atoms are defined above both.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from wrapper_ir.support.tokens import Source, kind_of
 
 _NONNEGATIVE = Interval(0, None)
 _REMAINDER = re.compile(r"(?<=[\w)])(\s+)%(?=\w)")
-"""Where a value cannot stand, `a %b` is a remainder."""
+"""`a %b` after an operand is a remainder, not a value."""
 
 
 class ValueAtom(Atom):
-    """What an expression reads of a value; `word` is its name in the text form."""
+    """A property of a value that an expression reads; `word` is its name in the text form."""
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
@@ -52,7 +52,7 @@ class ValueAtom(Atom):
 
 
 class DimAtom(ValueAtom):
-    """What an expression reads of one dimension of a tensor."""
+    """A property of one dimension of a tensor."""
 
     __slots__ = ("dim",)
     __match_args__ = ("value", "dim")
@@ -124,7 +124,7 @@ NODE_TYPES: tuple[type[Expr], ...] = (Int, Float, Bool, Sym, SizeOf, StrideOf, O
 
 
 def free_values(expr: Expr) -> frozenset[Value]:
-    """All values that atoms of the expression look at."""
+    """All values that atoms of the expression read."""
     return frozenset(atom.value for atom in expr.free_atoms if isinstance(atom, ValueAtom))
 
 
@@ -133,8 +133,8 @@ def _by_name(value: Value) -> str:
 
 
 def values_in(held: object, out: list[Value]) -> list[Value]:
-    """Appends to `out` the values in what a field holds: a value, those under the atoms of an expression (sorted by
-    name), and both in tuples of any depth."""
+    """Appends the values in a field to `out`: a value itself, values read by an expression (sorted by name), and
+    both in nested tuples."""
     if type(held) is Value:
         out.append(held)
     elif type(held) is tuple:
@@ -146,12 +146,12 @@ def values_in(held: object, out: list[Value]) -> list[Value]:
 
 
 def item_values(expr: Expr) -> tuple[Value, ...]:
-    """Values whose content is read (under `item`), sorted by name."""
+    """Values whose elements are read (by `item`), sorted by name."""
     return tuple(sorted({atom.value for atom in expr.free_atoms if isinstance(atom, Item)}, key=_by_name))
 
 
 def map_expr_values(expr: Expr, use: Callable[[Value], Value]) -> Expr:
-    """The same expression over other values; nothing is simplified."""
+    """The expression with its values replaced, without simplification."""
 
     def moved(atom: Expr) -> Expr:
         match atom:
@@ -174,14 +174,14 @@ def parse_expr(
     values: Mapping[str, Value] | None = None,
     operators: Operators = OPERATORS,
 ) -> Expr:
-    """The expression that `text` spells, built node by node without simplification.
+    """Parses an expression node by node, without simplification.
 
     `symbol_kinds` declares the symbols and `values` the values (by name, without `%`) that may occur.
     Raises ParseError WIR550 (syntax), WIR551 (symbol), WIR552 (value), WIR553 (nested too deep).
     """
     text = _REMAINDER.sub(r"%\1", text.replace("\n", " "))
     parser = AtomParser(Source(text), operators)
-    # a mapping of the caller's own class may know names that it does not list
+    # a mapping of another class may have keys that it does not list
     parser.kinds = symbol_kinds if isinstance(symbol_kinds, dict) else dict(symbol_kinds or {})
     parser.values |= values or {}
     parser.skip_lines()
@@ -200,7 +200,7 @@ class AtomParser(ExprParser):
         self.values: dict[str, Value] = {}
 
     def value(self) -> Value:
-        """A value that is defined here; another one is WIR552."""
+        """Parses a value in scope; any other name is WIR552."""
         token = self.tokens[self.at]
         found = self.values.get(token[1:]) if token[:1] == "%" else None
         if found is not None:

@@ -9,10 +9,10 @@ from wrapper_ir.ir.program import Program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """`params` names parameters of `main` whose arguments are as their types say: class, dtype, device, sizes and strides.
-    `symbols` names symbols whose values lie in their declared ranges.
+    """`params` names parameters of `main` whose arguments match their types: class, dtype, device, sizes and strides.
+    `symbols` names symbols whose values are in their declared ranges.
 
-    A call that breaks the guarantee may read or write foreign memory without an error. Dynamo guards the inputs of a forward
+    A call that breaks the guarantee may access memory out of bounds without an error. Dynamo guards the inputs of a forward
     graph, so `torch.compile` with the backend `wrapper_ir` declares them guarded.
     """
 
@@ -28,9 +28,9 @@ class Guarded:
         )
 
     def __or__(self, other: Guarded) -> Guarded:
-        """What either of them says."""
+        """The union of both guarantees."""
         return Guarded(params=self.params | other.params, symbols=self.symbols | other.symbols)
 
 
 NOT_GUARDED = Guarded()
-"""Nothing is: each call checks what it is given."""
+"""No guarantee: each call checks its arguments."""

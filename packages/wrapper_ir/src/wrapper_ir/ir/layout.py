@@ -19,13 +19,13 @@ def numel(sizes: Sequence[Expr]) -> Expr:
 
 
 def may_have_item(type: TensorType) -> bool:
-    """Whether a tensor of this type has exactly one element, as far as its sizes are constants."""
+    """Whether a tensor of this type can have exactly one element; symbolic sizes count as 1."""
     count = numel(type.sizes)
     return not isinstance(count, Int) or count.value == 1
 
 
 def contiguous_strides(sizes: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Row-major strides; a dimension of size 0 counts as 1, as PyTorch does where that is known."""
+    """Row-major strides. A dimension of constant size 0 counts as 1, as in PyTorch."""
     strides: list[Expr] = []
     running: Expr = _ONE
     for size in reversed(sizes):
@@ -43,8 +43,8 @@ def is_contiguous(sizes: Sequence[Expr], strides: Sequence[Expr]) -> bool:
 def extent_elements(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
     """1 + the largest element offset that the layout reaches; 0 where a size is constant 0.
 
-    A symbolic size is taken to be at least 1. Where it turns out to be 0, the result is still right for dense
-    layouts (row-major ones and their permutations: it is the number of elements); with padded strides it is not.
+    A symbolic size is assumed to be at least 1. If it is 0 at run time, the result is still exact for dense layouts
+    (row-major ones and their permutations: the number of elements), but too large for padded strides.
     """
     if _ZERO in sizes:
         return _ZERO
@@ -67,13 +67,13 @@ def type_symbols(type: Type) -> frozenset[str]:
 
 
 def is_layout_extent(extent: Expr, type: TensorType) -> bool:
-    """Whether these bytes are the extent of the type's layout, so that they are none where a size is 0."""
+    """Whether `extent` is the byte extent of the type's layout, and therefore 0 if a size is 0."""
     return extent == extent_bytes(type)
 
 
 def remainder(e: Expr) -> tuple[int, int]:
-    """(modulus, rest): a whole number that is `rest` more than a multiple of `modulus`, whatever its symbols are. Of a
-    constant, the modulus is 0."""
+    """(modulus, rest) such that `e` is `rest` plus a multiple of `modulus` for all values of its symbols. A constant has
+    modulus 0."""
     if isinstance(e, Int):
         return 0, e.value
     poly = expand(e)
@@ -81,12 +81,12 @@ def remainder(e: Expr) -> tuple[int, int]:
 
 
 def slot_alignment(pool: StorageType, offset: Expr) -> int:
-    """The alignment in bytes of a slot at `offset` bytes of a pool that follows from both."""
+    """The alignment in bytes of a slot, derived from its pool and its offset in bytes."""
     return gcd(pool.alignment, *remainder(offset))
 
 
 def exact_quotient(e: Expr, by: int) -> Expr | None:
-    """`e / by` where `by` surely divides it, as bytes become elements; None where that is not known."""
+    """`e / by` if `by` provably divides it (bytes to elements); otherwise None."""
     if by == 1:
         return e
     if isinstance(e, Int):

@@ -24,12 +24,12 @@ C = TypeVar("C")
 
 
 def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
-    """Whether two tuples hold the very same objects."""
+    """Whether two tuples have identical objects."""
     return len(new) == len(old) and all(map(operator.is_, new, old))
 
 
 class Ownership(enum.Enum):
-    """A borrowed argument stays the caller's; an owned (donated) one is the function's to free or reuse."""
+    """The caller keeps a borrowed argument; the function may free or reuse an owned (donated) one."""
 
     BORROWED = "borrowed"
     OWNED = "owned"
@@ -39,10 +39,10 @@ class Ownership(enum.Enum):
 class Param:
     """A function parameter: a tensor, a scalar or an opaque value.
 
-    A `static` one is a tensor that lies at the same address in most calls (a model's weights, or what a recording
-    returns): a recording of the function is bound to the address, and made anew where it changes for good. Arguments
-    for other parameters are copied to where the recording reads them, once they have moved. It is a promise about speed: whoever calls with
-    another address gets the same result.
+    A `static` parameter is a tensor whose address is the same in most calls (a weight, or a result of a captured
+    graph). Captured graphs are bound to the address and captured again after a lasting change. Arguments of other
+    parameters are copied to a fixed address once they have moved. `static` affects speed only: a call with another
+    address returns the same result.
     Text: `%x: f32[8]`, `%x: owned f32[8]`, `%w: static f32[8]`.
     """
 
@@ -55,13 +55,13 @@ class Param:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A function: its body ends in one `Return`. `captures` are symbols that it takes from its caller by name.
+    """A function; its body ends in one `Return`. `captures` are symbols that it reads from its caller by name.
 
-    A `recordable` one, with all that it calls, does nothing but what one device can record and replay, as CUDA graphs do:
-    the host neither waits nor decides (WIR225), works (WIR226), or takes memory over (WIR227), and what it starts on other
-    streams it joins (WIR228). It returns tensors of its own (WIR281). What it owns of its arguments is no longer used by anyone: a
-    recording may use the memory for something else after their last use. Whether, when and for which numbers it is recorded is the runtime's decision; who cannot
-    record calls it as any other. Text: `func @step(%x: f32[8] @cuda:0) captures(s0) recordable {`.
+    A `recordable` function and its callees do only what one device can capture and replay as a CUDA graph. The host
+    neither waits nor branches (WIR225), computes (WIR226) or takes ownership of memory (WIR227); work on other streams
+    is joined (WIR228). It returns its own tensors (WIR281). Memory of owned arguments may be reused after their last
+    use. The runtime decides whether, when and for which numbers a graph is captured; a runtime without graphs calls
+    the function as any other. Text: `func @step(%x: f32[8] @cuda:0) captures(s0) recordable {`.
     """
 
     syntax: ClassVar[str] = "func {name:reference}({params})< captures({captures})>< {recordable}>"
@@ -74,7 +74,7 @@ class Function:
 
     @property
     def returns(self) -> Return:
-        """The final op; raises BuildError WIR301 where the body does not end in a Return."""
+        """The final op; raises BuildError WIR301 if the body does not end in a Return."""
         if self.body and isinstance(self.body[-1], Return):
             return self.body[-1]
         raise BuildError("WIR301", f"function @{self.name} does not end in a return")
@@ -104,7 +104,7 @@ class Function:
         return ((position, op) for position, op in enumerate(self.body) if isinstance(op, classes))
 
     def with_body(self, body: Iterable[Op]) -> Function:
-        """The function with these ops in place of its own; itself where they are its own."""
+        """The function with another body; the same object if the ops are identical."""
         new = tuple(body)
         return self if _same(new, self.body) else dataclasses.replace(self, body=new)
 
@@ -130,22 +130,22 @@ class SymbolDef:
 
 
 class ConstantKind(enum.Enum):
-    """What a constant is in the model that it comes from."""
+    """The role of a constant in its model."""
 
     PARAMETER = "parameter"
     BUFFER = "buffer"
     OTHER = "other"
-    """A literal, or something computed when the model was captured."""
+    """A literal, or a tensor computed at capture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """A tensor that lives beside the program, or a packed one; visible in every function as `value`.
+    """A tensor (or packed object) stored beside the program, visible in every function as `value`.
 
-    `data_hash` is the sha256 of its bytes, or '' for data that is not stored. A `mutable` constant is state: the
-    program may write it, and the writes last from call to call. `names` are all the names that the model has for it:
-    tied weights are one constant. Constants whose bytes overlap name one `storage`, in which each begins `offset` bytes
-    after the start; where one is written, the others show it. Without a `storage`, the constant has one of its own.
+    `data_hash` is the sha256 of its bytes, or '' for data that is not stored. A `mutable` constant is state: writes
+    persist between calls. `names` are all its names in the model: tied weights are one constant. Constants whose bytes
+    overlap name one `storage`, each at its own `offset` in bytes; a write to one is visible in the others. Without a
+    `storage`, the constant has a separate one.
     Text: `const %weight : f32[64, 64] sha256 "..."`, `mutable const %running_mean : f32[64] buffer names("norm.mean")`,
     `const %half : f32[32, 64] parameter names("a.half") storage("w", 8192)`.
     """
@@ -192,7 +192,7 @@ class Program:
 
     @property
     def main(self) -> Function:
-        """The entry function; raises BuildError WIR302 where there is none."""
+        """The entry function; raises BuildError WIR302 if the program has no function."""
         if not self.functions:
             raise BuildError("WIR302", "the program has no function")
         return self.functions[0]
@@ -214,12 +214,12 @@ class Program:
         return (op for op in self.ops if isinstance(op, classes))
 
     def with_functions(self, functions: Iterable[Function]) -> Program:
-        """The program with these functions in place of its own; itself where they are its own."""
+        """The program with other functions; the same object if they are identical."""
         new = tuple(functions)
         return self if _same(new, self.functions) else dataclasses.replace(self, functions=new)
 
     def constant_named(self, name: str) -> Constant:
-        """The constant that the model calls `name`, or whose value has that name; raises BuildError WIR310."""
+        """The constant with this name in the model, or with a value of this name; raises BuildError WIR310."""
         for c in self.constants:
             if name in c.names:
                 return c

@@ -1,6 +1,6 @@
-"""Operator schemas: what a call of a library operator reads, writes and aliases.
+"""Operator schemas: the values that a call of a library operator reads, writes and aliases.
 
-The schema string is the operator library's own (`aten::add.out(Tensor self, ..., *, Tensor(a!) out) -> Tensor(a!)`)
+The schema string is that of the operator library (`aten::add.out(Tensor self, ..., *, Tensor(a!) out) -> Tensor(a!)`)
 and travels with the program, so that effects are known without that library.
 """
 
@@ -18,7 +18,7 @@ from wrapper_ir.errors import NotSupportedError, SchemaError
 
 
 class ExternTag(enum.Enum):
-    """What a schema string does not show: effects, and requirements of a call."""
+    """Effects and requirements of a call that a schema string does not contain."""
 
     RANDOM = "random"
     """Draws from the device's random state (or from a generator argument)."""
@@ -31,10 +31,10 @@ class ExternTag(enum.Enum):
     COLLECTIVE = "collective"
     """Communicates with other processes."""
     PYTHON_ONLY = "python_only"
-    """Implemented in Python alone (`prims::*`, operators that a model registers): a process without Python cannot call
-    it. Says nothing of its effects."""
+    """Implemented only in Python (`prims::*`, operators that a model registers): a process without Python cannot call
+    it. Independent of its effects."""
     UNRECORDABLE = "unrecordable"
-    """Cannot be part of a recording that a device replays: it waits for the device, or reads its results."""
+    """Cannot be captured in a CUDA graph: the host waits for the device or reads its results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class SchemaArg:
 
     @property
     def alias(self) -> str:
-        """The alias set, '' for none; `*` also where it may be one of several."""
+        """The alias set, '' for none; `*` if it may be one of several."""
         return _one_set(self.aliases)
 
     @property
@@ -101,7 +101,7 @@ class SchemaReturn:
 
     @property
     def alias(self) -> str:
-        """The alias set, '' for none; `*` also where it may be one of several (`Tensor(a|b)`)."""
+        """The alias set, '' for none; `*` if it may be one of several (`Tensor(a|b)`)."""
         return _one_set(self.aliases)
 
 
@@ -131,7 +131,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")  # Tensor, int, __torch__.foo
 _SUFFIX = re.compile(r"\[\d*\]|\?")
 _ALIAS = re.compile(r"\(([\w*|]*)(!?)(?: ?-> ?[\w*|]+)?\)")  # (a), (a!), (a|b), (a -> *)
 _CONTAINERS = frozenset({"Await", "Dict", "Future", "RRef"})
-"""Types whose first parentheses hold their element types, not an alias set."""
+"""Types whose first parentheses contain element types, not an alias set."""
 
 
 def _unquoted(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
@@ -150,7 +150,7 @@ def _unquoted(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Position of the bracket that closes the one at `start`; -1 where there is none."""
+    """Position of the bracket that closes the one at `start`; -1 if none does."""
     return next((i for i, _, depth in _unquoted(text, start) if depth == 0), -1)
 
 
@@ -166,7 +166,7 @@ def _split(text: str) -> list[str]:
 
 
 def _parse_type(text: str, schema: str) -> tuple[str, frozenset[str], bool]:
-    """(type without alias annotations, alias sets, written)."""
+    """Returns (type without alias annotations, alias sets, written)."""
     base, aliases, written = _parse_base_type(text, schema)
     kept, at = [base], len(base)
     while at < len(text):
@@ -185,7 +185,7 @@ def _parse_type(text: str, schema: str) -> tuple[str, frozenset[str], bool]:
 
 
 def _parse_base_type(text: str, schema: str) -> tuple[str, frozenset[str], bool]:
-    """The name in front, with element types; or a tuple of types, whose annotations are those of its elements."""
+    """Parses a leading name with element types, or a tuple of types with the annotations of its elements."""
     name = _NAME.match(text)
     if name is not None and not (name[0] in _CONTAINERS and text.startswith("(", name.end())):
         return name[0], frozenset(), False
@@ -270,17 +270,17 @@ def parse_schema(schema: str) -> OpSchema:
 
 
 def require_effects(extern: ExternDef, installed: str, symmetric: Collection[str] = ()) -> None:
-    """Holds a declared operator against the schema of the one that is installed under its name, and against the
-    arguments that its library has registered as symmetric memory.
+    """Compares a declared operator with the installed schema of its name, and with the arguments that its library has
+    registered as symmetric memory.
 
-    A program may know more than that (operators whose own schema leaves an effect out), never less. Raises
-    NotSupportedError WIR919 where the installed operator writes or returns an argument of which the declaration does not
-    say so, has other arguments, or needs symmetric memory for one that is declared as any memory.
+    A program may declare more effects than the schema (schemas omit some), never fewer. Raises NotSupportedError WIR919
+    if the installed operator writes or returns an argument without a declared effect, has other arguments, or requires
+    symmetric memory that is not declared.
     """
     try:
         found = parse_schema(installed)
     except SchemaError:
-        return  # a form that no program can declare either
+        return  # no program can declare such a schema either
     why = _hidden_effect(parse_schema(extern.schema), found, ExternTag.MAY_ALIAS in extern.tags)
     if not why and (missing := [name for name in symmetric if name not in extern.symmetric]):
         why = f"its argument {missing[0]} must be symmetric memory"
@@ -293,7 +293,7 @@ def require_effects(extern: ExternDef, installed: str, symmetric: Collection[str
 
 
 def _hidden_effect(declared: OpSchema, installed: OpSchema, may_alias: bool) -> str:
-    """What the declaration leaves out; '' for nothing."""
+    """The first effect that the declaration omits; '' if it omits none."""
     known = {arg.name: arg for arg in declared.args}
     if unknown := known.keys() - {arg.name for arg in installed.args}:
         return f"it has no argument {sorted(unknown)[0]}"
@@ -313,13 +313,13 @@ def _hidden_effect(declared: OpSchema, installed: OpSchema, may_alias: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class ExternInfo:
-    """A declared operator with its parsed schema, and facts that every call needs."""
+    """A declared operator with its parsed schema and derived properties."""
 
     extern: ExternDef
     schema: OpSchema
     named: Mapping[str, SchemaArg]
     positional: int
-    """How many arguments may be given by position."""
+    """Number of arguments that may be positional."""
     required: tuple[str, ...]
     """Names of arguments without default."""
     outs: frozenset[str]

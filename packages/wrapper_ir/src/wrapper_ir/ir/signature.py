@@ -1,11 +1,11 @@
 """The calling convention of a program: the structure of the model's inputs and outputs, and how leaves map to `main`.
 
-A program's `main` takes and returns flat values. The signature says how the model's own arguments become those
-values, how results become the model's own output structure, and what else a call does to the caller's tensors: which
-it writes, which change their shape, which outputs are inputs or views of them, which tensors wrap others. Every
-emitter builds the same callable from it (`wrapper_ir_runtime`); nothing of it is pickled.
+A program's `main` accepts and returns flat values. The signature maps the model's arguments to those values and its
+results to the model's output structure. It also lists effects on the caller's tensors: leaves that are written or
+reshaped, outputs that are inputs or views of them, tensors that wrap others. Every emitter builds the same callable
+from it (`wrapper_ir_runtime`). It is never pickled.
 
-Leaves of the inputs are numbered depth first; the parts of unwrapped tensors follow them, in the order of `unwraps`.
+Leaves of the inputs are numbered depth first; the parts of unwrapped tensors follow, in the order of `unwraps`.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class TreeSpec:
 
     @property
     def num_leaves(self) -> int:
-        """How many leaves the structure has."""
+        """Number of leaves."""
         if self.kind is TreeKind.LEAF:
             return 1
         return sum(child.num_leaves for child in self.children)
 
 
-# --- the caller's arguments
+# --- arguments
 
 
 class ParameterKind(enum.Enum):
-    """How a parameter may be given, as in Python."""
+    """Kinds of parameters, as in Python."""
 
     POSITIONAL = "positional"
     ANY = "any"
@@ -66,22 +66,22 @@ class ParameterKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter of the model's own function, so that calls may pass arguments as calls of the model do.
+    """A parameter of the model's function: calls may pass arguments as calls of the model do.
 
-    The first of them stand for the positional arguments in `Signature.inputs`, those with the name of a keyword there
-    for that one. What is left was not given at capture: a call may give it only with the value `default`.
+    The first parameters correspond to the positional arguments in `Signature.inputs`, those named like a keyword there
+    to that keyword. The others were not passed at capture: a call may pass them only with the value `default`.
     """
 
     name: str
     kind: ParameterKind = ParameterKind.ANY
     required: bool = True
     default: Arg = None
-    """Meaningful only where it is not `required`."""
+    """Meaningful only if not `required`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticInput:
-    """An input leaf that capture baked in: a call must pass an equal value (`value` as a literal argument)."""
+    """An input leaf that capture specialized: a call must pass an equal value (`value` as a literal argument)."""
 
     leaf: int
     value: Arg
@@ -92,8 +92,8 @@ class SubclassSpec:
     """A class of tensors that wrap others (`__tensor_flatten__` and `__tensor_unflatten__` of torch).
 
     `type_name` is `module:qualname`, `attributes` name the wrapped tensors, `context` is the class's own context (JSON in the
-    form of `wrapper_ir_runtime.subclasses`). `sizes` and `strides` are the wrapper's own, in
-    elements; None stands for a number that may differ from call to call.
+    form of `wrapper_ir_runtime.subclasses`). `sizes` and `strides` are those of the wrapper,
+    in elements; None is a number that may differ between calls.
     """
 
     type_name: str
@@ -104,7 +104,7 @@ class SubclassSpec:
 
     @property
     def num_parts(self) -> int:
-        """The wrapped tensors, then the sizes and strides that are None."""
+        """Number of parts: the wrapped tensors, then the sizes and strides that are None."""
         return len(self.attributes) + self.sizes.count(None) + self.strides.count(None)
 
 
@@ -118,15 +118,15 @@ class Unwrap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameTensor:
-    """These leaves share memory that the program writes, with the same sizes, strides and offset: a call must pass
-    them so. The first is bound to a parameter, the others are not."""
+    """Leaves that share memory which the program writes, with equal sizes, strides and offset; a call must pass them
+    like that. Only the first is bound to a parameter."""
 
     leaves: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedLeaf:
-    """Where leaf `leaf` lies in a shared storage, in elements."""
+    """The window of leaf `leaf` in a shared storage, in elements."""
 
     leaf: int
     sizes: tuple[int, ...]
@@ -136,16 +136,16 @@ class SharedLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedStorage:
-    """Leaves that overlap in memory which the program writes: a call must pass tensors over one storage, in these
-    places. Parameter `param` of `main` is one-dimensional, and reaches from the lowest element to the highest;
-    `Signature.params` gives the leaf of the first place for it."""
+    """Leaves that overlap in memory which the program writes: a call must pass tensors over one storage with these
+    windows. Parameter `param` of `main` is one-dimensional and spans the lowest to the highest element;
+    `Signature.params` binds the leaf of the first window to it."""
 
     param: int
     places: tuple[SharedLeaf, ...]
 
     @property
     def count(self) -> int:
-        """The elements of the parameter."""
+        """Number of elements of the parameter."""
         return max(
             (
                 p.offset + 1 + sum((n - 1) * s for n, s in zip(p.sizes, p.strides))
@@ -168,7 +168,7 @@ class ResultOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputOutput:
-    """An output leaf that is the very object passed as input leaf `leaf`."""
+    """An output leaf that is the object passed as input leaf `leaf`."""
 
     leaf: int
 
@@ -182,8 +182,8 @@ class ConstantOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputView:
-    """An output leaf that lies where result `index` of `main` lies, in the storage of input leaf `leaf`. The caller
-    gets it as a view of that input, so that the tensor library knows that a write to one changes the other."""
+    """An output leaf with the window of result `index` of `main`, in the storage of input leaf `leaf`. The caller
+    receives a view of that input, so that the tensor library tracks writes to either."""
 
     index: int
     leaf: int
@@ -191,8 +191,8 @@ class InputView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultView:
-    """An output leaf that lies where result `index` of `main` lies, in the storage of result `base`; an object of its
-    own, and a view of that result."""
+    """An output leaf with the window of result `index` of `main`, in the storage of result `base`: a separate view of
+    that result."""
 
     index: int
     base: int
@@ -210,41 +210,41 @@ OutputBinding = ResultOutput | InputOutput | ConstantOutput | InputView | Result
 
 
 class WriteBackKind(enum.Enum):
-    """What a write-back does to the caller's tensor."""
+    """Effect of a write-back on the caller's tensor."""
 
     COPY = "copy"
     """Its elements become those of the result."""
     METADATA = "metadata"
-    """It takes the sizes, strides and offset of the result, which lies in its storage (`x.transpose_()`)."""
+    """It gets the sizes, strides and offset of the result, in the same storage (`x.transpose_()`)."""
     REPLACE = "replace"
-    """It takes the result's storage, too (`x.set_(y)`)."""
+    """It gets the storage of the result, too (`x.set_(y)`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteBack:
-    """After the call, input leaf `leaf` is changed by result `result` of `main`. Write-backs happen in their order."""
+    """A change of input leaf `leaf` by result `result` of `main` after the call. Write-backs happen in order."""
 
     result: int
     leaf: int
     kind: WriteBackKind = WriteBackKind.COPY
 
 
-# --- what happens beyond tensors
+# --- random numbers
 
 
 class RandomSource(enum.Enum):
-    """Where random numbers come from."""
+    """Sources of random numbers."""
 
     GENERATOR = "generator"
     """The library's default generator of the device, which every call advances; seeding it repeats a call."""
     PHILOX = "philox"
     """A seed and an offset, two parameters of `main` after `Signature.params`, and the advanced offset, its last result.
-    Reserved for accelerators: nothing captures or runs it yet."""
+    Reserved for accelerators: not captured or executed yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomState:
-    """The program draws random numbers on `device`: two calls with equal arguments may differ."""
+    """Random numbers drawn on `device`: two calls with equal arguments may differ."""
 
     device: Device
     source: RandomSource = RandomSource.GENERATOR
@@ -255,11 +255,10 @@ class Signature:
     """The whole calling convention of an artifact.
 
     `inputs` is a TUPLE of (args TUPLE, kwargs DICT); `params[i]` is the input leaf bound to `main`'s i-th parameter.
-    `outputs` is the result's structure; `bindings[k]` says what output leaf k is: equal bindings of tensors are one
-    object. `names` are readable names of the
-    input leaves, for messages. `written` are the leaves whose elements `main` itself changes; they must not overlap
-    other leaves, unless `same` or `shared` says how. Nothing is recorded for autograd: a call that would have to, is
-    an error.
+    `outputs` is the structure of the results; `bindings[k]` defines output leaf k: equal bindings of tensors are one
+    object. `names` are readable names of the input leaves, for messages. `written` are the leaves whose elements `main`
+    changes; they must not overlap other leaves, except as listed in `same` and `shared`. Calls do not record autograd
+    history: a call that requires it raises an error.
     """
 
     inputs: TreeSpec
@@ -278,7 +277,7 @@ class Signature:
 
     @property
     def num_leaves(self) -> int:
-        """The leaves of the inputs and the parts of unwrapped ones."""
+        """Number of leaves of the inputs, including parts of unwrapped ones."""
         return self.inputs.num_leaves + sum(u.subclass.num_parts for u in self.unwraps)
 
     def name(self, leaf: int) -> str:

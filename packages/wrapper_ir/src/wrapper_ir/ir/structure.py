@@ -1,6 +1,6 @@
 """Structural access to ops: results, operands, expressions, and rebuilding with other values.
 
-Driven by the roles in the ops' annotations (`wrapper_ir.ir.ops.spec`), so that it is complete by construction.
+Derived from the roles in the annotations of ops (`wrapper_ir.ir.ops.spec`): complete by construction.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def definitions(function: Function) -> tuple[Value, ...]:
 
 
 def operands(op: OpBase) -> tuple[Value, ...]:
-    """The values that `op` uses, in order of its fields, atoms of expressions included; with repetitions."""
+    """The values that `op` uses, in the order of its fields, with atoms of expressions and repetitions."""
     out: list[Value] = []
     for field in op_spec(type(op)).inputs:
         values_in(field.get(op), out)
@@ -45,7 +45,7 @@ def is_used(value: Value, ops: Iterable[OpBase]) -> bool:
 
 
 def exprs(op: OpBase) -> tuple[Expr, ...]:
-    """All expressions that `op` evaluates, those of its result types not included."""
+    """All expressions that `op` evaluates, without those of its result types."""
     out: list[Expr] = []
     for field in op_spec(type(op)).nested:
         _exprs(field.get(op), out)
@@ -112,5 +112,5 @@ def callees(op: OpBase) -> tuple[str, ...]:
 
 
 def call_args(op: CallSubgraph | Switch | WhileLoop) -> tuple[Arg, ...]:
-    """What the functions that `op` calls are given."""
+    """The arguments of the functions that `op` calls."""
     return (*op.carried, *op.captured) if isinstance(op, WhileLoop) else op.args

@@ -3,12 +3,12 @@
 A *storage* is bytes on one device with one lifetime; a *tensor* is a typed strided window on a storage.
 The two are different types on purpose: a planner moves storages, kernels see tensors.
 
-A sparse tensor has neither strides nor a storage, a quantised one (`torch.quint8`, `qint8`, `qint32`) a scale and a zero
-point beside its elements, and a nested one parts of several sizes: none of them has a type here. Capture refuses them as
-parameters, buffers, values inside a model and arguments (FE305), except sparse arguments that a model ignores or returns,
-and a library's packed quantised weights (FE102). `torch.compile` takes jagged tensors apart, which torch.export cannot. A
-call refuses all of them as arguments (WIR926). What quantised models compute with integers and scales as plain tensors is
-captured; operators may name a sparse layout as an argument (`Layout`).
+Sparse tensors (no strides, no storage), quantised tensors (`torch.quint8`, `qint8`, `qint32`: a scale and a zero point
+beside the elements) and nested tensors (parts of several sizes) have no type here. Capture refuses them as parameters,
+buffers, intermediate values and arguments (FE305), except sparse arguments that a model ignores or returns, and refuses
+packed quantised weights of a library (FE102). `torch.compile` unwraps jagged tensors; torch.export cannot. A call
+refuses all of them as arguments (WIR926). Quantised models that compute with integers and scales as plain tensors are
+captured. Operators may name a sparse layout as an argument (`Layout`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DType(enum.Enum):
     F8E5M2FNUZ = "f8e5m2fnuz"
     F8E8M0FNU = "f8e8m0fnu"
     F4E2M1FNX2 = "f4e2m1fnx2"
-    """Two numbers of 4 bits in a byte, which is the element that sizes and strides count."""
+    """Two 4-bit numbers in a byte; sizes and strides count bytes."""
     I64 = "i64"
     I32 = "i32"
     I16 = "i16"
@@ -165,7 +165,7 @@ CPU = Device("cpu")
 
 
 class MemoryKind(enum.Enum):
-    """Where on the device the bytes live."""
+    """Kinds of device memory."""
 
     DEFAULT = "default"
     PINNED = "pinned"
@@ -175,8 +175,10 @@ class MemoryKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemorySpace:
-    """A memory space. Memory of a process group names the group and a deterministic allocation id: symmetric memory, which its
-    processes read and write directly, and memory registered with the group's communicator, which the library need not copy from and to.
+    """A memory space. Memory of a process group names the group and a deterministic allocation id.
+
+    Processes of the group access symmetric memory directly. Registered memory is known to the communicator of the group,
+    which then skips staging copies.
 
     Text: `pinned`, `symmetric("0", 3)`, `registered("0", 4)`.
     """
@@ -192,18 +194,18 @@ _DEFAULT_SPACE = MemorySpace()
 
 
 MAX_RANK = 256
-"""Dimensions of a tensor in a program that is read."""
+"""Upper bound on the rank of tensors in programs that are read from files."""
 DEFAULT_ALIGNMENT = 64
-"""What storages are aligned to unless they say otherwise, in bytes: torch's allocator for the host (`c10::gAlignment`) gives
-so much, and those for devices give more."""
+"""Default alignment of storages in bytes: that of torch's host allocator (`c10::gAlignment`). Device allocators
+guarantee more."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorageType:
-    """`nbytes` bytes on `device` from a multiple of `alignment` bytes on, without an element type.
+    """`nbytes` bytes on `device` at an address that is a multiple of `alignment` bytes, without an element type.
 
-    The text leaves out an alignment of 64 bytes for allocations, of 1 byte for parameters, which then take any storage,
-    and for slots the alignment that follows from pool and offset.
+    The text omits an alignment of 64 bytes for allocations, of 1 byte for parameters (any storage), and for slots the
+    alignment derived from pool and offset.
 
     Text: `storage(1024)`, `storage(s0*256, pinned align(16)) @cuda:0`.
     """
@@ -218,12 +220,12 @@ class StorageType:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether it is in memory that the processes of a group share."""
+        """Whether the memory is shared by the processes of a group."""
         return self.space.kind is MemoryKind.SYMMETRIC
 
     @property
     def is_group_memory(self) -> bool:
-        """Whether a process group has it, under an id whose memory all calls share: symmetric memory, or registered."""
+        """Whether the memory is symmetric or registered: all calls share the memory of its id."""
         return self.space.kind in (MemoryKind.SYMMETRIC, MemoryKind.REGISTERED)
 
 
@@ -239,7 +241,7 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """An int, float or bool that is a value: a parameter or a result. Text: `int`, `float`, `bool`."""
+    """A scalar value (int, float or bool): a parameter or a result. Text: `int`, `float`, `bool`."""
 
     syntax: ClassVar[str] = "{kind}"
 
@@ -248,7 +250,7 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
-    """The nested result of an operator with several outputs. Only `Unpack` and `Drop` take it. Text: `results`."""
+    """The nested result of an operator with several outputs. Only `Unpack` and `Drop` accept it. Text: `results`."""
 
     syntax: ClassVar[str] = "results"
 
@@ -256,7 +258,7 @@ class TupleType:
 class OpaqueKind(enum.Enum):
     """Handles that are neither tensors nor numbers.
 
-    A `packed` one is a constant whose bytes only one machine's library can read; operators take it as a tensor.
+    A `packed` handle is a constant in a format of one machine's library; operators accept it as a tensor.
     """
 
     GENERATOR = "generator"
@@ -270,7 +272,7 @@ class OpaqueKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OpaqueType:
-    """An opaque handle; `detail` is a class or group name where there is one, or what was packed.
+    """An opaque handle; `detail` is the name of a class or group, or the kind of packed data.
 
     Text: `event`, `process_group("0")`.
     """

@@ -1,4 +1,4 @@
-"""Values: what ops define and use."""
+"""SSA values, which ops define and use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wrapper_ir.errors import BuildError
 from wrapper_ir.ir.types import Device, ScalarType, StorageType, TensorType, TupleType, Type
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # type checkers know it without the package being installed
+    from typing_extensions import TypeVar  # known to type checkers even if the package is not installed
 
     T_co = TypeVar("T_co", bound=Type, covariant=True, default=Type)
 else:
@@ -20,8 +20,8 @@ else:
 class Value(Generic[T_co]):
     """An immutable SSA value: a name, unique in its function (constants: in the program), and a type.
 
-    Ops hold values, never names. Two values are equal when name and type are. `Value[TensorType]` is a value whose type
-    is a tensor's; `Value` alone may have any type.
+    Ops refer to values, never to names. Values with equal names and types are equal. `Value[TensorType]` is a tensor;
+    `Value` may have any type.
     """
 
     __slots__ = ("_hash", "name", "type")
@@ -40,7 +40,7 @@ class Value(Generic[T_co]):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        # type(self), not the global: weak tables compare until the interpreter ends
+        # type(self): the global may be gone when weak tables compare at interpreter exit
         if not isinstance(other, type(self)):
             return NotImplemented
         return self.name == other.name and self.type == other.type
@@ -56,17 +56,17 @@ class Value(Generic[T_co]):
 
 
 def is_tensor(x: object) -> TypeGuard[Value[TensorType]]:
-    """Whether `x` is a value whose type is a tensor's."""
+    """Whether `x` is a tensor value."""
     return isinstance(x, Value) and isinstance(x.type, TensorType)
 
 
 def is_scalar(x: object) -> TypeGuard[Value[ScalarType]]:
-    """Whether `x` is a value whose type is a number's."""
+    """Whether `x` is a scalar value."""
     return isinstance(x, Value) and isinstance(x.type, ScalarType)
 
 
 def is_storage(x: object) -> TypeGuard[Value[StorageType]]:
-    """Whether `x` is a value whose type is a storage's."""
+    """Whether `x` is a storage value."""
     return isinstance(x, Value) and isinstance(x.type, StorageType)
 
 
@@ -81,7 +81,7 @@ def device_of(value: Value) -> Device | None:
 
 
 def as_tensor(x: object) -> Value[TensorType]:
-    """`x`, which has to be a tensor; BuildError WIR308 where it is something else."""
+    """`x` as a tensor value; raises BuildError WIR308 for anything else."""
     if is_tensor(x):
         return x
     what = f"%{x.name}" if isinstance(x, Value) else repr(x)
