@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.combinations import traced_combinations
 from inductor_frontend.export.exported import export_model
+from inductor_frontend.export.mixed_up import refuse_mixed_up
 from inductor_frontend.export.torch_export import any_size
 from inductor_frontend.functionalize.joint_passes import with_joint_passes
 from inductor_frontend.functionalize.pieces import sized_writes
@@ -36,6 +37,7 @@ def eager_run(
     gives in the provenance of ops. Raises CaptureError (FE1nn), FE109 for arguments that are tensor subclasses or share memory
     that the model writes."""
     chosen = options or CaptureOptions()
+    refuse_mixed_up(model)
     with capture_session(chosen), sized_writes(), traced_combinations():
         exported = export_model(model, args, kwargs, dynamic_shapes, None)
         with any_size():

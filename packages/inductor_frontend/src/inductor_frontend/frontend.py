@@ -19,6 +19,7 @@ from inductor_frontend.eager import eager_run
 from inductor_frontend.errors import CaptureError, HookError
 from inductor_frontend.export.combinations import traced_combinations
 from inductor_frontend.export.exported import export_model
+from inductor_frontend.export.mixed_up import refuse_mixed_up
 from inductor_frontend.export.state_names import StateNames, state_names
 from inductor_frontend.export.tensor_kinds import blamed_on_sparse, require_types
 from inductor_frontend.export.torch_export import any_size
@@ -67,6 +68,7 @@ def capture(
     """
     options = options or CaptureOptions()
     warn_ignored(set_in_process(options))
+    refuse_mixed_up(model)
 
     def once() -> Artifact:
         return _capture(model, args, kwargs or {}, dynamic_shapes, target, options)

@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_
 from torch.utils._sympy.functions import Identity, Max, Min
 
 from inductor_frontend.devices.vector_isa import quick_checks
+from inductor_frontend.export.fresh_fakes import fresh_fakes
 from inductor_frontend.export.own_kernels import known_descriptors
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.templates import keeping_choices
@@ -164,6 +165,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
         )
         stack.enter_context(keeping_choices(options.matmuls == "candidates"))
         stack.enter_context(known_descriptors())
+        stack.enter_context(fresh_fakes())
         stack.enter_context(quick_checks())
         stack.enter_context(preserve_rng_state())
         stack.enter_context(torch.no_grad())

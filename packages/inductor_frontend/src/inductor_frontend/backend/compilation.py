@@ -25,6 +25,7 @@ from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.sizes import Json
 from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.symbols import SymbolState
+from inductor_frontend.export.fresh_fakes import fresh_fakes
 from inductor_frontend.functionalize.pattern_registration import patterns_as_needed
 from inductor_frontend.guards.checks import ModelCheck, graph_checks
 from inductor_frontend.guards.equalities import keep_equalities
@@ -81,7 +82,7 @@ class Compilation:
         options = known_options(self.functorch_options(), functorch_config)
         self.checks = graph_checks(gm)
         keep_equalities(gm)
-        with functorch_config.patch(options), patterns_as_needed():
+        with functorch_config.patch(options), patterns_as_needed(), fresh_fakes():
             # Torch applies the patches around later calls of `inner` too: a backward graph is compiled lazily.
             compiled = compile_fx(
                 gm,

@@ -19,6 +19,7 @@ from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 
 from inductor_frontend.errors import CaptureError
+from inductor_frontend.export.fresh_fakes import fresh_returns
 from inductor_frontend.export.subclasses import plain_tensors
 
 _ATEN = torch.ops.aten
@@ -205,8 +206,17 @@ def _is_view(node: fx.Node) -> bool:
     if node.op != "call_function" or node.target is _ATEN.lift_fresh_copy.default:
         return False  # the fake tensor of a literal's copy is that of the literal
     call = node.args[0] if node.target is operator.getitem else node
+    if isinstance(call, fx.Node) and _is_fresh(call, node):
+        return False  # a program that was exported before may have another fake tensor
     inputs = call.all_input_nodes if isinstance(call, fx.Node) else []
     return not _storages(node).isdisjoint(set().union(*map(_storages, inputs)))
+
+
+def _is_fresh(call: fx.Node, node: fx.Node) -> bool:
+    """Whether a custom operator, called at `call`, declares the result at `node` as a new tensor."""
+    returns = fresh_returns(call.target)
+    several = isinstance(call.target, OpOverload) and len(call.target._schema.returns) > 1
+    return (node.args[1] if node is not call and several else 0) in returns
 
 
 def _storages(node: fx.Node) -> set[int]:

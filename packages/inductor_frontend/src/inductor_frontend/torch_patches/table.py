@@ -115,6 +115,11 @@ CUDA_MEMORY = PatchPoint(
     adds=True,
 )
 
+FAKE_RESULTS = PatchPoint(
+    "torch._subclasses.fake_tensor:FakeTensorMode",
+    "_dispatch_impl",
+    "a fake kernel may return its argument where the schema promises a new tensor, and tracers take it for the argument",
+)
 COMBINATIONS = PatchPoint(
     "torch:ops.aten.combinations.default", "py_kernels", "a trace loses a size of what a mask selects"
 )
