@@ -52,6 +52,19 @@ def _loop(x: Tensor) -> Any:
     )
 
 
+def _branch(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda x: torch.tensor([1.0, 2.0, 3.0]), lambda x: x * 2, (x,))
+
+
+@torch.compiler.nested_compile_region
+def _region(x: Tensor) -> Any:
+    return torch.tensor([1.0, 2.0, 3.0]), x + 1
+
+
+def _regions(x: Tensor) -> Any:
+    return _region(x), _region(x * 2)[0]
+
+
 RETURNED: dict[str, Model] = {
     "number": lambda x: (x + 1, torch.tensor(0.0)),
     "matrix": lambda x: (x + 1, torch.tensor([[1.0, 2.0], [3.0, 4.0]])),
@@ -60,6 +73,8 @@ RETURNED: dict[str, Model] = {
     "views": _views,
     "unchanged": lambda x: (x + 1, torch.nn.functional.pad(TABLE, (0, 0))),
     "copies": lambda x: (TABLE.clone(), TABLE.clone()),
+    "branch": lambda x: (x + 1, _branch(x)),
+    "regions": _regions,
 }
 USED: dict[str, Model] = {
     "set_last": _set_last,

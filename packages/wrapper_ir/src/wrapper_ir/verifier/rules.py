@@ -79,7 +79,7 @@ _RULES = {
         "WIR058": "the sizes of an operator's arguments do not fit, and its library does not look at them",
     },
     "lifetimes": {
-        "WIR229": "main returns an immutable constant or a view of one: a caller that writes to it would change the program",
+        "WIR229": "main returns what is, or may be, memory of an immutable constant, which callers could write: return a clone, or declare the constant mutable",
         "WIR060": "a tensor is used after its storage was freed",
         "WIR061": "a value is used after it was dropped",
         "WIR062": "a value is used after its storage was reused or moved",

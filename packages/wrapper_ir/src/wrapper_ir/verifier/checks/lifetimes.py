@@ -178,16 +178,21 @@ class Lifetimes(Check):
         for value in self.facts.scanned[position][0]:
             if self.stays(value):
                 self.report("WIR069", f"%{value.name} is returned, but its bytes stay here", position)
-            if self.fixed and value not in self.uncertain:
-                for root in self.roots.get(value, NO_ROOTS):
-                    if root in self.fixed:
-                        self.report(
-                            "WIR229",
-                            f"%{value.name} is memory of the constant %{root.name}, which callers could write",
-                            position,
-                        )
+            if self.fixed:
+                self.keep_fixed(position, value)
             self.handed.update(r for r in self.roots.get(value, NO_ROOTS) if r in self.owned)
             self.dropped.setdefault(value.name, position)
+
+    def keep_fixed(self, position: int, value: Value) -> None:
+        """Reports constants whose memory a returned value has, or may have."""
+        for root in self.roots.get(value, NO_ROOTS):
+            if root in self.fixed:
+                verb = "may be" if value in self.uncertain else "is"
+                self.report(
+                    "WIR229",
+                    f"%{value.name} {verb} memory of the constant %{root.name}, which callers could write",
+                    position,
+                )
 
     def finish(self) -> None:
         for root, position in self.owned.items():
