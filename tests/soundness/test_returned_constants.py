@@ -1,4 +1,4 @@
-"""What a program returns is never memory of a constant that it reads: refused where it may be, and copied on the ways out."""
+"""Results that may be memory of an immutable constant: refused, unless cloned or declared mutable."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import torch
 import cpp_wrapper
 import wrapper_ir
 from cpp_wrapper import CppOptions
-from tests.common.input_engines import engines
+from tests.common.input_engines import Run, engines
+from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.errors import VerificationError
-from wrapper_ir.ir.types import DType
 
 HEAD = """wir 0.3
 target cpu
@@ -70,7 +70,7 @@ def _artifact(name: str, end: str, *, mutable: bool = False) -> Artifact:
     program = wrapper_ir.parse_program(text)
     wrapper_ir.verify(program)
     data = struct.pack("<8f", *range(8))
-    return bare_artifact(program, {"w": TensorData(DType.F32, memoryview(data))})
+    return bare_artifact(program, {"w": TensorData(ir.DType.F32, memoryview(data))})
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -84,7 +84,8 @@ def test_a_result_that_may_be_a_constant_is_refused(name: str) -> None:
 def test_a_clone_of_it_belongs_to_the_caller(name: str, tmp_path: Path) -> None:
     artifact = _artifact(name, CLONED)
     library = cpp_wrapper.build(artifact, tmp_path / "model.so", CppOptions(opt_level=0))
-    runs = {**engines(artifact, tmp_path), "cpp": lambda args: cpp_wrapper.load(library)(*args)}
+    loaded = cpp_wrapper.load(library)
+    runs: dict[str, Run] = {**engines(artifact, tmp_path), "cpp": lambda args: loaded(*args)}
     for engine, run in runs.items():
         for taken in (True, False):
             (result,) = run([torch.tensor(taken)])

@@ -1,4 +1,4 @@
-"""Custom operators whose fake kernels return an argument, or a view of one, where the schema declares a new tensor."""
+"""Custom operators whose fake kernels return an argument, or a view of one, instead of a new tensor."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ CASES = {
 
 @pytest.mark.slow
 def test_results_are_new_tensors() -> None:
-    """In every engine, and compiled by torch.compile: stock Inductor mixes results and arguments up in half of these."""
+    """Every engine and torch.compile; stock Inductor mixes up results and arguments in half of these."""
     case = together(CASES)
     artifact = check_all_paths(case)
     want = observe(case.function, case.args)
@@ -216,7 +216,7 @@ class Choosing(torch.nn.Module):
 
 @pytest.mark.parametrize("model", [Model, Writing, Choosing])
 def test_programs_that_were_exported_with_such_fakes_are_refused(model: type[torch.nn.Module]) -> None:
-    """The trace has one tensor in the place of the other: torch's own module of it computes something else."""
+    """The trace uses one tensor instead of the other: torch's own module computes something else."""
     program = torch.export.export(model(), (_x(),))
     file = io.BytesIO()
     torch.export.save(program, file)

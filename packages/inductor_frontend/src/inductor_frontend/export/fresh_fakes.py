@@ -1,8 +1,7 @@
-"""Fake results of custom operators, which share memory with nothing where the schema promises new tensors.
+"""Separate fake tensors for results that a custom operator's schema declares as new.
 
-A schema without alias annotations makes that promise. A fake kernel that returns its argument (`lambda x, n: x`) has the
-right sizes and breaks it: tracers tell tensors apart by identity, and AOTAutograd finds views by storage, so both take
-the result for the argument.
+A fake kernel that returns its argument (`lambda x, n: x`) has the right sizes, but tracers identify tensors by object
+and AOTAutograd finds views by storage: both take the result for the argument.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from wrapper_ir.operators.library import LIBRARIES
 # Any in this file: arguments and results of any operator.
 
 _OTHERS = """
-    _c10d_functional_autograd _dtensor _quantized c10d c10d_functional debugprims export flex_lib fsdp mkldnn_prepacked onednn prim
-    profiler quantized_decomposed rngprims streams symm_mem
+    _c10d_functional_autograd _dtensor _quantized c10d c10d_functional debugprims export flex_lib fsdp
+    mkldnn_prepacked onednn prim profiler quantized_decomposed rngprims streams symm_mem
 """
 _TORCH = LIBRARIES.union(_OTHERS.split())
-"""Namespaces of torch's own operators: their fake kernels are right, also where a schema leaves an alias out."""
+"""Namespaces of torch's own operators: their fake kernels are right, even if a schema omits an alias."""
 _COMPOSITE = "CompositeImplicitAutograd"
 
 
 @contextmanager
 def fresh_fakes() -> Iterator[None]:
-    """While the context is active, fake results that are declared as new tensors are new."""
+    """Replaces fake results that are declared as new and share memory, while the context is active."""
     plain = FAKE_RESULTS.own()
 
     def dispatch(mode: FakeTensorMode, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -50,8 +49,10 @@ def fresh_fakes() -> Iterator[None]:
 
 @lru_cache(maxsize=4096)
 def fresh_returns(operator: object) -> frozenset[int]:
-    """The positions of the returns that a custom operator declares as new tensors. Of a composite operator none: its kernel is
-    its fake kernel, so that what is shared here is shared at run time."""
+    """Returns the positions of the returns that a custom operator declares as new tensors.
+
+    Composite operators have none: their kernel is their fake kernel, so results share the same memory at run time.
+    """
     if not isinstance(operator, OpOverload) or operator.namespace in _TORCH:
         return frozenset()
     name = operator.name()  # type: ignore[no-untyped-call]  # torch's
@@ -62,7 +63,7 @@ def fresh_returns(operator: object) -> frozenset[int]:
 
 
 def shared_results(operator: object, result: Any, operands: Any) -> list[torch.Tensor]:
-    """The fake tensors of a result that are declared as new, and share memory with an operand or another result."""
+    """Returns the fake tensors that are declared as new, and share memory with an operand or another result."""
     found: list[torch.Tensor] = []
 
     def noted(tensor: torch.Tensor) -> torch.Tensor:
@@ -77,7 +78,7 @@ def shared_results(operator: object, result: Any, operands: Any) -> list[torch.T
 def _map_shared(
     operator: Any, result: Any, operands: Any, replacement: Callable[[torch.Tensor], torch.Tensor]
 ) -> Any:
-    """The result, with replacements for declared new tensors that share memory with an operand or a tensor before them."""
+    """Replaces the tensors of a result that are declared as new, and share memory with an operand or earlier result."""
     fresh, count = fresh_returns(operator), len(operator._schema.returns)
     storages = _storages(pytree.tree_leaves(operands))
 
@@ -97,7 +98,7 @@ def _map_shared(
 
 
 def _like(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
-    """A fake tensor of the same sizes and strides in separate memory; dense where the original is expanded, as new tensors are."""
+    """Returns a fake tensor of the same sizes and strides in separate memory, dense if the original is expanded."""
     layout = zip(tensor.size(), tensor.stride())
     # Comparing symbols would be a guard.
     is_expanded = any(
@@ -111,7 +112,7 @@ def _like(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _storages(values: Iterable[object]) -> set[int]:
-    """The storages below tensors. Other layouts have none, and results of batched functions show none."""
+    """Returns the storages of tensors. Other layouts have none, and results of batched functions show none."""
     return {
         x.untyped_storage()._cdata
         for x in values

@@ -1,4 +1,4 @@
-"""Exported programs whose trace took the result of a custom operator for one of its arguments."""
+"""Refuses exported programs whose trace took a custom operator's result for one of its arguments."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ from inductor_frontend.export.fresh_fakes import fresh_returns, shared_results
 _CALLERS: Mapping[str, int] = MappingProxyType(
     {"auto_functionalized": 0, "auto_functionalized_v2": 0, "with_effects": 1}
 )
-"""Operators of higher order in decomposed programs that call an operator, and which of their arguments it is."""
+"""Higher-order operators of decomposed programs that call an operator, and the position of that argument."""
 
 
 def refuse_mixed_up(model: object) -> None:
-    """Raises CaptureError FE110 for an exported program with a custom operator whose fake kernel returns an argument, or one tensor
-    twice: the trace has one of them wherever the model used the other. Must be called while fake kernels are as torch.export
-    saw them."""
+    """Raises CaptureError FE110 for exported programs whose fake kernels return an argument, or one tensor twice.
+
+    The trace contains one of the two tensors wherever the model used the other. Call this outside of `fresh_fakes`.
+    """
     for module in model.graph_module.modules() if isinstance(model, ExportedProgram) else ():
         for node in module.graph.nodes if isinstance(module, fx.GraphModule) else ():
             operator = _operator(node)
             if node.users and operator is not None and _is_mixed_up(node, operator):
                 raise CaptureError(
                     "FE110",
-                    f"the fake kernel of {operator} returns an argument, or one tensor twice, which its schema declares "
-                    f"as new: the exported program may have one in the place of the other{_place(node)}",
-                    hint="return torch.empty_like(x) from the fake kernel and export again; or capture the model itself",
+                    f"the fake kernel of {operator} returns an argument, or one tensor twice, which its schema "
+                    f"declares as new: the exported program may use one instead of the other{_place(node)}",
+                    hint="return torch.empty_like(x) from the fake kernel and export again, or capture the model",
                 )
 
 
 def _operator(node: fx.Node) -> OpOverload | None:
-    """The custom operator that a node calls, itself or by way of one of `_CALLERS`, if it declares results as new."""
+    """Returns the custom operator that a node calls, directly or through `_CALLERS`, if it declares new results."""
     position = _CALLERS.get(str(node.target))
     operator = node.target if position is None else node.args[position]
     return operator if isinstance(operator, OpOverload) and fresh_returns(operator) else None
@@ -61,7 +62,7 @@ def _is_mixed_up(node: fx.Node, operator: OpOverload) -> bool:
 
 
 def _again(node: fx.Node, operands: Any) -> Any:
-    """What the fake kernel returns now: values of a program from a file are no longer the same tensors. None where it fails."""
+    """Calls the node on its fake tensors: a loaded program has lost their identities. None if the kernel fails."""
     fake_mode = detect_fake_mode(pytree.tree_leaves(operands))
     if fake_mode is None or fake_mode.shape_env is None or not callable(node.target):
         return None
@@ -75,7 +76,7 @@ def _again(node: fx.Node, operands: Any) -> Any:
 
 
 def _place(node: fx.Node) -> str:
-    """The innermost line of the model, as torch.export noted it; "" where it did not."""
+    """Returns the node's name, and the innermost source line that torch.export recorded."""
     lines = [
         line.strip() for line in (node.stack_trace or "").splitlines() if line.strip().startswith("File ")
     ]

@@ -207,13 +207,13 @@ def _is_view(node: fx.Node) -> bool:
         return False  # the fake tensor of a literal's copy is that of the literal
     call = node.args[0] if node.target is operator.getitem else node
     if isinstance(call, fx.Node) and _is_fresh(call, node):
-        return False  # a program that was exported before may have another fake tensor
+        return False  # the fake tensor of a program exported outside of this capture may share memory
     inputs = call.all_input_nodes if isinstance(call, fx.Node) else []
     return not _storages(node).isdisjoint(set().union(*map(_storages, inputs)))
 
 
 def _is_fresh(call: fx.Node, node: fx.Node) -> bool:
-    """Whether a custom operator, called at `call`, declares the result at `node` as a new tensor."""
+    """Returns whether a custom operator, called at `call`, declares the result at `node` as a new tensor."""
     returns = fresh_returns(call.target)
     several = isinstance(call.target, OpOverload) and len(call.target._schema.returns) > 1
     return (node.args[1] if node is not call and several else 0) in returns

@@ -183,7 +183,7 @@ class Lifetimes(Check):
             self.handed.update(r for r in self.roots.get(value, NO_ROOTS) if r in self.owned)
             self.dropped.setdefault(value.name, position)
 
-    def keep_fixed(self, position: int, value: Value) -> None:
+    def keep_fixed(self, position: int, value: ir.Value) -> None:
         """Reports constants whose memory a returned value has, or may have."""
         for root in self.roots.get(value, NO_ROOTS):
             if root in self.fixed:
