@@ -235,9 +235,7 @@ def _results(program: ir.Program, poison: int | None) -> list[object]:
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("name", CASES)
 def test_plans(name: str, pipeline: str) -> None:
-    """The plan shares bytes if possible, separates them if necessary, and gives the same results, poisoned or
-    not.
-    """
+    """The plan shares bytes only if permitted, and gives the same results, poisoned or not."""
     case = CASES[name]
     assert _shares(run_pipeline(case.program(alone=True), parse_pipeline(pipeline)), *case.pair)
     program = case.program()
@@ -279,9 +277,7 @@ func @main(%x: owned f32[2]) {
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_an_output_keeps_the_input_that_it_aliases(pipeline: str) -> None:
-    """Nothing overwrites a donated input while a result is a view of it; otherwise it ends after its last
-    use.
-    """
+    """Nothing overwrites a donated input under a returned view; otherwise it ends after its last use."""
     for text, is_held in ((REUSED_INPUT, True), (REUSED_INPUT.replace("return %v, %c", "return %c"), False)):
         program = derive_frees(parse_program(HEADER + text))
         planned = run_pipeline(program, parse_pipeline(pipeline))

@@ -1,6 +1,4 @@
-"""The two bounds of memory: live bytes of this order, and the least of any plan for dead or overwritten
-content.
-"""
+"""The two bounds of memory: of this order, and of any plan for dead or overwritten content."""
 
 from __future__ import annotations
 

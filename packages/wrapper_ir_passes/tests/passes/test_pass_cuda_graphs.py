@@ -1,6 +1,4 @@
-"""`cuda-graphs`: regions that become recordable functions, their connections, and the reasons against the
-rest.
-"""
+"""`cuda-graphs`: regions that become recordable functions, and the reasons against the rest."""
 
 from __future__ import annotations
 

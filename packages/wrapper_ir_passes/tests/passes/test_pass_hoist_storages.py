@@ -1,6 +1,4 @@
-"""`plan-memory` across calls: allocations of branches, loop bodies and callees are in memory that their
-callers pass.
-"""
+"""`plan-memory` across calls: callers pass memory for the allocations of their callees."""
 
 from __future__ import annotations
 
@@ -31,8 +29,9 @@ def _run(program: ir.Program, inputs: list[list[Any]], poison: int | None = None
 
 
 def _planned(text: str, inputs: list[list[Any]], spec: str = "plan-memory{slack=100}") -> ir.Program:
-    """Returns the program after the pass, which `run_pipeline` verifies and compares; results are the same,
-    poisoned or not.
+    """Returns the program after the pass, which `run_pipeline` verifies and compares.
+
+    Results are the same, poisoned or not.
     """
     program = derive_frees(parse_program(HEAD + text))
     planned = run_pipeline(program, parse_pipeline(spec))
@@ -83,8 +82,9 @@ func @short(%x: f32[16]) {{
 
 
 def test_branches_share_what_they_are_lent() -> None:
-    """The memory is that of the larger branch: two buffers at once, of which only the results are allocated
-    inside.
+    """The memory is that of the larger branch: two buffers at once.
+
+    Only the results are allocated inside.
     """
     planned = _planned(BRANCHES, [[1.0], X])
     assert (_allocations(planned, "long"), _allocations(planned, "short")) == (["d.s"], ["b.s"])
@@ -119,8 +119,9 @@ def test_a_result_of_a_branch_keeps_its_storage() -> None:
 
 
 def test_no_more_is_held_for_the_sake_of_a_callee() -> None:
-    """Passed memory is in use during the whole call, besides results of the callee: only as much is passed as
-    is needed then.
+    """Passed memory is in use during the whole call, besides results of the callee.
+
+    So only as much is passed as is needed then.
     """
     text = f"""
 func @main(%x: f32[16]) {{

@@ -145,8 +145,7 @@ def test_what_was_owned_stays_owned() -> None:
 
 
 def test_a_write_to_what_was_moved_cannot_be_seen() -> None:
-    """The callee's last content of its parameter is observed where the caller keeps the argument, and only
-    there."""
+    """The final content of a callee's parameter is observed only if the caller keeps the argument."""
     write = "func @f(%p: f32[8]) {\n%d = call aten::relu(%w) : f32[8]\ncopy %p, %d\nreturn %d\n}\n"
     program = parse_program(HEAD + f"func @main(%x: f32[8]) {{\n{MAKE}\n{CALL}\nreturn %r\n}}\n" + write)
     program = derive_frees(program)

@@ -1,5 +1,4 @@
-"""Passes and explanations are imported when they are asked for, and nothing else about their names has
-changed for that."""
+"""Passes and explanations are imported on demand, with unchanged names."""
 
 from __future__ import annotations
 

@@ -57,8 +57,10 @@ def _chain(sizes: list[str], *, given: str = "%x: f32[64]", last: str = "f32[16]
     ],
 )
 def test_less_is_held_beside_results_of_unknown_sizes(call: str, allocations: int) -> None:
-    """What an operator with several results makes beside `%r` comes on top: bytes that are idle then, and
-    would make it as much as at the worst moment, are given back before."""
+    """Results of an operator besides `%r` need additional memory.
+
+    Idle bytes that would raise the call to the peak are released before it.
+    """
     stages = _chain(["f32[64]", "f32[32]", "f32[96]", "f32[16]"], last="f32[1]")
     before, after = stages.split("  %b2 = alloc", 1)
     after = after.replace("launch @k(%b1", "launch @k(%r", 1)
@@ -136,8 +138,10 @@ def test_sizes_that_are_known_to_be_no_larger_follow(sizes: list[str], shared: b
 
 
 def test_no_more_is_held_for_the_sake_of_a_pool() -> None:
-    """One pool of all would hold 768 bytes beside the result of as many as each buffer; `b0` and `b2`
-    share one place."""
+    """One pool of all would need 768 bytes besides a result of that size.
+
+    Instead, `b0` and `b2` share one place.
+    """
     text = _planned(_chain(["f32[64]"] * 3, last="f32[64]"))
     assert "%pool0 = alloc_storage 256 pool" in text
     assert [line.split()[0] for line in text.splitlines() if "slot" in line] == ["%b0.s", "%b2.s"]
@@ -227,8 +231,10 @@ ZEROED = (
 
 
 def test_zeros_are_written_into_slots() -> None:
-    """Where the storage before has ended, on the stream that uses the bytes; what keeps its zeros is
-    filled in each call, as without a plan."""
+    """They are written on the stream that uses the bytes, after the previous storage has ended.
+
+    Storages that keep their zeros are filled in each call, as without a plan.
+    """
     text = PlanMemory().run(parse_program(f"{HEAD}func @main({ZEROED}\n}}\n"))
     lines = print_program(text).replace(" @cuda:0", "").splitlines()
     slots = [line.strip() for line in lines if "= slot" in line]
@@ -265,8 +271,7 @@ def test_names_of_constants_are_taken() -> None:
 
 
 def test_streams_have_pools_of_their_own() -> None:
-    """What two streams use is not planned: the bytes could be written while the other stream still reads
-    them."""
+    """Storages of two streams are not planned: one could write the bytes while the other reads them."""
     body = "%x: f32[64] @cuda:0) {\n"
     for number, stream in enumerate((0, 0, 1, 1)):
         on = f" stream({stream})"

@@ -1,5 +1,6 @@
-"""Bytes that operators allocate and give back inside: reports show them, and plans hold less while such an
-operator runs."""
+"""Bytes that operators allocate and release inside: reports show them, and plans need less during such
+operators.
+"""
 
 from __future__ import annotations
 

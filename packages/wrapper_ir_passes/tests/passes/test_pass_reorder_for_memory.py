@@ -1,5 +1,7 @@
-"""`reorder-for-memory`: text in, text out; what keeps its order; random programs stay valid, do the same,
-and hold no more."""
+"""`reorder-for-memory`: text in, text out; functions that keep their order; random programs.
+
+Random programs stay valid, behave the same, and have no higher peak.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,16 @@ TWO = """
   launch @sum(%b, %q) extents(256, 4)
   return %p, %q
 """
-"""Two large storages, each of which is soon summed up: one at a time would do, but for what stands
-`between`."""
+"""Two large storages, each summed up soon after.
+
+One at a time suffices, except for the ops `between`.
+"""
 
 
 def _reordered(body: str, params: str = "%x: f32[1]") -> tuple[str, int, int]:
-    """The body of main after the pass, which is verified and compared with the one before; its bytes
-    before and after."""
+    """Returns the body of main after the pass, which is verified and compared, with its bytes before and
+    after.
+    """
     before = derive_frees(parse_program(f"{HEAD}func @main({params}) {{{body}}}\n"))
     after = run_pipeline(before, (ReorderForMemory(),))
     text = print_program(after)

@@ -1,5 +1,4 @@
-"""`reuse-for-results`: text in, text out; which results keep a storage of their own; random programs stay
-valid."""
+"""`reuse-for-results`: text in, text out; results that keep separate storages; random programs stay valid."""
 
 from __future__ import annotations
 

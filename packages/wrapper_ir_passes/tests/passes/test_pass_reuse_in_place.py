@@ -1,5 +1,7 @@
-"""`reuse-in-place`: text in, text out; what must keep its own storage; random programs stay valid and do
-the same."""
+"""`reuse-in-place`: text in, text out; storages that must not be shared; random programs.
+
+Random programs stay valid and behave the same.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +55,10 @@ def _reused(body: str) -> str:
 
 
 def test_a_chain_is_one_storage() -> None:
-    """From launch to launch, up to the result, which the caller gets; the argument of the program stays
-    the caller's."""
+    """It passes from launch to launch, up to the result, which the caller gets.
+
+    The program's argument still belongs to the caller.
+    """
     body = "%x: f32[64]) {\n"
     for number, source in enumerate(("x", "b0", "b1")):
         body += f"  %b{number} = alloc f32[64]\n  launch @k(%{source}, %b{number}) extents(256, 256)\n"
@@ -203,8 +207,10 @@ def test_bytes_between_those_of_a_donated_argument_are_others() -> None:
 
 @pytest.mark.parametrize("check_of_it", ["", "  assert_layout %a [64] [1] align(16)\n"])
 def test_a_result_of_an_operator(check_of_it: str) -> None:
-    """Its tensors may be anywhere unless it was checked; a view that stands before the call comes after
-    it."""
+    """Its tensors may be at any address unless that was checked.
+
+    A view before the call moves after it.
+    """
     body = (
         f"%x: f32[64]) {{\n{RESULT}  %v = view %b : f32[8, 8]\n  %a = call aten::relu(%x) : "
         f"f32[64]\n{check_of_it}{LAUNCH}"

@@ -1,5 +1,4 @@
-"""`split-storages`: text in, text out; what stays one storage; runs with poisoned memory; random programs
-do the same."""
+"""`split-storages`: text in, text out; storages that stay whole; runs with poisoned memory; random programs."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ def _program(body: str, params: str = "%x: f32[2]") -> ir.Program:
 
 
 def _split(program: ir.Program) -> str:
-    """The body of main after the pass, which is verified and compared with the one before; no more is
-    needed."""
+    """Returns the body of main after the pass, which is verified and compared; the peak does not increase."""
     after = run_pipeline(program, (SplitStorages(),))
     text = print_program(after)
     old, new = program_stats(program).memory, program_stats(after).memory

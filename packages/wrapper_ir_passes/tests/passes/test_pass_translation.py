@@ -149,8 +149,7 @@ def test_what_a_strided_write_leaves_in_its_holes(reader: str) -> None:
 
 
 def test_a_write_through_an_overlapping_tensor_leaves_holes() -> None:
-    """Of nine places it has five, as many elements as there are bytes between the first and the last
-    notwithstanding."""
+    """It has five of nine places, although its element count equals the bytes between the first and the last."""
     base = (
         STRIDED.format(last="return %a").replace("f32[7]", "f32[9]").replace("f32[4]{2}", "f32[3, 3]{2, 2}")
     )

@@ -187,8 +187,10 @@ def test_sizes_that_only_a_run_would_tell() -> None:
 
 
 def test_what_launches_rest_on() -> None:
-    """On the symbol that is assumed, not on the one that follows from it; on nothing, where one is given
-    or has a hint."""
+    """They depend on the assumed symbol, not on one that follows from it.
+
+    There is none if a value is given or hinted.
+    """
     whole = parse_program(HEAD + UNKNOWN)
     for sizes, rest in (({}, {"u0"}), ({"u1": 3}, {"u0"}), ({"u0": 5}, set())):
         assert [one.assumed for one in tuning_programs(whole, sizes)] == [rest]

@@ -88,8 +88,7 @@ TRAP = [
     Buffer("e", 3, 5, 2),
     Buffer("f", 1, 3, 1),
 ]
-"""`d` and `f` have to lie apart from each other for `a`, `c` and `e` to fill 9 bytes at the end; greedy
-placements take 10."""
+"""`d` and `f` must be disjoint for `a`, `c` and `e` to fill 9 bytes at the end; greedy placements take 10."""
 
 
 def test_the_search_beats_greedy_placements() -> None:
@@ -146,8 +145,10 @@ def test_a_table_that_cannot_be_read(text: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_search_on_buffers_that_just_fit(seed: int) -> None:
-    """In the form of MiniMalloc's challenge: greedy placements take a third more, the search within a few
-    steps much less."""
+    """A table in the form of MiniMalloc's challenge.
+
+    Greedy placements take a third more, the search within a few steps much less.
+    """
     buffers = challenge(100, seed)
     greedy, searched = pack(buffers), exact(buffers, pack(buffers), 2_000).places
     check_placement(buffers, searched)

@@ -137,8 +137,9 @@ class CheckCondition(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFinite(StepBase):
-    """Fails if a floating-point tensor contains a NaN or an infinity (WIR922). Text: `check_finite %x
-    "first"`.
+    """Fails if a floating-point tensor contains a NaN or an infinity (WIR922).
+
+    Text: `check_finite %x "first"`.
     """
 
     syntax: ClassVar[str] = "check_finite {value}< {message}>"

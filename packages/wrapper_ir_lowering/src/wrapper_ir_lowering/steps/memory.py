@@ -181,8 +181,9 @@ class EndNames(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy(StepBase):
-    """Copies elements with broadcasting and conversion. Text: `copy %dst, %src non_blocking stream(1)
-    @cuda:0`.
+    """Copies elements with broadcasting and conversion.
+
+    Text: `copy %dst, %src non_blocking stream(1) @cuda:0`.
     """
 
     syntax: ClassVar[str] = "copy {dst}, {src}< {non_blocking}>< {stream}>"

@@ -14,12 +14,11 @@ from wrapper_ir_passes.cleanup.derive_frees import derive_frees, strip_frees
 
 @dataclasses.dataclass(frozen=True)
 class EliminateDeadOps(Pass):
-    """Removes ops without effect on results, arguments, constants or the outside world, and derives lifetimes
-    again.
+    """Removes ops without observable effects, and derives lifetimes again.
 
-    Kept are ops with effects beyond memory (random state, checks, host input and output, order, collectives),
-    writes to parameters and constants, and comments. With `definitions`, functions, kernels and operators
-    that nothing refers to any more go too.
+    Ops that results need are kept. So are ops with effects beyond memory (random state, checks, host input
+    and output, order, collectives), writes to parameters and constants, and comments. With `definitions`,
+    functions, kernels and operators without references are removed, too.
     """
 
     name: ClassVar[str] = "eliminate-dead-ops"

@@ -18,8 +18,7 @@ _WORK = ir.CallExtern | ir.Copy | ir.Launch
 
 @dataclasses.dataclass(frozen=True)
 class SinkWaits(Pass):
-    """Moves each wait for a collective right before the first op that needs the data in flight, and derives
-    lifetimes again.
+    """Moves each wait right before the first op that needs its data, and derives lifetimes again.
 
     A wait never passes another collective, wait, or op with an effect beyond memory: all processes must start
     and finish them in one order. It stays unless it would pass a kernel, a copy or an operator call: nothing

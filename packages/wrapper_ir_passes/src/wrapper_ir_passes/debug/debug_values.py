@@ -43,14 +43,13 @@ class DebugLevel(enum.Enum):
 
 @dataclass(frozen=True)
 class DebugValues(Pass):
-    """Prints or saves tensors that launches and operators read, before each, and those that they wrote, after
-    it; or prints their names.
+    """Shows tensors that launches and operators read, before each, and those that they wrote, after it.
 
-    `filter` lists names of kernels and operators, as shell patterns separated by commas, ignoring case;
-    without any, all are shown. `operators` includes library operators and collectives. `inputs` and `outputs`
-    include those of the program, regardless of the filter. `directory` is the folder for saved tensors.
-    Memory that nothing has written is not shown, nor are constant numbers. Functions that a device records
-    are unchanged, with a warning.
+    They are printed or saved, or only their names are printed. `filter` lists names of kernels and operators,
+    as shell patterns separated by commas, ignoring case; without any, all are shown. `operators` includes
+    library operators and collectives. `inputs` and `outputs` include those of the program, regardless of the
+    filter. `directory` is the folder for saved tensors. Memory that nothing has written is not shown, nor are
+    constant numbers. Functions that a device records are unchanged, with a warning.
     """
 
     name: ClassVar[str] = "debug-values"

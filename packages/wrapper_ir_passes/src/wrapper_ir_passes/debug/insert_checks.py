@@ -13,12 +13,11 @@ from wrapper_ir.verifier.insert_checks import insert_checks
 
 @dataclasses.dataclass(frozen=True)
 class InsertChecks(Pass):
-    """Puts `assert` at the definitions of sizes, for each bound that the verifier can neither prove nor
-    disprove.
+    """Inserts run-time checks of bounds that the verifier can neither prove nor disprove.
 
-    Bounds are those of views and extents, negative sizes, windows that must not overlap, and alignments that
-    kernels rely on. Declared ranges that proofs depend on are bounds, too. Every engine runs this pass; a
-    program without open bounds is unchanged.
+    Each is an `assert` at the definition of a size. Bounds are those of views and extents, negative sizes,
+    windows that must not overlap, and alignments that kernels rely on. Declared ranges that proofs depend on
+    are bounds, too. Every engine runs this pass; a program without open bounds is unchanged.
     """
 
     name: ClassVar[str] = "insert-checks"

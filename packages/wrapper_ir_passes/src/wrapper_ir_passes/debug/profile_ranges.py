@@ -16,11 +16,11 @@ _MARK = "wir "
 
 @dataclass(frozen=True)
 class ProfileRanges(Pass):
-    """Puts a range around each launch and each operator, with its name; details are source ops, places and
-    modules.
+    """Puts a range with its name around each launch and each operator.
 
-    Every emitter writes ranges: torch.profiler has them in its traces, which Perfetto shows, and
-    `torch.autograd.profiler.emit_nvtx` passes them to Nsight. Functions that a device records are unchanged.
+    Its details are source ops, places and modules. Every emitter writes ranges: torch.profiler has them in
+    its traces, which Perfetto shows, and `torch.autograd.profiler.emit_nvtx` passes them to Nsight. Functions
+    that a device records are unchanged.
     """
 
     name: ClassVar[str] = "profile-ranges"

@@ -86,9 +86,9 @@ class _Search:
         self.buffers, self.target, self.given, self.steps = order, target, steps, steps
         times = sorted({b.begin for b in order})
         self.over = [(bisect_left(times, b.begin), bisect_left(times, b.end)) for b in order]
-        """The sections of time that each buffer is in, first and last but one; a section begins where a buffer does."""
+        """The range of sections of each buffer; a section of time begins with a buffer."""
         self.rest = [0] * len(times)
-        """Bytes of each section that are still to be placed."""
+        """Bytes of each section that are not placed yet."""
         for b, (first, last) in zip(order, self.over, strict=True):
             for t in range(first, last):
                 self.rest[t] += b.size

@@ -46,16 +46,16 @@ class Content:
 
 
 # Any: a tensor of the machine, or a number
-def content_of(value: ir.Value, held: Any, machine: Machine[T]) -> Content:
+def content_of(value: ir.Value, datum: Any, machine: Machine[T]) -> Content:
     """Copies a tensor to the host, or wraps a number."""
-    if not machine.is_tensor(held):
-        return Content(held)
-    data = machine.data(held)
+    if not machine.is_tensor(datum):
+        return Content(datum)
+    data = machine.data(datum)
     view = TensorView(
         # the run-time type: the program's type may be wrong
         dtype=data.dtype,
-        sizes=tuple(machine.sizes(held)),
-        strides=tuple(machine.strides(held)),
+        sizes=tuple(machine.sizes(datum)),
+        strides=tuple(machine.strides(datum)),
         device=str(ir.device_of(value)),
         data=data.buffer,
     )

@@ -66,15 +66,15 @@ class Snapshot:
         if not is_pool:
             self._fill(value, data)
 
-    def _fill(self, storage: ir.Value[ir.StorageType], held: Any) -> None:
+    def _fill(self, storage: ir.Value[ir.StorageType], flat: Any) -> None:
         """Fills a storage from a constant with its current bytes."""
-        count = self._machine.sizes(held)[0]
+        count = self._machine.sizes(flat)[0]
         if count == 0:
             return
         bytes_of = ir.TensorType(
             ir.DType.U8, (Int(count),), ir.contiguous_strides((Int(count),)), storage.type.device
         )
-        data = self._machine.data(held)
+        data = self._machine.data(flat)
         constant = ir.Value(self._fresh(f"{storage.name}.content"), bytes_of)
         view = ir.Value(self._fresh(f"{storage.name}.bytes"), bytes_of)
         self.constants.append(ir.Constant(value=constant, data_hash=data.sha256()))
