@@ -8,20 +8,11 @@ from types import FrameType
 
 import pytest
 
-from tools.bench.growing_programs import FAMILIES
-from wrapper_ir import check, ir, parse_program
-from wrapper_ir.analysis.stats import program_stats
+from tools.bench.growing_programs import FAMILIES, NO_SIZES
+from tools.bench.growing_steps import COUNTS_BYTES, STEPS
+from wrapper_ir import check, parse_program
+from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
-from wrapper_ir_passes.memory.plan_memory import PlanMemory
-from wrapper_ir_tools.report import memory_report
-
-STEPS: dict[str, Callable[[ir.Program], object]] = {
-    "verify": check,
-    "derive-frees": derive_frees,
-    "stats": program_stats,
-    "memory": memory_report,
-    "plan-memory": PlanMemory().run,
-}
 
 
 def _calls(run: Callable[[], object]) -> int:
@@ -41,13 +32,27 @@ def _calls(run: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.slow
+def test_calls_may_nest_deeper_than_the_stack() -> None:
+    program = derive_frees(parse_program(FAMILIES["call chain"][0](150)))
+    for step in STEPS:
+        STEPS[step](program)
+
+
+def test_guards_of_each_size_prove_its_window() -> None:
+    program = derive_frees(parse_program(FAMILIES["guards"][0](60)))
+    assert insert_checks(program) == program
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_twice_the_parts_take_little_more_than_twice_the_work(family: str, step: str) -> None:
     make, first = FAMILIES[family]
-    if family == "product of sums" and step not in ("verify", "derive-frees"):
+    if family in NO_SIZES and step in COUNTS_BYTES:
         pytest.skip("its bytes under the hints are no int64")
-    parts = min(first, 50)
+    # The search of a plan has a budget, which shorter programs do not use up.
+    parts = first if step == "plan-memory" else min(first, 50)
     few, many = (derive_frees(parse_program(make(n))) for n in (parts, 2 * parts))
     least = _calls(lambda: STEPS[step](few))
     most = _calls(lambda: STEPS[step](many))

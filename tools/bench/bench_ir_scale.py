@@ -14,9 +14,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from tools.bench.growing_programs import FAMILIES
+from tools.bench.growing_programs import FAMILIES, NO_SIZES
+from tools.bench.growing_steps import COUNTS_BYTES, STEPS
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import best_seconds
 from wrapper_ir import check, from_json, ir, load, parse_program, print_program, save, to_json
@@ -26,9 +28,7 @@ from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
 from wrapper_ir.expr import Sym
 from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
-from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_passes.translation import compare
-from wrapper_ir_tools.report import memory_report
 
 SIZES = (1_000, 10_000, 100_000)
 ROUNDS = 3
@@ -125,32 +125,22 @@ def measure(program: ir.Program, folder: Path) -> dict[str, float]:
 
 
 def _family_row(name: str) -> list[object]:
-    """Returns the times of a family of programs at three sizes, each twice the one before, and the growth of
-    the last doubling.
-    """
+    """Returns the times of a family of programs in each step, and their growth from half as many parts."""
     make, first = FAMILIES[name]
-    cells: list[object] = [name]
-    totals = []
-    for parts in (first, 2 * first, 4 * first):
-        program = derive_frees(parse_program(make(parts)))
-        steps: tuple[Callable[[], object], ...] = (
-            lambda program=program: check(program),  # type: ignore[misc]  # bound now
-            lambda program=program: memory_report(program),  # type: ignore[misc]
-            lambda program=program: PlanMemory().run(program),  # type: ignore[misc]
-        )
-        seconds = [
-            _seconds(step) if name not in _NO_SIZES or at == 0 else 0.0 for at, step in enumerate(steps)
-        ]
-        totals.append(seconds)
-    for before, last in zip(totals[1], totals[2], strict=True):
-        cells.append(f"{last:.3f} ({last / before:.2f})" if before else "")
-    return [*cells, 4 * first]
+    programs = [derive_frees(parse_program(make(parts))) for parts in (2 * first, 4 * first)]
+    cells: list[object] = [name, 4 * first]
+    for step, run in STEPS.items():
+        if name in NO_SIZES and step in COUNTS_BYTES:
+            cells.append("")
+            continue
+        before, last = (_seconds(partial(run, program)) for program in programs)
+        cells.append(f"{last:.3f} ({last / before:.1f})")
+    return cells
 
 
-_NO_SIZES = ("product of sums",)
-"""Families whose bytes under the hints exceed int64, so that memory cannot be reported."""
-FAMILY_HEADERS = ("family", "verify, s (growth)", "memory", "plan-memory", "parts")
-FAMILY_TEXT = """Families of programs that grow in one way each. Growth is the time over that of half as many parts: 2.0 is linear."""
+FAMILY_HEADERS = ("family", "parts", *STEPS)
+FAMILY_TEXT = """Families of programs that grow in one way each: seconds, and how many times as much as for half as many parts (2.0 is
+linear; below some 10 ms that is noise). "text" and "JSON" write a program and read it again."""
 
 
 def _import_seconds() -> float:

@@ -71,6 +71,9 @@ class _Lowering:
         program, analyses = self._artifact.program, self._analyses
         hoisted = self._options.hoist_windows
         self._numbers = {f.name: self._windows.add(f) if hoisted else {} for f in program.functions}
+        for function in program.functions:
+            for name in ir.callees_first(function.name, analyses.functions, self._plans.__contains__):
+                self._function(analyses.functions[name])
         functions = tuple(self._function(f) for f in program.functions)
         launched, operators = analyses.get(launched_kernels), analyses.get(called_operators)
         return Plan(

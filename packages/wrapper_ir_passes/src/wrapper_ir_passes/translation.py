@@ -9,6 +9,7 @@ saw the same last write. Names, storages, offsets, lifetimes and dead ops make n
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Hashable
 
 from wrapper_ir import ir
@@ -19,8 +20,8 @@ from wrapper_ir.errors import PassError
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir.support.collection import paused_collection
+from wrapper_ir_passes.written_parts import Number, Part, WrittenParts
 
-Number = int
 _SILENT = frozenset({ir.EffectClass.CHECK})
 
 
@@ -88,18 +89,6 @@ def _describe(first: list[tuple[str, Number]], second: list[tuple[str, Number]])
     return f"{len(first)} observable things before, {len(second)} after"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Part:
-    """Bytes [start, start + size) of a storage, and their origin; `layout` if only a tensor's elements there
-    have it.
-    """
-
-    start: Expr
-    size: Expr
-    number: Number
-    layout: Hashable = None
-
-
 class _Run:
     """One function, run symbolically. Equal keys get equal numbers, in both programs."""
 
@@ -109,7 +98,7 @@ class _Run:
         self.numbers = numbers
         self.aliasing = analyses.aliasing(function)
         self.places = analyses.get_for(function, tensor_places)
-        self.contents: dict[ir.Value, list[_Part]] = {}
+        self.contents: dict[ir.Value, WrittenParts] = defaultdict(WrittenParts)
         self.handles: dict[ir.Value, Number] = {}
         """Numbers of values that are not tensors."""
         self.symbols: dict[str, Number] = {}
@@ -142,7 +131,7 @@ class _Run:
         """Sets the initial content of a value."""
         if ir.is_tensor(value):
             root, start = self.places.get(value, (value, Int(0)))
-            self.contents.setdefault(root, []).append(_Part(start, ir.extent_bytes(value.type), number))
+            self.contents[root].add(Part(start, ir.extent_bytes(value.type), number))
         else:
             self.handles[value] = number
 
@@ -150,9 +139,9 @@ class _Run:
         if isinstance(op, ir.EndOp | ir.Comment | ir.DebugValue | ir.View):
             return
         if isinstance(op, ir.Allocation):
-            is_zero = op.zero is not ir.ZeroMode.NONE
-            zeros = _Part(Int(0), op.result.type.nbytes, self.number("zero"))
-            self.contents[op.result] = [zeros] if is_zero else []
+            parts = self.contents[op.result] = WrittenParts()
+            if op.zero is not ir.ZeroMode.NONE:
+                parts.add(Part(Int(0), op.result.type.nbytes, self.number("zero")))
             return
         sees = self.sign(op, effects)
         if isinstance(op, ir.Define):
@@ -170,8 +159,7 @@ class _Run:
             if value in self.aliasing.owned or not ir.is_tensor(value):
                 self.begin(value, self.number("result", sees, k))
             elif value in self.aliasing.uncertain:
-                part = _Part(Int(0), _extent(value), self.number("result", sees, k))
-                self.contents.setdefault(value, []).append(part)
+                self.contents[value].add(Part(Int(0), _extent(value), self.number("result", sees, k)))
 
     def sign(self, op: ir.Op, effects: ir.Effects) -> Number:
         """Returns the number of an op: its attributes, and for each operand the content that it reads."""
@@ -219,29 +207,21 @@ class _Run:
         size = _extent(value)
         for root in self.aliasing.roots.get(value, NO_ROOTS):
             start = place[1] if place is not None and place[0] == root else None
-            parts = self.contents.get(root, [])
-            for part in parts if start is None else _seen(parts, start, _layout(value)):
-                if start is None:
-                    sources.append((part.size, part.number))
-                elif _overlap(part.start, part.size, start, size):
-                    sources.append((part.start - start, part.size, part.number))
+            parts = self.contents[root]
+            if start is None:
+                sources += [(part.size, part.number) for part in parts.all()]
+            else:
+                seen = parts.seen(start, size, _layout(value))
+                sources += [(part.start - start, part.size, part.number) for part in seen]
         return self.number("content", tuple(sources))
 
     def write(self, value: ir.Value, number: Number) -> None:
         place = self.places.get(value)
         for root in self.aliasing.roots.get(value, NO_ROOTS):
-            parts = self.contents.setdefault(root, [])
-            precise = place is not None and place[0] == root and ir.is_tensor(value)
-            start = place[1] if precise and place is not None else Int(0)
-            size, layout = _extent(value), _layout(value) if precise else None
-            if precise and parts:
-                parts[:] = [
-                    rest
-                    for p in parts
-                    for rest in (_without(p, start, size) if layout is None else (p,))
-                    if layout is None or (p.start, p.layout) != (start, layout)
-                ]
-            parts.append(_Part(start, size, number, layout))
+            if place is not None and place[0] == root and ir.is_tensor(value):
+                self.contents[root].write(Part(place[1], _extent(value), number, _layout(value)))
+            else:
+                self.contents[root].add(Part(Int(0), _extent(value), number))
 
 
 def _extent(value: ir.Value) -> Expr:
@@ -257,42 +237,3 @@ def _layout(value: ir.Value) -> Hashable:
     while (at := next((i for i, (stride, _) in enumerate(dims) if stride == count), None)) is not None:
         count = mul(count, dims.pop(at)[1])
     return (type.sizes, type.strides, type.dtype.itemsize) if dims else None
-
-
-def _seen(parts: list[_Part], start: Expr, layout: Hashable) -> list[_Part]:
-    """The parts that a tensor with this start and layout may read: none from before a write of the same
-    elements.
-    """
-    hidden = [
-        at for at, p in enumerate(parts) if layout is not None and (p.start, p.layout) == (start, layout)
-    ]
-    return parts[hidden[-1] :] if hidden else parts
-
-
-def _without(part: _Part, start: Expr, size: Expr) -> tuple[_Part, ...]:
-    """The remainder of a part after each byte of [start, start + size) is written.
-
-    A part that may not be covered remains whole, except for bytes at known positions that the write cuts off.
-    """
-    if _covers(start, size, part.start, part.size):
-        return ()
-    low, high = part.start, part.start + part.size
-    end = start + size
-    numbers = [e.value for e in (low, high, start, end) if isinstance(e, Int)]
-    apart = len(numbers) < 4 or max(numbers[0], numbers[2]) >= min(numbers[1], numbers[3])
-    if part.layout is not None or apart:
-        return (part,)
-    rest = ((low, start), (end, high))
-    return tuple(_Part(a, b - a, part.number) for a, b in rest if _covers(a, b - a, a, Int(1)))
-
-
-def _overlap(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
-    """Whether [a, a + n) and [b, b + m) may share bytes."""
-    ends = (a + n - b, b + m - a)
-    return not any(isinstance(e, Int) and e.value <= 0 for e in ends)
-
-
-def _covers(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
-    """Whether [a, a + n) surely contains [b, b + m)."""
-    before, after = b - a, (a + n) - (b + m)
-    return all(isinstance(e, Int) and e.value >= 0 for e in (before, after))

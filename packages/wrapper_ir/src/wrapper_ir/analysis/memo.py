@@ -58,6 +58,17 @@ class Analyses:
         found: T = self._found_for[key][0]
         return found
 
+    def get_from_callees(self, function: ir.Function, analysis: Callable[[ir.Function, Analyses], T]) -> T:
+        """As `get_for`, for an analysis that asks for the results of callees: these are worked out first."""
+
+        def is_done(name: str) -> bool:
+            return (analysis, id(self.functions[name])) in self._found_for
+
+        if (analysis, id(function)) not in self._found_for:
+            for name in ir.callees_first(function.name, self.functions, is_done):
+                self.get_for(self.functions[name], analysis)
+        return self.get_for(function, analysis)
+
     # --- tables
 
     @cached_property
@@ -145,10 +156,10 @@ class Analyses:
         known = self._summaries.get(function)
         if known is not None:
             return known
-        self._summaries[function] = ir.FunctionSummary()
-        found = self.functions.get(function)
-        if found is not None:
-            self._summaries[function] = summarise(found, self)
+        missing = ir.callees_first(function, self.functions, self._summaries.__contains__)
+        self._summaries |= dict.fromkeys((function, *missing), ir.FunctionSummary())
+        for name in missing:
+            self._summaries[name] = summarise(self.functions[name], self)
         return self._summaries[function]
 
     def aliasing(self, function: ir.Function) -> Aliasing:

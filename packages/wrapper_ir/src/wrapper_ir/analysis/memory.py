@@ -33,7 +33,7 @@ class MemoryUse:
 def memory_use(function: ir.Function, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     """Memory of one call of `function` (not recursive), above what its caller holds; donated arguments count as
     the caller's. Worked out once for each function, however many calls there are."""
-    return analyses.get_for(function, _UseUnder(sizes))
+    return analyses.get_from_callees(function, _UseUnder(sizes))
 
 
 @dataclass(frozen=True, slots=True)

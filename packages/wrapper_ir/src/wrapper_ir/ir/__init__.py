@@ -64,7 +64,8 @@ from wrapper_ir.ir.signature import (
     SubclassSpec, TreeKind, TreeSpec, Unwrap, WrappedOutput, WriteBack, WriteBackKind,
 )
 from wrapper_ir.ir.structure import (
-    call_args, callees, calling_ops, definitions, exprs, is_used, map_function, map_values, operands, results,
+    call_args, callees, callees_first, calling_ops, definitions, exprs, is_used, map_function, map_values,
+    operands, results,
 )
 from wrapper_ir.ir.types import (
     CPU, DEFAULT_ALIGNMENT, MAX_RANK, DType, Device, DeviceTraits, Layout, MemoryFormat, MemoryKind,
@@ -95,7 +96,7 @@ __all__ = [
     "TensorType", "TreeKind", "TreeSpec", "TritonConfig", "TritonKernel", "TupleType", "Type", "Unpack",
     "Unwrap", "Use", "Uses", "Value", "ValueAtom", "Variant", "View", "ViewMode", "Wait", "WaitEvent",
     "WhileLoop", "WrappedOutput", "WriteBack", "WriteBackKind", "ZeroMode", "as_tensor", "asserted_layouts",
-    "bound_grid", "call_args", "call_effects", "callees", "calling_ops", "constant_fault",
+    "bound_grid", "call_args", "call_effects", "callees", "callees_first", "calling_ops", "constant_fault",
     "contiguous_strides", "definitions", "describe", "device_of", "exact_quotient", "exprs", "extent_bytes",
     "extent_elements", "fields_of", "free_values", "fresh", "is_contiguous", "is_enum", "is_layout_extent",
     "is_results", "is_scalar", "is_storage", "is_tensor", "is_two_way", "is_used", "item_values",

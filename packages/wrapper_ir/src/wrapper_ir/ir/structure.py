@@ -6,7 +6,7 @@ Derived from the roles in the annotations of ops (`wrapper_ir.ir.ops.spec`): com
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from wrapper_ir.expr import Expr
@@ -109,6 +109,24 @@ def callees(op: OpBase) -> tuple[str, ...]:
         held = field.get(op)
         out += held if type(held) is tuple else (str(held),)
     return tuple(out)
+
+
+def callees_first(name: str, functions: Mapping[str, Function], is_done: Callable[[str], bool]) -> list[str]:
+    """A function and those that it calls, directly or not, each after its callees; those that are done, and their callees, are left
+    out. Calls may nest deeper than the stack of Python."""
+    order: list[str] = []
+    started: set[str] = set()
+    waiting = [(name, False)]
+    while waiting:
+        current, is_ready = waiting.pop()
+        if is_ready:
+            order.append(current)
+        elif current not in started and current in functions and not is_done(current):
+            started.add(current)
+            waiting.append((current, True))
+            body = functions[current].body
+            waiting += [(callee, False) for _, op in calling_ops(body) for callee in callees(op)]
+    return order
 
 
 def call_args(op: CallSubgraph | Switch | WhileLoop) -> tuple[Arg, ...]:

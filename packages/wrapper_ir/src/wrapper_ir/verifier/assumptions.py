@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
-from wrapper_ir.expr import Expr, Int, Interval, Operator, Sym, SymKind, add, expand, sub
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import Expr, Int, Interval, Monomial, Operator, Sym, SymKind, add, expand, sub
 from wrapper_ir.expr.operators import AND, COMPARISONS, EQ, GE, GT, LE, LT, NE, OR
 from wrapper_ir.verifier.inequalities import meet
 
 _MAX_FACTS = 24
 _ANY = Interval()
+_Form = frozenset[tuple[Monomial, int]] | Expr
 
 
 class Assumptions:
@@ -17,8 +20,9 @@ class Assumptions:
 
     def __init__(self, ranges: dict[str, Interval]) -> None:
         self.ranges = ranges
-        self._facts: dict[str, list[Expr]] = {}
-        """Int expressions that are not negative, by each of their symbols."""
+        self._facts: dict[str, dict[_Form, tuple[int, Expr]]] = {}
+        """Int expressions that are not negative, by each of their symbols, and by what they are beside a constant: of those that
+        differ in the constant alone, the strongest."""
         self._choices: dict[str, list[Expr]] = {}
         self._conditions: set[Expr] = set()
 
@@ -36,10 +40,11 @@ class Assumptions:
             return
         if len(e.free_symbols) == 1 and self._tighten(e):
             return
+        constant, form = _form(e)
         for name in e.free_symbols:
-            known = self._facts.setdefault(name, [])
-            if e not in known[-_MAX_FACTS:]:
-                known.append(e)
+            known = self._facts.setdefault(name, {})
+            last = known.pop(form, None)
+            known[form] = (constant, e) if last is None or constant < last[0] else last
 
     def _tighten(self, e: Expr) -> bool:
         """Takes over `scale*symbol + rest >= 0` as a range."""
@@ -77,24 +82,53 @@ class Assumptions:
                 if known.hi == other.value:
                     self.within(side.name, Interval(None, other.value - 1))
 
-    def about(self, names: frozenset[str], positive: Sequence[Expr]) -> tuple[list[Expr], frozenset[str]]:
-        """Expressions that are not negative where `positive` ones are at least 1, over these symbols and those that
-        are found beside them, and all these symbols."""
-        found: dict[Expr, None] = {add(size, -1): None for size in positive if not isinstance(size, Int)}
-        seen: set[str] = set()
-        pending = sorted(names.union(*(e.free_symbols for e in found)))
+    def about(
+        self, names: frozenset[str], positive: Sequence[Expr]
+    ) -> Iterator[tuple[list[Expr], frozenset[str]]]:
+        """Expressions that are not negative where `positive` ones are at least 1, and all their symbols: first those over
+        these symbols alone, then those over symbols that are found beside them as well."""
+        # That a symbol is at least 1 is a range.
+        sizes = {add(size, -1): None for size in positive if not isinstance(size, Int | Sym)}
+        names = names.union(*(size.free_symbols for size in positive))
+        near = dict(sizes)
+        for name in sorted(names):
+            near |= {fact: None for fact in self._of(name, positive) if fact.free_symbols <= names}
+        if near:
+            yield list(near)[:_MAX_FACTS], names
+        found = self._around(names, positive, sizes)
+        if found.keys() - near.keys():
+            yield list(found), names.union(*(e.free_symbols for e in found))
+
+    def _around(
+        self, names: frozenset[str], positive: Sequence[Expr], sizes: dict[Expr, None]
+    ) -> dict[Expr, None]:
+        """At most `_MAX_FACTS` facts. Symbols of few facts come first: those of one with many say little of each."""
+        found = dict(sizes)
+        pending, seen = set(names), set(names)
         while pending and len(found) < _MAX_FACTS:
-            name = pending.pop(0)
-            seen.add(name)
-            facts = self._facts.get(name, [])[-_MAX_FACTS:]
-            chosen = [
-                f for choice in self._choices.get(name, [])[-_MAX_FACTS:] for f in _left(choice, positive)
-            ]
-            for fact in (*facts, *chosen):
+            name = min(pending, key=lambda name: (len(self._facts.get(name, ())), name))
+            pending.remove(name)
+            for fact in self._of(name, positive):
                 if len(found) < _MAX_FACTS and fact not in found:
                     found[fact] = None
-                    pending += sorted(fact.free_symbols - seen - set(pending))
-        return list(found), names.union(*(e.free_symbols for e in found))
+                    pending |= fact.free_symbols - seen
+                    seen |= fact.free_symbols
+        return found
+
+    def _of(self, name: str, positive: Sequence[Expr]) -> list[Expr]:
+        """The last facts about a symbol."""
+        facts = [fact for _, fact in islice(reversed(self._facts.get(name, {}).values()), _MAX_FACTS)]
+        choices = self._choices.get(name, [])[-_MAX_FACTS:]
+        return [*facts[::-1], *(fact for choice in choices for fact in _left(choice, positive))]
+
+
+def _form(e: Expr) -> tuple[int, _Form]:
+    """The constant of an int expression, and the rest of it."""
+    try:
+        poly = expand(e)
+    except ExpressionError:
+        return 0, e  # too long
+    return poly.constant, frozenset((monomial, scale) for monomial, scale in poly.terms.items() if monomial)
 
 
 def _compares_ints(condition: Expr) -> bool:

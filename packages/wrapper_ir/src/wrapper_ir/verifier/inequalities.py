@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, Int, Interval, Monomial, Poly, bounds, expand, prove_nonneg
+from wrapper_ir.expr import Expr, Int, Interval, Monomial, Poly, Sym, bounds, expand, prove_nonneg
 from wrapper_ir.expr.operators import MUL
 from wrapper_ir.expr.order import factor_key
 
@@ -15,6 +15,8 @@ Ranges = Mapping[str, Interval]
 _Places = Mapping[tuple[Expr, bool], Sequence[int]]
 """The places of facts, by the first factor of each of their monomials, and whether that one is added."""
 
+_ANY = Interval()
+_Key = frozenset[tuple[Monomial, int]]
 _DEPTH = 3
 _STEPS = 48
 _MAX_TERMS = 24
@@ -41,9 +43,7 @@ def follows(e: Expr, ranges: Ranges, facts: Sequence[Terms]) -> bool:
     terms = dict(terms_of(e))
     if len(terms) > _MAX_TERMS:
         return False
-    # By depth: what follows from one fact is found however many other facts there are.
-    places = _places(facts)
-    return any(_Search(ranges, facts, places).reaches(terms, depth) for depth in range(1, _DEPTH + 1))
+    return _Search(ranges, facts).finds(terms)
 
 
 def _places(facts: Sequence[Terms]) -> _Places:
@@ -55,31 +55,81 @@ def _places(facts: Sequence[Terms]) -> _Places:
     return found
 
 
+def _signs(facts: Sequence[Terms]) -> set[tuple[str, bool]]:
+    """The symbols of facts, and whether they are added; both where a symbol is more than a term of a sum."""
+    found: set[tuple[str, bool]] = set()
+    for fact in facts:
+        for monomial, scale in fact.items():
+            is_symbol = len(monomial) == 1 and isinstance(monomial[0], Sym)
+            signs = (scale > 0,) if is_symbol else (False, True)
+            found.update(
+                (name, sign) for factor in monomial for name in factor.free_symbols for sign in signs
+            )
+    return found
+
+
 class _Search:
     """Takes facts, times factors that are not negative, off a polynomial until what is left is not negative."""
 
-    def __init__(self, ranges: Ranges, facts: Sequence[Terms], places: _Places) -> None:
+    def __init__(self, ranges: Ranges, facts: Sequence[Terms]) -> None:
         self._ranges = ranges
         self._facts = facts
-        self._places = places
+        self._places = _places(facts)
+        self._signs = _signs(facts)
+        self._open: set[_Key] = set()
+        """Polynomials that are not proved by ranges."""
+        self._seen: set[_Key] = set()
         self._steps = _STEPS
-        self._seen: set[frozenset[tuple[Monomial, int]]] = set()
+        self._is_cut = False
+        """Whether the depth or the number of steps kept the search from a fact."""
 
-    def reaches(self, terms: dict[Monomial, int], depth: int) -> bool:
+    def finds(self, terms: dict[Monomial, int]) -> bool:
+        """Searches depth by depth: what follows from one fact is found however many other facts there are."""
+        for depth in range(1, _DEPTH + 1):
+            self._seen, self._steps, self._is_cut = set(), _STEPS, False
+            if self._reaches(terms, depth):
+                return True
+            if not self._is_cut:
+                return False
+        return False
+
+    def _reaches(self, terms: dict[Monomial, int], depth: int) -> bool:
         key = frozenset(terms.items())
-        if key in self._seen or self._steps <= 0:
+        if key in self._seen:
+            return False
+        if self._steps <= 0:
+            self._is_cut = True
             return False
         self._seen.add(key)
         self._steps -= 1 + len(terms) // _MAX_TERMS
-        if nonneg(Poly(terms).to_expr(), self._ranges):
-            return True
-        if depth == 0 or len(terms) > _MAX_TERMS:
+        if self._has_no_end(terms):
+            return False
+        if key not in self._open:
+            if nonneg(Poly(terms).to_expr(), self._ranges):
+                return True
+            self._open.add(key)
+        if len(terms) > _MAX_TERMS:
             return False
         for fact in self._near(terms):
-            if self._steps <= 0:
+            if depth == 0 or self._steps <= 0:
+                self._is_cut = True
                 return False
-            if any(self.reaches(rest, depth - 1) for rest in self._without(terms, fact)):
+            if any(self._reaches(rest, depth - 1) for rest in self._without(terms, fact)):
                 return True
+        return False
+
+    def _has_no_end(self, terms: Terms) -> bool:
+        """Whether a symbol, in whose range there is no end, makes `terms` as negative as one likes, whatever facts say."""
+        for monomial, scale in terms.items():
+            if len(monomial) != 1 or not isinstance(symbol := monomial[0], Sym):
+                continue
+            if (symbol.name, scale > 0) in self._signs:
+                continue
+            range_ = self._ranges.get(symbol.name, _ANY)
+            if (range_.lo if scale > 0 else range_.hi) is None:
+                others = (factor for other in terms if other is not monomial for factor in other)
+                if not any(symbol.name in factor.free_symbols for factor in others):
+                    return True
         return False
 
     def _near(self, terms: Terms) -> Iterator[Terms]:

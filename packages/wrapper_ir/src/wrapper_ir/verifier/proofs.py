@@ -193,9 +193,11 @@ class Proofs:
             return False  # whatever else is known
         if self._at_levels(reduced, names, sizes, [], rest):
             return True
-        facts, more = self._assumptions.about(names, sizes)
-        facts = [terms_of(self._reduce(fact)) for fact in facts]  # type: ignore[misc]  # exprs, then terms
-        return bool(facts) and self._at_levels(reduced, names | more, sizes, facts, rest)  # type: ignore[arg-type]
+        for facts, beside in self._assumptions.about(names, sizes):
+            terms = [terms_of(self._reduce(fact)) for fact in facts]
+            if self._at_levels(reduced, names | beside, sizes, terms, rest):
+                return True
+        return False
 
     def _at_levels(
         self, e: Expr, names: frozenset[str], sizes: tuple[Expr, ...], facts: list[Terms], rest: bool

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.expr import Expr
 from wrapper_ir_tools.explain.model import InPlace
 
 _NAMING = (ir.AllocStorage, ir.Slot, ir.View, ir.Free, ir.Drop)
 """Ops that only name or end a tensor."""
 _SHOWN = 3
+_REASONS = 32
+"""Reported arguments for one result: a launch of n inputs and n outputs has n^2 pairs."""
 
 
 class _Argument(NamedTuple):
@@ -38,7 +42,13 @@ class _InPlace:
         self.owned = aliasing.owned
         self.constants = analyses.constant_values
         self.params = {p.value for p in function.params}
-        self.makers: dict[ir.Value, ir.View] = {op.result: op for op in function.ops_of(ir.View)}
+        self.taken_over: dict[ir.Value, str] = {}
+        """The tensor whose memory a view, or its source, took over, or ""."""
+        for view in function.ops_of(ir.View):
+            is_reuse = view.mode is ir.ViewMode.REUSE
+            self.taken_over[view.result] = (
+                view.source.name if is_reuse else self.taken_over.get(view.source, "")
+            )
         self.slots = {op.result: op for op in function.ops_of(ir.Slot)}
         self.users: dict[ir.Value, list[int]] = {}
         for at, op in enumerate(function.body):
@@ -51,9 +61,13 @@ class _InPlace:
         """Yields the explanations in op order."""
         for position, op in enumerate(self.function.body):
             arguments = list(self._arguments(op))
+            reads: dict[Expr, list[_Argument]] = {}
+            for read in arguments:
+                if read.access is ir.Access.READ and ir.is_tensor(read.value):
+                    reads.setdefault(ir.extent_bytes(read.value.type), []).append(read)
             for output in arguments:
                 if output.access.writes:
-                    yield from self._explained(position, op, output, arguments)
+                    yield from self._explained(position, op, output, reads)
 
     def _arguments(self, op: ir.Op) -> Iterator[_Argument]:
         if isinstance(op, ir.Launch):
@@ -68,9 +82,9 @@ class _InPlace:
                 yield _Argument(value.name, value, ir.Access.WRITE if value in outputs else ir.Access.READ)
 
     def _explained(
-        self, position: int, op: ir.Op, output: _Argument, arguments: list[_Argument]
+        self, position: int, op: ir.Op, output: _Argument, reads: Mapping[Expr, list[_Argument]]
     ) -> Iterator[InPlace]:
-        over = self._taken_over(output.value)
+        over = self.taken_over.get(output.value)
         if over:
             yield InPlace(op=self.first + position, result=output.value.name, reused=over)
             return
@@ -82,31 +96,20 @@ class _InPlace:
         ):
             # it updates existing content
             return
-        others = [
-            a for a in arguments if a.access is ir.Access.READ and self._same_bytes(a.value, output.value)
-        ]
-        reasons = [f"%{a.value.name}: {self._against(position, op, output, a)}" for a in others]
+        value = output.value
+        others = reads.get(ir.extent_bytes(value.type), []) if ir.is_tensor(value) else []
+        reasons = [f"%{a.value.name}: {self._against(position, op, output, a)}" for a in others[:_REASONS]]
+        if len(others) > _REASONS:
+            reasons.append(f"and {len(others) - _REASONS} more arguments of as many bytes")
         yield InPlace(
             op=self.first + position,
             result=output.value.name,
             reasons=tuple(dict.fromkeys(reasons)) or ("no argument has as many bytes",),
         )
 
-    def _taken_over(self, value: ir.Value) -> str:
-        """The tensor whose memory this one took over, or ''."""
-        while value in self.makers:
-            view = self.makers[value]
-            if view.mode is ir.ViewMode.REUSE:
-                return view.source.name
-            value = view.source
-        return ""
-
     def _root(self, value: ir.Value) -> ir.Value | None:
         roots = self.roots.get(value, NO_ROOTS)
         return roots[0] if len(roots) == 1 else None
-
-    def _same_bytes(self, a: ir.Value, b: ir.Value) -> bool:
-        return ir.is_tensor(a) and ir.is_tensor(b) and ir.extent_bytes(a.type) == ir.extent_bytes(b.type)
 
     def _against(self, position: int, op: ir.Op, output: _Argument, read: _Argument) -> str:
         """The first reason not to write the result over this argument."""
@@ -123,10 +126,12 @@ class _InPlace:
             return "it is a constant"
         if root in self.params and root not in self.owned:
             return "it is the caller's"
-        later = [self.first + at for at in self.users.get(root, ()) if at > position]
-        if later:
-            more = f" and {len(later) - _SHOWN} more" if len(later) > _SHOWN else ""
-            return f"still used by op {', '.join(map(str, later[:_SHOWN]))}{more}"
+        users = self.users.get(root, [])
+        after = bisect_right(users, position)
+        if later := users[after : after + _SHOWN]:
+            more = len(users) - after - _SHOWN
+            listed = ", ".join(str(self.first + at) for at in later)
+            return f"still used by op {listed}" + (f" and {more} more" if more > 0 else "")
         if ir.is_storage(root) and root in self.slots:
             return "both are slots of a memory plan, which shares their bytes where that is possible"
         return "nothing: `wir opt --pass reuse-in-place` writes it there, unless address or stream differ"

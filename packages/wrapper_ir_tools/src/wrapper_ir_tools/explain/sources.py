@@ -7,9 +7,7 @@ produced its operand; for a parameter of the program, the first op that uses it.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from wrapper_ir import ir
@@ -57,14 +55,6 @@ def sources_of_function(
     return _Sources(function, called, saved).found()
 
 
-@dataclass(frozen=True, slots=True)
-class _Uses:
-    """Positions of the ops that use and that define each value and symbol."""
-
-    users: dict[_Name, list[int]]
-    makers: dict[_Name, int]
-
-
 class _Sources:
     def __init__(
         self,
@@ -75,12 +65,8 @@ class _Sources:
         self.body = function.body
         self.called, self.saved = called, saved
         self.params = {p.value for p in function.params}
-        self.uses = _Uses({}, {})
-        for at, op in enumerate(self.body):
-            for name in _used(op):
-                self.uses.users.setdefault(name, []).append(at)
-            for name in _made(op):
-                self.uses.makers[name] = at
+        self.makers = {name: at for at, op in enumerate(self.body) for name in _made(op)}
+        self.first_users = self._first_users()
         self.known: list[SourceOf] = []
 
     def found(self) -> list[SourceOf]:
@@ -103,7 +89,7 @@ class _Sources:
 
     def _through(self, at: int, name: _Name) -> SourceOf | None:
         """Resolves through a value or symbol: the op that defined it, otherwise the first that uses it."""
-        maker = self.uses.makers.get(name)
+        maker = self.makers.get(name)
         if maker is not None and maker < at and self.known[maker].sources:
             origin = self.known[maker]
             return SourceOf(
@@ -111,28 +97,27 @@ class _Sources:
             )
         if isinstance(name, ir.Value) and name in self.params and self.saved.get(name.name):
             return SourceOf(self.saved[name.name], Lead.FORWARD, "which the forward graph saved")
-        user = self._first_user(name)
+        user = self.first_users.get(name)
         if user is None:
             return None
         return SourceOf(self.body[user].prov.locations, Lead.VALUE, f"which op {user} is the first to use")
 
-    def _first_user(self, name: _Name) -> int | None:
-        """The first op with recorded source lines that uses `name` or a value derived from it."""
-        waiting = list(self.uses.users.get(name, ()))
-        heapq.heapify(waiting)
-        visited: set[int] = set()
-        while waiting:
-            at = heapq.heappop(waiting)
-            if at in visited:
+    def _first_users(self) -> dict[_Name, int]:
+        """Returns the first op with recorded source lines that uses each value and symbol, or a value derived from it."""
+        found: dict[_Name, int] = {}
+        for at, op in enumerate(self.body):
+            if not op.prov.locations:
                 continue
-            visited.add(at)
-            op = self.body[at]
-            if op.prov.locations:
-                return at
-            for derived in _made(op):
-                for user in self.uses.users.get(derived, ()):
-                    heapq.heappush(waiting, user)
-        return None
+            waiting = [*_used(op)]
+            while waiting:
+                name = waiting.pop()
+                if name in found:
+                    continue
+                found[name] = at
+                maker = self.makers.get(name)
+                if maker is not None and not self.body[maker].prov.locations:
+                    waiting += _used(self.body[maker])
+        return found
 
 
 def _made(op: ir.OpBase) -> tuple[_Name, ...]:

@@ -156,6 +156,8 @@ class _Function:
         self.live = analyses.get_for(function, analyse_liveness)
         self.aliasing: Aliasing = self.live.aliasing
         self.filled = self._filled()
+        self.texts: dict[int, str] = {}
+        """Of ops, by position: a launch fills many storages."""
 
     def memory(self) -> FunctionMemory:
         """The storages of the function, ordered by `begin`."""
@@ -179,6 +181,13 @@ class _Function:
             storages=tuple(placed),
         )
 
+    def _text(self, position: int) -> str:
+        found = self.texts.get(position)
+        if found is None:
+            op = self.function.body[position]
+            found = self.texts[position] = print_op(op, self.analyses.program)
+        return found
+
     def _filled(self) -> dict[ir.Value, int]:
         """The first op that writes each storage."""
         positions: dict[ir.Value, int] = {}
@@ -200,7 +209,8 @@ class _Function:
             kind, pool, offset = _kind(op), "", 0
             if isinstance(op, ir.Slot):
                 pool, offset = op.pool.name, self.sizes.number(op.offset)
-            fills = op if kind == "pool" else body[self.filled.get(root, position)]
+            filled = position if kind == "pool" else self.filled.get(root, position)
+            fills = body[filled]
             yield HeldStorage(
                 name=root.name,
                 kind=kind,
@@ -211,7 +221,7 @@ class _Function:
                 address=offset,
                 alignment=root.type.alignment if ir.is_storage(root) else 1,
                 pool=pool,
-                op=print_op(fills, self.analyses.program),
+                op=self._text(filled),
                 source=source_text(fills),
                 modules=fills.prov.modules,
             )
@@ -245,7 +255,7 @@ class _Function:
             begin=position,
             end=position + 1,
             address=0,
-            op=print_op(op, self.analyses.program),
+            op=self._text(position),
             source=source_text(op),
             modules=op.prov.modules,
         )

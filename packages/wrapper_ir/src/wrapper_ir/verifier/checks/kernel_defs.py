@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
@@ -36,9 +36,10 @@ def _faults(kernel: ir.KernelDef) -> Iterator[str]:
     names = [p.name for p in kernel.params]
     if len(set(names)) != len(names):
         yield "two parameters have one name"
+    params = {p.name: p for p in kernel.params}
     for param in kernel.params:
         yield from _param(param, names)
-        yield from _pairs(param, kernel.params)
+        yield from _pairs(param, params)
     if isinstance(kernel, ir.CppKernel | ir.TritonKernel) and not kernel.entry.isidentifier():
         yield f"{kernel.entry!r} is not an entry point"
     if isinstance(kernel, ir.CppKernel | ir.TritonKernel):
@@ -87,12 +88,11 @@ def _param(param: ir.KernelParam, names: list[str]) -> Iterator[str]:
         yield f"{param.name} is a {param.kind.value} with {len(param.block)} block sizes"
 
 
-def _pairs(param: ir.KernelParam, params: tuple[ir.KernelParam, ...]) -> Iterator[str]:
+def _pairs(param: ir.KernelParam, params: Mapping[str, ir.KernelParam]) -> Iterator[str]:
     """In place, an element takes the place of another, so both have one size."""
-    known = {p.name: p for p in params}
     for word, others in (("alias", param.may_alias), ("overlap", param.may_overlap)):
         for name in others:
-            other = known.get(name)
+            other = params.get(name)
             if other is None:
                 yield f"{param.name} may {word} {name}, which is not a parameter"
             elif other is param or not (param.kind.takes_tensor and other.kind.takes_tensor):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
 from math import gcd
+from operator import itemgetter
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import Pointer, analyse_alignment
@@ -115,18 +118,37 @@ class Kernels(Check):
 
     def sharing(self, position: int, op: ir.Launch, params: tuple[ir.KernelParam, ...]) -> None:
         """Pairs of arguments over one storage where the kernel writes through one of them."""
-        seen: dict[ir.Value, list[int]] = {}
+        sharing: dict[ir.Value, list[int]] = {}
         for i, arg in enumerate(op.args):
-            if not isinstance(arg, ir.Value):
-                continue
-            for root in self.roots_at(arg, position):
-                before = seen.get(root)
-                if before is None:
-                    seen[root] = [i]
-                    continue
-                for j in before:
-                    self.pair(position, op, (params[j], params[i]), (j, i))
-                before.append(i)
+            if isinstance(arg, ir.Value):
+                for root in self.roots_at(arg, position):
+                    sharing.setdefault(root, []).append(i)
+        for root, places in sharing.items():
+            for j, i in self.meeting(root, op, places):
+                self.pair(position, op, (params[j], params[i]), (j, i))
+
+    def meeting(self, root: ir.Value, op: ir.Launch, places: list[int]) -> Iterable[tuple[int, int]]:
+        """Pairs of arguments over one storage, but for those that constants tell apart."""
+        if len(places) < 3:
+            return combinations(places, 2)
+        constant: list[tuple[int, int, int]] = []
+        others: set[int] = set()
+        for i in places:
+            value = op.args[i]
+            assert isinstance(value, ir.Value)  # by `sharing`
+            (base, start), extent = self.facts.place(value), self.facts.types(value.type).extent
+            if base == root and isinstance(start, int) and isinstance(extent, int):
+                constant.append((start, start + extent, i))
+            else:
+                others.add(i)
+        constant.sort()
+        found = {(j, i) for i in others for j in places if j != i}
+        for at, (_, end, i) in enumerate(constant):
+            for after in range(at + 1, len(constant)):
+                if constant[after][0] >= end:
+                    break
+                found.add((constant[after][2], i))
+        return sorted({(min(pair), max(pair)) for pair in found}, key=itemgetter(1, 0))
 
     def pair(
         self, position: int, op: ir.Launch, params: tuple[ir.KernelParam, ir.KernelParam], at: tuple[int, int]
