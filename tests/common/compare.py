@@ -55,6 +55,21 @@ def peak_bytes(run: Callable[[], object], *, workspaces: bool = True) -> int:
     return peak
 
 
+def temporary_bytes(run: Callable[[], object]) -> int:
+    """Highest number of bytes that the CPU allocator held at once of what it gave out during `run`, above what is left of it at the
+    end. `run` keeps its results alive."""
+    live: dict[int, int] = {}
+    held = peak = 0
+    for change in _memory_changes(run):
+        if change.nbytes <= 0:
+            held -= live.pop(change.address, 0)
+        else:
+            live[change.address] = change.nbytes
+            held += change.nbytes
+            peak = max(peak, held)
+    return peak - held
+
+
 def allocated(run: Callable[[], object]) -> list[int]:
     """The bytes of each request of `run` to the CPU allocator, operators' own included."""
     return [change.nbytes for change in _memory_changes(run) if change.nbytes > 0]

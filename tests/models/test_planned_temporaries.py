@@ -1,35 +1,27 @@
-"""The allocator's peak in a call of a model with convolutions is at most the plan's, including temporaries."""
+"""The allocator's peak in a call is at most the plan's, including temporaries, and at most Inductor's."""
 
 from __future__ import annotations
-
-import dataclasses
-from functools import partial
 
 import pytest
 import torch
 
-import py_wrapper
-from inductor_frontend import capture
-from tests.common.compare import peak_bytes
+from tools.bench.bench_memory import CASES, measure_ours, measure_stock
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
+from wrapper_ir_tools.report import memory_report
 
 
 @pytest.mark.slow
-def test_convnext_holds_what_the_plan_says() -> None:
-    from transformers import ConvNextConfig, ConvNextModel
-
-    torch.manual_seed(0)
-    config = ConvNextConfig(image_size=64, hidden_sizes=[16, 32, 64, 64], depths=[2, 2, 2, 2])
-    model, images = ConvNextModel(config).eval(), torch.randn(2, 3, 64, 64)
+@pytest.mark.parametrize("name", ["convnext", "transformer", "lstm of 2 layers", "bert", "moe"])
+def test_models_hold_what_the_plan_says_and_no_more_than_inductor(name: str) -> None:
+    case = CASES[name]()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with torch.no_grad():
-            artifact = capture(model, (images,))
-            planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, MEMORY_PASSES))
-            call = py_wrapper.compile(planned)
-            call(images)
-            assert peak_bytes(partial(call, images)) <= program_stats(planned.program).memory.peak
+        with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
+            side, _, planned = measure_ours(case)
+            assert not memory_report(planned).unknown_temporaries
+            assert side.peak <= program_stats(planned).memory.peak
+            assert side.peak <= measure_stock(case, pools=False).peak
     finally:
         torch.set_num_threads(threads)
+        torch._dynamo.reset()

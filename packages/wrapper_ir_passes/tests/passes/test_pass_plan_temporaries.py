@@ -60,6 +60,16 @@ def test_a_pool_ends_before_an_operator_with_temporaries() -> None:
     assert _allocations(run_pipeline(unknown, "plan-memory")) < _allocations(planned)
 
 
+def test_reports_name_operators_whose_temporaries_are_not_known() -> None:
+    known = memory_report(_program(PROGRAM))
+    assert known.unknown_temporaries == {}
+    assert "temporaries not known" not in report_text(known)
+    other = memory_report(_program(PROGRAM.replace("aten::convolution(", "test::other(")))
+    assert other.unknown_temporaries == {"test::other": 1}
+    assert "temporaries not known         test::other (counted as 0)" in report_text(other)
+    assert json.loads(report_json(other))["unknown_temporaries"] == {"test::other": 1}
+
+
 def test_reports_show_them() -> None:
     report = memory_report(_program(PROGRAM))
     (main,) = report.functions

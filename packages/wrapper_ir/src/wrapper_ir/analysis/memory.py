@@ -10,8 +10,8 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.contents import Contents, contents_of
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.operator_temporaries import temporary_bytes
 from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.analysis.temporaries.table import temporaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,6 @@ def live_over(function: ir.Function, analyses: Analyses, sizes: Sizes) -> list[i
     inside = {p: c.live for p, c in _calls(function, analyses, sizes).items()}
     spans = _spans(contents_of(function, analyses, sizes), live, sizes)
     return _held(_with_inside(spans, temporaries(function, sizes)), inside, len(function.body))[1:]
-
-
-def temporaries(function: ir.Function, sizes: Sizes) -> dict[int, int]:
-    """Bytes that operators allocate and give back inside, where they are known, by the position of the op."""
-    found = ((position, temporary_bytes(op, sizes)) for position, op in enumerate(function.body))
-    return {position: size for position, size in found if size}
 
 
 def _calls(function: ir.Function, analyses: Analyses, sizes: Sizes) -> dict[int, MemoryUse]:

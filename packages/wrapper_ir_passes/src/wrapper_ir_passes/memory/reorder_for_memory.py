@@ -13,9 +13,9 @@ from wrapper_ir.analysis.dependencies import Dependencies, Step, dependencies_of
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.memory import MemoryUse, callee_use, memory_use
-from wrapper_ir.analysis.operator_temporaries import temporary_bytes
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.streams import crossing_streams
+from wrapper_ir.analysis.temporaries.table import temporaries
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
@@ -116,8 +116,9 @@ def _problem(function: ir.Function, analyses: Analyses, steps: Sequence[Step]) -
         SharedBuffer(sizes.bytes_of(root), tuple(positions), live.aliasing.owned[root] < 0, root in crossing)
         for root, positions in users.items()
     ]
+    known = temporaries(function, sizes)
     for at, step in enumerate(steps):
-        inside = sum(temporary_bytes(function.body[position], sizes) for position in step.ops)
+        inside = sum(known.get(position, 0) for position in step.ops)
         buffers += [SharedBuffer(inside, (at,))] if inside else []
     return OrderProblem(tuple(tasks), tuple(buffers))
 

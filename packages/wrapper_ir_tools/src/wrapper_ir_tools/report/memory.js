@@ -187,6 +187,9 @@ function tables() {
     "arguments beside": size(report.arguments),
   };
   if (report.assumed.length) facts["symbols without hint"] = report.assumed.join(", ");
+  const unknown = Object.entries(report.unknown_temporaries)
+    .map(([name, count]) => (count > 1 ? `${name} x${count}` : name));
+  if (unknown.length) facts["temporaries not known"] = `${unknown.join(", ")} (counted as 0)`;
   for (const [name, value] of Object.entries(facts)) {
     const box = element(get("facts"), "div", "");
     element(box, "dt", name);

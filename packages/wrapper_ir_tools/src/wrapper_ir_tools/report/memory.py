@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -9,8 +10,9 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import Aliasing
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import callee_use, freed_at, held_outside, memory_use, temporaries
+from wrapper_ir.analysis.memory import callee_use, freed_at, held_outside, memory_use
 from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.analysis.temporaries.table import temporaries, unknown_temporaries
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.text import print_op
 from wrapper_ir_passes.planner import Buffer, pack
@@ -76,7 +78,8 @@ class MemoryReport:
     `held_peak` is the maximum held at once. `live` is the maximum of live bytes in this order of ops. `bound`
     is a lower bound of any plan of this order (see `MemoryUse`). `allocations` counts the storages that all
     functions of the program allocate. `peak` is the path to the peak: an op of main and, for a call, the op
-    inside, and so on. `savings` refer to the moment with the most live bytes.
+    inside, and so on. `savings` refer to the moment with the most live bytes. `unknown_temporaries` counts, in all
+    functions, the calls of operators whose temporaries are unknown and not included.
     """
 
     held_peak: int
@@ -90,6 +93,7 @@ class MemoryReport:
     peak: tuple[Moment, ...]
     functions: tuple[FunctionMemory, ...]
     savings: tuple[Saving, ...]
+    unknown_temporaries: Mapping[str, int]
 
     def held_at_peak(self) -> Iterator[tuple[Moment, HeldStorage]]:
         """Storages at the peak, largest first; slots are counted in their pools, callees' storages one by
@@ -123,7 +127,15 @@ def memory_report(program: ir.Program, hints: Mapping[str, int] | None = None) -
         peak=tuple(_moments(program.main, functions, analyses, sizes)),
         functions=tuple(functions.values()),
         savings=savings_of(program.main, analyses, sizes),
+        unknown_temporaries=_unknown(program, sizes),
     )
+
+
+def _unknown(program: ir.Program, sizes: Sizes) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for function in program.functions:
+        found.update(unknown_temporaries(function, sizes))
+    return dict(sorted(found.items()))
 
 
 def _moments(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from wrapper_ir.analysis.stats import shown_bytes
 from wrapper_ir.support.quoting import printable
@@ -33,6 +33,8 @@ def _lines(report: MemoryReport) -> Iterator[str]:
     yield f"{'allocations':<30}{report.allocations}"
     if report.assumed:
         yield f"{'symbols without hint':<30}{', '.join(report.assumed)}"
+    if report.unknown_temporaries:
+        yield f"{'temporaries not known':<30}{_counts(report.unknown_temporaries)} (counted as 0)"
     yield ""
     for moment in report.peak:
         yield f"worst moment: op {moment.op_index} of @{moment.function}"
@@ -69,6 +71,12 @@ def _lines(report: MemoryReport) -> Iterator[str]:
             ],
             "what would save at the moment at which most is live (a report: nothing is changed)",
         )
+
+
+def _counts(calls: Mapping[str, int]) -> str:
+    names = [name if count == 1 else f"{name} x{count}" for name, count in calls.items()]
+    more = len(names) - _MOST
+    return ", ".join((*names[:_MOST], *((f"and {more} more",) if more > 0 else ())))
 
 
 def _short(text: str) -> str:
