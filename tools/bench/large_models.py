@@ -1,4 +1,4 @@
-"""Models whose calls need 4 MiB and more, for benchmarks of memory."""
+"""Models for benchmarks of memory: some with large temporaries, and those whose calls need 4 MiB and more."""
 
 from __future__ import annotations
 
@@ -35,6 +35,41 @@ def _bert(batch: int) -> Case:
     return Case(name="bert-256", model=BertModel(config).eval(), args=(_ids(batch, 128),))
 
 
+def _convnext() -> Case:
+    # Imported here: it takes seconds, and `--help` does not want it.
+    from transformers import ConvNextConfig, ConvNextModel
+
+    torch.manual_seed(0)
+    config = ConvNextConfig(image_size=64, hidden_sizes=[16, 32, 64, 64], depths=[2, 2, 2, 2])
+    return Case(name="convnext", model=ConvNextModel(config).eval(), args=(torch.randn(2, 3, 64, 64),))
+
+
+def _transformer(batch: int, length: int) -> Case:
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, batch_first=True)
+    # Nested tensors are for masks, and the path without gradients is one operator.
+    model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).train()
+    return Case(name="transformer", model=model, args=(torch.randn(batch, length, 64),))
+
+
+class _Recurrent(torch.nn.Module):
+    """Two layers of an LSTM, and a linear layer for the last step."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layers = torch.nn.LSTM(width, width, num_layers=2, batch_first=True)
+        self.head = torch.nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out, _ = self.layers(x)
+        return torch.relu(self.head(out[:, -1]))
+
+
+def _recurrent(batch: int, length: int) -> Case:
+    torch.manual_seed(0)
+    return Case(name="lstm of 2 layers", model=_Recurrent(64).eval(), args=(torch.randn(batch, length, 64),))
+
+
 def _repeated(name: str, times: int) -> Case:
     """A model of the zoo with so many times its batch."""
 
@@ -47,6 +82,9 @@ def _repeated(name: str, times: int) -> Case:
 
 
 LARGE: Mapping[str, Callable[[], Case]] = {
+    "convnext": _convnext,
+    "transformer": partial(_transformer, 8, 64),
+    "lstm of 2 layers": partial(_recurrent, 16, 32),
     "gpt2-256": partial(_gpt2, 8),
     "gpt2-256, batch 64": partial(_gpt2, 64),
     "bert-256, batch 40": partial(_bert, 40),
