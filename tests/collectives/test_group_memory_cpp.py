@@ -85,7 +85,7 @@ def test_a_library_holds_nothing_that_has_ended(
         assert allocator.living == 2
         if end == "deleted":
             del run
-            SYMMETRIC_MEMORY._held.of("0").clear()
+            SYMMETRIC_MEMORY._entries.of("0").clear()
         elif end == "released":
             SYMMETRIC_MEMORY.release("0")
             assert allocator.living == 0

@@ -1,4 +1,4 @@
-"""What frontend, emitters and the torch machine share of torch: its objects for a program's types and operators."""
+"""Torch's objects for types and operators of programs, shared by frontend, emitters and the torch machine."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Processes of a group compare programs and artifacts through its store."""
+"""Comparison of programs and artifacts between the processes of a group, through its store."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact
@@ -15,13 +14,13 @@ from wrapper_ir_torch._compat import find_group, group_store, program_groups
 
 
 class TorchGroupStore:
-    """See `wrapper_ir_runtime.GroupStore`; the time-out is that of the store, which `init_process_group` sets."""
+    """See `wrapper_ir_runtime.GroupStore`. The time-out is the store's, set by `init_process_group`."""
 
-    def __init__(self, group: str) -> None:
-        found = find_group(group)
-        self._store: Any = group_store(found)  # Any: torch leaves it untyped
-        self.rank: int = found.rank()
-        self.size: int = found.size()
+    def __init__(self, name: str) -> None:
+        group = find_group(name)
+        self._store = group_store(group)
+        self.rank: int = group.rank()
+        self.size: int = group.size()
 
     def add(self, key: str, amount: int) -> int:
         """See `GroupStore`."""
@@ -29,7 +28,7 @@ class TorchGroupStore:
 
     def set(self, key: str, value: bytes) -> None:
         """See `GroupStore`."""
-        self._store.set(key, value)
+        self._store.set(key, value)  # type: ignore[arg-type]  # torch's stub omits bytes
 
     def has(self, key: str) -> bool:
         """See `GroupStore`."""
@@ -39,34 +38,37 @@ class TorchGroupStore:
         """See `GroupStore`."""
         try:
             self._store.wait([key])
-        except RuntimeError as error:  # DistStoreError, where the store has waited as long as it may
+        except RuntimeError as error:  # DistStoreError, at the store's time-out
             raise TimeoutError(str(error)) from error
         return bytes(self._store.get(key))
 
 
 def agreement(groups: Sequence[str], manifest: Sequence[str]) -> Agreement:
-    """What a program with symmetric memory calls first: its processes must be alike."""
+    """Returns the check that all processes run the same program with symmetric memory. The program calls it
+    first."""
     return Agreement(groups, manifest, TorchGroupStore)
 
 
 def own_ranks(groups: Sequence[str]) -> tuple[GroupRanks, ...]:
-    """This process alone, in those of the groups that it belongs to."""
-    found = []
+    """Returns the rank of this process in each group that it belongs to."""
+    ranks = []
     for name in groups:
         try:
             group = find_group(name)
-        except (RuntimeError, TypeError):  # who captures needs no group
+        except (RuntimeError, TypeError):  # a capture needs no group
             continue
-        found.append(GroupRanks(group=name, size=group.size(), ranks=(group.rank(),)))
-    return tuple(found)
+        ranks.append(GroupRanks(group=name, size=group.size(), ranks=(group.rank(),)))
+    return tuple(ranks)
 
 
 def compare_ranks(artifact: Artifact) -> Artifact:
-    """The artifact for all processes of its groups that have the same one: program, signature, constants and tuning. Every process calls
-    it with its own, before it saves; for the others, the artifact knows the first line that they have otherwise.
+    """Returns the artifact for all processes of its groups whose program, signature, constants and tuning are
+    equal. Every process calls it with its own artifact before saving. For other processes, the artifact
+    states the first line that differs.
 
-    Each waits for the others in the store of the group, not in a collective. Raises ExecutionError WIR937 where one does not come within the
-    store's time-out, NotSupportedError WIR915 where this process does not belong to a group.
+    Each process waits for the others in the group's store, without a collective. Raises ExecutionError WIR937
+    if one does not arrive within the store's time-out, NotSupportedError WIR915 if this process does not
+    belong to a group.
     """
     groups, lines = groups_of(artifact.program), artifact_manifest(artifact)
     program_groups(groups)()

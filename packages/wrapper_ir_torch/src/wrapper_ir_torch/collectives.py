@@ -1,8 +1,8 @@
-"""Collectives that are finished when they return: one call of the process group each.
+"""Collectives that are complete on return: one call of the process group each.
 
-A functional collective costs two calls through torch's dispatcher and a table of what is in flight; on two processes with gloo, 71 us
-for an all-reduce of 2 KiB, of which these take 17. They say that nobody waits in between (`asyncOp` is false): NCCL's work is then
-queued on the current stream, without events for another one.
+A functional collective costs two calls through torch's dispatcher and a table of collectives in flight: 71 us
+for an all-reduce of 2 KiB on two processes with gloo, of which these functions need 17. They set `asyncOp` to
+false, so NCCL queues its work on the current stream, without events for another stream.
 """
 
 from __future__ import annotations
@@ -10,60 +10,69 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from wrapper_ir_torch._compat import find_group, has_dispatch_modes
 
-# Any in this file: process groups, their options and works, which torch leaves untyped or makes late
-Group = Any
+if TYPE_CHECKING:  # not in all builds of torch
+    from torch._C._distributed_c10d import Work
+
+Tensors = Tensor | list[Tensor]
 
 
-def finished_collective(name: str) -> Callable[..., Any]:
-    """A function with the arguments of the functional collective of this name (`_c10d_functional::all_reduce`); what it returns
-    needs no wait. Where something watches calls (a dispatch mode, a tensor of another class), it calls the operator, and waits."""
+def finished_collective(name: str) -> Callable[..., Tensors]:
+    """Returns a function with the arguments of the functional collective of this name
+    (`_c10d_functional::all_reduce`). Its results need no wait. If a dispatch mode is active or an operand is
+    a tensor subclass, it calls the operator and waits."""
     run = FINISHED[name]
     operator = getattr(
         torch.ops._c10d_functional, name.rpartition("::")[2]
     ).default  # operators are found by name
-    wait = torch.ops._c10d_functional.wait_tensor.default
 
-    def call(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(tensors: Tensors, *args: object, **kwargs: object) -> Tensors:
         if not has_dispatch_modes() and _is_plain(tensors):
             return run(tensors, *args, **kwargs)
-        made = operator(tensors, *args, **kwargs)
-        return wait(made) if isinstance(made, Tensor) else [*map(wait, made)]
+        results: Tensors = operator(tensors, *args, **kwargs)
+        return _wait(results) if isinstance(results, Tensor) else [*map(_wait, results)]
 
     return call
 
 
+def _wait(tensor: Tensor) -> Tensor:
+    result: Tensor = torch.ops._c10d_functional.wait_tensor.default(tensor)
+    return result
+
+
 def _is_plain(tensors: Tensor | Sequence[Tensor]) -> bool:
-    """Whether the group can be given the tensors themselves: it takes no subclasses, and complex numbers only as pairs."""
+    """Returns whether the group accepts the tensors directly. It accepts no subclasses, and complex numbers
+    only as pairs."""
     if type(tensors) is Tensor:
         return not tensors.is_complex()
     return not isinstance(tensors, Tensor) and all(map(_is_plain, tensors))
 
 
-def _end(work: Any) -> None:
-    """Some groups return nothing where nobody waits in between."""
+def _end(work: Work | None) -> None:
+    """Waits for the work. Some groups return None for synchronous calls."""
     if work is not None:
         work.wait()
 
 
+# Any: a class of options that `kind` names
 @lru_cache(maxsize=256)
 def _options(kind: str, reduce_op: str = "", root: int = -1) -> Any:
-    """Options of torch's class `kind`, which calls only read."""
-    from torch.distributed import distributed_c10d  # only in a torch that has it
+    """Returns options of torch's class `kind`, which calls do not change."""
+    from torch.distributed import distributed_c10d  # not in all builds of torch
 
-    made = getattr(distributed_c10d, kind)()
-    made.asyncOp = False
+    options = getattr(distributed_c10d, kind)()
+    options.asyncOp = False
     if reduce_op:
-        made.reduceOp = getattr(distributed_c10d.ReduceOp, reduce_op.upper())
+        options.reduceOp = getattr(distributed_c10d.ReduceOp, reduce_op.upper())
     if root >= 0:
-        made.rootRank = root
-    return made
+        options.rootRank = root
+    return options
 
 
 def _all_reduce_(input: Tensor, reduce_op: str, group_name: str) -> Tensor:
@@ -104,10 +113,10 @@ def _all_gather(input: Tensor, group_size: int, group_name: str) -> Tensor:
 
 
 def _all_gather_coalesced(inputs: list[Tensor], group_size: int, group_name: str) -> list[Tensor]:
-    made = [_empty(x, x.size(0) * group_size) for x in inputs]
+    outputs = [_empty(x, x.size(0) * group_size) for x in inputs]
     options = _options("AllgatherOptions")
-    _end(find_group(group_name).allgather_into_tensor_coalesced(made, inputs, options))
-    return made
+    _end(find_group(group_name).allgather_into_tensor_coalesced(outputs, inputs, options))
+    return outputs
 
 
 def _reduce_scatter_out(
@@ -126,10 +135,10 @@ def _reduce_scatter(input: Tensor, reduce_op: str, group_size: int, group_name: 
 def _reduce_scatter_coalesced(
     inputs: list[Tensor], reduce_op: str, group_size: int, group_name: str
 ) -> list[Tensor]:
-    made = [_empty(x, x.size(0) // group_size) for x in inputs]
+    outputs = [_empty(x, x.size(0) // group_size) for x in inputs]
     options = _options("ReduceScatterOptions", reduce_op)
-    _end(find_group(group_name).reduce_scatter_tensor_coalesced(made, inputs, options))
-    return made
+    _end(find_group(group_name).reduce_scatter_tensor_coalesced(outputs, inputs, options))
+    return outputs
 
 
 def _all_to_all(
@@ -149,7 +158,7 @@ def _empty(like: Tensor, rows: int) -> Tensor:
     return torch.empty((rows, *like.shape[1:]), dtype=like.dtype, device=like.device)
 
 
-_CALLS: Mapping[str, Callable[..., Any]] = {
+_CALLS: Mapping[str, Callable[..., Tensors]] = {
     "all_gather_into_tensor": _all_gather,
     "all_gather_into_tensor_coalesced": _all_gather_coalesced,
     "all_gather_into_tensor_out": _all_gather_out,
@@ -164,7 +173,7 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
     "reduce_scatter_tensor_coalesced": _reduce_scatter_coalesced,
     "reduce_scatter_tensor_out": _reduce_scatter_out,
 }
-FINISHED: Mapping[str, Callable[..., Any]] = MappingProxyType(
+FINISHED: Mapping[str, Callable[..., Tensors]] = MappingProxyType(
     {f"_c10d_functional::{name}": call for name, call in _CALLS.items()}
 )
-"""The calls of `wrapper_ir.operators.collectives.FINISHABLE`, by operator."""
+"""The functions for `wrapper_ir.operators.collectives.FINISHABLE`, by operator."""

@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Hashable, Sequence, Set
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from wrapper_ir.plugins.protocols import AddressComparer
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir_runtime import Span
 from wrapper_ir_torch._compat import (
+    PoolId,
     allocating_from,
     end_allocation,
     forget_workspaces,
@@ -35,10 +36,13 @@ from wrapper_ir_torch._compat import (
 )
 from wrapper_ir_torch.runtimes import triton_runtime
 
+Arguments: TypeAlias = Sequence[Any]
+"""Any: the arguments of a program. Only those at the given positions are tensors."""
+
 
 class _Ending:
-    """Memory of a storage on a GPU, as libraries of other arrays show it. Whoever takes it up holds this object, at whose end the storage
-    gives its memory back."""
+    """The memory of a storage on a GPU, in the interface for libraries of other arrays. Importers keep this
+    object, which frees the storage's memory when it is destroyed."""
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
         self._storage = storage
@@ -54,25 +58,25 @@ class _Ending:
 
 
 class TorchGraphs:
-    """See `wrapper_ir_runtime.GraphDevice`. All recordings of a device take memory from one pool, where one may have what another
-    frees."""
+    """See `wrapper_ir_runtime.GraphDevice`. All recordings of a device allocate from one pool, where later
+    recordings may reuse memory that earlier ones free."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
         self.index = self.device.index or 0
-        self._pool: Any = None  # Any: torch's own handle
-        self._pools: set[Any] = set()
+        self._pool = cast("torch.cuda._POOL_HANDLE", (0, 0))  # until the first recording
+        self._pools: set[PoolId] = set()
         self._keeper: torch.cuda.CUDAGraph | None = None
-        self._warm_pool: Any = None
-        """The pool of warm-ups, until the next recording. Any: torch gives its class no types."""
+        self._warm_pool: torch.cuda.MemPool | None = None
+        """The pool of warm-ups, until the next recording."""
         self._warming = threading.Lock()
         self._side: torch.cuda.Stream | None = None
         self._is_recording = torch._C._cuda_isCurrentStreamCapturing
         self._raw_stream = torch._C._cuda_getCurrentRawStream
-        self.holders: Callable[[Sequence[Any]], Sequence[int]] = storage_holders
+        self.holders: Callable[[Sequence[int]], Sequence[int]] = storage_holders
 
     def stream(self) -> Hashable | None:
-        """The current stream's address; None inside of `torch.cuda.graph`."""
+        """Returns the current stream's address, or None inside of `torch.cuda.graph`."""
         return None if self._is_recording() else self._raw_stream(self.index)
 
     def follow(self, before: Hashable) -> None:
@@ -80,35 +84,37 @@ class TorchGraphs:
         assert isinstance(before, int)
         torch.cuda.current_stream(self.device).wait_stream(stream_at(before, self.device))
 
-    def addresses(self, args: Sequence[Any], positions: Sequence[int]) -> list[int | None]:
-        """`data_ptr` of some."""
-        wanted = set(positions)
-        return [x.data_ptr() if i in wanted else None for i, x in enumerate(args)]
+    def addresses(self, args: Arguments, positions: Sequence[int]) -> list[int | None]:
+        """Returns `data_ptr` of the arguments at `positions`, and None for others."""
+        is_read = set(positions)
+        return [x.data_ptr() if i in is_read else None for i, x in enumerate(args)]
 
-    def checker(self, args: Sequence[Any], positions: Sequence[int]) -> Callable[[list[Any]], bool]:
-        """Native code compares 96 in less than 1 us, Python in 6, the function that torch has for it in 13."""
-        found = [args[i].data_ptr() for i in positions]
+    def checker(self, args: Arguments, positions: Sequence[int]) -> Callable[[list[Any]], bool]:
+        """Returns a function that compares addresses. For 96 tensors, native code needs less than 1 us,
+        Python 6, torch's function 13."""
+        expected = [args[i].data_ptr() for i in positions]
         native = triton_runtime()
-        check = native.address_check(positions, found) if isinstance(native, AddressComparer) else None
+        check = native.address_check(positions, expected) if isinstance(native, AddressComparer) else None
         if check is not None:
             return check
         if len(positions) < 2:
-            return lambda args: [args[i].data_ptr() for i in positions] == found
+            return lambda args: [args[i].data_ptr() for i in positions] == expected
         pick, address = itemgetter(*positions), torch.Tensor.data_ptr
-        return lambda args: [*map(address, pick(args))] == found
+        return lambda args: [*map(address, pick(args))] == expected
 
-    def is_here(self, args: Sequence[Any], positions: Sequence[int]) -> bool:
-        """Whether all are tensors of a CUDA device."""
+    def is_here(self, args: Arguments, positions: Sequence[int]) -> bool:
+        """Returns whether all tensors at `positions` are on a CUDA device."""
         return all(args[i].is_cuda for i in positions)
 
     def buffer(self, arg: Tensor) -> Tensor | None:
-        """Of the same layout; torch copies to no tensor whose elements share bytes."""
+        """Returns a tensor of the same layout, or None if its elements overlap, since torch refuses that
+        copy."""
         with torch.cuda.stream(self._recording_stream()), allocating_from(self._pool, self.device):
-            made = torch.empty_strided(arg.size(), arg.stride(), dtype=arg.dtype, device=arg.device)
-        return None if torch._debug_has_internal_overlap(made) == 1 else made
+            buffer = torch.empty_strided(arg.size(), arg.stride(), dtype=arg.dtype, device=arg.device)
+        return None if torch._debug_has_internal_overlap(buffer) == 1 else buffer
 
     def copy(self, targets: list[Tensor], sources: list[Tensor]) -> None:
-        """One by one where they are few: the call for all of them takes as long as ten."""
+        """Copies few tensors one by one: the call for all of them takes as long as ten copies."""
         if len(targets) > 8:
             torch._foreach_copy_(targets, sources)
             return
@@ -116,15 +122,17 @@ class TorchGraphs:
             target.copy_(source)
 
     def warm_up(self, run: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-        """In a pool of its own. That of recordings would have to know who holds its results, as earlier recordings may compute there; in
-        torch's, what others allocate next would lie between what a warm-up frees, and keep segments from being given back. A
-        second thread's at the same time runs as it is, and so does one where torch has no such pools."""
+        """Allocates from a separate pool. In the pool of recordings, earlier recordings may overwrite its
+        results. In torch's own pool, later allocations between the blocks that a warm-up frees would keep
+        segments from being freed. A concurrent warm-up in a second thread runs without a pool, and so does
+        one if torch does not support pools."""
         if not has_memory_pools() or not self._warming.acquire(blocking=False):
             return run()
         try:
             if self._warm_pool is None:
-                forget_workspaces()  # those of compilation would leave a hole when they end with the next recording
-                torch.cuda.empty_cache()  # while a pool is in use, torch gives nothing back where memory is short
+                # Those of compilation would leave a hole when the next recording frees them.
+                forget_workspaces()
+                torch.cuda.empty_cache()  # while a pool is in use, torch frees nothing when memory is short
                 self._warm_pool = memory_pool(self.device, is_reserve=True)
             with using_pool(self._warm_pool, self.device):
                 return run()
@@ -132,19 +140,20 @@ class TorchGraphs:
             self._warming.release()
 
     def _give_back(self) -> None:
-        """Gives the device what plain runs have needed, which now comes from the pool."""
-        if self._warming.acquire(blocking=False):  # else another thread's warm-up is in use of it
+        """Frees the memory of warm-ups to the device. Programs now use that of recordings."""
+        if self._warming.acquire(blocking=False):  # else another thread's warm-up uses it
             self._warm_pool = None
             self._warming.release()
             torch.cuda.empty_cache()
 
     def record(self, run: Callable[[], Sequence[Tensor]]) -> tuple[Callable[[], None], tuple[Tensor, ...]]:
-        """Records on a stream of its own. What random operators draw follows torch's generator, and advances it, at each replay."""
+        """Records on a dedicated stream. Random operators follow torch's generator, and advance it, at each
+        replay."""
         side = self._recording_stream()
         graph = torch.cuda.CUDAGraph()
-        gc.collect()  # what dies during a recording may be a graph, which cannot be destroyed then
+        gc.collect()  # graphs cannot be destroyed during a recording
         torch.cuda.synchronize(self.device)
-        forget_workspaces()  # those of a recording are the pool's
+        forget_workspaces()  # a recording allocates them in the pool
         self._give_back()
         with paused_collection(), torch.cuda.stream(side):
             try:
@@ -158,8 +167,9 @@ class TorchGraphs:
         return graph.replay, results
 
     def _recording_stream(self) -> torch.cuda.Stream:
-        """The stream of recordings, whose memory is that of the pool. Raises RuntimeError where torch's allocator makes none: cudaMallocAsync
-        ends the process when workspaces of cuBLAS that a recording has allocated are given back."""
+        """Returns the stream of recordings, whose memory is in the pool. Raises RuntimeError if torch's
+        allocator does not support pools: cudaMallocAsync aborts the process when workspaces of cuBLAS that a
+        recording allocated are freed."""
         if not has_memory_pools():
             raise RuntimeError(
                 "torch allocates with cudaMallocAsync; recordings need backend:native in PYTORCH_CUDA_ALLOC_CONF"
@@ -170,18 +180,20 @@ class TorchGraphs:
         return self._side
 
     def _begin_pool(self) -> None:
-        """A pool, which an empty recording keeps: torch takes none up again whose recordings have all died."""
+        """Begins a pool and keeps it with an empty recording: torch does not reuse a pool whose recordings
+        were all destroyed."""
         self._pool = torch.cuda.graph_pool_handle()
         self._pools.add(self._pool)
         self._keeper = torch.cuda.CUDAGraph()
         with warnings.catch_warnings(), torch.cuda.stream(self._side):
-            warnings.simplefilter("ignore")  # that it is empty
+            warnings.simplefilter("ignore")  # torch warns that the recording is empty
             self._keeper.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             self._keeper.capture_end()
 
     def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
-        """Ends a recording that failed. Where CUDA has given it up already, torch raises before it tells its allocator and its
-        generators that they may go on: the pool is not used again, and the recording that begins another one does the rest."""
+        """Ends a recording that failed. If CUDA has invalidated it, torch raises before it resets its
+        allocator and its generators. The pool is therefore abandoned, and the recording that begins another
+        one resets the generators."""
         with contextlib.suppress(RuntimeError):
             graph.capture_end()
         with contextlib.suppress(RuntimeError):
@@ -190,17 +202,18 @@ class TorchGraphs:
         self._begin_pool()
 
     def memory(self) -> Sequence[Span]:
-        """The segments of its pools."""
+        """Returns the segments of all pools of recordings."""
         return segments_of(self._pools, self.device)
 
     def spans(self, tensors: Sequence[Tensor]) -> Sequence[Span]:
-        """All bytes of storages."""
-        found = [t.untyped_storage() for t in tensors]
-        return [(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in found]
+        """Returns the address ranges of whole storages."""
+        storages = [t.untyped_storage() for t in tensors]
+        return [(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in storages]
 
     def release(self, tensor: Tensor, args: Sequence[Tensor]) -> list[Tensor]:
-        """Tensors of a storage of their own over the same bytes, with which those end. Torch asks the driver about them, which it does
-        before a recording begins. Where it cannot make such tensors (without NumPy), the bytes stay the recording's."""
+        """Returns tensors over the same bytes in a new storage, which frees them when it is destroyed. Torch
+        queries the driver about the memory, which is not possible during a recording. If such tensors cannot
+        be created (without NumPy), the bytes remain the recording's."""
         try:
             ending = torch.as_tensor(_Ending(tensor.untyped_storage()), device=tensor.device)
         except (ImportError, RuntimeError, TypeError):
@@ -208,11 +221,12 @@ class TorchGraphs:
         return [window_of(ending.untyped_storage(), arg) for arg in args]
 
     def storages(self, results: Sequence[Tensor]) -> Sequence[int]:
-        """Addresses of torch's storage objects, which the results keep alive."""
+        """Returns addresses of torch's storage objects, which the results keep alive."""
         return [storage_key(r) for r in results]
 
     def giver(self, results: tuple[Tensor, ...], owned: Set[int]) -> Callable[[], tuple[Tensor, ...]]:
-        """Lends detached tensors, of each call its own, which autograd may mark; copies share whole storages."""
+        """Returns a function that lends detached tensors, new ones in each call, which autograd may mark.
+        Copies share whole storages."""
         if not owned:
             return lambda: tuple(map(torch.Tensor.detach, results))
         keys = [storage_key(r) for r in results]
@@ -223,10 +237,10 @@ class TorchGraphs:
 
         def give() -> tuple[Tensor, ...]:
             copies: dict[int, torch.UntypedStorage] = {}
-            made = list(map(torch.Tensor.detach, results))
+            tensors = list(map(torch.Tensor.detach, results))
             for i in owned:
-                made[i] = results[i].clone() if i in alone else window_of_copy(results[i], copies)
-            return tuple(made)
+                tensors[i] = results[i].clone() if i in alone else window_of_copy(results[i], copies)
+            return tuple(tensors)
 
         return give
 
@@ -235,5 +249,5 @@ class TorchGraphs:
         torch.cuda.synchronize(self.device)
 
     def is_exhausted(self, error: Exception) -> bool:
-        """Whether torch's allocator raised it."""
+        """Returns whether torch's allocator raised the error."""
         return isinstance(error, torch.OutOfMemoryError)

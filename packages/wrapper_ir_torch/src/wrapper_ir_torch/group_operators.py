@@ -1,5 +1,5 @@
-"""Memory of process groups through torch's dispatcher: C++ libraries call these operators, and a graph that is traced again keeps them. Torch
-itself has only functions."""
+"""Operators that allocate memory of process groups, for C++ libraries and for graphs that are traced again.
+Torch itself has only functions."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ _SYMMETRIC, _REGISTERED = "wrapper_ir::empty_symmetric", "wrapper_ir::empty_regi
 _SCHEMA = "(SymInt[] size, SymInt[] stride, ScalarType dtype, Device device, str group_name, int alloc_id) -> Tensor"
 _ID_BITS = 64
 
-# Any in this file: torch leaves its registry of operators untyped
+# Any: torch leaves its registry of operators untyped
 _library: Any = torch.library
 
 
 def signed_id(id: int) -> int:
-    """An allocation id, of which torch takes 64 bits, as the operator takes it."""
+    """Converts an unsigned 64-bit allocation id to the signed number that the operator accepts."""
     half = 1 << (_ID_BITS - 1)
     return (id + half) % (2 * half) - half
 
 
 def _allocate_in(memory: GroupMemory) -> Callable[..., Tensor]:
-    """What the operator for one kind of memory does: an id has the same memory in each call."""
+    """Returns the implementation of the operator for one kind of memory: an id has the same memory in each
+    call."""
 
     def allocate(
         size: Sequence[int],

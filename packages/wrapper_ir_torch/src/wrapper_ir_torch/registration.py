@@ -1,15 +1,16 @@
-"""User-buffer registration: memory that a group's NCCL communicator knows, which collectives read and write without copies to and from
-buffers of the library's own. The collectives are the same operators as over other memory.
+"""User-buffer registration: memory registered with a group's NCCL communicator. Collectives read and write it
+without copies to internal buffers of NCCL. The collectives are the same operators as over other memory.
 
-A group has one memory pool a device, over the allocator that its backend has for that (`ncclMemAlloc`). What is allocated in it is
-registered as it is allocated, by segments of torch's caching allocator, until `RegisteredMemory.release`.
+A group has one memory pool per device, over its backend's allocator for registered memory (`ncclMemAlloc`).
+Allocations in the pool are registered by segments of torch's caching allocator, until
+`RegisteredMemory.release`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -27,53 +28,56 @@ from wrapper_ir_torch._compat import (
 from wrapper_ir_torch.group_memory import GroupMemory
 from wrapper_ir_torch.group_objects import GroupObjects
 
+if TYPE_CHECKING:  # not in all builds of torch
+    from torch._C._distributed_c10d import ProcessGroupNCCL
+
 
 @dataclass(frozen=True, slots=True)
 class RegistrationCounts:
-    """What is registered with a group's communicator on one device."""
+    """Memory that is registered with a group's communicator on one device."""
 
     tensors: int
-    """Allocations that programs have asked for."""
+    """Allocations that programs have requested."""
     nbytes: int
     """Their bytes."""
     segments: int
-    """Pieces of memory of torch's allocator, each registered once."""
+    """Segments of torch's allocator, each registered once."""
     registered_nbytes: int
-    """The bytes of those."""
+    """The bytes of the segments."""
 
 
 class _Pool:
-    """The pool of one group and device, and what programs have asked for."""
+    """The pool of one group and device, and the total of requests from programs."""
 
-    def __init__(self, pool: Any) -> None:  # Any: torch's own class, not in all builds
+    def __init__(self, pool: torch.cuda.MemPool) -> None:
         self.pool = pool
         self.tensors = self.nbytes = 0
 
 
 class RegisteredMemory(GroupMemory):
-    """Tensors in registered memory. Before a group is destroyed, all its processes release theirs, since NCCL takes registrations back with
-    the help of the others."""
+    """Tensors in registered memory. Before a group is destroyed, all its processes call `release` together,
+    since NCCL's deregistration is collective."""
 
     def __init__(self) -> None:
         super().__init__("registered", self._empty)
         self._pools: GroupObjects[torch.device, _Pool] = GroupObjects()
 
     def counts(self, group: str, device: torch.device) -> RegistrationCounts:
-        """What is registered with the group of this name; nothing once it was destroyed."""
+        """Returns the memory registered with the group of this name; zeros if the group was destroyed."""
         try:
-            known = self._pools.of(group).get(device)
-        except RuntimeError:  # no group has this name any more
-            known = None
-        if known is None:
+            pool = self._pools.of(group).get(device)
+        except RuntimeError:  # the group was destroyed
+            pool = None
+        if pool is None:
             return RegistrationCounts(0, 0, 0, 0)
-        segments = pool_segments(known.pool)
-        return RegistrationCounts(known.tensors, known.nbytes, len(segments), sum(segments))
+        segments = pool_segments(pool.pool)
+        return RegistrationCounts(pool.tensors, pool.nbytes, len(segments), sum(segments))
 
     def release(self, group: str) -> None:
-        """Lets go of all memory of a group, and takes its registration back, if the group lives."""
+        """Drops all memory of a group, and deregisters it if the group is alive."""
         super().release(group)
-        for device, known in self._pools.release(group).items():
-            _backend(group, device).deregister_mem_pool(known.pool)
+        for device, pool in self._pools.release(group).items():
+            _backend(group, device).deregister_mem_pool(pool.pool)
 
     def _empty(
         self,
@@ -84,36 +88,38 @@ class RegisteredMemory(GroupMemory):
         group: str,
         id: int,
     ) -> Tensor:
-        """New memory of the group's pool. Raises ExecutionError WIR938 where the group cannot register any."""
+        """Allocates in the group's pool. Raises ExecutionError WIR938 if the group cannot register memory."""
         backend, pools = _backend(group, device), self._pools.of(group)
-        known = pools.get(device)
-        if known is None:
+        pool = pools.get(device)
+        if pool is None:
             connect(backend, device)
-            known = pools[device] = _Pool(new_pool(backend, device))
-        made = empty_in_pool(known.pool, sizes, strides, dtype, device)
-        backend.register_mem_pool(known.pool)  # segments that are registered already are left alone
-        known.tensors += 1
-        known.nbytes += made.untyped_storage().nbytes()
-        return made
+            pool = pools[device] = _Pool(new_pool(backend, device))
+        tensor = empty_in_pool(pool.pool, sizes, strides, dtype, device)
+        backend.register_mem_pool(pool.pool)  # skips registered segments
+        pool.tensors += 1
+        pool.nbytes += tensor.untyped_storage().nbytes()
+        return tensor
 
 
-def _backend(name: str, device: torch.device) -> Any:  # Any: see _Pool
-    """The group's backend on the device, where it can register memory without multicast; else raises ExecutionError WIR938."""
+def _backend(name: str, device: torch.device) -> ProcessGroupNCCL:
+    """Returns the group's backend on the device. Raises ExecutionError WIR938 if it cannot register memory
+    without multicast."""
     backend = group_backend(find_group(name), device)
     if backend is None:
         raise ExecutionError(
             "WIR938",
             f"group {name!r} has no backend on {device} that registers memory",
-            hint="make the group with the backend nccl, or leave the pass register-buffers out",
+            hint="create the group with the backend nccl, or omit the pass register-buffers",
         )
     if allows_multicast():
         raise ExecutionError(
             "WIR938",
-            f"memory is not registered with group {name!r}: NCCL could make a multicast object of it",
-            hint="set NCCL_NVLS_ENABLE=0 in the environment before the group is made, or leave the pass register-buffers out",
+            f"memory is not registered with group {name!r}: NCCL could create a multicast object of it",
+            hint="set NCCL_NVLS_ENABLE=0 in the environment before the group is created, or omit the pass "
+            "register-buffers",
         )
     return backend
 
 
 REGISTERED_MEMORY = RegisteredMemory()
-"""The memory of this process that is registered with groups' communicators."""
+"""The registered memory of this process."""

@@ -1,4 +1,5 @@
-"""Results that an operator makes: how they lie in their storages, and a function that makes the like again."""
+"""Results that an operator allocates: their layout in their storages, and a function that allocates the same
+layout again."""
 
 from __future__ import annotations
 
@@ -11,16 +12,14 @@ from torch import Tensor
 
 from wrapper_ir_torch._compat import FAST_EMPTY, FAST_VIEW, storage_key
 
-# Any in this file: what operators return: tensors, numbers, None
-
 _MOST_STORAGES = 8
 _MOST_BYTES = 1 << 23
-"""The device is slower than the host where results are larger, and recordings have room for several of each."""
+"""For larger results the device is slower than the host, and recordings contain several copies of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A tensor in one of the storages on the device; sizes and strides in elements, as is the offset."""
+    """A tensor in one of the storages on the device. Sizes, strides and offset are in elements."""
 
     storage: int
     sizes: tuple[int, ...]
@@ -29,7 +28,7 @@ class _Window:
     offset: int
 
     def fills(self, nbytes: int) -> bool:
-        """Whether a tensor of these sizes and strides alone has a storage of so many bytes."""
+        """Returns whether a tensor of these sizes and strides fills a storage of `nbytes` bytes."""
         last = sum((size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True))
         return self.offset == 0 and 0 not in self.sizes and (last + 1) * self.dtype.itemsize == nbytes
 
@@ -48,40 +47,46 @@ class _Other:
 class _Value:
     """A number, or None."""
 
-    value: Any
+    value: object
+
+
+_Part = _Window | _Other | _Value
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """How the results of one call lie. Two calls with equal operands have equal ones."""
+    """The layout of the results of one call. Calls with equal operands have equal layouts."""
 
-    parts: tuple[_Window | _Other | _Value, ...]
+    parts: tuple[_Part, ...]
     storages: tuple[int, ...]
-    """The bytes of each."""
+    """The bytes of each storage."""
     device: torch.device
 
-    def begins(self, results: Sequence[Any]) -> tuple[int, ...] | None:
-        """Where the storages of another call's results begin; None where they lie otherwise. What is on another device may be on this
-        one there: recorded calls of torch keep numbers on the device."""
+    def begins(self, results: Sequence[object]) -> tuple[int, ...] | None:
+        """Returns the addresses of the storages of another call's results, or None if their layout differs.
+        Results on another device may be on this one there: recorded calls of torch keep numbers on the
+        device."""
         if len(results) != len(self.parts):
             return None
-        found: dict[int, tuple[int, int]] = {}
+        spans: dict[int, tuple[int, int]] = {}
         for part, result in zip(self.parts, results, strict=True):
             if isinstance(part, _Window):
                 if not isinstance(result, Tensor) or result.device != self.device:
                     return None
                 storage = result.untyped_storage()
-                where = (storage.data_ptr(), storage.nbytes())
-                if _window(result, part.storage) != part or found.setdefault(part.storage, where) != where:
+                span = (storage.data_ptr(), storage.nbytes())
+                if _window(result, part.storage) != part or spans.setdefault(part.storage, span) != span:
                     return None
             elif isinstance(part, _Value) and part.value != result:
                 return None
-        sizes = tuple(found[number][1] for number in range(len(found)))
-        is_apart = len({begin for begin, _ in found.values()}) == len(found)
-        return tuple(found[n][0] for n in range(len(found))) if sizes == self.storages and is_apart else None
+        sizes = tuple(spans[number][1] for number in range(len(spans)))
+        is_apart = len({begin for begin, _ in spans.values()}) == len(spans)
+        return tuple(spans[n][0] for n in range(len(spans))) if sizes == self.storages and is_apart else None
 
+    # Any: tensors, numbers and None, as the operator returns them
     def maker(self) -> Callable[[], tuple[Any, ...]]:
-        """What makes the like: gives a tuple of the results, then a tensor at the begin of each storage."""
+        """Returns a function that allocates results of this layout. It returns a tuple of the results, then a
+        tensor at the start of each storage."""
         bases: list[Callable[[], Tensor]] = []
         whole: set[int] = set()
         for number, nbytes in enumerate(self.storages):
@@ -94,18 +99,19 @@ class Results:
                 bases.append(_empty((nbytes // first.dtype.itemsize,), (1,), first.dtype, self.device))
         parts = [_part(part, whole) for part in self.parts]
 
-        def make() -> tuple[Any, ...]:
-            made = [base() for base in bases]
-            return (tuple([part(made) for part in parts]), *made)
+        def make() -> tuple[object, ...]:
+            storages = [base() for base in bases]
+            return (tuple([part(storages) for part in parts]), *storages)
 
         return make
 
 
 def described(results: object, device: torch.device) -> Results | None:
-    """How the results of a call lie; None where the like cannot be made, by autograd for instance, or is too large to be worth it."""
+    """Returns the layout of the results of a call. Returns None if it cannot be allocated again, because of
+    autograd for instance, or if it is too large to benefit."""
     if not isinstance(results, tuple) or any(isinstance(r, Tensor) and r.requires_grad for r in results):
         return None
-    parts: list[_Window | _Other | _Value] = []
+    parts: list[_Part] = []
     storages: dict[int, tuple[int, torch.dtype]] = {}
     for result in results:
         if not isinstance(result, Tensor):
@@ -135,7 +141,8 @@ def _window(result: Tensor, storage: int) -> _Window:
 def _empty(
     sizes: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> Callable[[], Tensor]:
-    """What allocates a tensor on the device, by torch's fast way where that is the current one."""
+    """Returns a function that allocates a tensor on the device, by torch's fast path if that device is
+    current."""
     fast, index = FAST_EMPTY.get(device.type), device.index
 
     def slow() -> Tensor:
@@ -145,21 +152,21 @@ def _empty(
         return slow
     empty = fast
 
-    def made() -> Tensor:
-        found = empty(sizes, strides, dtype)
-        return found if found.get_device() == index else slow()
+    def allocate() -> Tensor:
+        tensor = empty(sizes, strides, dtype)
+        return tensor if tensor.get_device() == index else slow()
 
-    return made
+    return allocate
 
 
-def _part(part: _Window | _Other | _Value, whole: set[int]) -> Callable[[list[Tensor]], Any]:
+def _part(part: _Part, whole: set[int]) -> Callable[[list[Tensor]], object]:
     if isinstance(part, _Value):
         value = part.value
-        return lambda made: value
+        return lambda storages: value
     if isinstance(part, _Other):
         empty = _empty(part.sizes, part.strides, part.dtype, part.device)
-        return lambda made: empty()
+        return lambda storages: empty()
     number, sizes, strides, offset = part.storage, part.sizes, part.strides, part.offset
     if number in whole:
-        return lambda made: made[number]
-    return lambda made: FAST_VIEW(made[number], sizes, strides, offset)
+        return lambda storages: storages[number]
+    return lambda storages: FAST_VIEW(storages[number], sizes, strides, offset)

@@ -1,4 +1,4 @@
-"""The kernel runtime whose native code reads torch's tensors."""
+"""The kernel runtime whose native code reads torch tensors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from wrapper_ir.plugins.registry import kernel_runtime
 
 
 def triton_runtime() -> object:
-    """The runtime of Triton kernels, which programs for CUDA have loaded already, to ask what it offers besides; None where it is not
-    installed."""
+    """Returns the runtime of Triton kernels, or None if it is not installed. Callers query it for optional
+    capabilities; programs for CUDA have loaded it already."""
     try:
         return kernel_runtime("triton")
     except PluginError:

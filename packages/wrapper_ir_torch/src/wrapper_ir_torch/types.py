@@ -1,4 +1,4 @@
-"""Types and arguments as torch's own objects."""
+"""Types and constant arguments of programs as torch objects."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ LAYOUTS: Mapping[ir.Layout, torch.layout] = {
 
 
 def torch_device(device: ir.Device) -> torch.device:
-    """The device; one without an index is torch's current one of that type."""
+    """Returns torch's device. A device without an index is torch's current one of that type."""
     return torch.device(str(device))
