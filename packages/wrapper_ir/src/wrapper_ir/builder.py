@@ -1,4 +1,4 @@
-"""Builds programs step by step: the builder names values, declares what ops refer to, and holds nothing else.
+"""Builders of programs, which name values and declare the symbols, operators and kernels that ops refer to.
 
 b = ProgramBuilder()
 f = b.function("main")
@@ -28,14 +28,15 @@ ResultT = TypeVar("ResultT", bound=ir.TensorType | ir.ScalarType | ir.TupleType 
 def tensor_type(
     dtype: ir.DType, sizes: Sequence[Dim], strides: Sequence[Dim] | None = None, device: ir.Device = ir.CPU
 ) -> ir.TensorType:
-    """A tensor type from ints and expressions; contiguous strides unless given."""
+    """Returns a tensor type from ints and expressions; strides are contiguous by default."""
     size = tuple(as_expr(s) for s in sizes)
     stride = ir.contiguous_strides(size) if strides is None else tuple(as_expr(s) for s in strides)
     return ir.TensorType(dtype, size, stride, device)
 
 
 class FunctionBuilder:
-    """Builds one function. Every method appends one op (or a short fixed sequence) and returns its result."""
+    """Builds one function. Each op method appends one op (or a short fixed sequence) and returns its
+    result."""
 
     def __init__(self, program: ProgramBuilder, name: str, prefix: str = "") -> None:
         self.program = program
@@ -43,7 +44,7 @@ class FunctionBuilder:
         self._prefix = prefix
         self.ops: list[ir.Op] = []
         self.prov: ir.Provenance = ir.UNKNOWN
-        """Provenance given to the ops that follow."""
+        """Provenance of ops appended from now on."""
         self.recordable = False
         """See `Function`."""
         self._params: list[ir.Param] = []
@@ -51,8 +52,8 @@ class FunctionBuilder:
         self._names: set[str] = set()
 
     def fresh_name(self, wish: str) -> str:
-        """`wish`, or `wish_1`, `wish_2`, ... where that is taken in this function or by a constant. The function's
-        prefix is left out."""
+        """Returns `wish` without the function's prefix, made unique among values and constants by `_1`, `_2`,
+        ..."""
         wish = wish.removeprefix(self._prefix) or wish
         name, n = wish, 0
         while name in self._names or name in self.program.constant_names:
@@ -62,11 +63,11 @@ class FunctionBuilder:
         return name
 
     def value(self, name: str, type: TypeT) -> ir.Value[TypeT]:
-        """A new value with a fresh name; the caller puts it into an op."""
+        """Returns a new value with a fresh name, for an op of the caller."""
         return ir.Value(self.fresh_name(name), type)
 
     def append(self, op: ir.Op) -> None:
-        """Appends an op made by the caller."""
+        """Appends an existing op."""
         self.ops.append(op)
 
     def param(
@@ -78,7 +79,7 @@ class FunctionBuilder:
         return value
 
     def capture(self, symbol: str) -> None:
-        """Declares a symbol taken from the caller."""
+        """Declares a symbol captured from the calling function."""
         self._captures[symbol] = None
 
     def alloc_storage(
@@ -92,14 +93,14 @@ class FunctionBuilder:
         zero: ir.ZeroMode = ir.ZeroMode.NONE,
         stream: int = 0,
     ) -> ir.Value[ir.StorageType]:
-        """AllocStorage."""
+        """Appends an `AllocStorage`."""
         result = self.value(name, ir.StorageType(as_expr(nbytes), device, space or ir.MemorySpace()))
         op = ir.AllocStorage(result=result, purpose=purpose, zero=zero, stream=stream, prov=self.prov)
         self.append(op)
         return result
 
     def alloc(self, name: str, type: ir.TensorType, nbytes: Dim | None = None) -> ir.Value[ir.TensorType]:
-        """A storage `<name>.s` of `nbytes` (default: the layout's extent) and a view of it."""
+        """Appends an allocation `<name>.s` of `nbytes` (default: the layout's extent) and a view of it."""
         size = ir.extent_bytes(type) if nbytes is None else as_expr(nbytes)
         storage = self.alloc_storage(f"{name}.s", size, device=type.device)
         return self.view(name, storage, type)
@@ -113,7 +114,7 @@ class FunctionBuilder:
         *,
         zero: ir.ZeroMode = ir.ZeroMode.NONE,
     ) -> ir.Value[ir.StorageType]:
-        """Slot; `offset` and `nbytes` in bytes."""
+        """Appends a `Slot`; `offset` and `nbytes` are in bytes."""
         alignment = ir.slot_alignment(pool.type, as_expr(offset))
         result = self.value(name, dataclasses.replace(pool.type, nbytes=as_expr(nbytes), alignment=alignment))
         self.append(ir.Slot(pool=pool, result=result, offset=as_expr(offset), zero=zero, prov=self.prov))
@@ -127,7 +128,7 @@ class FunctionBuilder:
         offset: Dim = 0,
         mode: ir.ViewMode = ir.ViewMode.ALIAS,
     ) -> ir.Value[ir.TensorType]:
-        """View; `offset` in bytes."""
+        """Appends a `View`; `offset` is in bytes."""
         result = self.value(name, type)
         self.append(ir.View(source=source, result=result, offset=as_expr(offset), mode=mode, prov=self.prov))
         return result
@@ -141,7 +142,7 @@ class FunctionBuilder:
         extents: Iterable[Dim] = (),
         stream: int = 0,
     ) -> None:
-        """Launch; declares the kernel."""
+        """Appends a `Launch` and declares the kernel."""
         self.program.kernel(kernel)
         self.append(
             ir.Launch(
@@ -163,7 +164,7 @@ class FunctionBuilder:
         name: str = "",
         type: ResultT | None = None,
     ) -> ir.Value[ResultT] | None:
-        """CallExtern; declares the operator. With `type`, the result gets `name`; without, nothing is kept."""
+        """Appends a `CallExtern` and declares the operator. Without `type`, the op has no result."""
         self.program.extern(extern)
         result = None if type is None else self.value(name or "t", type)
         self.append(
@@ -182,22 +183,22 @@ class FunctionBuilder:
         group: str,
         results: Iterable[tuple[str, ir.TensorType]],
     ) -> tuple[ir.Value[ir.TensorType], ...]:
-        """CollectiveStart; declares the operator. `results` are names and types of what is in flight then."""
+        """Appends a `CollectiveStart` and declares the operator. `results` are names and types."""
         self.program.extern(extern)
-        made = tuple(self.value(name, type) for name, type in results)
+        in_flight = tuple(self.value(name, type) for name, type in results)
         op = ir.CollectiveStart(
             target=extern.name,
             args=tuple(args),
             kwargs=tuple(kwargs),
-            results=made,
+            results=in_flight,
             group=group,
             prov=self.prov,
         )
         self.append(op)
-        return made
+        return in_flight
 
     def wait(self, name: str, source: ir.Value[ir.TensorType]) -> ir.Value[ir.TensorType]:
-        """Wait."""
+        """Appends a `Wait`."""
         result = self.value(name, source.type)
         self.append(ir.Wait(source=source, result=result, prov=self.prov))
         return result
@@ -205,21 +206,21 @@ class FunctionBuilder:
     def unpack(
         self, name: str, source: ir.Value[ir.TupleType], path: Iterable[int | str], type: ResultT
     ) -> ir.Value[ResultT]:
-        """Unpack."""
+        """Appends an `Unpack`."""
         result = self.value(name, type)
         self.append(ir.Unpack(source=source, path=tuple(path), result=result, prov=self.prov))
         return result
 
     def define(self, symbol: str, expr: Expr) -> None:
-        """Define; the symbol must be declared with `ProgramBuilder.symbol`."""
+        """Appends a `Define`; the symbol must be declared with `ProgramBuilder.symbol`."""
         self.append(ir.Define(symbol=symbol, expr=expr, prov=self.prov))
 
     def ret(self, values: Iterable[ir.Arg]) -> None:
-        """Return."""
+        """Appends the `Return`."""
         self.append(ir.Return(values=tuple(values), prov=self.prov))
 
     def finish(self) -> ir.Function:
-        """The function; raises BuildError WIR301 where it does not end in a return."""
+        """Returns the function. Raises BuildError WIR301 if it does not end in a return."""
         function = ir.Function(
             name=self.name,
             params=tuple(self._params),
@@ -232,7 +233,7 @@ class FunctionBuilder:
 
 
 class ProgramBuilder:
-    """Builds a program: declares symbols, constants, operators and kernels once each."""
+    """Builds a program; declares each symbol, constant, operator and kernel once."""
 
     def __init__(self, target: ir.Target | None = None) -> None:
         self.target = target or ir.Target()
@@ -244,18 +245,21 @@ class ProgramBuilder:
 
     @property
     def constant_names(self) -> frozenset[str] | dict[str, ir.Constant]:
-        """Names of constants (visible in every function)."""
+        """Names of constants, which are visible in every function."""
         return self._constants
 
     def function(self, name: str, prefix: str = "") -> FunctionBuilder:
-        """Starts a function; the first is `main`. Names of its values lose `prefix`, by which a compiler may tell
-        apart what it names in several functions."""
+        """Starts a function; the first is `main`.
+
+        Values lose the name prefix `prefix`, with which a compiler may distinguish the values of several
+        functions.
+        """
         if name in self._functions:
             raise BuildError("WIR306", f"function @{name} exists already")
         return self._functions.setdefault(name, FunctionBuilder(self, name, prefix))
 
     def fresh_function_name(self, wish: str) -> str:
-        """`wish`, or `wish_1`, `wish_2`, ... where a function has that name."""
+        """Returns `wish`, made unique among functions by `_1`, `_2`, ..."""
         name, n = wish, 0
         while name in self._functions:
             n += 1
@@ -263,7 +267,8 @@ class ProgramBuilder:
         return name
 
     def symbol(self, definition: ir.SymbolDef) -> ir.SymbolDef:
-        """Declares a symbol; declaring another one of the same name raises WIR306."""
+        """Declares a symbol. Raises BuildError WIR306 for a different one of the same name, as all
+        declarations do."""
         return self._declare(self._symbols, definition.name, definition)
 
     def constant(self, constant: ir.Constant) -> ir.Value:
@@ -284,14 +289,13 @@ class ProgramBuilder:
         return definition
 
     def finish(self) -> ir.Program:
-        """The program, unverified."""
+        """Returns the program, unverified."""
         return self._program(self._functions.values())
 
     def draft(self) -> ir.Program:
-        """The unfinished program: only functions that end in a return, so that they can be analysed."""
-        return self._program(
-            f for f in self._functions.values() if f.ops and isinstance(f.ops[-1], ir.Return)
-        )
+        """Returns the functions that already end in a return as a program, for analyses of unfinished
+        programs."""
+        return self._program(f for f in self._functions.values() if f.ops and type(f.ops[-1]) is ir.Return)
 
     def _program(self, functions: Iterable[FunctionBuilder]) -> ir.Program:
         return ir.Program(

@@ -1,7 +1,7 @@
-"""Every exception that wrapper_ir raises, each with a stable code.
+"""All exceptions that wrapper_ir raises, each with a stable code.
 
-A code never changes its meaning once released; `docs/errors.md` lists them all. Verifier findings are
-`Diagnostic` values first (so that many can be collected) and become one `VerificationError` when raised.
+A released code never changes its meaning; `docs/errors.md` lists them all. The verifier collects findings as
+`Diagnostic` values and raises them as one `VerificationError`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from wrapper_ir.escapes import printable
 
 
 class WirError(Exception):
-    """Base of all errors of this package: `code` is stable, `hint` says what to do next."""
+    """Base of all errors of this package. `code` is stable; `hint` tells the user what to do next."""
 
     def __init__(self, code: str, message: str, *, hint: str = "") -> None:
         self.code = code
@@ -21,20 +21,22 @@ class WirError(Exception):
         super().__init__(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
 
     def locate(self, place: str) -> None:
-        """Adds where it happened to the message; the class stays, by which callers tell errors apart."""
+        """Appends the place of the error to the message, in place: the class stays, so handlers still
+        match."""
         WirError.__init__(self, self.code, self.message + place, hint=self.hint)
 
 
 def code_of(error: BaseException) -> str:
-    """The code of an error that leaves a program: of ours, or of the note on an error of others; empty: it has none."""
+    """Returns the code of an error: its own, or the one in a note on another library's error; '' if it has
+    none."""
     if isinstance(error, WirError):
         return error.code
-    notes = getattr(error, "__notes__", ())
+    notes = getattr(error, "__notes__", ())  # absent before `add_note`
     return next((note[1:].split("]")[0] for note in notes if note.startswith("[WIR")), "")
 
 
 class BuildError(WirError):
-    """An op or a program was put together wrongly (WIR3nn)."""
+    """An op or a program is built incorrectly (WIR3nn)."""
 
 
 class ExpressionError(WirError, ValueError):
@@ -46,7 +48,8 @@ class DivisionError(ExpressionError, ZeroDivisionError):
 
 
 class LoweringError(WirError):
-    """A program cannot be lowered to a plan (WIR24n): the verifier refuses it, or a schema's default cannot be read."""
+    """A program cannot be lowered to a plan (WIR24n): the verifier refuses it, or a schema's default cannot
+    be read."""
 
 
 class ParseError(WirError):
@@ -60,11 +63,12 @@ class ParseError(WirError):
 
 
 class StoreError(WirError):
-    """The cache on disk cannot be used, its settings make no sense (WIR25n), or what is loaded into it holds no entries (WIR260)."""
+    """The cache on disk is unusable or its settings are invalid (WIR25n), or a file to load has no entries
+    (WIR260)."""
 
 
 class StoreWarning(RuntimeWarning):
-    """The cache on disk is not as it should be, and work goes on without a part of it (WIR25n): `code` is stable."""
+    """A part of the cache on disk is unusable, and work continues without it (WIR25n). `code` is stable."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -73,7 +77,8 @@ class StoreWarning(RuntimeWarning):
 
 
 class DebugWarning(RuntimeWarning):
-    """Values are not shown as asked: a filter names nothing (WIR806), or a device records a function (WIR807). `code` is stable."""
+    """Values are not shown because a filter matches nothing (WIR806) or a device records the function
+    (WIR807). `code` is stable."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -86,19 +91,19 @@ class ReportError(WirError):
 
 
 class SchemaError(WirError):
-    """An operator schema string cannot be understood, or a call does not fit it (WIR6nn)."""
+    """An operator schema cannot be parsed, or a call does not match it (WIR6nn)."""
 
 
 class ArtifactError(WirError):
-    """A `.wir` file is damaged, unsafe or of an unknown version (WIR7nn)."""
+    """A `.wir` file is damaged, unsafe, or of an unknown version (WIR7nn)."""
 
 
 class DebugError(WirError):
-    """What a debugging tool is asked for cannot be done (WIR95n)."""
+    """A debugging tool cannot do what is requested (WIR95n)."""
 
 
 class PassError(WirError):
-    """A pass or a pipeline text is wrong, or a pass broke the program (WIR8nn)."""
+    """A pass or a pipeline text is invalid, or a pass broke the program (WIR8nn)."""
 
 
 class PluginError(WirError):
@@ -106,25 +111,26 @@ class PluginError(WirError):
 
 
 class NotSupportedError(WirError, NotImplementedError):
-    """A target cannot do what an op asks for (WIR91n): names the op, the place and the way out."""
+    """A target does not support an op (WIR91n). The message names the op, its place and a workaround."""
 
 
 class ExecutionError(WirError, RuntimeError):
-    """A program met a fault while it ran: a failed assertion, a bad launch, wrong arguments (WIR92n, WIR93n)."""
+    """A program failed at run time: a failed assertion, an invalid launch, wrong arguments (WIR92n,
+    WIR93n)."""
 
 
 class ArgumentError(ExecutionError, TypeError):
-    """A program is called with an argument too few, too many, or twice (WIR926)."""
+    """A call has missing, excess or repeated arguments (WIR926)."""
 
 
 class TensorCheckError(ExecutionError, AssertionError):
-    """A tensor has another layout than promised (WIR921), or holds a NaN or an infinity (WIR922): what Inductor's own code
+    """A tensor has a layout other than declared (WIR921), or a NaN or an infinity (WIR922), as Inductor
     asserts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One verifier finding: `code` (WIR0nn, for signatures WIR1nn), the check's name, and the place in the program."""
+    """One verifier finding: its `code` (WIR0nn, for signatures WIR1nn), check, and place in the program."""
 
     code: str
     check: str
@@ -132,12 +138,11 @@ class Diagnostic:
     function: str = ""
     op_index: int = -1
     context: str = ""
-    """The op in printed form inside its surroundings, with a marker under it; empty for program-level findings."""
+    """The printed op with its neighbors and a marker under it; empty for program-level findings."""
     source: str = ""
     """The source op and file:line from the op's provenance, if known."""
 
     def __str__(self) -> str:
-
         place = f" in @{self.function}" if self.function else ""
         place += f" op {self.op_index}" if self.op_index >= 0 else ""
         text = printable(f"[{self.code}] {self.check}{place}: {self.message}")
@@ -147,7 +152,8 @@ class Diagnostic:
 
 
 class VerificationError(WirError):
-    """A program broke at least one rule; `diagnostics` holds all findings, the first gives the code."""
+    """A program violates at least one rule. `diagnostics` has all findings; the first one determines the
+    code."""
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
         self.diagnostics = diagnostics

@@ -1,4 +1,4 @@
-"""Characters that do not print, in texts for people and terminals."""
+"""Escapes for non-printable characters in messages and terminal output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def escape(c: str) -> str:
-    """A character of a quoted text."""
+    """Returns a character as it appears in a quoted string."""
     if c in _ESCAPES:
         return _ESCAPES[c]
     if c.isprintable():
@@ -15,14 +15,18 @@ def escape(c: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` on one line, with escapes for characters that do not print, for messages and consoles: a lone surrogate can be
-    written to none."""
+    """Returns `text` on one line for messages and consoles, with escapes for non-printable characters.
+
+    Consoles cannot encode lone surrogates.
+    """
     return text if text.isprintable() else "".join(c if c.isprintable() else escape(c) for c in text)
 
 
 def terminal_text(text: str) -> str:
-    """`text` for a terminal: of the characters that do not print, only line breaks and tabs stay, for escapes of others move the
-    cursor, change what stands there already, or reorder the line."""
+    """Returns `text` for a terminal, with escapes for non-printable characters except line breaks and tabs.
+
+    Control characters could move the cursor, overwrite text or reorder the line.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else escape(c) for c in text)

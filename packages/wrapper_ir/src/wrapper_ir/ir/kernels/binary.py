@@ -1,4 +1,4 @@
-"""Kernels compiled ahead of time, as a program's artifact carries them: an image, and what launching it takes."""
+"""Kernels compiled ahead of time, as stored in an artifact: an image and its launch parameters."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from wrapper_ir.ir.kernels.triton import TritonConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelBinary:
-    """One kernel compiled with one config for one target, with all that a launch takes: `facts` say how the driver is
-    called, `params` what it is given. The grid is `bound_grid(kernel, config)`.
+    """One kernel compiled with one config for one target.
 
-    `runtime`: the kind of the kernel runtime that made it. `kernel`: the kernel's `wrapper_ir.json.kernel_hash.content_hash`. `target`: what it was
-    compiled for, `cuda:sm_90`. `config`: None for kernels of a kind that has none. `key`: a hash (hex) by which the
-    runtime tells that it would make the same today: over all that decided the result, the version of its compiler, which
-    `compiler` names, among it.
+    `facts` describe the launch and `params` the parameters that the driver passes. The grid is
+    `bound_grid(kernel, config)`.
+
+    - `runtime`: kind of the kernel runtime that compiled it.
+    - `kernel`: the kernel's `wrapper_ir.json.kernel_hash.content_hash`.
+    - `target`: target architecture, such as `cuda:sm_90`.
+    - `key`: hash (hex) over all inputs of the compilation, including the compiler's version. A runtime uses
+      the binary only if it would compile the kernel with the same key.
+    - `compiler`: name and version of the compiler.
+    - `config`: None for kinds of kernels without configs.
     """
 
     runtime: str

@@ -1,4 +1,4 @@
-"""What a compiled kernel asks of its launch: facts, and the parameters that the device's driver passes."""
+"""Launch requirements of a compiled kernel, and the parameters that the device's driver passes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from wrapper_ir.ir.types import DType
 
 
 class ImageKind(enum.Enum):
-    """What the bytes of a compiled kernel are; the value is the suffix of its file."""
+    """Format of a compiled kernel; the value is the suffix of its file."""
 
     CUBIN = "cubin"
-    """An ELF file of NVIDIA's: `cuModuleLoadData`."""
+    """NVIDIA ELF file, loaded by `cuModuleLoadData`."""
     PTX = "ptx"
-    """NVIDIA's assembly, which the driver compiles."""
+    """NVIDIA assembly, compiled by the driver."""
     HSACO = "hsaco"
-    """A code object of AMD's: `hipModuleLoadData`."""
+    """AMD code object, loaded by `hipModuleLoadData`."""
     SPIRV = "spv"
-    """SPIR-V: `zeModuleCreate`, `clCreateProgramWithIL`."""
+    """SPIR-V, loaded by `zeModuleCreate` or `clCreateProgramWithIL`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scratch:
-    """Global memory for the kernel's own use during a launch: `nbytes` for each block of the grid that the driver
-    launches, at a multiple of `align` bytes. A kernel that needs none gets a null pointer."""
+    """Global scratch memory of a launch: `nbytes` per block of the driver's grid, aligned to `align` bytes.
+
+    A kernel without scratch memory receives a null pointer.
+    """
 
     nbytes: int = 0
     align: int = 1
@@ -32,12 +34,15 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchFacts:
-    """What a compiled kernel asks of its launch, and what its compiler reports. Sizes are in bytes.
+    """Launch requirements of a compiled kernel, and figures that its compiler reports. Sizes are in bytes.
 
-    `symbol`: the entry's name in the image. `num_warps` times `warp_size` threads make a block, in one dimension.
-    `cluster`: blocks of one program, by axis; the driver's grid is the kernel's, multiplied by it. `shared_bytes`: dynamic
-    shared memory of a block. `cooperative`: all blocks run at the same time. `dependent_launch`: programmatic dependent
-    launch. `registers` and `local_bytes` (registers that are spilled) are for one thread, None where they are not known.
+    - `symbol`: name of the entry in the image.
+    - `num_warps`, `warp_size`: a block has `num_warps * warp_size` threads, in one dimension.
+    - `cluster`: blocks per program, by axis. The driver's grid is the kernel's multiplied by it.
+    - `shared_bytes`: dynamic shared memory per block.
+    - `cooperative`: all blocks run at the same time.
+    - `dependent_launch`: programmatic dependent launch.
+    - `registers`, `local_bytes`: registers and spilled bytes per thread, None if unknown.
     """
 
     symbol: str
@@ -47,7 +52,7 @@ class LaunchFacts:
     shared_bytes: int = 0
     scratch: Scratch = Scratch()
     profile: Scratch = Scratch()
-    """Memory that an instrumented kernel writes its measurements to."""
+    """Memory for the measurements of an instrumented kernel."""
     cooperative: bool = False
     dependent_launch: bool = False
     registers: int | None = None
@@ -55,19 +60,19 @@ class LaunchFacts:
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
+        """Threads per block."""
         return self.num_warps * self.warp_size
 
 
 class DriverParamKind(enum.Enum):
-    """What is passed for a parameter of a compiled kernel."""
+    """Kind of argument that the driver passes to a compiled kernel."""
 
     POINTER = "pointer"
     """The address of a tensor's first element."""
     NUMBER = "number"
     """A number, by value."""
     TENSOR_MAP = "tensor_map"
-    """A tensor's description for the copy engine, by value, at a multiple of 64 bytes (see `TensorMap`)."""
+    """A tensor's descriptor for the copy engine, by value, aligned to 64 bytes (see `TensorMap`)."""
     SIZE = "size"
     """The size of a tensor along `dim`, in elements."""
     STRIDE = "stride"
@@ -87,12 +92,12 @@ _ADDRESSES = (DriverParamKind.POINTER, DriverParamKind.SCRATCH, DriverParamKind.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorMap:
-    """How a tensor is described for the copy engine of a CUDA device (`cuTensorMapEncodeTiled`).
+    """Parameters of a tensor descriptor for the copy engine of a CUDA device (`cuTensorMapEncodeTiled`).
 
-    `box`: for each dimension of the tensor, the elements that are copied at a time (the driver counts dimensions from the
-    innermost). `element_size` is in bytes; `element_type` and
-    `swizzle` are the driver's numbers. `padded`: two elements of four bits lie in 16 bits, so that the innermost size
-    counts twice. Elements are not interleaved, the second-level cache fetches 128 bytes, and what lies outside reads as 0.
+    `box` has the elements copied at a time, for each dimension of the tensor; the driver counts dimensions
+    from the innermost. `element_size` is in bytes; `element_type` and `swizzle` are the driver's enumerators.
+    `padded`: two 4-bit elements occupy 16 bits, so the innermost size counts twice. Elements are not
+    interleaved, the L2 cache fetches 128 bytes, and elements out of bounds read as 0.
     """
 
     box: tuple[int, ...]
@@ -104,11 +109,12 @@ class TensorMap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverParam:
-    """One parameter of a compiled kernel, as the driver takes it; they come in the order of the kernel's own.
+    """One parameter of a compiled kernel as the driver passes it, in the order of the kernel's parameters.
 
-    `position`: which argument of a launch it comes from, -1 for memory that the launch brings. `dtype`: a pointer's
-    element type, or the type of the number that is passed. `dim` is the dimension of a size or stride. `divisible`: the
-    address in bytes, or the number, is a multiple of this, and the compiled code relies on it.
+    - `position`: position of the launch argument, -1 for memory that the launcher allocates.
+    - `dtype`: element type of a pointer, or type of the number.
+    - `dim`: dimension of a size or stride.
+    - `divisible`: the compiled code assumes that the address in bytes, or the number, is a multiple of this.
     """
 
     kind: DriverParamKind
@@ -120,7 +126,7 @@ class DriverParam:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is passed; what holds it is aligned to them, a map to 64."""
+        """Size of the argument in bytes, which is also its alignment; a tensor map is aligned to 64."""
         if self.kind is DriverParamKind.TENSOR_MAP:
             return _MAP_BYTES
         return _ADDRESS_BYTES if self.kind in _ADDRESSES else self.dtype.itemsize

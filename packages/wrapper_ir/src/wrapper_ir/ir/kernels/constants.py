@@ -1,4 +1,4 @@
-"""Values that a kernel's source is compiled with, and kernels that are equal only where these are the same."""
+"""Compile-time constants of kernels, and exact equality of the definitions that contain them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ ScalarConstant = int | float | bool | str | DType | None
 """A number, a string, an element type (`tl.float32`), or None."""
 
 ConstantValue = ScalarConstant | tuple[ScalarConstant, ...]
-"""What a `tl.constexpr` parameter may be: one of these, or a tuple of them."""
+"""A value of a `tl.constexpr` parameter: a scalar constant, or a tuple of them."""
 
 _SCALARS = (int, float, bool, str, DType, type(None))
 
 
 def constant_fault(value: object) -> str | None:
-    """Why a value is not a `ConstantValue`; None where it is one. Subclasses (of numpy, of enum) have other texts."""
+    """Returns the class that keeps a value from being a `ConstantValue`, or None.
+
+    Subclasses (of numpy, of enum) are refused because their text differs.
+    """
     items = value if type(value) is tuple else (value,)
     return next((type(item).__name__ for item in items if type(item) not in _SCALARS), None)
 
 
 class ExactConstants:
-    """Equality of dataclasses that hold constants: 1, 1.0 and True are compiled differently, and so are 0.0 and -0.0."""
+    """Exact equality for dataclasses with constants.
+
+    1, 1.0 and True compile to different code, and so do 0.0 and -0.0.
+    """
 
     __slots__ = ()
 
@@ -45,7 +51,11 @@ class ExactConstants:
 
 
 def _exact(value: Hashable) -> Hashable:
-    """A field in which numbers of different classes differ."""
-    if type(value) is tuple:
-        return tuple(map(_exact, value))
-    return (type(value), repr(value)) if isinstance(value, int | float) else value
+    """Returns a key of a field that distinguishes numbers by their class."""
+    match value:
+        case tuple():
+            return tuple(map(_exact, value))
+        case int() | float():
+            return type(value), repr(value)
+        case _:
+            return value

@@ -1,4 +1,4 @@
-"""What a kernel is, and which kernels a program needs."""
+"""The union of kernel definitions, and the kernels that launches need."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ KernelDef = CppKernel | TritonKernel | MultiKernel | OperatorKernel | ForeignKer
 
 
 def runtime_kind(kernel: KernelDef) -> str:
-    """The name under which the kernel's `KernelRuntime` is registered."""
+    """Returns the name under which the kernel's `KernelRuntime` is registered."""
     match kernel:
         case ForeignKernel():
             return kernel.runtime
-        case MultiKernel() | OperatorKernel():  # which are chosen from beside Triton kernels
+        case MultiKernel() | OperatorKernel():  # alternatives to Triton kernels
             return TritonKernel.kind
         case _:
             return kernel.kind
 
 
 def needed(kernels: Iterable[KernelDef], launched: Collection[str]) -> tuple[KernelDef, ...]:
-    """Of a program's kernels, those that are launched and those that launched ones choose from, in their order."""
+    """Returns the launched kernels and the variants of launched multi-kernels, in the order of `kernels`."""
     kernels, names = tuple(kernels), set(launched)
-    multi = [k for k in kernels if isinstance(k, MultiKernel) and k.name in names]
-    names.update(v.kernel for k in multi for v in k.variants)
+    for kernel in kernels:
+        match kernel:
+            case MultiKernel(name=name, variants=variants) if name in launched:
+                names.update(variant.kernel for variant in variants)
     return tuple(k for k in kernels if k.name in names)

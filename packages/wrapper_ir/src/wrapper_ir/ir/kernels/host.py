@@ -1,4 +1,4 @@
-"""Kernels that are C++, and kernels of a kind that a plug-in knows."""
+"""C++ kernels, and kernels of plug-ins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from wrapper_ir.ir.kernels.params import KernelParam, Requirement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CppSource:
-    """The source of a host kernel for other instruction sets. Text: `variant isa("avx2") {{{ #include <cmath> }}}`."""
+    """The source of a host kernel for other instruction sets.
+
+    Text: `variant isa("avx2") {{{ #include <cmath> }}}`.
+    """
 
     syntax: ClassVar[str] = "variant< isa({isa})> {source:block}"
 
@@ -22,11 +25,13 @@ class CppSource:
 class CppKernel:
     """A host kernel: a complete C++ translation unit with one `extern "C" void entry(...)`.
 
-    `isa` names the instruction sets that the source was vectorised for (`avx2`, `avx512`); empty: generic. A width of
-    vectors is part of a source, so `variants` hold the same kernel for other instruction sets. The first of `sources` whose
-    instruction sets the host has is taken. `requires` are the headers that any of them includes, from outside the compiler.
+    `isa` names the instruction sets that the source was vectorized for (`avx2`, `avx512`); empty: generic.
+    The vector width is part of a source, so `variants` contain the same kernel for other instruction sets. A
+    runtime uses the first of `sources` that the host supports. `requires` are the headers that any source
+    includes, except the compiler's own.
 
-    Text: `kernel cpp @relu entry "relu" isa("avx2") (read f32* in_ptr0, write f32* out_ptr0) {{{ #include <cmath> }}}`.
+    Text: `kernel cpp @relu entry "relu" isa("avx2") (read f32* in_ptr0, write f32* out_ptr0) {{{ #include
+    <cmath> }}}`.
     """
 
     kind: ClassVar[str] = "cpp"
@@ -45,13 +50,14 @@ class CppKernel:
 
     @property
     def sources(self) -> tuple[CppSource, ...]:
-        """Every source, the one to be preferred first."""
+        """All sources, in order of preference."""
         return (CppSource(source=self.source, isa=self.isa), *self.variants)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKernel:
-    """A kernel of a kind that a plug-in registered: routed by `runtime`, opaque otherwise.
+    """A kernel of a plug-in, which the runtime registered as `runtime` loads. The payload is opaque to the
+    IR.
 
     Text: `kernel foreign @relu runtime "mine" (read f32* x, write f32* y) {{{ payload }}}`.
     """
@@ -63,4 +69,4 @@ class ForeignKernel:
     params: tuple[KernelParam, ...]
     runtime: str
     payload: str
-    """Text that only the runtime understands (base64 where it is binary)."""
+    """Text that only the runtime interprets (base64 for binary data)."""

@@ -1,5 +1,5 @@
-"""Several kernels for one job, of which one is chosen when the program is tuned or runs; library operators as kernels, so that
-they can be among them."""
+"""Multi-kernels, which choose one of several equivalent kernels when tuned or run, and operators as such
+kernels."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from wrapper_ir.ir.kernels.params import Access, KernelParam
 
 
 class Choice(enum.Enum):
-    """How one of the kernels is chosen."""
+    """Method by which a multi-kernel chooses."""
 
     MEASURE = "measure"
     """By measurement at the first launch."""
     SIZE_HINTS = "size_hints"
-    """By the arguments' sizes: the kernel whose hints are nearest, in the sum of the distances of their logarithms to
-    base 2. Nothing is measured."""
+    """By the arguments' sizes, without measurement: the kernel with the nearest hints, by the sum of the
+    differences of base-2 logarithms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One kernel of several. Text: `@triton_red_0(0, 1, 2) grid(0) hints((1024, none), (1024), ())`.
+    """One kernel of a multi-kernel. Text: `@triton_red_0(0, 1, 2) grid(0) hints((1024, none), (1024), ())`.
 
-    `args` are the positions of its arguments among those of the launch, `grid` of its grid's numbers. `hints`: for each
-    tensor among its arguments, the sizes that it was made for, each perhaps None; empty where there are none.
+    `args` are the positions of its arguments among those of the launch, `grid` those of its grid's numbers.
+    `hints` has for each tensor argument the sizes that the kernel was generated for (None: unknown); empty:
+    no hints.
     """
 
     syntax: ClassVar[str] = "{kernel:reference}({args})< grid({grid})>< hints({hints})>"
@@ -40,14 +41,15 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiKernel:
-    """Kernels that compute the same. A launch gives arguments for `params`, which hold all that any of them takes, and
-    numbers for `grid_params`.
+    """Kernels that compute the same results, of which each launch runs one.
 
-    The first arguments are those that all of them take, in one order; after them come those that only some take, such as a
-    workspace. `params` say what may happen whichever kernel is chosen: a tensor is written where any kernel writes it,
-    and only where all of them write it without reading it is it `WRITE`.
+    A launch passes arguments for `params`, the union of the kernels' parameters, and numbers for
+    `grid_params`. The parameters common to all kernels are first, in one order, then those of only some
+    kernels, such as a workspace. Access of a parameter covers every choice: it is written if any kernel
+    writes it, and `WRITE` only if all kernels write it without reading it.
 
-    Text: `kernel multi @sum choose measure (read f32* x, write f32* y) variants( @sum_0(0, 1), @sum_1(0, 1), )`.
+    Text: `kernel multi @sum choose measure (read f32* x, write f32* y) variants( @sum_0(0, 1), @sum_1(0, 1),
+    )`.
     """
 
     kind: ClassVar[str] = "multi"
@@ -63,7 +65,11 @@ class MultiKernel:
 
 
 def merged_access(accesses: Collection[Access], *, everywhere: bool) -> Access:
-    """What a multi-kernel may do through a parameter, from what the kernels that take it do; `everywhere`: all take it."""
+    """Returns a multi-kernel's access through a parameter, from the accesses of the kernels that have the
+    parameter.
+
+    `everywhere`: all kernels have it.
+    """
     if not any(a.writes for a in accesses):
         return Access.READ if Access.READ in accesses else Access.NONE
     whole = everywhere and all(a is Access.WRITE for a in accesses)
@@ -71,17 +77,20 @@ def merged_access(accesses: Collection[Access], *, everywhere: bool) -> Access:
 
 
 OperatorConstant = ScalarConstant | tuple[int, ...]
-"""A number, a string, an element type, None, or a list of whole numbers."""
+"""A number, a string, an element type, None, or a list of ints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OperatorKernel(ExactConstants):
-    """A call of an operator that writes what it computes into its arguments, as a kernel does.
+    """A library operator used as a kernel: an out variant that writes its results into arguments.
 
-    `params` and `constants` are called as the arguments of `schema`, which decides which are written, and give a value to
-    each that has no default. Tensors keep the sizes and strides of what a launch passes.
-    Text: `kernel operator @mm "aten::mm.out(...) -> ..." (read f32* self, read f32* mat2, write f32* out)`,
-    `kernel operator @add "aten::add.out(...) -> ..." (read f32* self, write f32* out) constants(alpha = 2)`.
+    `params` and `constants` have the names of arguments of `schema`, and cover every argument without a
+    default. The schema determines which are written. Tensors have the sizes and strides of the launch's
+    arguments.
+
+    Text: `kernel operator @mm "aten::mm.out(...) -> ..." (read f32* self, read f32* mat2, write f32*
+    out)`, `kernel operator @add "aten::add.out(...) -> ..." (read f32* self, write f32* out) constants(alpha
+    = 2)`.
     """
 
     kind: ClassVar[str] = "operator"

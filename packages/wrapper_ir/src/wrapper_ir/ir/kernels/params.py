@@ -1,4 +1,4 @@
-"""What all kinds of kernels share: parameters, what a kernel does through them, and what its source takes from elsewhere."""
+"""Parameters of kernels, accesses through them, and external requirements of a kernel's source."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from wrapper_ir.ir.types import DType
 
 
 class ParamKind(enum.Enum):
-    """How an argument is passed: the address of a tensor's first element, a number by value, or a descriptor of a tensor
-    by which a GPU copies blocks of it."""
+    """Passing convention of an argument: the address of a tensor's first element, a number by value, or a
+    tensor descriptor, with which a GPU copies blocks."""
 
     POINTER = "pointer"
     SCALAR = "scalar"
@@ -21,16 +21,16 @@ class ParamKind(enum.Enum):
 
     @property
     def takes_tensor(self) -> bool:
-        """True where a launch is given a tensor."""
+        """Whether the launch passes a tensor."""
         return self is not ParamKind.SCALAR
 
 
 class Access(enum.Enum):
-    """What a kernel does through a pointer (`NONE` for scalars).
+    """Access of a kernel through a pointer (`NONE` for scalars).
 
-    `WRITE` promises that the kernel reads nothing that was there before and overwrites its whole extent. A kernel that
-    writes only a part (scatter, in-place updates, atomics) or reads first is `READWRITE`, whatever its parameter is
-    called.
+    `WRITE` promises that the kernel reads no earlier contents and overwrites its whole extent. A kernel that
+    writes only a part (scatter, in-place updates, atomics) or reads first is `READWRITE`, whatever its
+    parameter's name suggests.
     """
 
     NONE = "none"
@@ -40,25 +40,29 @@ class Access(enum.Enum):
 
     @property
     def reads(self) -> bool:
-        """True where the kernel may read bytes that were there before the launch."""
+        """Whether the kernel may read contents from before the launch."""
         return self in (Access.READ, Access.READWRITE)
 
     @property
     def writes(self) -> bool:
-        """True where the kernel may write."""
+        """Whether the kernel may write."""
         return self in (Access.WRITE, Access.READWRITE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelParam:
-    """One parameter. Text: `read f32* in_ptr0`, `write f32* out_ptr0 divisible(16)`, `i64 ks0`,
-    `read f16[] a_desc block(BLOCK_M, 64)`.
+    """One parameter of a kernel.
 
-    `may_alias` names other parameters that may be given the same bytes, from the same first byte on (in-place pairs): of
-    each element, the kernel has read through one what it writes through the other. `may_overlap` names those that may be
-    given bytes of one storage in any position, because the source keeps their order: it may read what it has itself
-    written. `divisible`: the address in bytes, or the number, is a multiple of this, and code may rely on it. `block`: for a descriptor, the sizes of the
-    blocks that it is made for, over the kernel's meta-parameters.
+    - `may_alias`: parameters whose arguments may start at the same byte (in-place pairs). For each element,
+      the kernel reads through one parameter before it writes through the other.
+    - `may_overlap`: parameters whose arguments may overlap at any offset. The source keeps the order of
+      accesses, so it may read its own writes.
+    - `divisible`: the compiled code may assume that the address in bytes, or the number, is a multiple of
+      this.
+    - `block`: block sizes of a descriptor, over the kernel's meta-parameters.
+
+    Text: `read f32* in_ptr0`, `write f32* out_ptr0 divisible(16)`, `i64 ks0`,
+    `read f16[] a_desc block(BLOCK_M, 64)`.
     """
 
     syntax: ClassVar[str] = (
@@ -78,7 +82,7 @@ class KernelParam:
 
 @dataclass(frozen=True, slots=True)
 class KernelAccess:
-    """Positions of a kernel's parameters that are read and written, and how many parameters there are."""
+    """Positions of a kernel's read and written parameters, and the number of its parameters."""
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -86,7 +90,7 @@ class KernelAccess:
 
     @staticmethod
     def of(params: Sequence[KernelParam]) -> KernelAccess:
-        """From the parameters."""
+        """Returns the accesses that the parameters declare."""
         reads = tuple(i for i, p in enumerate(params) if p.access.reads)
         writes = tuple(i for i, p in enumerate(params) if p.access.writes)
         return KernelAccess(reads, writes, len(params))
@@ -96,9 +100,10 @@ class KernelAccess:
 class Requirement:
     """A header (`torch/csrc/inductor/cpp_prefix.h`) or a module (`torch._inductor.runtime.triton_helpers`).
 
-    `origin`: the distribution that it is part of, with its version; `sha256`: of its own text, in hex. They are those that
-    the source was written for, each empty where it is not known. What the source's compiler itself brings (the standard
-    library, `triton`) is not listed.
+    `origin` is its distribution with the version, `sha256` the hash of its text (hex). Both are those that
+    the source was generated for, and empty if unknown. The compiler's own headers and modules (the standard
+    library, `triton`) are not listed.
+
     Text: `"torch/csrc/inductor/cpp_prefix.h" of "torch 2.13.0" sha256 "3f..."`.
     """
 

@@ -1,4 +1,4 @@
-"""The text of a kernel, which has a file of its own where programs are stored or emitted."""
+"""Source text of kernels, which stored and emitted programs keep in separate files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _SUFFIXES = {CppKernel.kind: ".cpp", TritonKernel.kind: ".py", ForeignKernel.kin
 
 
 def source_suffix(kernel: KernelDef) -> str:
-    """How the name of the file ends; '' for a kernel that has no text."""
+    """Returns the suffix of the source file; '' for a kernel without a source."""
     return _SUFFIXES.get(kernel.kind, "")
 
 
 def source_of(kernel: KernelDef) -> str:
-    """The text; '' for a kernel that has none."""
+    """Returns the source text; '' for a kernel without a source."""
     match kernel:
         case ForeignKernel():
             return kernel.payload
@@ -29,7 +29,7 @@ def source_of(kernel: KernelDef) -> str:
 
 
 def with_source(kernel: KernelDef, source: str) -> KernelDef:
-    """The same kernel with another text."""
+    """Returns the kernel with another source text."""
     match kernel:
         case ForeignKernel():
             return dataclasses.replace(kernel, payload=source)

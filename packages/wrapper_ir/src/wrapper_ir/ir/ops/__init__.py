@@ -1,8 +1,8 @@
-"""The closed set of ops, one file a family.
+"""The closed set of ops, one file per family.
 
-`Op` is the union that every consumer must handle completely: with `match` ending in `assert_never`, or with a
-table that a test compares with `OPS`. An op's class says everything that is mechanical about it; `wrapper_ir.ir.ops.spec`
-reads it.
+Every consumer handles the whole union `Op`: with a `match` that ends in `assert_never`, or with a table that
+a test compares with `OPS`. An op's class declares its fields, text form and effects; `wrapper_ir.ir.ops.spec`
+reads them.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ OperatorCall = CallExtern | CollectiveStart
 Allocation = AllocStorage | Slot
 """Ops that provide uninitialised or zeroed memory."""
 EndOp = Drop | Free
-"""Ops that end lifetimes and do nothing else."""
+"""Ops that end a lifetime and have no other effect."""
 ForeignMemory = EnterMemoryPool | ResizeStorage | SetStorage
-"""Ops after which memory belongs to a pool or a size that no plan knows."""
+"""Ops that move memory out of the planner's control: into a process-wide pool, or to another size or
+storage."""

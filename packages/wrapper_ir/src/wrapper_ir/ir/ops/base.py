@@ -1,8 +1,8 @@
-"""What all ops share: the base class, provenance, arguments, and the roles of fields.
+"""Base class of ops, provenance, arguments, and roles of fields.
 
-A field says its role, and the type of value that it takes, in its annotation: `source: Use[TensorType]`. Everything that
-is mechanical follows from that (`wrapper_ir.ir.ops.spec`): text, JSON, JSON Schema, traversal, renaming, which kinds of
-values an op takes, and the reference.
+A field's annotation declares its role and the type of value that it accepts: `source: Use[TensorType]`.
+`wrapper_ir.ir.ops.spec` derives the rest: text, JSON, JSON Schema, traversal, renaming, operand checks and
+the reference.
 """
 
 from __future__ import annotations
@@ -18,42 +18,43 @@ from wrapper_ir.ir.values import Value
 
 
 class Role(enum.Enum):
-    """What a field of an op holds."""
+    """Meaning of an op's field."""
 
     DEF = "result"
     """Values that the op defines."""
     USE = "operand"
-    """Values that it uses."""
+    """Values that the op uses."""
     ARG = "arguments"
-    """Values and expressions in any nesting."""
+    """Values and expressions, nested to any depth."""
     EXPR = "expression"
-    """Expressions that it evaluates."""
+    """Expressions that the op evaluates."""
     CALLEE = "function"
-    """The names of functions of the program."""
+    """Names of functions of the program."""
     KERNEL = "kernel"
-    """The name of a kernel of the program."""
+    """Name of a kernel of the program."""
     OPERATOR = "operator"
-    """The name of a declared operator."""
+    """Name of a declared operator."""
     SYMBOL = "symbol"
-    """The name of a declared symbol."""
+    """Name of a declared symbol."""
     STREAM = "stream"
-    """The number of a stream; 0 is the device's current one."""
+    """Number of a stream; 0 is the device's current stream."""
     PROVENANCE = "provenance"
-    """Where an op comes from."""
+    """Source of the op: graph nodes, operators, lines."""
     DATA = "data"
-    """Everything else."""
+    """Any other data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Complex:
-    """A complex number, always constant. Its parts are `Float` nodes, of which equal ones are one object, NaN too."""
+    """A complex constant. Its parts are `Float` nodes, which are interned: equal parts, NaN too, are one
+    object."""
 
     real: Float
     imag: Float
 
     @property
     def value(self) -> complex:
-        """The number."""
+        """The constant as a Python number."""
         return complex(self.real.value, self.imag.value)
 
 
@@ -61,12 +62,12 @@ if TYPE_CHECKING:
     Arg: TypeAlias = (
         "Value | Expr | Complex | str | DType | Device | MemoryFormat | Layout | tuple[Arg, ...] | None"
     )
-    """One argument of a call, in structure. Bools and numbers that are not complex are `Expr` (`Int`, `Float`, `Bool`
+    """One argument of a call, possibly nested. Bools and real numbers are `Expr` (`Int`, `Float` or `Bool`
     when constant)."""
 else:
 
     class Arg:
-        """What annotations show at run time, where a union cannot name itself."""
+        """Run-time stand-in for the recursive union in annotations."""
 
 
 T = TypeVar("T", bound=Type)
@@ -90,9 +91,10 @@ Stream: TypeAlias = Annotated[int, Role.STREAM]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where an op comes from. All parts may be empty.
+    """Source of an op. All parts may be empty.
 
-    In text, an op ends in a mark such as `#1`, and a `provenance` table at the end of the program has a line for each mark.
+    In text, an op ends in a mark such as `#1`; a `provenance` table at the end of the program lists the
+    marks.
 
     Text: `nodes("relu") ops("aten.relu.default")`.
     """
@@ -110,7 +112,7 @@ class Provenance:
     modules: tuple[str, ...] = ()
     """Paths of the owning modules, such as `encoder.layer.0.attention`."""
     frontend_name: str = ""
-    """What the frontend's compiler calls this line, such as `buf3` or `cpp_fused_relu_0`."""
+    """The frontend compiler's name for this line, such as `buf3` or `cpp_fused_relu_0`."""
 
 
 UNKNOWN = Provenance()
@@ -118,10 +120,10 @@ UNKNOWN = Provenance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpBase:
-    """Base of all ops. Constructing one does nothing but hold data.
+    """Base of all ops. Construction stores the fields and checks nothing.
 
-    `syntax` is the text form (`wrapper_ir.text.syntax` says how to read it), `effect_spec` what the op does; an op whose
-    effects depend on more than its fields overrides `effects`.
+    `syntax` is the text form, as described in `wrapper_ir.text.syntax`. `effect_spec` declares the op's
+    effects; an op whose effects depend on more than its fields overrides `effects`.
     """
 
     syntax: ClassVar[str] = ""
@@ -130,5 +132,6 @@ class OpBase:
     prov: Annotated[Provenance, Role.PROVENANCE] = UNKNOWN
 
     def effects(self, context: EffectContext) -> Effects:
-        """What the op does to memory and beyond. An unknown kernel or operator is taken to read and write everything."""
+        """Returns the op's effects. An unknown kernel or operator is assumed to read and write all of its
+        arguments."""
         return self.effect_spec.of(self)

@@ -1,4 +1,4 @@
-"""Effects of calls: of library operators, from their schemas, and of functions, from their summaries."""
+"""Effects of calls: of library operators by their schemas, of functions by their summaries."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _TAG_CLASS = {
 
 
 def tensors_in(args: Iterable[Arg]) -> Values:
-    """The tensors among arguments, at any depth and under atoms of expressions."""
+    """Returns the tensors among arguments, at any depth and under atoms of expressions."""
     return tuple([v for v in values_in((*args,), []) if is_tensor(v)])
 
 
 def values_at(args: Args, positions: Collection[int]) -> Values:
-    """The arguments at these positions that are values."""
+    """Returns the arguments at these positions that are values."""
     count = len(args)
     return tuple([a for i in sorted(positions) if 0 <= i < count and type(a := args[i]) is Value])
 
@@ -45,24 +45,24 @@ def values_at(args: Args, positions: Collection[int]) -> Values:
 
 
 class _Access(NamedTuple):
-    """What a call does with its arguments, as the operator's schema has it."""
+    """Accesses of a call to its arguments, as the operator's schema declares them."""
 
     reads: list[Value]
     writes: list[Value]
     bound: list[tuple[SchemaArg, list[Value]]]
-    """Arguments that hold values, in order."""
+    """Arguments that contain values, in order."""
 
     def sets(self) -> dict[str, list[Value]]:
-        """The values of each alias set."""
-        found: dict[str, list[Value]] = {}
+        """Returns the values of each alias set."""
+        members: dict[str, list[Value]] = {}
         for declared, values in self.bound:
             if declared.alias:
-                found.setdefault(declared.alias, []).extend(values)
-        return found
+                members.setdefault(declared.alias, []).extend(values)
+        return members
 
 
 def _access(args: Args, kwargs: Kwargs, info: ExternInfo) -> _Access:
-    found = _Access([], [], [])
+    access = _Access([], [], [])
     named = info.named
     bound = [*zip(info.schema.args, args, strict=False)]
     bound += [(named[k], v) for k, v in kwargs if k in named]
@@ -71,23 +71,23 @@ def _access(args: Args, kwargs: Kwargs, info: ExternInfo) -> _Access:
         if not values:
             continue
         if declared.written:
-            found.writes.extend(values)
+            access.writes.extend(values)
         if not (declared.written and declared.keyword_only):
-            found.reads.extend(values)
-        found.bound.append((declared, values))
-    return found
+            access.reads.extend(values)
+        access.bound.append((declared, values))
+    return access
 
 
-def unknown_effects(args: Args, kwargs: Kwargs, made: Values, *more: EffectClass) -> Effects:
-    """A call of an operator that is not declared: anything may happen to its arguments."""
+def unknown_effects(args: Args, kwargs: Kwargs, results: Values, *more: EffectClass) -> Effects:
+    """Returns the effects of a call to an undeclared operator, which may do anything to its arguments."""
     tensors = tensors_in((*args, *(v for _, v in kwargs)))
-    shared = tuple((r, t) for r in made for t in tensors)
-    fresh, classes = () if shared else made, (EffectClass.EFFECT, *more)
+    shared = tuple((r, t) for r in results for t in tensors)
+    fresh, classes = () if shared else results, (EffectClass.EFFECT, *more)
     return Effects(tensors, tensors, fresh, may_alias=shared, classes=classes)
 
 
 def operator_effects(args: Args, kwargs: Kwargs, result: Value | None, info: ExternInfo) -> Effects:
-    """A call of a declared operator."""
+    """Returns the effects of a call to a declared operator."""
     access = _access(args, kwargs, info)
     tags = info.extern.tags
     classes = tuple(_TAG_CLASS[t] for t in tags if t in _TAG_CLASS) if tags else ()
@@ -102,7 +102,7 @@ def operator_effects(args: Args, kwargs: Kwargs, result: Value | None, info: Ext
 def _operator_result(
     result: Value | None, returns: tuple[SchemaReturn, ...], may: bool, sets: dict[str, list[Value]]
 ) -> tuple[Values, Pairs, Pairs]:
-    """(fresh, aliases, may_alias) of a call's result, from the alias sets of the schema's returns."""
+    """Returns (fresh, aliases, may_alias) of a call's result, from the alias sets of the schema's returns."""
     if not is_tensor(result) and not is_results(result):
         return (), (), ()
     pairs: list[tuple[Value, Value]] = []
@@ -123,7 +123,7 @@ def _operator_result(
 
 
 def collective_effects(args: Args, kwargs: Kwargs, results: Values, info: ExternInfo) -> Effects:
-    """A call of a declared collective."""
+    """Returns the effects of a call to a declared collective."""
     access = _access(args, kwargs, info)
     returns = info.schema.returns
     listed = len(returns) == 1 and returns[0].type.endswith("[]")
@@ -152,7 +152,8 @@ def collective_effects(args: Args, kwargs: Kwargs, results: Values, info: Extern
 
 
 def _share(access: _Access, i: int, count: int) -> _Access:
-    """The arguments that belong to the i-th of `count` returned tensors: of lists as long, the i-th element."""
+    """Returns the arguments of the i-th of `count` returned tensors: the i-th element of each list of that
+    length."""
     bound = [
         (declared, values[i : i + 1] if declared.type.endswith("[]") and len(values) == count else values)
         for declared, values in access.bound
@@ -164,7 +165,7 @@ def _share(access: _Access, i: int, count: int) -> _Access:
 
 
 def call_effects(results: Values, args: Args, functions: Sequence[str], context: EffectContext) -> Effects:
-    """A call of one of these functions: whatever any of them does with its arguments."""
+    """Returns the effects of a call to any one of these functions: the union of theirs."""
     callees = [context.summary(name) for name in functions]
     fresh, aliases, may_alias = _call_results(results, args, callees)
     return Effects(
@@ -179,17 +180,19 @@ def call_effects(results: Values, args: Args, functions: Sequence[str], context:
 
 
 def _touched(args: Args, callees: list[FunctionSummary], *, written: bool) -> Values:
-    """Tensor arguments (and constants) that a call to any of the callees writes, or else reads."""
-    found: dict[Value, None] = {}
+    """Returns the tensor arguments and constants that a call to any of the callees writes or, otherwise,
+    reads."""
+    values: dict[Value, None] = {}
     for callee in callees:
         positions = callee.written_params if written else callee.read_params
-        found.update(dict.fromkeys(values_at(args, positions)))
-        found.update(dict.fromkeys(callee.written_constants if written else callee.read_constants))
-    return tuple(found)
+        values.update(dict.fromkeys(values_at(args, positions)))
+        values.update(dict.fromkeys(callee.written_constants if written else callee.read_constants))
+    return tuple(values)
 
 
 def _call_results(results: Values, args: Args, callees: list[FunctionSummary]) -> tuple[Values, Pairs, Pairs]:
-    """(fresh, aliases, may_alias) of a call's results, from where each callee's returned values come from."""
+    """Returns (fresh, aliases, may_alias) of a call's results, from the origins of each callee's returned
+    values."""
     fresh: list[Value] = []
     aliases: list[tuple[Value, Value]] = []
     may_alias: list[tuple[Value, Value]] = []
@@ -203,32 +206,33 @@ def _call_results(results: Values, args: Args, callees: list[FunctionSummary]) -
             origin = callee.results[k] if k < len(callee.results) else None
             certain = certain and origin is not None and origin.certain
             sources.update(dict.fromkeys(_sources(origin or ResultOrigin(), k, first, (results, args))))
-        known = [s for s in sources if s is not None]
+        shared = [s for s in sources if s is not None]
         if certain and len(sources) <= 1:
-            aliases += [(result, s) for s in known]
-            fresh += [] if known else [result]
+            aliases += [(result, s) for s in shared]
+            fresh += [] if shared else [result]
         else:
-            may_alias += [(result, s) for s in (known or [result])]
+            may_alias += [(result, s) for s in (shared or [result])]
     return tuple(fresh), tuple(aliases), tuple(may_alias)
 
 
 def _first_owners(callee: FunctionSummary) -> dict[Value, int]:
-    """By storage that the callee hands over, the first result that may have it."""
-    found: dict[Value, int] = {}
+    """Maps each storage that the callee returns to the first result that may own it."""
+    owners: dict[Value, int] = {}
     for k, origin in enumerate(callee.results):
         for root in origin.own if origin is not None else ():
-            found.setdefault(root, k)
-    return found
+            owners.setdefault(root, k)
+    return owners
 
 
 def _sources(
     origin: ResultOrigin, k: int, owners: Mapping[Value, int], call: tuple[Values, Args]
 ) -> list[Value | None]:
-    """The caller's values whose storage the callee's k-th result may have; None stands for its own."""
+    """Returns the caller's values whose storage the callee's k-th result may share; None stands for a new
+    storage."""
     results, args = call
-    found: list[Value | None] = [*values_at(args, origin.params)]
-    found += origin.constants
+    sources: list[Value | None] = [*values_at(args, origin.params)]
+    sources += origin.constants
     for root in origin.own:
         first = owners[root]
-        found.append(results[first] if first < min(k, len(results)) else None)
-    return found or [None]
+        sources.append(results[first] if first < min(k, len(results)) else None)
+    return sources or [None]

@@ -1,4 +1,4 @@
-"""Ops that check at run time."""
+"""Run-time checks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ AssertedLayout = tuple[Value[TensorType], tuple[Expr, ...], tuple[Expr, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertLayout(OpBase):
-    """Fails unless each tensor has its sizes and strides (in elements; strides of size-1 dims are free), and an address
-    that is a multiple of `alignment` bytes where that is not 0. With an alignment, sizes and strides may be left out
-    (empty), and are not looked at then.
+    """Fails unless each tensor has the given layout and alignment.
 
-    Text: `assert_layout %x [s0, 64] [64, 1]`, `assert_layout %x [4] [1], %y [2, 2] [2, 1] align(16) "inputs"`,
-    `assert_layout %x align(16)`.
+    Sizes and strides are in elements; strides of size-1 dims are not checked. If `alignment` is not 0, each
+    address must be a multiple of that many bytes. With an alignment, sizes and strides may be empty and are
+    then not checked.
+
+    Text: `assert_layout %x [s0, 64] [64, 1]`,
+    `assert_layout %x [4] [1], %y [2, 2] [2, 1] align(16) "inputs"`, `assert_layout %x align(16)`.
     """
 
     syntax: ClassVar[str] = "assert_layout {tensors}< align({alignment})>< {message}>"
@@ -36,15 +38,18 @@ class AssertLayout(OpBase):
 
 
 def asserted_layouts(op: AssertLayout) -> tuple[AssertedLayout, ...]:
-    """The tensors whose sizes and strides an op looks at, each with these. There are as many of all; the verifier refuses
-    others."""
-    found = zip(op.tensors, op.sizes, op.strides, strict=False)
-    return tuple(layout for layout in found if layout[1] or layout[2] or not op.alignment)
+    """Returns each tensor whose layout an op checks, with its sizes and strides.
+
+    The verifier refuses ops whose lists differ in length.
+    """
+    layouts = zip(op.tensors, op.sizes, op.strides, strict=False)
+    return tuple(layout for layout in layouts if layout[1] or layout[2] or not op.alignment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertExpr(OpBase):
-    """Fails with `message` unless `condition` (kept as captured, never simplified) holds.
+    """Fails with `message` unless `condition` is true. The condition stays as captured and is never
+    simplified.
 
     Text: `assert s0 <= 512 "Runtime assertion failed"`.
     """
@@ -58,7 +63,7 @@ class AssertExpr(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertFinite(OpBase):
-    """Fails when the tensor holds a NaN or an infinity; integer and bool tensors pass.
+    """Fails if the tensor contains a NaN or an infinity; integer and bool tensors pass.
 
     Text: `assert_finite %buf0 "argument 1 of @k"`.
     """

@@ -1,4 +1,4 @@
-"""Collectives: started by one op, in flight until waited for."""
+"""Collectives: one op starts them, and they are in flight until another op waits for them."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ from wrapper_ir.ir.types import TensorType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveStart(OpBase):
-    """Starts an operator among the processes of a group, and goes on while it works. One result a tensor that the
-    operator returns (a list of tensors too); each is in flight until its `Wait`.
+    """Starts an operator among the processes of a group without waiting for it.
 
-    The bytes of a result in flight, and of an argument that the operator writes, are the operator's: no op reads,
-    writes, moves or frees them, under whatever name. An argument that it only reads may be read meanwhile, and not
-    written, moved or freed. Where a list of tensors comes back as a list, the i-th argument is held until the i-th
-    result was waited for; other arguments until all results were. A result over an argument (the operator works in
-    place) has that argument's type.
+    There is one result per returned tensor, also if the operator returns a list. Each result is in flight
+    until its `Wait`.
 
-    `group` is the name under which each process has registered the group; the operator gets the same name as an
-    argument. Processes of a group start its collectives in the same order.
+    The operator owns the bytes of a result in flight and of each argument that it writes. No op reads,
+    writes, moves or frees these bytes under any name. An argument that the operator only reads may be read
+    meanwhile, but not written, moved or freed. If the operator takes a list of tensors and returns a list,
+    the i-th argument is in use until the wait for the i-th result. Other arguments are in use until the waits
+    for all results. A result over an argument (the operator works in place) has that argument's type.
 
-    Text: `%h = collective _c10d_functional::all_reduce(%x, "sum", "0") group("0") : f32[8]`,
-    `%a, %b = collective lib::gather([%x, %y], "tp") group("tp") : f32[16], f32[4]`.
+    `group` is the name under which each process registered the group; the operator receives the same name as
+    an argument. Processes of a group start its collectives in the same order.
+
+    Text: `%h = collective _c10d_functional::all_reduce(%x, "sum", "0") group("0") : f32[8]`, `%a, %b =
+    collective lib::gather([%x, %y], "tp") group("tp") : f32[16], f32[4]`.
     """
 
     syntax: ClassVar[str] = (
@@ -50,17 +52,17 @@ class CollectiveStart(OpBase):
     stream: Stream = 0
 
     def effects(self, context: EffectContext) -> Effects:
-        """Each result stands for one return, or for one element of the list that is returned."""
+        """Maps each result to one return, or to one element of the returned list."""
         info = context.operator(self.target)
         if info is None:
-            found = unknown_effects(self.args, self.kwargs, self.results, EffectClass.COLLECTIVE)
-            return found._replace(holds=tuple((r, t) for r in self.results for t in found.reads))
+            effects = unknown_effects(self.args, self.kwargs, self.results, EffectClass.COLLECTIVE)
+            return effects._replace(holds=tuple((r, t) for r in self.results for t in effects.reads))
         return collective_effects(self.args, self.kwargs, self.results, info)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait(OpBase):
-    """Waits until a result of a collective is there; `result` is the finished tensor: same type, same storage.
+    """Waits for one result of a collective. `result` is the finished tensor, with the same type and storage.
 
     Text: `%y = wait %h : f32[8]`.
     """

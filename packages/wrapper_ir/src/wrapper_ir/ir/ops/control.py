@@ -1,5 +1,7 @@
-"""Structured control flow. Callees are functions of the program, isolated: they see only their parameters,
-constants, and the symbols they list as captured.
+"""Structured control flow.
+
+Callees are isolated functions of the program: they see only their parameters, constants, and captured
+symbols.
 """
 
 from __future__ import annotations
@@ -15,19 +17,20 @@ from wrapper_ir.ir.types import DType, OpaqueType, ScalarType, TensorType
 from wrapper_ir.ir.values import Value, is_tensor
 
 Result = TensorType | ScalarType | OpaqueType
-"""What calls of functions give."""
+"""Types of results of function calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch(OpBase):
     """Calls one of `branches` with `args`.
 
-    `index` is a bool, of two branches: the first where it is true, the second where it is false; or an int, the
-    position of the branch; or a tensor that holds one of these as its only element. An index that is the position of no
-    branch raises ExecutionError WIR932 when the program runs.
-    An argument whose parameter is owned in a branch is moved into it; ownership must be the same in all branches.
-    Text: `%r = cond s0 > 4 then @t else @f (%a, s0) : f32[8]` for a bool, `%r = switch %i [@a, @b, @c] (%a) : f32[8]`
-    for an int.
+    `index` is a bool, an int, or a one-element tensor of either. True selects the first of two branches,
+    false the second; an int is the position of the branch. A position out of range raises ExecutionError
+    WIR932 at run time. An argument is moved if the branches own its parameter; ownership must be the same in
+    all branches.
+
+    Text: `%r = cond s0 > 4 then @t else @f (%a, s0) : f32[8]` for a bool,
+    `%r = switch %i [@a, @b, @c] (%a) : f32[8]` for an int.
     """
 
     syntax: ClassVar[str] = "{results} = switch {index} [{branches}] ({args})< : {results:type}>"
@@ -38,14 +41,14 @@ class Switch(OpBase):
     results: Defs[Result]
 
     def effects(self, context: EffectContext) -> Effects:
-        """Whatever any branch does with its arguments."""
-        found = call_effects(self.results, self.args, self.branches, context)
+        """Combines the effects of all branches."""
+        effects = call_effects(self.results, self.args, self.branches, context)
         index = tensors_in((self.index,))
-        return found._replace(reads=(*index, *found.reads)) if index else found
+        return effects._replace(reads=(*index, *effects.reads)) if index else effects
 
 
 def is_two_way(op: Switch) -> bool:
-    """Whether the index of a switch is a bool."""
+    """Returns whether the index of a switch is a bool."""
     match op.index:
         case Expr() as e:
             return e.kind is SymKind.BOOL
@@ -59,11 +62,13 @@ def is_two_way(op: Switch) -> bool:
 class WhileLoop(OpBase):
     """Calls `body_fn(carried + captured)` while `cond_fn(carried + captured)` is true.
 
-    Parameters of both functions are borrowed: the loop itself frees what a trip carried after the next body call,
-    never the initial values. Results are fresh also when no trip is made (initial values are then cloned). With
-    `stacked`, the results are those of every trip, stacked along a new first dimension (of size 1, holding the
-    initial values, where no trip is made).
-    Text: `%r = while @c do @b carried(%x) captured(%w) : f32[8]`, `%r = while @c do @b carried(%x) stacked : f32[3, 8]`.
+    Parameters of both functions are borrowed. The loop frees the values that an iteration carried after the
+    next call of the body, but never the initial values. Results are always fresh: without an iteration, they
+    are clones of the initial values. With `stacked`, each result stacks the values of all iterations along a
+    new first dimension, which without an iteration has size 1 and contains the initial values.
+
+    Text: `%r = while @c do @b carried(%x) captured(%w) : f32[8]`,
+    `%r = while @c do @b carried(%x) stacked : f32[3, 8]`.
     """
 
     syntax: ClassVar[str] = (
@@ -79,16 +84,17 @@ class WhileLoop(OpBase):
     stacked: bool = False
 
     def effects(self, context: EffectContext) -> Effects:
-        """Carried values are also read by the loop itself, which clones them when it makes no trip."""
+        """Combines the effects of both functions. The loop also reads the carried values, which it may
+        clone."""
         args = (*self.carried, *self.captured)
-        found = call_effects((), args, (self.cond_fn, self.body_fn), context)
-        reads, fresh = (*tensors_in(self.carried), *found.reads), tuple(filter(is_tensor, self.results))
-        return found._replace(reads=reads, fresh=fresh, moves=())
+        effects = call_effects((), args, (self.cond_fn, self.body_fn), context)
+        reads, fresh = (*tensors_in(self.carried), *effects.reads), tuple(filter(is_tensor, self.results))
+        return effects._replace(reads=reads, fresh=fresh, moves=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSubgraph(OpBase):
-    """Calls a function of the program. Arguments of owned parameters are moved.
+    """Calls a function of the program. Arguments for owned parameters are moved.
 
     Text: `%r0, %r1 = call_subgraph @sub(%a, s0) : f32[8], f32[4]`.
     """
@@ -100,13 +106,13 @@ class CallSubgraph(OpBase):
     results: Defs[Result]
 
     def effects(self, context: EffectContext) -> Effects:
-        """Whatever the function does with its arguments."""
+        """Applies the function's summary to the arguments."""
         return call_effects(self.results, self.args, (self.function,), context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Return(OpBase):
-    """Ends a function, once, as its last op. Fresh storages are moved to the caller.
+    """Returns from a function; the last op of every function. Fresh storages are moved to the caller.
 
     Text: `return %buf1, 2*s0, none`.
     """
@@ -116,7 +122,8 @@ class Return(OpBase):
     values: Args = ()
 
     def effects(self, context: EffectContext) -> Effects:
-        """Moves what the function owns; borrowed parameters and constants stay where they are (see `aliasing`)."""
+        """Moves the storages that the function owns; borrowed parameters and constants keep theirs (see
+        `aliasing`)."""
         return Effects(moves=tensors_in(self.values))
 
 

@@ -1,4 +1,4 @@
-"""Ops with no effect on results."""
+"""Debugging ops, which have no effect on results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wrapper_ir.ir.types import ScalarType, TensorType
 
 
 class DebugMode(enum.Enum):
-    """What to do with the values: print them, save tensors to files, or print the name of the kernel only."""
+    """Action on the values: print them, save tensors to files, or print only the kernel's name."""
 
     PRINT = "print"
     SAVE = "save"
@@ -21,8 +21,7 @@ class DebugMode(enum.Enum):
 
 
 class DebugPhase(enum.Enum):
-    """Where the values stand: before or after the launch of a kernel, among the program's inputs or outputs, or at this point of the
-    program alone."""
+    """Point that the values belong to: before or after a launch, the program's inputs or outputs, or here."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -32,13 +31,13 @@ class DebugPhase(enum.Enum):
 
     @property
     def is_launch(self) -> bool:
-        """Whether it is a time of a launch."""
+        """Whether the phase is before or after a launch."""
         return self in (DebugPhase.BEFORE, DebugPhase.AFTER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment(OpBase):
-    """A line for the reader of text and emitted code. Text: `comment "attention"`."""
+    """A comment in text and emitted code. Text: `comment "attention"`."""
 
     syntax: ClassVar[str] = "comment {text}"
 
@@ -47,9 +46,11 @@ class Comment(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebugValue(OpBase):
-    """Shows or saves tensors and numbers at this point. `phase` and `callee` say together which kernel's or operator's
-    arguments they are, before its launch or after it; `callee` is text for readers, and refers to nothing. Tensors are saved in
-    `directory`, which is made when the program runs.
+    """Prints or saves tensors and numbers.
+
+    `phase` and `callee` describe the launch whose arguments they are; `callee` is plain text, not a
+    reference. Tensors are saved in `directory`, which is created at run time.
+
     Text: `debug print %buf0, %buf1 "after attention"`, `debug print before launch "relu" %x numbers(s0)`,
     `debug save inputs %x to "values"`, `debug names after launch "relu"`.
     """
@@ -67,9 +68,9 @@ class DebugValue(OpBase):
     label: str = ""
 
     def effects(self, context: EffectContext) -> Effects:
-        """Names are shown without reading elements."""
-        read = self.values if self.mode is not DebugMode.NAMES else ()
-        return Effects(reads=read, classes=(EffectClass.HOST_IO,))
+        """Reads the elements, except in mode `NAMES`."""
+        operands = self.values if self.mode is not DebugMode.NAMES else ()
+        return Effects(reads=operands, classes=(EffectClass.HOST_IO,))
 
 
 DebugOp = Comment | DebugValue

@@ -1,7 +1,6 @@
-"""What ops do: which bytes are read and written, which results share storage with which operands, what is moved, and
-what happens beyond memory.
+"""Effects of ops: reads, writes, aliasing of results and operands, moves, and effects beyond memory.
 
-Verifier, planner, interpreter, debugger and emitters ask the op, and nobody else.
+The op is the only source of its effects, for the verifier, planner, interpreter, debugger and emitters alike.
 """
 
 from __future__ import annotations
@@ -18,51 +17,52 @@ from wrapper_ir.ir.values import Value
 
 
 class EffectClass(enum.Enum):
-    """Effects beyond memory. An op with one is never removed; ops that share one keep their order."""
+    """Effects beyond memory. An op with such an effect is never removed; ops that share one keep their
+    order."""
 
     RANDOM = "random"
     """Draws random numbers."""
     EFFECT = "effect"
-    """Does something that only the operator itself knows."""
+    """Has side effects that the IR does not describe."""
     HOST_IO = "host_io"
-    """Reads or writes files, consoles, sockets."""
+    """Reads or writes files, consoles or sockets."""
     COLLECTIVE = "collective"
     """Communicates with other processes."""
     ORDER = "order"
-    """Stream and event order."""
+    """Orders streams, events or scopes."""
     CHECK = "check"
     """May fail at run time."""
     STORAGE_CHANGE = "storage_change"
-    """Resizes or replaces a storage, which is then never reused or planned."""
+    """Resizes or replaces a storage, which is therefore never reused or planned."""
 
 
 Pairs = tuple[tuple[Value, Value], ...]
 
 
 class Effects(NamedTuple):
-    """The effects of one op on values. A tuple of values may hold repetitions."""
+    """The effects of one op on values. A tuple of values may contain repetitions."""
 
     reads: tuple[Value, ...] = ()
     """Tensors whose elements are read."""
     writes: tuple[Value, ...] = ()
     """Tensors (or storages) whose elements are written."""
     fresh: tuple[Value, ...] = ()
-    """Results with storage of their own."""
+    """Results with a new storage."""
     aliases: Pairs = ()
-    """(result, operand): share storage, surely."""
+    """(result, operand) that always share storage."""
     may_alias: Pairs = ()
-    """(result, operand): may share storage."""
+    """(result, operand) that may share storage."""
     moves: tuple[Value, ...] = ()
-    """Operands whose storage passes to a callee, a reuse or the caller; dead afterwards."""
+    """Operands whose storage passes to a callee, a reuse or the caller; dead after the op."""
     ends: tuple[Value, ...] = ()
     """Operands whose storage (Free) or name (Drop) ends."""
     classes: tuple[EffectClass, ...] = ()
     """Effects beyond memory."""
     holds: Pairs = ()
-    """(result, operand): until the result is waited for, a collective goes on reading the operand, or writing it where
-    it is among `writes`."""
+    """(result, operand): until the wait for the result, a collective reads the operand, or writes it if it is
+    in `writes`."""
     within: Pairs = ()
-    """(result, operand): a storage with an end of its own, made of bytes of another."""
+    """(result, operand): a storage with its own lifetime inside the bytes of another."""
 
 
 NO_EFFECTS = Effects()
@@ -70,10 +70,10 @@ NO_EFFECTS = Effects()
 
 @dataclass(frozen=True, slots=True)
 class ResultOrigin:
-    """Where the storage of one returned value comes from, as its caller sees it.
+    """Possible origins of the storage of one returned value, as its caller sees it.
 
-    `params` are positions of parameters (owned ones not among them: what was moved in comes back as the
-    caller's), `constants` constants, `own` storages that the function hands over. `certain`: it is exactly one.
+    `params` are positions of borrowed parameters. A storage that was moved into the function is returned as a
+    new one. `own` are storages that the function moves to its caller. `certain`: there is exactly one origin.
     """
 
     params: tuple[int, ...] = ()
@@ -84,8 +84,10 @@ class ResultOrigin:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSummary:
-    """What a call of a function may do: read, write and take over these parameters (by position), read and write these
-    constants, effects beyond memory, and the origin of each returned tensor (None for others)."""
+    """Effects that a call of a function may have.
+
+    Parameters are given by position. `results` has the origin of each returned tensor, None for other values.
+    """
 
     read_params: frozenset[int] = frozenset()
     written_params: frozenset[int] = frozenset()
@@ -97,17 +99,17 @@ class FunctionSummary:
 
 
 class EffectContext(Protocol):
-    """What an op may ask about the program around it; `wrapper_ir.analysis.memo.Analyses` answers."""
+    """Facts about the program that effects depend on; implemented by `wrapper_ir.analysis.memo.Analyses`."""
 
     def access(self, kernel: str) -> KernelAccess | None:
-        """What the kernel of this name does through its parameters; None for an unknown one."""
+        """Returns the accesses of a kernel through its parameters; None for an unknown kernel."""
 
     def operator(self, target: str) -> ExternInfo | None:
-        """The declared operator of this name; None for an unknown one, or one whose schema cannot be read."""
+        """Returns a declared operator; None for an unknown operator or an unreadable schema."""
 
     def summary(self, function: str) -> FunctionSummary:
-        """What a call of the function of this name does; unknown and recursive ones count as doing nothing (the verifier
-        refuses both)."""
+        """Returns a function's summary; empty for unknown and recursive functions, which the verifier
+        refuses."""
 
 
 Names = tuple[str, ...]
@@ -115,7 +117,8 @@ NamePairs = tuple[tuple[str, str], ...]
 
 
 class EffectSpec(NamedTuple):
-    """Effects in terms of an op's fields, joined by `|`: `reads("source") | may_alias("result", "source")`."""
+    """Effects in terms of an op's fields, joined by `|`:
+    `reads("source") | may_alias("result", "source")`."""
 
     reads: Names = ()
     writes: Names = ()
@@ -127,76 +130,78 @@ class EffectSpec(NamedTuple):
     within: NamePairs = ()
 
     def __or__(self, other: EffectSpec) -> EffectSpec:
-        """Both."""
+        """Returns the effects of both."""
         return EffectSpec(*map(operator.add, self, other))
 
     def of(self, op: object) -> Effects:
-        """The effects of one op."""
+        """Returns the effects of one op."""
         return Effects(
-            _held(op, self.reads) if self.reads else (),
-            _held(op, self.writes) if self.writes else (),
-            _held(op, self.fresh) if self.fresh else (),
+            _values(op, self.reads) if self.reads else (),
+            _values(op, self.writes) if self.writes else (),
+            _values(op, self.fresh) if self.fresh else (),
             _pairs(op, self.aliases) if self.aliases else (),
             _pairs(op, self.may_alias) if self.may_alias else (),
             (),
-            _held(op, self.ends) if self.ends else (),
+            _values(op, self.ends) if self.ends else (),
             self.classes,
             (),
             _pairs(op, self.within) if self.within else (),
         )
 
 
-def _held(op: object, fields: Iterable[str]) -> tuple[Value, ...]:
-    """The values of these fields, each of which holds one, several, or None."""
-    out: list[Value] = []
+def _values(op: object, fields: Iterable[str]) -> tuple[Value, ...]:
+    """Returns the values of these fields, each of which is a value, a tuple of values, or None."""
+    values: list[Value] = []
     for name in fields:
-        held: Value | tuple[Value, ...] | None = getattr(op, name)  # a field that its own class names
-        if isinstance(held, tuple):
-            out += held
-        elif held is not None:
-            out.append(held)
-    return tuple(out)
+        content: Value | tuple[Value, ...] | None = getattr(op, name)  # by a name from the op's class
+        if isinstance(content, tuple):
+            values += content
+        elif content is not None:
+            values.append(content)
+    return tuple(values)
 
 
 def _pairs(op: object, pairs: NamePairs) -> Pairs:
-    return tuple([(r, s) for left, right in pairs for r in _held(op, (left,)) for s in _held(op, (right,))])
+    return tuple(
+        [(r, s) for left, right in pairs for r in _values(op, (left,)) for s in _values(op, (right,))]
+    )
 
 
 def reads(*fields: str) -> EffectSpec:
-    """Reads the elements of these operands."""
+    """Declares that the op reads the elements of these operands."""
     return EffectSpec(reads=fields)
 
 
 def writes(*fields: str) -> EffectSpec:
-    """Writes the elements of these operands."""
+    """Declares that the op writes the elements of these operands."""
     return EffectSpec(writes=fields)
 
 
 def fresh(*fields: str) -> EffectSpec:
-    """These results have storage of their own."""
+    """Declares that these results have a new storage."""
     return EffectSpec(fresh=fields)
 
 
 def aliases(result: str, operand: str) -> EffectSpec:
-    """The result has the operand's storage."""
+    """Declares that the result shares the operand's storage."""
     return EffectSpec(aliases=((result, operand),))
 
 
 def may_alias(result: str, operand: str) -> EffectSpec:
-    """The result may have the operand's storage."""
+    """Declares that the result may share the operand's storage."""
     return EffectSpec(may_alias=((result, operand),))
 
 
 def ends(*fields: str) -> EffectSpec:
-    """The storage or name of these operands ends."""
+    """Declares that the storage or name of these operands ends."""
     return EffectSpec(ends=fields)
 
 
 def within(result: str, operand: str) -> EffectSpec:
-    """The result is a storage made of bytes of the operand's."""
+    """Declares that the result is a storage inside the operand's bytes."""
     return EffectSpec(within=((result, operand),))
 
 
 def has(*classes: EffectClass) -> EffectSpec:
-    """Effects beyond memory."""
+    """Declares effects beyond memory."""
     return EffectSpec(classes=classes)

@@ -22,17 +22,18 @@ from wrapper_ir.ir.ops.effects import EffectContext, Effects, EffectSpec, aliase
 from wrapper_ir.ir.types import OpaqueType, ScalarType, TensorType, TupleType
 
 Result = TensorType | ScalarType | TupleType | OpaqueType
-"""What library operators give."""
+"""Types of results of library operators."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch(OpBase):
     """Launches the kernel named `kernel` with `args` in the order of its parameters.
 
-    `extents` gives, for each pointer parameter in order, how many bytes from the tensor's first element the kernel
-    may touch (empty: the extent of each tensor's layout). `grid` has the numbers that the kernel's grid is computed
-    from besides its arguments: one for each of a Triton kernel's `grid_params`; for kernels of plug-ins, it is the
-    launch grid itself. All pointer arguments are on one device, which is where the kernel runs.
+    `extents` has for each pointer parameter, in order, the bytes from the tensor's first element on that the
+    kernel may access. If empty, they are the extents of the tensors' layouts. `grid` has one number for each
+    of a Triton kernel's `grid_params`; for kernels of plug-ins, it is the launch grid itself. All pointer
+    arguments are on one device, on which the kernel runs.
+
     Text: `launch @cpp_fused_relu_0(%buf0, %buf1, 64*s0)`, `launch @k(%a, %b) grid(s0) stream(1)`,
     `launch @k(%a, %b) extents(256, 128)`.
     """
@@ -46,7 +47,7 @@ class Launch(OpBase):
     stream: Stream = 0
 
     def effects(self, context: EffectContext) -> Effects:
-        """What the kernel's parameters say."""
+        """Reads and writes the arguments as the kernel's parameters declare."""
         access, args = context.access(self.kernel), self.args
         if access is None or len(args) != access.count:
             tensors = tensors_in(args)
@@ -56,10 +57,11 @@ class Launch(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallExtern(OpBase):
-    """Calls the operator declared under `target`; its schema decides what is read, written and aliased.
+    """Calls the operator declared as `target`; its schema determines reads, writes and aliases.
 
-    `result` is one tensor or scalar, a `TupleType` value for several outputs, or None where nothing is kept
-    (out variants, mutating operators).
+    `result` is one tensor or scalar, a `TupleType` value for several outputs, or None if the outputs are not
+    used (out variants, mutating operators).
+
     Text: `call aten::addmm.out(%b, %x, %w, out=%buf0)`, `%t = call aten::topk(%x, 5) : results`.
     """
 
@@ -72,17 +74,16 @@ class CallExtern(OpBase):
     stream: Stream = 0
 
     def effects(self, context: EffectContext) -> Effects:
-        """What the operator's schema and tags say."""
+        """Derives the effects from the operator's schema and tags."""
         info = context.operator(self.target)
-        made = () if self.result is None else (self.result,)
         if info is None:
-            return unknown_effects(self.args, self.kwargs, made)
+            return unknown_effects(self.args, self.kwargs, () if self.result is None else (self.result,))
         return operator_effects(self.args, self.kwargs, self.result, info)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpack(OpBase):
-    """Takes the value at `path` (indices and keys, may be empty) out of a nested result.
+    """Extracts the value at `path` (indices and keys, may be empty) from a nested result.
 
     Text: `%buf1 = unpack %t[0] : f32[8, 5]`, `%y = unpack %t : f32[8]`.
     """

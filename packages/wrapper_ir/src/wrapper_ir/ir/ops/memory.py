@@ -1,4 +1,4 @@
-"""Ops that make, end and fill storage."""
+"""Ops that allocate, free, copy and change storages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _ZERO = Int(0)
 
 
 class AllocPurpose(enum.Enum):
-    """Why storage is allocated; planners treat the three differently. A `pool` holds slots, never tensors."""
+    """Purpose of an allocation; planners treat the three differently. A `pool` contains slots, never
+    tensors."""
 
     PLAIN = "plain"
     WORKSPACE = "workspace"
@@ -33,7 +34,7 @@ class AllocPurpose(enum.Enum):
 
 
 class ZeroMode(enum.Enum):
-    """What the bytes hold at first: anything, zeros at each call, or zeros once (the kernels restore them)."""
+    """Initial bytes: undefined, zeros at each call, or zeros once (kernels restore them)."""
 
     NONE = "none"
     CALL = "call"
@@ -42,13 +43,15 @@ class ZeroMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocStorage(OpBase):
-    """Makes a new storage; its type gives bytes, device, memory space and alignment, of which there is no more than the
-    device's allocators give (64 bytes, on CUDA devices 256).
+    """Allocates a storage. Its type has the size in bytes, device, memory space and alignment.
 
-    Text: `%s = alloc_storage 256`, `%s = alloc_storage s0*4 @cuda:0 align(256) workspace zero(call) stream(1)`,
-    `%buf0 = alloc f32[s0, 64]`.
+    The alignment is at most that of the device's allocators: 64 bytes, on CUDA devices 256.
 
-    The last form is an allocation and a `View` of all of it; the storage's name is the view's with `.s` appended.
+    Text: `%s = alloc_storage 256`,
+    `%s = alloc_storage s0*4 @cuda:0 align(256) workspace zero(call) stream(1)`, `%buf0 = alloc f32[s0, 64]`.
+
+    The last form is an allocation and a `View` of the whole storage, whose name is the view's followed by
+    `.s`.
     """
 
     syntax: ClassVar[str] = (
@@ -61,20 +64,22 @@ class AllocStorage(OpBase):
     stream: Stream = 0
 
     def effects(self, context: EffectContext) -> Effects:
-        """Zeroing writes all of the storage."""
-        made = (self.result,)
-        return Effects((), made if self.zero is not ZeroMode.NONE else (), made)
+        """Writes the whole storage if it is zeroed."""
+        results = (self.result,)
+        return Effects((), results if self.zero is not ZeroMode.NONE else (), results)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot(OpBase):
-    """Makes a storage of bytes of another one: of a pool, of a storage parameter, or of a slot.
+    """Allocates a storage inside another one: a pool, a storage parameter, or a slot.
 
-    The slot begins here and ends with its own `free`, which its pool outlives. Its bytes hold nothing at first, or with
-    `zero(call)` zeros, which are written on `stream`; no other slot of the pool shares them until it ends. `offset` is in bytes, from the start of `pool`; the result's type
-    gives bytes, device, memory space and alignment: the pool's device and space, and no more alignment than those of the
-    pool and of `offset` have in common, which is what goes unsaid. Neither a slot nor a tensor of it leaves the
-    function, except as an argument that the callee gives back.
+    The slot's lifetime ends with its `free`, before that of its pool. No other slot of the pool shares its
+    bytes meanwhile. The bytes are undefined at first; with `zero(call)`, they are zeroed on `stream`.
+    `offset` is in bytes from the start of `pool`. The result's type has the pool's device and space. Its
+    alignment is at most the one that follows from the pool's and from `offset`, which is the default in text.
+    Neither a slot nor a tensor in it leaves the function, except as an argument that the callee returns to
+    it.
+
     Text: `%a = slot %pool + 256 : 1024`, `%a = slot %pool + s0 : 1024 align(16) zero(call) stream(1)`.
     """
 
@@ -89,17 +94,19 @@ class Slot(OpBase):
     stream: Stream = 0
 
     def effects(self, context: EffectContext) -> Effects:
-        """Zeroing writes all of the slot."""
-        made = (self.result,)
-        writes = made if self.zero is not ZeroMode.NONE else ()
-        return Effects(writes=writes, fresh=made, within=((self.result, self.pool),))
+        """Writes the whole slot if it is zeroed."""
+        results = (self.result,)
+        writes = results if self.zero is not ZeroMode.NONE else ()
+        return Effects(writes=writes, fresh=results, within=((self.result, self.pool),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Free(OpBase):
-    """Ends a storage: no later op touches any tensor of it. A slot gives its bytes back to its pool.
+    """Frees a storage: no later op uses any tensor in it. The bytes of a slot return to its pool.
 
-    `storage` is a storage value, or a root tensor (an owned parameter or a fresh result), whose storage is meant.
+    `storage` is a storage value, or a root tensor (an owned parameter or a fresh result) that stands for its
+    storage.
+
     Text: `free %buf0.s`.
     """
 
@@ -111,8 +118,10 @@ class Free(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop(OpBase):
-    """Ends a name without claiming that its storage ends: results that may alias, nested results, handles, and
-    borrowed parameters after their last use (so that a boxed call lets go of them).
+    """Ends the lifetime of a name, but not necessarily of its storage.
+
+    It applies to results that may alias, nested results, handles, and borrowed parameters after their last
+    use, so that a boxed call releases them.
 
     Text: `drop %buf3`.
     """
@@ -141,7 +150,7 @@ class Copy(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsureAligned(OpBase):
-    """`result` is `source` itself when its address is a multiple of `alignment` bytes, else an aligned copy.
+    """Returns `source` itself if its address is a multiple of `alignment` bytes, otherwise an aligned copy.
 
     Text: `%x.a = ensure_aligned %x, 16`.
     """
@@ -156,7 +165,7 @@ class EnsureAligned(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeStorage(OpBase):
-    """Changes the size of the storage under `target` to `nbytes`; such a storage is never reused or planned.
+    """Resizes the storage under `target` to `nbytes`. Such a storage is never reused or planned.
 
     Text: `resize_storage %x, s0*4`.
     """
@@ -170,9 +179,12 @@ class ResizeStorage(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetStorage(OpBase):
-    """Makes `target` (in place, for every holder) a view of `source`'s storage with `source`'s layout.
+    """Changes `target` in place, for every reference to it, to a view of `source`'s storage with `source`'s
+    layout.
 
-    Text: `set_storage %x, %y`. Neither storage is reused or planned.
+    Neither storage is reused or planned.
+
+    Text: `set_storage %x, %y`.
     """
 
     syntax: ClassVar[str] = "set_storage {target}, {source}"

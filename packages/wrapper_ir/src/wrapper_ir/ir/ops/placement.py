@@ -1,4 +1,4 @@
-"""Order: of streams by events, of ops by barriers. Stream 0 is the device's current stream."""
+"""Events, which order streams, and barriers, which order ops. Stream 0 is the device's current stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wrapper_ir.ir.types import Device, OpaqueKind, OpaqueType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordEvent(OpBase):
-    """Makes an event that happens when `stream` of `device` has done all that was queued before.
+    """Records an event that completes when all work queued on `stream` of `device` so far has completed.
 
     `result` has the opaque type `event`. Text: `%e = record_event @cuda:0 stream(1)`.
     """
@@ -28,7 +28,10 @@ class RecordEvent(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitEvent(OpBase):
-    """Makes `stream` of `device` wait for `event`; the host goes on. Text: `wait_event %e @cuda:0 stream(2)`."""
+    """Lets `stream` of `device` wait for `event` without blocking the host.
+
+    Text: `wait_event %e @cuda:0 stream(2)`.
+    """
 
     syntax: ClassVar[str] = "wait_event {event}{device}< stream({stream})>"
     effect_spec: ClassVar[EffectSpec] = has(EffectClass.ORDER)
@@ -40,7 +43,7 @@ class WaitEvent(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncEvent(OpBase):
-    """Blocks the host until `event` has happened. Text: `sync_event %e`."""
+    """Blocks the host until `event` has completed. Text: `sync_event %e`."""
 
     syntax: ClassVar[str] = "sync_event {event}"
     effect_spec: ClassVar[EffectSpec] = has(EffectClass.ORDER)
@@ -50,10 +53,10 @@ class SyncEvent(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Barrier(OpBase):
-    """Keeps the order of ops: none that has an effect (it writes memory, or has an effect class) may be moved from one
-    side to the other, by whoever changes or emits the program.
+    """Prevents reordering: passes and emitters move no op with an effect (a write or an effect class) across
+    it.
 
-    It orders what the host issues, and waits for nothing; streams are ordered by events. Text: `barrier`.
+    It orders the ops that the host issues and waits for nothing; events order streams. Text: `barrier`.
     """
 
     syntax: ClassVar[str] = "barrier"

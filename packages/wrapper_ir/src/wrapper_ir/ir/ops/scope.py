@@ -1,6 +1,6 @@
-"""Scopes: stretches of a function that a profiler shows, or in which memory comes from a pool of the process.
+"""Scopes: sections of a function that a profiler shows, or that allocate from a memory pool of the process.
 
-They are brackets: they nest, at most `MAX_SCOPES` deep, and end in the function that they begin in.
+Scopes nest, at most `MAX_SCOPES` deep, and end in the function in which they begin.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from wrapper_ir.ir.ops.effects import EffectClass, EffectSpec, has
 from wrapper_ir.ir.types import Device
 
 MAX_SCOPES = 16
-"""Scopes in one another at most: Python takes 20 blocks in one another."""
+"""The maximum nesting of scopes: Python's compiler limits nested blocks to 20."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnterProfile(OpBase):
-    """Begins a scope that profilers show as `name`, with `details` in any form; `exit_scope` ends it.
+    """Begins a scope that profilers show as `name`, with `details` as free text; `exit_scope` ends it.
 
     Text: `enter_profile "attention"`, `enter_profile "attention" "layer 3"`.
     """
@@ -32,11 +32,13 @@ class EnterProfile(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnterMemoryPool(OpBase):
-    """Begins a scope in which new memory of `device` comes from the process's memory pool of this name: storages, aligned
-    copies, and what operators and called functions allocate; `exit_scope` ends it.
+    """Begins a scope that allocates memory of `device` from the process's memory pool of this name.
 
-    Memory goes back to where it came from, whenever it ends. Results do not depend on it: who has no pools (the
-    interpreter) allocates as ever. The CPU has none, and a program that asks for one there is refused (WIR223).
+    This includes storages, aligned copies, and allocations of operators and called functions. `exit_scope`
+    ends the scope; memory returns to its pool whenever it is freed. Results do not depend on the pool:
+    engines without pools (the interpreter) allocate as usual. The CPU has no pools, and a program that
+    requests one there is refused (WIR223).
+
     Text: `enter_memory_pool "activations" @cuda:0`.
     """
 

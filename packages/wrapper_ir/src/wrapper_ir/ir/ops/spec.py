@@ -1,8 +1,8 @@
-"""What an op class says about itself, read once from its annotations.
+"""Descriptions of op classes, derived once from their annotations.
 
-`op_spec` turns a class into fields with roles; an `OpSet` is an immutable table of classes. Text, JSON, JSON Schema,
-verifier, traversal, renaming, random programs and the reference take their facts from here, so that a new op needs none
-of them changed.
+`op_spec` maps a class to fields with roles; an `OpSet` is an immutable table of classes. Text, JSON, JSON
+Schema, verifier, traversal, renaming, random programs and the reference are derived from these, so a new op
+changes none of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KINDS: dict[type, str] = {
 
 
 class Shape(enum.Enum):
-    """How many of its kind a field holds."""
+    """Multiplicity of a field's content."""
 
     ONE = "one"
     OPTIONAL = "optional"
@@ -45,8 +45,11 @@ class Shape(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field of a record or an op. `hint` is its annotation without the role, `item` that of one of the things that it
-    holds; `accepts` are the types of value that it takes."""
+    """One field of a dataclass of the IR.
+
+    `hint` is its annotation without the role, `item` the annotation of one element, `accepts` the types of
+    its values.
+    """
 
     name: str
     role: Role
@@ -59,15 +62,15 @@ class FieldSpec:
     """Reads the field."""
 
     def values(self, op: object) -> tuple[Value, ...]:
-        """The values in a field that holds nothing else (a result or an operand)."""
-        held = self.get(op)
-        if type(held) is Value:
-            return (held,)
-        return held if type(held) is tuple else ()
+        """Returns the values in a field of results or operands."""
+        content = self.get(op)
+        if type(content) is Value:
+            return (content,)
+        return content if type(content) is tuple else ()
 
 
 def tag_of(cls: type) -> str:
-    """A class's name in JSON: `AllocStorage` is `alloc_storage`."""
+    """Returns a class's name in JSON: `alloc_storage` for `AllocStorage`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
 
@@ -77,7 +80,7 @@ def _of_role(*roles: Role) -> cached_property[tuple[FieldSpec, ...]]:
 
 @dataclasses.dataclass(frozen=True)
 class OpSpec:
-    """One op class: its fields but the provenance, in order."""
+    """One op class with its fields in order, without the provenance."""
 
     cls: type[OpBase]
     fields: tuple[FieldSpec, ...]
@@ -87,16 +90,16 @@ class OpSpec:
     results = _of_role(Role.DEF)
     """Fields of results."""
     operands = _of_role(Role.USE)
-    """Fields of operands, not those under arguments and expressions."""
+    """Fields of direct operands."""
     nested = _of_role(Role.ARG, Role.EXPR)
-    """Fields of arguments and expressions, which may hold values at any depth."""
+    """Fields of arguments and expressions, which may contain values at any depth."""
     inputs = _of_role(Role.USE, Role.ARG, Role.EXPR)
-    """Fields that hold what it uses, those of nothing but operands first."""
+    """Fields of all used values, direct operands first."""
     callees = _of_role(Role.CALLEE)
-    """Fields of functions that it calls."""
+    """Fields of called functions."""
 
     def of_role(self, *roles: Role) -> tuple[FieldSpec, ...]:
-        """The fields of these roles, roles in the order given."""
+        """Returns the fields of these roles, in the order of the roles."""
         return tuple(f for role in roles for f in self.fields if f.role is role)
 
     @cached_property
@@ -112,9 +115,10 @@ class OpSpec:
         return tuple(f for f in self._judged if f.shape is not Shape.ONE)
 
     def misfits(self, op: object) -> Sequence[tuple[str, str]]:
-        """(code, message) for each operand (WIR013) or result (WIR014) of a type that the op does not take.
+        """Returns (code, message) for each operand (WIR013) or result (WIR014) of a type that the op does not
+        accept.
 
-        Constructing an op checks nothing; builder, parser, decoder and verifier ask here.
+        Construction of an op checks nothing; builder, parser, decoder and verifier call this.
         """
         for get, accepts in self._judged_alone:
             if get(op).type.__class__ not in accepts:
@@ -131,36 +135,36 @@ class OpSpec:
 
 
 def describe(value: Value) -> str:
-    """What kind of value it is, for messages."""
-    if isinstance(value.type, OpaqueType):
+    """Returns the kind of a value as a phrase for messages."""
+    if type(value.type) is OpaqueType:
         return f"a handle ({value.type.kind.value})"
     return _KINDS.get(type(value.type), "of an unknown type")
 
 
 def misfit(value: Value) -> str:
-    """The message for a value of a kind that cannot stand where it does."""
+    """Returns the message for a value of a kind that is not accepted."""
     return f"%{value.name} is {describe(value)}, which cannot stand here"
 
 
 def is_enum(hint: object) -> TypeGuard[type[enum.Enum]]:
-    """Whether an annotation is an enumeration."""
+    """Returns whether an annotation is an enumeration."""
     return type(hint) is enum.EnumType
 
 
 def per_class(make: MakeT) -> MakeT:
-    """What `make` makes of a class, made once."""
+    """Caches a function of a class, and keeps its signature."""
     return cast("MakeT", cache(make))  # typeshed's `cache` forgets parameters
 
 
 @per_class
 def op_spec(cls: type[OpBase]) -> OpSpec:
-    """What an op class says, from its annotations."""
+    """Returns the description of an op class."""
     return OpSpec(cls, tuple(f for f in fields_of(cls) if f.name != "prov"))
 
 
 @per_class
 def fields_of(cls: type) -> tuple[FieldSpec, ...]:
-    """The fields of a dataclass, in order."""
+    """Returns the fields of a dataclass, in order."""
     hints = get_type_hints(cls, include_extras=True)
     return tuple(_field(f, hints[f.name]) for f in dataclasses.fields(cls))
 
@@ -178,7 +182,7 @@ def _field(field: dataclasses.Field[object], hint: object) -> FieldSpec:
 
 
 def _shape(hint: object) -> tuple[Shape, object]:
-    """The shape of an annotation, and what it holds."""
+    """Returns the shape of an annotation, and the annotation of one element."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is tuple and len(args) == 2 and args[1] is ...:
         named = get_origin(args[0]) is tuple and len(get_args(args[0])) == 2 and get_args(args[0])[0] is str
@@ -189,15 +193,16 @@ def _shape(hint: object) -> tuple[Shape, object]:
 
 
 def _accepts(hint: object) -> tuple[type, ...]:
-    """The classes of types in `Value[TensorType | StorageType]`."""
+    """Returns the classes of types in `Value[TensorType | StorageType]`."""
     (inner,) = get_args(hint)
     return get_args(inner) or (inner,)
 
 
 class OpSet:
-    """An immutable set of op classes, in order; `wrapper_ir.ir.ops.OPS` has those of the IR.
+    """An immutable set of op classes, in order; `wrapper_ir.ir.ops.OPS` contains those of the IR.
 
-    Parser, JSON decoder and schema take one, so that a dialect of a test or a tool can be wider or narrower.
+    It is a parameter of the parser, JSON decoder and schema, so a test or tool can extend or restrict the
+    dialect.
     """
 
     def __init__(self, classes: Iterable[type[OpBase]]) -> None:
@@ -215,5 +220,5 @@ class OpSet:
         return cls in self.specs
 
     def extended(self, *classes: type[OpBase]) -> OpSet:
-        """This set and more classes."""
+        """Returns this set with more classes."""
         return OpSet((*self.classes, *classes))

@@ -1,4 +1,4 @@
-"""The op that gives symbols their values."""
+"""The op that defines symbols."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from wrapper_ir.ir.values import is_tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Define(OpBase):
-    """Defines a declared symbol in this function, once.
+    """Defines a declared symbol, once per function.
 
-    Only here may an expression hold atoms: `size(%x, 0)`, `stride(%x, 1)`, `offset(%x)`, `item(%x)` (the value of a
-    scalar parameter or of a one-element tensor).
+    Only here may an expression contain atoms: `size(%x, 0)`, `stride(%x, 1)`, `offset(%x)`, and `item(%x)`
+    (the value of a scalar parameter or of a one-element tensor).
+
     Text: `define s0 = size(%arg0, 0)`, `define u0 = item(%buf0)`, `define s1 = size(%x, 0)//2`.
     """
 
@@ -28,5 +29,5 @@ class Define(OpBase):
 
     def effects(self, context: EffectContext) -> Effects:
         """Reads the tensors under `item`."""
-        read = tuple(v for v in item_values(self.expr) if is_tensor(v))
-        return Effects(reads=read) if read else NO_EFFECTS
+        tensors = tuple(v for v in item_values(self.expr) if is_tensor(v))
+        return Effects(reads=tensors) if tensors else NO_EFFECTS

@@ -1,4 +1,4 @@
-"""The one op that makes a tensor from a storage or from another tensor."""
+"""The op that creates a tensor over an existing storage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ZERO = Int(0)
 
 
 class ViewMode(enum.Enum):
-    """`ALIAS` leaves the source usable; `REUSE` ends it: bytes stay, the name may not be used again."""
+    """Effect on the source: `ALIAS` keeps it usable; `REUSE` ends its name but keeps its bytes."""
 
     ALIAS = "view"
     REUSE = "reuse"
@@ -23,11 +23,12 @@ class ViewMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View(OpBase):
-    """A tensor over `source`'s storage; the result's type gives dtype, sizes, strides.
+    """Creates a tensor over `source`'s storage; the result's type has its dtype, sizes and strides.
 
-    `offset` is in bytes, from the start of the storage when `source` is a storage, from the source tensor's first
-    element when it is a tensor; always a multiple of the result's item size. `REUSE` moves the storage: the source
-    name, and every other tensor of the same storage, is dead after it (content is kept, as in-place kernels need).
+    `offset` is in bytes, from the start of a storage or from the first element of a tensor. It is a multiple
+    of the result's item size. `REUSE` moves the storage: the source and every other tensor over the same
+    storage are dead after it. The contents stay, as in-place kernels require.
+
     Text: `%v = view %buf0 + 128 : f32[4, 8]{1, 4}`, `%buf1 = reuse %buf0 : f32[32]`.
     """
 
@@ -39,6 +40,6 @@ class View(OpBase):
     mode: ViewMode = ViewMode.ALIAS
 
     def effects(self, context: EffectContext) -> Effects:
-        """Reuse moves the storage."""
+        """Aliases the source; `REUSE` also moves its storage."""
         moved = (self.source,) if self.mode is ViewMode.REUSE else ()
         return Effects((), (), (), ((self.result, self.source),), (), moved)
