@@ -1,8 +1,7 @@
-"""Symbolic sizes: small frozen interned nodes with their own parser, printers and range analysis.
+"""Symbolic sizes: immutable interned nodes with a parser, printers and range analysis.
 
-A node is a leaf, or an `Operator` applied to operands; `operators` has a row for each. `build` and `logic` make
-expressions. sympy is used by `sympy_bridge` alone, which is
-imported by whoever needs it.
+A node is a leaf, or an `Operator` applied to operands; `operators` has a row for each operator. `build` and
+`logic` construct expressions. Only `sympy_bridge` uses sympy, and nothing here imports it.
 """
 
 from wrapper_ir.expr.base import (

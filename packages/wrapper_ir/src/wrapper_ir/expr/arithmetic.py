@@ -1,35 +1,35 @@
-"""Exact arithmetic with a limit: no number grows beyond `MAX_BITS`, which is far beyond what a size can be."""
+"""Exact arithmetic with a limit: no number has more than `MAX_BITS` bits, far more than any size."""
 
 from __future__ import annotations
 
 from wrapper_ir.errors import DivisionError, ExpressionError
 
 MAX_BITS = 4096
-"""Bits of an int constant or intermediate result at most; results are int64."""
+"""The maximum number of bits of an int constant or intermediate result; results are int64."""
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 def fits_int64(value: int) -> bool:
-    """Whether a size or an int argument can have this value."""
+    """Returns whether a size or an int argument can have this value."""
     return _LEAST <= value <= _GREATEST
 
 
 def int64(value: int) -> int:
-    """The number itself; raises ExpressionError WIR408 where it is not an int64."""
+    """Returns the number itself. Raises ExpressionError WIR408 if it is not an int64."""
     if not fits_int64(value):
         raise ExpressionError("WIR408", f"{shown(value)} is not an int64")
     return value
 
 
 def shown(value: float) -> str:
-    """The number, or how long it is."""
+    """Returns the number for messages, or the length of a long one."""
     bits = value.bit_length() if type(value) is int else 0
     return f"a number of {bits} bits" if bits > 256 else str(value)
 
 
 def fits(value: float) -> bool:
-    """Whether this number may occur in an expression."""
+    """Returns whether an expression may contain this number."""
     return type(value) is not int or value.bit_length() <= MAX_BITS
 
 
@@ -40,7 +40,7 @@ def _limited(value: float, what: str) -> float:
 
 
 def add(*values: float) -> float:
-    """The sum from left to right, as floats have to be added."""
+    """Returns the sum, from left to right, because float addition is not associative."""
     total = values[0]
     for value in values[1:]:
         total = total + value
@@ -48,9 +48,9 @@ def add(*values: float) -> float:
 
 
 def mul(*values: float) -> float:
-    """The product from left to right; raises ExpressionError WIR408 where it is too long."""
+    """Returns the product, from left to right. Raises ExpressionError WIR408 if it is too long."""
     if 0 in values and float not in map(type, values):
-        return 0  # whatever the order of the factors
+        return 0  # otherwise the order of factors would decide whether an intermediate product is too long
     total = values[0]
     for value in values[1:]:
         total = _limited(total * value, "a product")
@@ -58,15 +58,16 @@ def mul(*values: float) -> float:
 
 
 def power(base: float, exp: float) -> float:
-    """The power; of floats as Python's, of ints with an exponent >= 0.
+    """Returns the power, as Python computes it; an int to an int requires an exponent >= 0.
 
-    Raises ExpressionError WIR402 where there is no such number, WIR408 where it is too long, without computing it.
+    Raises ExpressionError WIR402 if the power is undefined, and WIR408 if it is too long, before computing
+    it.
     """
     if type(base) is float or type(exp) is float:
         return _float_power(float(base), float(exp))
     if exp < 0:
         raise ExpressionError("WIR402", f"negative exponent {shown(exp)} of an int")
-    # |base| <= 1 has short powers whatever the exponent, which decides their sign alone.
+    # Powers of |base| <= 1 are short for any exponent.
     if abs(base) > 1 and (int(base).bit_length() - 1) * exp >= MAX_BITS:
         raise ExpressionError("WIR408", f"{shown(base)}**{shown(exp)} has more than {MAX_BITS} bits")
     return _limited(int(base) ** int(exp), f"{shown(base)}**{shown(exp)}")

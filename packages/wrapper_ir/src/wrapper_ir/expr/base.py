@@ -1,8 +1,9 @@
-"""Expression nodes. Constructors never simplify: they build exactly what they are given.
+"""Expression nodes. Constructors never simplify.
 
-Captured assertions and the text parser rely on that; everybody else uses the functions of `build` and `logic`. What an
-operator means stands in its row, which parser, printers, evaluation, intervals, JSON and sympy read. What Python's operators
-make of nodes, and their text, is set on `Expr` by the modules that know: `build` and `text`.
+Captured assertions and the text parser rely on that; other code uses the smart constructors of `build` and
+`logic`. The row of an operator defines its meaning for parser, printers, evaluation, intervals, JSON and
+sympy. `build` and `text` set Python's operators and the text form on `Expr`, because they are layers above
+this module.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from wrapper_ir.expr.spelling import Spelling
 Number = int | float | bool
 
 MANY = 0
-"""The arity of operators of two or more operands."""
+"""The arity of operators with two or more operands."""
 
 
 class SymKind(enum.StrEnum):
-    """What an expression evaluates to."""
+    """Kind of the number that an expression evaluates to."""
 
     INT = "int"
     FLOAT = "float"
@@ -33,16 +34,16 @@ class SymKind(enum.StrEnum):
 
 
 class Floats(enum.Enum):
-    """Whether an operator's interval function holds for floats; an unbounded one may be NaN."""
+    """Whether an operator's interval function is valid for floats; an unbounded float may be NaN."""
 
     NEVER = enum.auto()
     BOUNDED = enum.auto()
-    """While all operands of kind float are bounded on both sides."""
+    """If all float operands are bounded on both sides."""
     ALWAYS = enum.auto()
 
 
-# The one table of live nodes. It is a cache, not state: it holds nodes weakly, and losing an entry (or
-# two threads making the same node at once) costs speed only, because equality falls back to structure.
+# The one table of live nodes. It is a cache, not state: it references nodes weakly. A lost entry, or two
+# threads that create the same node at once, cost only speed, because equality falls back to structure.
 _TABLE: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
 _Binary = Callable[["Expr", "ExprLike"], "Expr"]
 _EMPTY: frozenset[str] = frozenset()
@@ -50,7 +51,7 @@ _set = object.__setattr__
 
 
 def _sides(name: str) -> tuple[_Binary, _Binary]:
-    """The methods of an operator with the node on the left, and on the right."""
+    """Returns the methods of an operator with the node on the left and on the right."""
     return (
         lambda self, other: Expr.arithmetic[name](self, other),
         lambda self, other: Expr.arithmetic[name](other, self),
@@ -58,19 +59,20 @@ def _sides(name: str) -> tuple[_Binary, _Binary]:
 
 
 class Expr:
-    """An immutable, interned expression node. Make nodes with the smart constructors of `wrapper_ir.expr`.
+    """An immutable, interned expression node. Create nodes with the smart constructors of `wrapper_ir.expr`.
 
-    Two structurally equal nodes are one object, so `is` is almost always enough; `==` never builds a
-    comparison node (that is `eq(a, b)`). Operators take another node or a Python number and simplify.
+    Structurally equal nodes are usually one object, so `is` decides most comparisons. `==` compares nodes and
+    never builds a comparison, as `eq(a, b)` does. Python's operators accept another node or a number, and
+    simplify.
     """
 
     __slots__ = ("__weakref__", "_atoms", "_free", "_hash", "_key", "_kind", "_order")
     __match_args__: tuple[str, ...] = ()
 
     arithmetic: ClassVar[Mapping[str, Callable[[ExprLike, ExprLike], Expr]]]
-    """What Python's operators make, which are normal forms: `build` sets it."""
+    """The simplifying functions behind Python's operators; set by `build`."""
     text_form: ClassVar[Callable[[Expr], str]]
-    """The text of a node: `text` sets it."""
+    """The text of a node; set by `text`."""
 
     op: Operator | None = None
     """The operator; None for a constant, a symbol and an atom."""
@@ -86,17 +88,17 @@ class Expr:
 
     @property
     def kind(self) -> SymKind:
-        """What the node evaluates to."""
+        """Kind of the node's value."""
         raise NotImplementedError
 
     @property
     def constant(self) -> int | float | bool | None:
-        """The number that a constant is; None for every other node."""
+        """Value of a constant; None for every other node."""
         return None
 
     @property
     def free_symbols(self) -> frozenset[str]:
-        """Names of all symbols in the expression."""
+        """Names of all symbols in the expression, computed once."""
         free = self._free
         if free is None:
             free = _union(child.free_symbols for child in self.args)
@@ -105,7 +107,7 @@ class Expr:
 
     @property
     def free_atoms(self) -> frozenset[Atom]:
-        """All atoms in the expression."""
+        """All atoms in the expression, computed once."""
         atoms = self._atoms
         if atoms is None:
             atoms = frozenset().union(*(child.free_atoms for child in self.args))
@@ -155,12 +157,14 @@ class Expr:
 
 
 class Atom(Expr):
-    """What an expression reads from a value when the program runs. `wrapper_ir.ir.atoms` has the classes, above the types of
-    values, which have expressions."""
+    """A run-time property of a value, such as a size.
+
+    The classes are in `wrapper_ir.ir.atoms`, because they refer to values, whose types contain expressions.
+    """
 
     __slots__ = ()
     bounds: ClassVar[Interval] = EVERYTHING
-    """What it lies in, whatever it reads."""
+    """Interval of all possible results."""
 
     @property
     def free_atoms(self) -> frozenset[Atom]:
@@ -168,21 +172,21 @@ class Atom(Expr):
 
     @property
     def text(self) -> str:
-        """Its text form."""
+        """Text form of the atom."""
         raise NotImplementedError
 
 
 ExprLike = Expr | int | float
-"""What smart constructors accept: a node or a Python bool, int or float."""
+"""An operand of smart constructors: a node, or a Python bool, int or float."""
 
 _E = TypeVar("_E", bound=Expr)
 
 
 def intern(cls: type[_E], key: tuple[object, ...], fields: tuple[object, ...]) -> _E:
-    """The node of `cls` with `fields`; `key` identifies it (class or operator first, everything hashable)."""
-    found = _TABLE.get(key)
-    if found is not None:
-        return cast(_E, found)  # no two classes share a key
+    """Returns the node of `cls` with `fields`; `key` is its identity, with the class or operator first."""
+    existing = _TABLE.get(key)
+    if existing is not None:
+        return cast(_E, existing)  # no two classes share a key
     node = object.__new__(cls)
     for name, field in zip(cls.__match_args__, fields, strict=True):
         _set(node, name, field)
@@ -196,7 +200,7 @@ def intern(cls: type[_E], key: tuple[object, ...], fields: tuple[object, ...]) -
 
 
 def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    """Union that reuses an operand where it can; most nodes have the symbols of one child."""
+    """Returns the union, and reuses an operand if possible: most nodes have the symbols of one child."""
     result = _EMPTY
     for names in sets:
         if not result:
@@ -209,40 +213,40 @@ def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 _SAME = Spelling("")
 
 
-def _nowhere(*operands: Interval) -> Interval:
+def _everything(*operands: Interval) -> Interval:
     return EVERYTHING
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class Operator:
-    """One operator. Rows are compared by identity; only those of `OPERATORS` can be pickled."""
+    """One operator. Rows compare by identity; only those of `OPERATORS` can be pickled."""
 
     name: str
-    """The tag in JSON, and the function's name where the text form is a call."""
+    """Tag in JSON, and name of the function if the text form is a call."""
     doc: str
-    """What it means, and its text form."""
+    """Meaning and text form."""
     result: Callable[[tuple[SymKind, ...]], SymKind]
-    """The kind of the result by those of the operands."""
+    """Maps the kinds of the operands to the kind of the result."""
     evaluate: Callable[..., Number]
-    """The value for Python numbers; a lazy operator gets a function from an operand's index to its value, and the number
-    of operands. May raise ArithmeticError, ValueError or ExpressionError WIR402."""
+    """Computes the value of Python numbers. A lazy operator receives a function from an operand's index to
+    its value, and the number of operands. May raise ArithmeticError, ValueError or ExpressionError WIR402."""
     arity: int = 2
     lazy: bool = False
     text: Spelling = _SAME
-    """As a call of its name, if it is not given."""
+    """Default: a call of the operator's name."""
     python: Spelling = _SAME
-    """As `text`, if it is not given."""
+    """Default: `text`."""
     cpp: Spelling = _SAME
-    """As `python`, if it is not given."""
+    """Default: `python`."""
     cpp_of_ints: Spelling = _SAME
-    """The C++ text where no operand is a float, if it differs."""
-    bounds: Callable[..., Interval] = _nowhere
-    """An interval that holds the result for operands in these intervals."""
+    """C++ text without float operands. Default: `cpp`."""
+    bounds: Callable[..., Interval] = _everything
+    """Maps intervals of the operands to an interval that contains the result."""
     floats: Floats = Floats.NEVER
     sympy: tuple[str, ...] = ()
-    """Names of the sympy functions that mean this; the first is the one written."""
+    """Names of the equivalent sympy functions; `to_sympy` writes the first."""
     order: str = ""
-    """How its text starts where factors are sorted; by default as sympy's, or with its own name."""
+    """Start of the text that sorts factors. Default: the sympy name, or else the operator's name."""
 
     def __post_init__(self) -> None:
         self._default("text", _SAME, Spelling(f"{self.name}({{*}})"))
@@ -256,7 +260,7 @@ class Operator:
             object.__setattr__(self, field, value)
 
     def __call__(self, *args: Expr) -> Apply:
-        """The node, exactly as given."""
+        """Returns the node without simplification."""
         return Apply(self, args)
 
     def __repr__(self) -> str:
@@ -270,7 +274,7 @@ class Operator:
 
 
 class Operators:
-    """An immutable set of operators, by what the parser and the JSON decoder meet."""
+    """An immutable set of operators, indexed for the parser and the JSON decoder."""
 
     __slots__ = ("by_name", "calls", "infix", "rows")
 
@@ -279,18 +283,18 @@ class Operators:
         self.by_name: Mapping[str, Operator] = MappingProxyType({row.name: row for row in self.rows})
         signs = ((row.text.infix, row) for row in self.rows)
         self.infix: Mapping[str, Operator] = MappingProxyType({sign: row for sign, row in signs if sign})
-        """By the sign between the operands."""
-        named = {row.name: row for row in self.rows if row.text.template.startswith(f"{row.name}(")}
-        self.calls: Mapping[str, Operator] = MappingProxyType(named)
-        """By the function's name in the text form."""
+        """Rows by the sign between the operands."""
+        calls = {row.name: row for row in self.rows if row.text.template.startswith(f"{row.name}(")}
+        self.calls: Mapping[str, Operator] = MappingProxyType(calls)
+        """Rows by the name of the function in the text form."""
 
     def with_rows(self, *rows: Operator) -> Operators:
-        """These operators and more."""
+        """Returns these operators with more rows."""
         return Operators((*self.rows, *rows))
 
 
 class Apply(Expr):
-    """An operator applied to operands, exactly as given. Text: `a + b`, `min(a, b)`, `not a`."""
+    """An operator applied to operands, not simplified. Text: `a + b`, `min(a, b)`, `not a`."""
 
     __slots__ = ("args", "op")
     __match_args__: ClassVar[tuple[str, ...]] = ("op", "args")
@@ -299,8 +303,8 @@ class Apply(Expr):
 
     def __new__(cls, op: Operator, args: tuple[Expr, ...]) -> Self:
         if len(args) != op.arity and (op.arity or len(args) < 2):
-            wanted = f"{op.arity} operands" if op.arity else "two or more operands"
-            raise ExpressionError("WIR401", f"{op.name} takes {wanted}, got {len(args)}")
+            arity = f"{op.arity} operands" if op.arity else "two or more operands"
+            raise ExpressionError("WIR401", f"{op.name} takes {arity}, got {len(args)}")
         return intern(cls, (op, args), (op, args))
 
     @property

@@ -1,8 +1,8 @@
-"""Smart constructors: what compilers call to make expressions.
+"""Smart constructors of arithmetic, which compilers call to build expressions.
 
-They fold constants, flatten, combine like terms and order operands, and never change a value: int
-arithmetic is exact, and float arithmetic is neither reassociated nor reordered. An operation that would
-fail (a division by zero) is left in the expression, where evaluation reports it.
+They fold constants, flatten, combine like terms and order operands, and never change a value: int arithmetic
+is exact, and float arithmetic is neither reassociated nor reordered. An operation that would fail (a division
+by zero) stays in the expression, and evaluation reports it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CACHED = 4096
 
 
 def as_expr(value: ExprLike) -> Expr:
-    """A node from a node or a Python number; bools become `Bool`."""
+    """Converts a Python number to a constant; bools become `Bool`, and nodes stay as they are."""
     match value:
         case Expr():
             return value
@@ -40,14 +40,14 @@ def as_expr(value: ExprLike) -> Expr:
 
 
 def as_int(value: ExprLike) -> int | None:
-    """The number if `value` is an integer constant, else None."""
+    """Returns the number of an integer constant, None for any other operand."""
     if type(value) is Int:
         return value.value
     return int(value) if isinstance(value, int) else None
 
 
 def add(*operands: ExprLike) -> Expr:
-    """The sum; `add()` is 0."""
+    """Returns the sum; `add()` is 0."""
     if len(operands) == 2:
         left, right = map(as_int, operands)
         if left is not None and right is not None:
@@ -55,8 +55,8 @@ def add(*operands: ExprLike) -> Expr:
     return _add(tuple(map(as_expr, operands)))
 
 
-# Layouts repeat a few sums, products and quotients all over a program, hence the (bounded) caches. They
-# stand after `as_expr`, because 1, 1.0 and True would be one key.
+# Layouts repeat a few sums, products and quotients throughout a program, hence the (bounded) caches. They
+# follow `as_expr`, because 1, 1.0 and True would be one key.
 @lru_cache(maxsize=_CACHED)
 def _add(args: tuple[Expr, ...]) -> Expr:
     if any(arg.kind is SymKind.FLOAT for arg in args):
@@ -65,17 +65,17 @@ def _add(args: tuple[Expr, ...]) -> Expr:
 
 
 def sub(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """The difference."""
+    """Returns the difference."""
     return add(lhs, mul(-1, rhs))
 
 
 def neg(operand: ExprLike) -> Expr:
-    """The operand times -1."""
+    """Returns the operand times -1."""
     return mul(-1, operand)
 
 
 def mul(*operands: ExprLike) -> Expr:
-    """The product; `mul()` is 1. An int constant times a sum is multiplied out."""
+    """Returns the product; `mul()` is 1. An int constant is distributed over a sum."""
     if len(operands) == 2:
         left, right = map(as_int, operands)
         if left is not None and right is not None:
@@ -98,12 +98,12 @@ def _mul(args: tuple[Expr, ...]) -> Expr:
 
 @lru_cache(maxsize=_CACHED)
 def _degree(e: Expr) -> int:
-    """Number of factors of a product when flattened, which nested powers double at each level."""
+    """Returns the number of factors of a flattened product, which nested powers double at each level."""
     return sum([_degree(arg) for arg in e.args]) if e.op is MUL else 1
 
 
 def _factors_of(args: Iterable[Expr]) -> tuple[int, list[Expr]]:
-    """The constant part of an int product and its other factors, nested products flattened."""
+    """Returns the constant part of an int product and its other factors, with nested products flattened."""
     coefficient = 1
     factors: list[Expr] = []
     for arg in args:
@@ -120,7 +120,7 @@ def _factors_of(args: Iterable[Expr]) -> tuple[int, list[Expr]]:
 
 
 def _terms_of(args: Iterable[Expr], scale: int = 1) -> dict[tuple[Expr, ...], int]:
-    """The terms of `scale` times the sum of `args`."""
+    """Returns the terms of `scale` times the sum of `args`, as `_collect` adds them."""
     terms: dict[tuple[Expr, ...], int] = {}
     for arg in args:
         _collect(arg, scale, terms)
@@ -128,7 +128,7 @@ def _terms_of(args: Iterable[Expr], scale: int = 1) -> dict[tuple[Expr, ...], in
 
 
 def _collect(e: Expr, scale: int, terms: dict[tuple[Expr, ...], int]) -> None:
-    """Add `scale * e` to `terms`, which maps sorted factors to their coefficient; () is the constant."""
+    """Adds `scale * e` to `terms`, which maps sorted factors to their coefficient; () is the constant."""
     if e.op is ADD:
         for arg in e.args:
             _collect(arg, scale, terms)
@@ -143,7 +143,8 @@ def _collect(e: Expr, scale: int, terms: dict[tuple[Expr, ...], int]) -> None:
 
 
 def sum_of(terms: Mapping[tuple[Expr, ...], int]) -> Expr:
-    """The sum of products of these factors, times their coefficients, in a fixed order; the constant is last."""
+    """Returns the sum of products of these factors and their coefficients, in a fixed order, the constant
+    last."""
     order = sorted((factors for factors, scale in terms.items() if scale and factors), key=term_key)
     args = [_term(terms[factors], factors) for factors in order]
     constant = terms.get((), 0)
@@ -155,14 +156,14 @@ def sum_of(terms: Mapping[tuple[Expr, ...], int]) -> Expr:
 def _term(coefficient: int, factors: tuple[Expr, ...]) -> Expr:
     if not factors:
         return Int(coefficient)
-    # A lone bool counts as a number here, so it has to be converted, not passed on as it is.
+    # A single bool counts as a number here, so the product converts it.
     if coefficient != 1 or (len(factors) == 1 and factors[0].kind is SymKind.BOOL):
         return MUL(Int(coefficient), *factors)
     return MUL(*factors) if len(factors) > 1 else factors[0]
 
 
 def _fold_floats(op: Operator, args: list[Expr]) -> Expr:
-    """A float sum or product, left to right as given; constants at the front are folded."""
+    """Returns a float sum or product in the given order; leading constants are folded."""
     while (
         len(args) > 1 and (left := _number(args[0])) is not None and (right := _number(args[1])) is not None
     ):
@@ -183,7 +184,8 @@ def _is_int(*args: Expr) -> bool:
 
 
 def _divide_terms(e: Expr, divisor: int) -> tuple[Expr, Expr]:
-    """Split `e` into `divisor * quotient + rest`, taking the terms that divide without remainder."""
+    """Splits `e` into `divisor * quotient + rest`; the quotient has the terms that divide without
+    remainder."""
     terms = _terms_of((e,))
     quotient = {key: scale // divisor for key, scale in terms.items() if scale % divisor == 0}
     rest = {key: scale for key, scale in terms.items() if scale % divisor}
@@ -191,7 +193,7 @@ def _divide_terms(e: Expr, divisor: int) -> tuple[Expr, Expr]:
 
 
 def _cancel(op: Operator, e: Expr, divisor: int) -> tuple[Expr, int]:
-    """Divide `e` and `divisor > 0` by what all coefficients share; the constant is rounded like the result."""
+    """Divides `e` and `divisor > 0` by their common factor; the constant is rounded as `op` rounds."""
     terms = _terms_of((e,))
     constant = terms.pop((), 0)
     common = math.gcd(divisor, *terms.values())
@@ -203,13 +205,13 @@ def _cancel(op: Operator, e: Expr, divisor: int) -> tuple[Expr, int]:
 
 
 def floordiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """`lhs // rhs`, rounded towards minus infinity."""
+    """Returns `lhs // rhs`, rounded toward minus infinity."""
     return _divided(FLOORDIV, as_expr(lhs), as_expr(rhs))
 
 
 @lru_cache(maxsize=_CACHED)
 def _divided(op: Operator, a: Expr, b: Expr) -> Expr:
-    """A quotient of ints, rounded as `op` (FLOORDIV or CEILDIV) does."""
+    """Returns a quotient of ints, rounded as `op` (FLOORDIV or CEILDIV) rounds."""
     if type(b) is not Int or b.value == 0 or not _is_int(a):
         return op(a, b)
     divisor = b.value
@@ -229,7 +231,7 @@ def _divided(op: Operator, a: Expr, b: Expr) -> Expr:
 
 
 def _by_number(e: Expr, op: Operator) -> tuple[Expr, int] | None:
-    """The operands of a division by a positive number."""
+    """Returns the operands of a division by a positive number; None for other nodes."""
     if e.op is not op:
         return None
     lhs, rhs = e.args
@@ -237,12 +239,12 @@ def _by_number(e: Expr, op: Operator) -> tuple[Expr, int] | None:
 
 
 def ceildiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """`lhs / rhs` rounded towards plus infinity."""
+    """Returns `lhs / rhs`, rounded toward plus infinity."""
     return _divided(CEILDIV, as_expr(lhs), as_expr(rhs))
 
 
 def mod(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """`lhs % rhs` with the sign of `rhs`."""
+    """Returns `lhs % rhs`, with the sign of `rhs`."""
     return _mod(as_expr(lhs), as_expr(rhs))
 
 
@@ -259,12 +261,12 @@ def _mod(a: Expr, b: Expr) -> Expr:
 
 
 def min_(*operands: ExprLike) -> Expr:
-    """The least of at least one operand."""
+    """Returns the least of at least one operand."""
     return _extremum(MIN, operands)
 
 
 def max_(*operands: ExprLike) -> Expr:
-    """The greatest of at least one operand."""
+    """Returns the greatest of at least one operand."""
     return _extremum(MAX, operands)
 
 
@@ -285,7 +287,7 @@ def _extremum(op: Operator, operands: tuple[ExprLike, ...]) -> Expr:
 
 
 def where(cond: ExprLike, lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """`lhs` if `cond` else `rhs`."""
+    """Returns `lhs` if `cond` else `rhs`."""
     c, a, b = as_expr(cond), as_expr(lhs), as_expr(rhs)
     if type(c) is Bool and a.kind is b.kind:
         return a if c.value else b
@@ -293,7 +295,7 @@ def where(cond: ExprLike, lhs: ExprLike, rhs: ExprLike) -> Expr:
 
 
 def truediv(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """The quotient as a float."""
+    """Returns the quotient as a float."""
     a, b = as_expr(lhs), as_expr(rhs)
     left, right = _number(a), _number(b)
     if left is not None and right:
@@ -303,7 +305,8 @@ def truediv(lhs: ExprLike, rhs: ExprLike) -> Expr:
 
 
 def pow_(base: ExprLike, exp: ExprLike) -> Expr:
-    """The power; int powers need an exponent >= 0. Small ones are products, the one spelling of `x*x`."""
+    """Returns the power; int powers require an exponent >= 0. Small powers become products, as `x*x` is
+    written."""
     a, b = as_expr(base), as_expr(exp)
     if a.kind is SymKind.INT and type(b) is Int:
         if b.value == 0:

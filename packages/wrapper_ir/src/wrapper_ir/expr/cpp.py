@@ -1,10 +1,12 @@
 """Expressions as C++17 source over `wir_int`, `double` and `bool`, with Python's rounding and refusals.
 
-C++ rounds quotients towards zero, takes a remainder's sign from the dividend, and converts in ways of its
-own; the text therefore calls the functions of `CPP_HELPERS` and converts every mixed operand explicitly. `wir_int` is an
-int64_t unless WIR_INT is defined as a class whose arithmetic is checked: no two constants meet as plain ints there.
-Differences that remain: ints wrap at 64 bits, or are refused (WIR408) in such a class, where Python has longer intermediate
-results; functions may differ in the last bit.
+C++ rounds quotients toward zero, gives a remainder the dividend's sign, and converts operands implicitly. The
+text therefore calls the functions of `CPP_HELPERS` and converts every mixed operand explicitly. `wir_int` is
+int64_t unless WIR_INT is defined as a class with checked arithmetic, so no operation has two plain C++ ints
+as operands.
+
+Two differences remain. Intermediate ints wrap at 64 bits, or are refused (WIR408) by the checked class, while
+Python's are longer. Functions may differ in the last bit.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from wrapper_ir.expr.spelling import Coercion, Level, Slot, Spelling
 from wrapper_ir.support.quoting import is_cpp_name
 
 CPP_HELPERS = Path(__file__).with_name("helpers.h").read_text(encoding="utf-8")
-"""Definitions that the printed expressions need, once a translation unit."""
+"""Definitions for printed expressions, once per translation unit."""
 
 _INT64_MIN = -(2**63)
 _CPP_TYPE = {SymKind.FLOAT: "double", SymKind.BOOL: "bool"}
 _QUOTIENT = Spelling("{0:float product} / {1:float sign}", Level.PRODUCT)
-"""By a number that is not zero."""
+"""A quotient by a nonzero constant, which needs no check."""
 _COUNTS = (Coercion.OWN, Coercion.COUNT, Coercion.INT)
 
 
@@ -36,10 +38,11 @@ _OWN_NAME = own_name(is_cpp_name)
 
 
 def to_cpp(e: Expr, name: LeafName = _OWN_NAME) -> str:
-    """C++ source that computes `e`; `name` writes symbols and atoms, typed int64_t, double or bool by kind.
+    """Returns C++ source that computes `e`; `name` writes symbols and atoms, of type int64_t, double or bool
+    by kind.
 
-    Raises ExpressionError WIR404 for a constant that int64_t cannot hold, WIR403 for an atom without name, and for a symbol
-    whose own name C++ does not allow.
+    Raises ExpressionError WIR404 for a constant out of the range of int64_t, and WIR403 for an atom, or a
+    symbol whose name is not valid in C++, if `name` is not given.
     """
     return _CppPrinter(name).text(e)
 
@@ -61,7 +64,7 @@ class _CppPrinter(Printer):
     def render(self, e: Expr) -> tuple[str, Level]:
         if (e.op is ADD or e.op is MUL) and e.kind is SymKind.FLOAT:
             whole = tuple(takewhile(lambda arg: arg.kind is not SymKind.FLOAT, e.args))
-            if len(whole) > 1:  # which Python adds or multiplies before they become floats
+            if len(whole) > 1:  # Python adds or multiplies leading ints exactly, before converting to float
                 e = e.op(e.op(*whole), *e.args[len(whole) :])
         return super().render(e)
 
@@ -72,7 +75,7 @@ class _CppPrinter(Printer):
             return "(-9223372036854775807L - 1L)" if value == _INT64_MIN else f"{value}L"
         if math.isfinite(value):
             return repr(value)
-        # The macros are floats, and these two values survive the conversion.
+        # The macros have type float; both values survive the conversion.
         number = "double(NAN)" if math.isnan(value) else "double(INFINITY)"
         return f"-{number}" if value < 0 else number
 
@@ -84,7 +87,7 @@ class _CppPrinter(Printer):
         return typed or super()._operand(parent, e, slot)
 
     def _typed(self, parent: Expr, e: Expr) -> str:
-        """Text of an operand that has to be made a `wir_int`, since all are constants of C++; "" for the others."""
+        """Returns a conversion to `wir_int` if all operands are C++ constants, "" otherwise."""
         first = parent.args[:2]
         return f"wir_whole({self.text(e)})" if e in first and all(map(_is_plain, first)) else ""
 
@@ -99,12 +102,12 @@ class _CppPrinter(Printer):
 
 
 def _is_exact(e: Expr) -> bool:
-    """Whether a comparison may take an operand as a float."""
+    """Returns whether an operand of a comparison converts to a float exactly."""
     return e.kind is not SymKind.INT or (type(e) is Int and abs(e.value) <= 2**53)
 
 
 def _is_plain(e: Expr) -> bool:
-    """Whether the text of an int is of a type of C++ itself."""
+    """Returns whether the text of an int has a builtin C++ type."""
     if e.op is WHERE:
         return all(map(_is_plain, e.args[1:]))
     return type(e) is Int

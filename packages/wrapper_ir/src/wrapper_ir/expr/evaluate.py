@@ -1,4 +1,4 @@
-"""The value of an expression, with Python's numbers: the meaning that every printer has to agree with."""
+"""Evaluation of expressions with Python's numbers, the reference semantics for all printers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from wrapper_ir.expr.operators import POW
 
 
 def evaluate(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] | None = None) -> Number:
-    """The value of `e` where `env` gives the symbols by name and `atom` the atoms (sizes, items ...).
+    """Returns the value of `e`; `env` has the symbols by name, and `atom` evaluates atoms (sizes, items,
+    ...).
 
     Raises ExpressionError WIR402 for an unknown symbol or atom, a division by zero, an argument outside a
-    function's domain, an overflow, and an int power with a negative exponent; WIR408 for an int result
-    outside int64, and for an intermediate one of more than 4096 bits, before it is computed.
+    function's domain, an overflow, and an int power with a negative exponent. Raises WIR408 for an int result
+    outside int64, and for an intermediate result of more than 4096 bits, before computing it.
     """
     try:
         value = e.value if type(e) is Int else _value(e, env, atom)
@@ -42,7 +43,7 @@ def _value(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] | 
         if op is POW and e.kind is SymKind.FLOAT:
             values = [float(value) for value in values]
         value = op.evaluate(*values)
-    if type(value) is bool and e.kind is SymKind.INT:  # one of operands of several kinds
+    if type(value) is bool and e.kind is SymKind.INT:  # a choice among operands of several kinds
         return int(value)
     return float(value) if e.kind is SymKind.FLOAT else value
 

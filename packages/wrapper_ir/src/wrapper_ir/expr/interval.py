@@ -23,13 +23,14 @@ def _is_long(end: Bound) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """All numbers from `lo` to `hi`, both included; None, or an infinity, is unbounded. Raises WIR405 where `lo > hi`."""
+    """All numbers from `lo` to `hi`, inclusive; None or an infinity is unbounded. Raises WIR405 if
+    `lo > hi`."""
 
     lo: Bound = None
     hi: Bound = None
 
     def __post_init__(self) -> None:
-        # Numbers that long are of no use as bounds, and only get longer.
+        # Numbers this long are useless as bounds, and arithmetic would only lengthen them.
         if self.lo == -math.inf or _is_long(self.lo):
             object.__setattr__(self, "lo", None if self.low < 0 else _LONG)
         if self.hi == math.inf or _is_long(self.hi):
@@ -39,27 +40,27 @@ class Interval:
 
     @staticmethod
     def point(value: int | float) -> Interval:
-        """The interval that holds only `value`."""
+        """Returns the interval that contains only `value`."""
         return Interval(value, value)
 
     @property
     def low(self) -> int | float:
-        """The lower end as a number, perhaps an infinity."""
+        """Lower end as a number, possibly minus infinity."""
         return -math.inf if self.lo is None else self.lo
 
     @property
     def high(self) -> int | float:
-        """The upper end as a number, perhaps an infinity."""
+        """Upper end as a number, possibly infinity."""
         return math.inf if self.hi is None else self.hi
 
     @property
     def is_point(self) -> bool:
-        """True where there is one number in it."""
+        """Whether the interval contains exactly one number."""
         return self.lo is not None and self.lo == self.hi
 
     @property
     def is_bounded(self) -> bool:
-        """True where both ends are numbers."""
+        """Whether both ends are finite."""
         return self.lo is not None and self.hi is not None
 
     def __contains__(self, value: int | float) -> bool:
@@ -75,27 +76,27 @@ class Interval:
         return _hull(_times, self, other)
 
     def union(self, other: Interval) -> Interval:
-        """The least interval that holds both."""
+        """Returns the smallest interval that contains both."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def minimum(self, other: Interval) -> Interval:
-        """Where the lesser of a number of each lies."""
+        """Returns the interval of the minimum of one number from each."""
         return Interval(min(self.low, other.low), min(self.high, other.high))
 
     def maximum(self, other: Interval) -> Interval:
-        """Where the greater of a number of each lies."""
+        """Returns the interval of the maximum of one number from each."""
         return Interval(max(self.low, other.low), max(self.high, other.high))
 
     def floordiv(self, other: Interval) -> Interval:
-        """Floor quotients, by the nonzero numbers of `other`; both of ints."""
+        """Returns the interval of floor quotients by the nonzero ints in `other`."""
         return _unite([_hull(_quotient, self, part) for part in _without_zero(other)])
 
     def ceildiv(self, other: Interval) -> Interval:
-        """Ceiling quotients, by the nonzero numbers of `other`; both of ints."""
+        """Returns the interval of ceiling quotients by the nonzero ints in `other`."""
         return -((-self).floordiv(other))
 
     def mod(self, other: Interval) -> Interval:
-        """Remainders with the sign of the divisor; both of ints."""
+        """Returns the interval of int remainders, which have the sign of the divisor."""
         above, below = self._mod_positive, (-self)._mod_positive
         return _unite([above(part) if part.low > 0 else -below(-part) for part in _without_zero(other)])
 
@@ -105,7 +106,7 @@ class Interval:
         return Interval(0, min(self.high if self.low >= 0 else math.inf, divisor.high - 1))
 
     def power(self, other: Interval) -> Interval:
-        """Powers of ints with exponents >= 0."""
+        """Returns the interval of int powers with exponents >= 0."""
         if self.low < 0:
             even = other.is_point and isinstance(other.lo, int) and other.lo % 2 == 0
             return Interval(0, None) if even else EVERYTHING
@@ -115,12 +116,12 @@ class Interval:
         return Interval(lo, _power(max(self.hi, 1), max(other.hi, 0), None))
 
     def apply(self, function: Callable[[int | float], int | float]) -> Interval:
-        """Image under a function that never decreases."""
+        """Returns the image under a nondecreasing function."""
         lo, hi = (None if end is None else function(end) for end in (self.lo, self.hi))
         return Interval(lo, hi)
 
     def absolute(self) -> Interval:
-        """Absolute values."""
+        """Returns the interval of absolute values."""
         if self.low >= 0:
             return self
         return -self if self.high <= 0 else Interval(0, max(-self.low, self.high))
@@ -140,7 +141,7 @@ def _times(a: float, b: float) -> float:
 def _quotient(a: float, b: float) -> float:
     if math.isinf(a):
         return a if b > 0 else -a
-    if math.isinf(b):  # a finite number over ever larger ones
+    if math.isinf(b):  # the limit of a finite number over growing divisors
         return -1 if _times(a, b) < 0 else 0
     return a // b
 
@@ -160,7 +161,7 @@ def _unite(parts: list[Interval]) -> Interval:
 
 
 def _power(base: float, exp: float, otherwise: int | None) -> float | None:
-    """The power, or `otherwise` where the number would be too long to be a useful bound."""
+    """Returns the power, or `otherwise` if it is too long to be computed."""
     try:
         return power(int(base), int(exp))
     except ExpressionError:

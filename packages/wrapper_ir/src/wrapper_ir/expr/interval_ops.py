@@ -10,50 +10,50 @@ from wrapper_ir.expr.interval import EVERYTHING, FALSE, TRUE, TRUTH, Interval
 
 
 def folded(pair: Callable[[Interval, Interval], Interval]) -> Callable[..., Interval]:
-    """The function of many intervals that takes them two at a time, from the left."""
+    """Extends a function of two intervals to any number, folded from the left."""
     return lambda *operands: reduce(pair, operands)
 
 
 def where(cond: Interval, yes: Interval, no: Interval) -> Interval:
-    """One of two, by the condition."""
+    """Returns the interval of a choice by the condition."""
     if 0 not in cond:
         return yes
     return no if cond == FALSE else yes.union(no)
 
 
 def eq(lhs: Interval, rhs: Interval) -> Interval:
-    """Whether both are the same number."""
+    """Returns the truth of `lhs == rhs`."""
     if lhs.is_point and lhs == rhs:
         return TRUE
     return FALSE if TRUE in (lt(lhs, rhs), lt(rhs, lhs)) else TRUTH
 
 
 def lt(lhs: Interval, rhs: Interval) -> Interval:
-    """Whether the first is less."""
+    """Returns the truth of `lhs < rhs`."""
     if lhs.high < rhs.low:
         return TRUE
     return FALSE if lhs.low >= rhs.high else TRUTH
 
 
 def negation(operand: Interval) -> Interval:
-    """Where it is 0."""
+    """Returns the truth of `operand == 0`."""
     return where(operand, FALSE, TRUE)
 
 
 def conjunction(*operands: Interval) -> Interval:
-    """Where none is 0."""
+    """Returns the truth of all operands being nonzero."""
     if FALSE in operands:
         return FALSE
     return TRUTH if any(0 in operand for operand in operands) else TRUE
 
 
 def disjunction(*operands: Interval) -> Interval:
-    """Where any is not 0."""
+    """Returns the truth of any operand being nonzero."""
     return negation(conjunction(*map(negation, operands)))
 
 
 def truediv(lhs: Interval, rhs: Interval) -> Interval:
-    """Quotients, of bounded operands; rounding is monotone."""
+    """Returns the interval of float quotients of bounded operands; rounding is monotone."""
     if not lhs.is_bounded or not rhs.is_bounded or 0 in rhs:
         return EVERYTHING
     corners = [a / b for a in (lhs.low, lhs.high) for b in (rhs.low, rhs.high)]
@@ -61,12 +61,12 @@ def truediv(lhs: Interval, rhs: Interval) -> Interval:
 
 
 def bit_and(*operands: Interval) -> Interval:
-    """Of numbers that are not negative: at most the least."""
+    """Returns the interval of `&`: for nonnegative operands, at most the least operand."""
     return _natural(operands, min(operand.high for operand in operands))
 
 
 def bit_or(*operands: Interval) -> Interval:
-    """Of numbers that are not negative: no more bits than the longest has."""
+    """Returns the interval of `|` or `^`: for nonnegative operands, no more bits than the longest operand."""
     high = max(operand.high for operand in operands)
     return _natural(operands, high if high == math.inf else (1 << int(high).bit_length()) - 1)
 

@@ -1,4 +1,5 @@
-"""Nodes without operands: constants and symbols. Atoms, which look at a value, are in `wrapper_ir.ir.atoms`."""
+"""Nodes without operands: constants and symbols. Atoms, which refer to values, are in
+`wrapper_ir.ir.atoms`."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from wrapper_ir.expr.base import Expr, SymKind, intern
 from wrapper_ir.expr.operators import OPERATORS
 
 _SMALL_LIMIT = 4096
-_SMALL_INTS: dict[int, Int] = {}  # keeps the few common constants alive; bounded, so it cannot leak
+_SMALL_INTS: dict[int, Int] = {}  # keeps common constants alive; bounded by _SMALL_LIMIT
 
 
 class Constant(Expr):
-    """A number."""
+    """Base of constants."""
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
@@ -35,7 +36,7 @@ class Int(Constant):
     kind = SymKind.INT
     value: int
 
-    def __new__(cls, value: int) -> Int:  # nothing subclasses it, and the cache holds Int
+    def __new__(cls, value: int) -> Int:  # not Self: the cache contains Int, which has no subclass
         small = _SMALL_INTS.get(value)
         if small is not None:
             return small
@@ -97,8 +98,8 @@ CONSTANTS: Mapping[str, Expr] = {
     "inf": Float(math.inf),
     "nan": Float(math.nan),
 }
-"""Constants that are written as words."""
+"""Constants with a name in text."""
 ATOM_WORDS = ("size", "stride", "offset", "item")
-"""What atoms are called in text; `wrapper_ir.ir.atoms` has a class for each."""
+"""Names of atoms in text; `wrapper_ir.ir.atoms` has a class for each."""
 RESERVED_NAMES = frozenset((*ATOM_WORDS, *CONSTANTS, *OPERATORS.calls, *keyword.kwlist))
-"""Names that a symbol cannot have, because the text form gives them a meaning."""
+"""Names that a symbol cannot have, because they mean something else in text."""

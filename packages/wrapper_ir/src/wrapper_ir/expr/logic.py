@@ -1,4 +1,4 @@
-"""Smart constructors of truth values, conversions and, by operator, of everything."""
+"""Smart constructors of truth values and conversions, and `apply` for any operator."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from wrapper_ir.expr.operators import AND, EQ, GE, GT, LE, LT, NE, NOT, OR
 
 _OPPOSITE: Mapping[Operator, Operator] = {EQ: NE, NE: EQ, LT: GE, GE: LT, GT: LE, LE: GT}
 _FOLDED = frozenset({ops.ABS, ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR})
-"""Operators that are computed where all operands are int constants."""
+"""Operators that are folded if all operands are int constants."""
 
 
 def apply(op: Operator, *operands: ExprLike) -> Expr:
-    """The operator on these operands, in normal form where the operator has one."""
+    """Applies an operator to operands, simplified as by its smart constructor."""
     smart = _SMART.get(op)
     if smart is not None:
         return smart(*operands)
@@ -43,42 +43,43 @@ def _compare(op: Operator, a: Expr, b: Expr) -> Expr:
 
 
 def eq(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """`lhs == rhs` as an expression."""
+    """Returns `lhs == rhs` as an expression."""
     return apply(EQ, lhs, rhs)
 
 
 def ne(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """`lhs != rhs` as an expression."""
+    """Returns `lhs != rhs` as an expression."""
     return apply(NE, lhs, rhs)
 
 
 def lt(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """`lhs < rhs` as an expression."""
+    """Returns `lhs < rhs` as an expression."""
     return apply(LT, lhs, rhs)
 
 
 def le(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """`lhs <= rhs` as an expression."""
+    """Returns `lhs <= rhs` as an expression."""
     return apply(LE, lhs, rhs)
 
 
 def gt(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """`lhs > rhs` as an expression."""
+    """Returns `lhs > rhs` as an expression."""
     return apply(GT, lhs, rhs)
 
 
 def ge(lhs: ExprLike, rhs: ExprLike) -> Expr:
-    """`lhs >= rhs` as an expression."""
+    """Returns `lhs >= rhs` as an expression."""
     return apply(GE, lhs, rhs)
 
 
 def and_(*operands: ExprLike) -> Expr:
-    """Conjunction; `and_()` is true. The order of operands is kept: a later one may rely on an earlier."""
+    """Returns the conjunction; `and_()` is true. Operands keep their order: a later one may rely on an
+    earlier one."""
     return _connect(AND, operands, neutral=True)
 
 
 def or_(*operands: ExprLike) -> Expr:
-    """Disjunction; `or_()` is false. The order of operands is kept."""
+    """Returns the disjunction; `or_()` is false. Operands keep their order."""
     return _connect(OR, operands, neutral=False)
 
 
@@ -90,7 +91,7 @@ def _connect(op: Operator, operands: tuple[ExprLike, ...], *, neutral: bool) -> 
             if type(item) is not Bool:
                 args[item] = None
             elif item.value is not neutral:
-                # What comes before may fail when evaluated, so it stays; what comes after is never reached.
+                # Earlier operands may fail when evaluated, so they stay; later ones are never evaluated.
                 return op(*args, item) if args else item
     if len(args) < 2:
         return next(iter(args), Bool(neutral))
@@ -98,7 +99,8 @@ def _connect(op: Operator, operands: tuple[ExprLike, ...], *, neutral: bool) -> 
 
 
 def not_(operand: ExprLike) -> Expr:
-    """Negation; comparisons of ints turn round, those of floats only if equality."""
+    """Returns the negation. Comparisons of ints are inverted, those of floats only if they test equality
+    (NaN)."""
     arg = to_bool(operand)
     if arg.constant is not None:
         return Bool(not arg.constant)
@@ -111,7 +113,7 @@ def not_(operand: ExprLike) -> Expr:
 
 
 def _convert(op: Operator, arg: Expr) -> Expr:
-    """The operand converted, or itself if the conversion changes nothing."""
+    """Returns the converted operand, or the operand itself if it has the kind already."""
     kind = op.result(())
     value = arg.constant
     match kind:
@@ -126,23 +128,23 @@ def _convert(op: Operator, arg: Expr) -> Expr:
 
 
 def to_int(operand: ExprLike) -> Expr:
-    """The operand as an int, truncated towards zero."""
+    """Converts the operand to an int, truncated toward zero."""
     return apply(ops.TO_INT, operand)
 
 
 def to_float(operand: ExprLike) -> Expr:
-    """The operand as a float."""
+    """Converts the operand to a float."""
     return apply(ops.TO_FLOAT, operand)
 
 
 def to_bool(operand: ExprLike) -> Expr:
-    """True where the operand is not zero."""
+    """Converts the operand to a bool: true if it is not zero."""
     return apply(ops.TO_BOOL, operand)
 
 
 _SMART: Mapping[Operator, Callable[..., Expr]] = {
-    ops.ADD: build.add, ops.MUL: build.mul, ops.MIN: build.min_, ops.MAX: build.max_, ops.FLOORDIV: build.floordiv,
-    ops.CEILDIV: build.ceildiv, ops.MOD: build.mod, ops.TRUEDIV: build.truediv, ops.POW: build.pow_,
-    ops.WHERE: build.where, AND: and_, OR: or_, NOT: not_,
+    ops.ADD: build.add, ops.MUL: build.mul, ops.MIN: build.min_, ops.MAX: build.max_,
+    ops.FLOORDIV: build.floordiv, ops.CEILDIV: build.ceildiv, ops.MOD: build.mod,
+    ops.TRUEDIV: build.truediv, ops.POW: build.pow_, ops.WHERE: build.where, AND: and_, OR: or_, NOT: not_,
 }  # fmt: skip
-"""The smart constructors of operators with rules of their own."""
+"""Smart constructors of operators with specific rules."""

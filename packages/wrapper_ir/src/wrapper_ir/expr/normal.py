@@ -1,8 +1,8 @@
 """Polynomial normal form: an int expression as a sum of coefficients times products of opaque factors.
 
-Sums and products are multiplied out. `CeilDiv` and `Mod` are rewritten as floor divisions, and a floor
-division by a constant gives up every multiple of it, so that different spellings of one size meet.
-Everything else (floor divisions, minima, powers ...) is a factor, over operands in normal form.
+Products of sums are multiplied out. `CeilDiv` and `Mod` become floor divisions. Multiples of a constant
+divisor leave the floor division, so that equal sizes have equal forms. Every other node (floor divisions,
+minima, powers, ...) is a factor over operands in normal form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wrapper_ir.expr.order import factor_key
 from wrapper_ir.expr.rewrite import rebuild
 
 Monomial = tuple[Expr, ...]
-"""Factors in order, repeated by their power; () is the constant."""
+"""Sorted factors, repeated by their power; () is the constant."""
 
 _MAX_TERMS = 256
 _MAX_EXPONENT = 8
@@ -32,23 +32,23 @@ _MAX_BITS = MAX_BITS // 2  # sums add a few
 
 @dataclass(frozen=True, slots=True)
 class Poly:
-    """Coefficients by monomial; no zeros. The same function of the factors has one Poly only."""
+    """Nonzero coefficients by monomial. Equal polynomials in the factors are equal objects."""
 
     terms: Mapping[Monomial, int]
 
     @property
     def constant(self) -> int:
-        """The coefficient of the empty monomial."""
+        """Coefficient of the empty monomial."""
         return self.terms.get((), 0)
 
     def to_expr(self) -> Expr:
-        """The sum as an expression, terms in a fixed order, the constant last."""
+        """Returns the sum as an expression, terms in a fixed order, the constant last."""
         return sum_of(self.terms)
 
 
 @lru_cache(maxsize=8192)
 def expand(e: Expr) -> Poly:
-    """The normal form of an int (or bool, as 0 and 1) expression; a float one is a factor as it is."""
+    """Returns the normal form of an int or bool expression; a float expression is one factor."""
     match e:
         case Int(value) | Bool(value):
             return _poly({(): int(value)})
@@ -76,7 +76,8 @@ def _operand(e: Expr) -> Expr:
 
 
 def _factor(e: Expr) -> Poly:
-    """A node that the smart constructors have just made: a factor unless they simplified it away."""
+    """Returns the form of a node from a smart constructor: a factor, unless it was simplified to a sum or
+    product."""
     if e.op is MIN or e.op is MAX:
         return _poly({(e.op(*sorted(e.args, key=factor_key)),): 1})
     if e.constant is not None or e.op is ADD or e.op is MUL:
@@ -95,14 +96,14 @@ def accumulate(total: dict[Monomial, int], more: Mapping[Monomial, int], by: int
 
 
 def times(terms: Mapping[Monomial, int], factors: Monomial) -> dict[Monomial, int]:
-    """The product with these factors."""
+    """Returns the product with these factors."""
     if not factors:
         return dict(terms)
     return {tuple(sorted((*monomial, *factors), key=factor_key)): scale for monomial, scale in terms.items()}
 
 
 def product(a: Mapping[Monomial, int], b: Mapping[Monomial, int]) -> dict[Monomial, int]:
-    """The product, perhaps with zeros."""
+    """Returns the product, possibly with zero coefficients."""
     total: dict[Monomial, int] = {}
     for monomial, scale in a.items():
         accumulate(total, times(b, monomial), scale)
@@ -110,7 +111,7 @@ def product(a: Mapping[Monomial, int], b: Mapping[Monomial, int]) -> dict[Monomi
 
 
 def add_polys(polys: Iterable[Poly]) -> Poly:
-    """The sum."""
+    """Returns the sum."""
     total: dict[Monomial, int] = {}
     for poly in polys:
         accumulate(total, poly.terms)
@@ -118,16 +119,19 @@ def add_polys(polys: Iterable[Poly]) -> Poly:
 
 
 def scale_poly(poly: Poly, scale: int) -> Poly:
-    """The product with a number."""
+    """Returns the product with a number."""
     return _poly({monomial: scale * own for monomial, own in poly.terms.items()})
 
 
 def _product(polys: list[Poly]) -> Poly:
-    """The product, multiplied out unless that is too much: then sums stay factors, each as it is, so that the size of the result
-    grows with the number of factors, not exponentially."""
-    kept: Monomial = ()
+    """Multiplies out a product, unless it has too many terms.
+
+    Otherwise sums stay factors, so that the size of the result grows with the number of factors, not
+    exponentially.
+    """
+    sums: Monomial = ()
     if math.prod(max(1, len(poly.terms)) for poly in polys) > _MAX_TERMS:
-        kept = tuple(poly.to_expr() for poly in polys if len(poly.terms) > 1)
+        sums = tuple(poly.to_expr() for poly in polys if len(poly.terms) > 1)
         polys = [poly for poly in polys if len(poly.terms) <= 1]
     result = _poly({(): 1})
     for poly in polys:
@@ -136,11 +140,12 @@ def _product(polys: list[Poly]) -> Poly:
             result = _poly({tuple(sorted(factors, key=factor_key)): 1})
             continue
         result = _poly(product(result.terms, poly.terms))
-    return _poly(times(result.terms, kept))
+    return _poly(times(result.terms, sums))
 
 
 def _is_too_long(a: Poly, b: Poly) -> bool:
-    """Whether the product has too many terms, too many factors in one, or coefficients of too many bits."""
+    """Returns whether the product has too many terms, too many factors in a term, or too long
+    coefficients."""
     bits = [max((scale.bit_length() for scale in poly.terms.values()), default=0) for poly in (a, b)]
     degrees = [max(map(len, poly.terms), default=0) for poly in (a, b)]
     return len(a.terms) * len(b.terms) > _MAX_TERMS or sum(bits) > _MAX_BITS or sum(degrees) > _MAX_DEGREE
@@ -159,8 +164,8 @@ def _floordiv(a: Poly, b: Poly) -> Poly:
     whole: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     for monomial, scale in a.terms.items():
-        # Towards zero for factors, which keeps signs and so bounds; down for the constant, which has to be
-        # within [0, divisor) for two spellings to meet.
+        # Coefficients round toward zero, which keeps signs and thus bounds. The constant rounds down into
+        # [0, divisor), so that equal sizes have equal forms.
         quotient = scale // divisor if not monomial else int(math.copysign(abs(scale) // divisor, scale))
         whole[monomial] = quotient
         rest[monomial] = scale - quotient * divisor
@@ -168,7 +173,7 @@ def _floordiv(a: Poly, b: Poly) -> Poly:
 
 
 def _proper_quotient(rest: Poly, divisor: int) -> Poly:
-    """`rest // divisor` where no multiple of the divisor is left in `rest`, in lowest terms."""
+    """Returns `rest // divisor` in lowest terms; `rest` contains no multiple of the divisor."""
     scales = [scale for monomial, scale in rest.terms.items() if monomial]
     if not scales:
         return _poly({})

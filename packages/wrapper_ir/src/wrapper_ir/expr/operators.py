@@ -1,7 +1,7 @@
-"""The operators: one row each, from which everything but the normal form and the proofs follows.
+"""Table of operators: one row each, which defines everything except normal form and proofs.
 
-To add one, write its row here, and a smart constructor in `build` or `logic` if it has rules of a normal form. A row says
-what the operator is called and takes, how it is written, and what it computes, in this order.
+To add an operator, write its row, and a smart constructor in `build` or `logic` if it has a normal form. A
+row has, in this order: name and operands, spellings, evaluation and bounds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MUL = Operator(
     evaluate=arithmetic.mul, bounds=folded(Interval.__mul__), floats=Floats.BOUNDED,
 )
 FLOORDIV = Operator(
-    name="floordiv", doc="The quotient rounded towards minus infinity. Text: `a//b`.", result=_numeric,
+    name="floordiv", doc="The quotient rounded toward minus infinity. Text: `a//b`.", result=_numeric,
     sympy=("FloorDiv", "CleanDiv"),
     text=Spelling("{0:product}//{1:sign}", Level.PRODUCT),
     python=Spelling("{0:product} // {1:sign}", Level.PRODUCT),
@@ -57,15 +57,15 @@ FLOORDIV = Operator(
     evaluate=operator.floordiv, bounds=Interval.floordiv,
 )
 CEILDIV = Operator(
-    name="ceildiv", doc="The quotient rounded towards plus infinity. Text: `ceildiv(a, b)`.", result=_numeric,
+    name="ceildiv", doc="The quotient rounded toward plus infinity. Text: `ceildiv(a, b)`.", result=_numeric,
     sympy=("CeilDiv",),
     python=Spelling("-({0:product} // -{1:power})", Level.SIGN),
     cpp=Spelling("wir_ceildiv({0:own}, {1:own})"),
     evaluate=lambda a, b: -(a // -b), bounds=Interval.ceildiv,
 )
 MOD = Operator(
-    name="mod", doc="`a - b*(a//b)`: the sign is the divisor's, as in Python. Text: `a % b`.", result=_numeric,
-    sympy=("Mod", "PythonMod"),
+    name="mod", doc="`a - b*(a//b)`: the sign is the divisor's, as in Python. Text: `a % b`.",
+    result=_numeric, sympy=("Mod", "PythonMod"),
     text=Spelling("{0:product} % {1:sign}", Level.PRODUCT),
     cpp=Spelling("wir_mod({0:own}, {1:own})"),
     evaluate=operator.mod, bounds=Interval.mod,
@@ -78,8 +78,8 @@ TRUEDIV = Operator(
     evaluate=operator.truediv, bounds=interval_ops.truediv, floats=Floats.BOUNDED,
 )
 POW = Operator(
-    name="pow", doc="A power; an int raised to an int must have an exponent >= 0. Text: `a**b`.", result=_numeric,
-    sympy=("Pow", "PowByNatural"),
+    name="pow", doc="A power; an int raised to an int must have an exponent >= 0. Text: `a**b`.",
+    result=_numeric, sympy=("Pow", "PowByNatural"),
     text=Spelling("{0:atom}**{1:sign}", Level.POWER),
     python=Spelling("{0:own atom} ** {1:own sign}", Level.POWER),
     cpp=Spelling("wir_pow({0:own}, {1:own})"),
@@ -99,14 +99,14 @@ MAX = Operator(
 )
 WHERE = Operator(
     name="where", result=lambda kinds: _join(kinds[1:]), arity=3, sympy=("Where", "ITE"),
-    doc="The second operand where the first holds, else the third; only that one is evaluated. Text: `where(c, a, b)`.",
+    doc="The second operand if the first is true, else the third, evaluated lazily. Text: `where(c, a, b)`.",
     python=Spelling("{1:own or} if {0:or} else {2:own or}", Level.TERNARY),
     cpp=Spelling("{0:bool or} ? {1:own or} : {2:own or}", Level.TERNARY),
     lazy=True, evaluate=lambda operand, count: operand(1 if operand(0) else 2),
     bounds=interval_ops.where, floats=Floats.ALWAYS,
 )
 AND = Operator(
-    name="and", doc="True where all operands are, evaluated left to right until one is false. Text: `a and b`.",
+    name="and", doc="True if all operands are, evaluated in order until one is false. Text: `a and b`.",
     result=_bool, arity=MANY, sympy=("And",),
     text=Spelling("{0:bool not} and {1:bool not}", Level.AND),
     cpp=Spelling("{0:bool not} && {1:bool not}", Level.AND),
@@ -114,7 +114,7 @@ AND = Operator(
     bounds=interval_ops.conjunction, floats=Floats.ALWAYS,
 )
 OR = Operator(
-    name="or", doc="True where any operand is, evaluated left to right until one is true. Text: `a or b`.",
+    name="or", doc="True if any operand is, evaluated in order until one is true. Text: `a or b`.",
     result=_bool, arity=MANY, sympy=("Or",),
     text=Spelling("{0:bool and} or {1:bool and}", Level.OR),
     cpp=Spelling("{0:bool not} || {1:bool not}", Level.OR),  # compilers warn about `a && b || c`
@@ -133,8 +133,8 @@ ABS = Operator(
     evaluate=abs, bounds=Interval.absolute, floats=Floats.BOUNDED,
 )
 ROUND_TO = Operator(
-    name="round_to", doc="A float rounded to a number of decimal digits. Text: `round_to(a, 2)`.", result=_float,
-    sympy=("RoundDecimal",), order="MathFn(round_to, ",
+    name="round_to", doc="A float rounded to a number of decimal digits. Text: `round_to(a, 2)`.",
+    result=_float, sympy=("RoundDecimal",), order="MathFn(round_to, ",
     # `round` of an int to a negative number of digits would compute a power of ten.
     python=Spelling("round(float({0}), {1:int})"),
     cpp=Spelling("wir_round_to({0:float}, {1:int})"),
@@ -172,7 +172,8 @@ _RESULTS = {int: _int, float: _float, bool: _bool, math.floor: _int, math.ceil: 
 
 
 def _conversion(name: str, doc: str, meaning: Callable[..., Number], cpp: str, *sympy: str) -> Operator:
-    """`cpp` is the C++ text; of ints and bools, where nothing is rounded, an int is the number itself."""
+    """Returns the row of a conversion with the C++ text `cpp`. Ints and bools become ints without
+    rounding."""
     result = _RESULTS[meaning]
     module = "math." if meaning.__module__ == "math" else ""
     return Operator(
@@ -193,7 +194,7 @@ def _conversion(name: str, doc: str, meaning: Callable[..., Number], cpp: str, *
 
 TO_INT = _conversion("to_int", "Truncation.", int, "wir_to_int({0})", "TruncToInt")
 TO_FLOAT = _conversion("to_float", "The nearest float.", float, "static_cast<double>({0})", "ToFloat")
-TO_BOOL = _conversion("to_bool", "True where not 0.", bool, "static_cast<bool>({0})")
+TO_BOOL = _conversion("to_bool", "True if not 0.", bool, "static_cast<bool>({0})")
 FLOOR = _conversion("floor", "Rounding down.", math.floor, "wir_floor({0})", "FloorToInt")
 CEIL = _conversion("ceil", "Rounding up.", math.ceil, "wir_ceil({0})", "CeilToInt")
 ROUND = _conversion("round", "The nearest int, halves to even.", round, "wir_round({0})", "RoundToInt")
@@ -201,7 +202,7 @@ CONVERSIONS = (TO_INT, TO_FLOAT, TO_BOOL, FLOOR, CEIL, ROUND)
 
 
 def _function(name: str) -> Operator:
-    """A function of a float, with the same name in all languages."""
+    """Returns the row of a float function that has the same name in all languages."""
     return Operator(
         name=name,
         doc=f"The function of this name, of a float. Text: `{name}(a)`.",
@@ -249,4 +250,4 @@ def _named(name: str) -> Operator:
     return OPERATORS.by_name[name]
 
 
-copyreg.pickle(Operator, lambda row: (_named, (row.name,)))  # rows are compared by identity
+copyreg.pickle(Operator, lambda row: (_named, (row.name,)))  # rows compare by identity

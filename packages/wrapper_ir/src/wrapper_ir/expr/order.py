@@ -1,4 +1,4 @@
-"""A deterministic total order of nodes, the same in every process, for sums and products."""
+"""A deterministic order of nodes for sums and products, equal in every process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _set = object.__setattr__
 
 
 def factor_key(e: Expr) -> tuple[int, str, int]:
-    """Sort key of a factor: numbers, symbols in natural order (`s2` before `s10`), then the rest."""
+    """Returns the sort key of a factor: numbers, then symbols in natural order (`s2` before `s10`), then the
+    rest."""
     key = e._order
     if key is None:
         key = _compute(e)
@@ -25,7 +26,7 @@ def factor_key(e: Expr) -> tuple[int, str, int]:
 
 
 def term_key(factors: tuple[Expr, ...]) -> tuple[int, tuple[tuple[int, str, int], ...]]:
-    """Sort key of a term given its factors other than the coefficient: higher degrees come first."""
+    """Returns the sort key of a term by its factors without the coefficient: higher degrees come first."""
     return -len(factors), tuple(map(factor_key, factors))
 
 
@@ -39,7 +40,7 @@ def _compute(e: Expr) -> tuple[int, str, int]:
         return 3, (op.order + ", ".join([key[1] for key in keys]) + ")")[:_TEXT_LIMIT], checksum
     name = type(e).__name__
     fields = [_leaf_text(field) for field in e._key[1:]]
-    # The checksum separates long expressions that start alike; not hash(), which differs between processes.
+    # The checksum separates long expressions with equal beginnings. hash() would differ between processes.
     checksum = crc32(name.encode() + "".join([f"{field};" for field in fields]).encode())
     if e.constant is not None:
         return 0, repr(e.constant)[:_TEXT_LIMIT], checksum
@@ -53,8 +54,8 @@ def _natural(text: str) -> str:
 
 
 def _leaf_text(field: object) -> str:
-    """Text of a field that is not an expression: a number, an enum member, or a value (by its name)."""
+    """Returns the text of a number, an enum member, or a value (its name)."""
     if isinstance(field, enum.Enum):
         return str(field.value)
-    name = getattr(field, "name", None)  # a Value; its module is not imported here because it needs this one
+    name = getattr(field, "name", None)  # a Value, whose module imports this one
     return name if isinstance(name, str) else repr(field)

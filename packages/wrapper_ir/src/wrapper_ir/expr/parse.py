@@ -1,7 +1,7 @@
-"""Parser of expressions in IR text, over the tokens of a program or of a text of their own.
+"""Parser of expressions, over the tokens of a program or of a single expression.
 
-Grammar, loosest first; `not` and the comparisons do not repeat, the others join to one node with many
-operands, and parentheses always make a node of their own:
+Grammar, lowest precedence first. `not` and comparisons do not chain, the other operators join into one node
+with many operands, and parentheses always start a new node:
 
     expr    := or ; or := and ("or" and)* ; and := not ("and" not)* ; not := "not" not | compare
     compare := sum [("==" | "!=" | "<" | "<=" | ">" | ">=") sum]
@@ -28,7 +28,7 @@ E = TypeVar("E", bound=Expr)
 
 
 class ExprParser(Cursor):
-    """Reads expressions over the declared symbols."""
+    """Parses expressions over declared symbols."""
 
     def __init__(self, source: Source, operators: Operators = OPERATORS) -> None:
         super().__init__(source)
@@ -37,20 +37,21 @@ class ExprParser(Cursor):
         self._depth = 0
 
     def expression(self) -> Expr:
-        """The expression that stands here, of any level."""
+        """Parses an expression of any precedence."""
         self._depth = 0
         try:
             e = self._climb(Level.OR)[0]
-        except RecursionError:  # the caller's own stack was deep already
+        except RecursionError:  # the caller's stack was already deep
             self._too_deep()
         if e.args and _nests_deep(e):
             self._too_deep()
         return e
 
     def _climb(self, minimum: int) -> tuple[Expr, bool]:
-        """Operators of at least `minimum`, and whether the result stands without parentheses of its own."""
+        """Parses operators of at least the level `minimum`; returns also whether the result has no
+        parentheses."""
         left, bare = self._prefix(minimum)
-        # The operands of the sum, product, conjunction or disjunction being read, and which of them it is.
+        # The operands, and the operator, of the sum, product, conjunction or disjunction being parsed.
         run: list[Expr] = []
         joined: Operator | None = None
         outer = self._depth
@@ -80,7 +81,7 @@ class ExprParser(Cursor):
             bare = True
 
     def _infix(self) -> Operator | None:
-        """The operator between two operands that stands here; a minus sign is a sum's."""
+        """Returns the infix operator at the cursor; a minus sign continues a sum."""
         token = self.tokens[self.at]
         if token == "-":
             return ADD
@@ -100,7 +101,7 @@ class ExprParser(Cursor):
         return POW(base, self._nested(lambda: self._prefix(Level.SIGN)[0])), True
 
     def _signed(self) -> Expr:
-        """What follows a minus sign: a number takes it up, anything else is multiplied by -1."""
+        """Parses the operand of a minus sign: a number is negated, any other operand multiplied by -1."""
         operand, bare = self._prefix(Level.SIGN)
         return (_negative(operand) if bare else None) or MUL(Int(-1), operand)
 
@@ -152,8 +153,10 @@ class ExprParser(Cursor):
         return e
 
     def atom(self, word: str) -> Expr | None:
-        """The atom of this name, whose parenthesis has been read; None for another name, as all are here:
-        `wrapper_ir.ir.atoms` knows atoms."""
+        """Parses the arguments of the atom of this name, after its parenthesis; None for an unknown name.
+
+        Here every name is unknown; `wrapper_ir.ir.atoms` overrides it.
+        """
         return None
 
     def _applied(self, name: str, args: list[Expr], start: int) -> Expr:
@@ -184,7 +187,7 @@ class ExprParser(Cursor):
 
 
 def _negative(e: Expr) -> Expr | None:
-    """The number with a minus sign; None for what is not a number, or has one already."""
+    """Returns a nonnegative number negated; None for any other node."""
     match e:
         case Int(value) if value >= 0:
             return Int(-value)
@@ -195,7 +198,8 @@ def _negative(e: Expr) -> Expr | None:
 
 
 def _negated(term: Expr, bare: bool) -> Expr:
-    """The operand of a sum for a term after a minus sign; the inverse of how the printer subtracts."""
+    """Returns the operand of a sum for a term after a minus sign; the inverse of the printer's
+    subtraction."""
     if bare and (negative := _negative(term)) is not None:
         return negative
     if bare and term.op is MUL:
@@ -208,7 +212,8 @@ def _negated(term: Expr, bare: bool) -> Expr:
 
 
 def _nests_deep(e: Expr) -> bool:
-    """Whether nodes nest deeper than every walk over them may; one pair of parentheses can hold several."""
+    """Returns whether nodes nest too deeply for recursive walks; one pair of parentheses can contain several
+    levels."""
     level = {e}
     for _ in range(MAX_DEPTH):
         level = {arg for node in level for arg in node.args}

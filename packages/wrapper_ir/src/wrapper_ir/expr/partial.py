@@ -1,4 +1,4 @@
-"""Which expressions may have no value, and which have none: by their shape alone, whatever their symbols are."""
+"""Partial expressions: those that may be undefined, or always are, decided by structure alone."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ _DIVISIONS = (ops.FLOORDIV, ops.CEILDIV, ops.MOD, ops.TRUEDIV)
 _ROUNDING = (ops.TO_INT, ops.FLOOR, ops.CEIL, ops.ROUND)
 _TOTAL_FUNCTIONS = tuple(ops.OPERATORS.by_name[name] for name in ("tanh", "atan", "asinh"))
 _MAX_FLOAT_BITS = 1023
-"""An int of that many bits is a float whatever it is rounded to."""
+"""Ints of at most this many bits convert to a finite float in any rounding mode."""
 
 
 @lru_cache(maxsize=16384)
 def has_any_value(e: Expr) -> bool:
-    """Whether `e` has a value for all numbers that its symbols and atoms can be: the evaluator cannot refuse it."""
+    """Returns whether `e` is defined for all values of its symbols and atoms, so that evaluation cannot
+    fail."""
     return not is_partial(e) and all(map(has_any_value, e.args))
 
 
 def is_partial(e: Expr) -> bool:
-    """Whether the operator of `e` may refuse its operands' values."""
+    """Returns whether the operator of `e` may be undefined for values of its operands."""
     op, args = e.op, e.args
     if op is None:
         return False
@@ -51,34 +52,34 @@ def _is_nonzero(divisor: Expr) -> bool:
 
 def _is_partial_power(e: Expr) -> bool:
     exp = e.args[1]
-    if e.kind is SymKind.FLOAT or not isinstance(exp, Int) or exp.value < 0:
+    if e.kind is SymKind.FLOAT or type(exp) is not Int or exp.value < 0:
         return True
     return width(e.args[0], {}) * exp.value > MAX_BITS
 
 
 def _is_finite(e: Expr) -> bool:
-    """Whether a float is surely neither an infinity nor NaN."""
+    """Returns whether a float is provably neither an infinity nor NaN."""
     return bounds(e, int64_symbols(e)).is_bounded
 
 
 def _may_overflow(e: Expr) -> bool:
-    """Whether ints among the operands may be too long for the result, or for the float that they become."""
+    """Returns whether int operands may be too long for the result, or for their conversion to float."""
     if e.kind is SymKind.FLOAT:
         return any(arg.kind is SymKind.INT and width(arg, {}) > _MAX_FLOAT_BITS for arg in e.args)
     return e.op in (ops.ADD, ops.MUL) and width(e, {}) > MAX_BITS
 
 
 def without_value(e: Expr) -> Expr | None:
-    """The first part of `e` that is always evaluated and never has a value; None for an expression without such."""
+    """Returns the first part of `e` that is always evaluated and never defined; None if there is none."""
     if has_any_value(e):
         return None
     evaluated = e.args[:1] if e.op is not None and e.op.lazy else e.args
-    found = next((part for part in map(without_value, evaluated) if part is not None), None)
-    return e if found is None and is_partial(e) and _has_no_value(e) else found
+    undefined = next((part for part in map(without_value, evaluated) if part is not None), None)
+    return e if undefined is None and is_partial(e) and _has_no_value(e) else undefined
 
 
 def _has_no_value(e: Expr) -> bool:
-    """Whether the operator of `e` refuses its operands, whatever they are."""
+    """Returns whether the operator of `e` is undefined for all values of its operands."""
     if e.op in _DIVISIONS:
         divisor = bounds(e.args[1], {})
         if divisor.is_point and divisor.lo == 0:

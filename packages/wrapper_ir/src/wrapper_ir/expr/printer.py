@@ -1,7 +1,7 @@
-"""What all printers share: spellings of operators are filled in, sums and products read well.
+"""Base of all printers: expands the spellings of operators, and writes readable sums and products.
 
-The output is faithful: nested sums and products keep their parentheses, so that a reader of the text can
-rebuild the very same nodes. Targets differ in a few methods and in the column of `Operator` they read.
+Nested sums and products keep their parentheses, so that parsing the text rebuilds the same nodes. Targets
+override a few methods and read different columns of `Operator`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from wrapper_ir.expr.operators import ADD, MUL
 from wrapper_ir.expr.spelling import Coercion, Level, Slot, Spelling
 
 LeafName = Callable[[Expr], str]
-"""Writes a symbol or an atom in the target language, as a text that needs no parentheses."""
+"""Writes a symbol or an atom in the target language, as text that needs no parentheses."""
 _Rendered = tuple[str, Level]
 _MINUS_ONE = Int(-1)
 _KINDS = {Coercion.INT: SymKind.INT, Coercion.FLOAT: SymKind.FLOAT, Coercion.BOOL: SymKind.BOOL}
 
 
 def own_name(readable: Callable[[str], bool]) -> LeafName:
-    """Writes a symbol by its own name, where the target reads it as that; raises ExpressionError WIR403 for other names
-    (`class`) and for an atom, whose spelling only the caller knows."""
+    """Returns a writer of symbols by their names.
+
+    It raises ExpressionError WIR403 for a name that is not valid in the target (`class`), and for an atom.
+    """
 
     def name(e: Expr) -> str:
         if type(e) is Sym and readable(e.name):
@@ -36,38 +38,38 @@ def own_name(readable: Callable[[str], bool]) -> LeafName:
 
 
 class Printer:
-    """Base of the printers: one for each target. `leaf` writes symbols and atoms."""
+    """Base of the printers, one per target. `leaf` writes symbols and atoms."""
 
     truth_words = ("False", "True")
     least_int: int | None = None
-    """The least int of the target, whose negation it cannot write."""
+    """The least int of the target, whose negation it cannot represent; None: no such int."""
 
     def __init__(self, leaf: LeafName) -> None:
         self.leaf = leaf
 
     def spelling(self, op: Operator, e: Expr) -> Spelling:
-        """How the target writes the operator of `e`."""
+        """Returns the target's spelling of the operator of `e`."""
         raise NotImplementedError
 
     def number(self, value: float) -> str:
-        """Text of a number; negative ones start with `-`."""
+        """Writes a number; negative ones start with `-`."""
         raise NotImplementedError
 
     def as_kind(self, kind: SymKind, e: Expr, level: Level) -> str:
-        """Text of `e` converted to `kind`, in a target that converts."""
+        """Writes `e` converted to `kind`; targets without conversions write `e`."""
         return self.at(e, level)
 
     def text(self, e: Expr) -> str:
-        """Text of `e` where anything may stand."""
+        """Writes `e` without outer parentheses."""
         return self.render(e)[0]
 
     def at(self, e: Expr, level: Level) -> str:
-        """Text of `e` where it must hold together at least as tightly as `level`."""
+        """Writes `e`, in parentheses if it binds less tightly than `level`."""
         text, own = self.render(e)
         return text if own >= level else f"({text})"
 
     def render(self, e: Expr) -> _Rendered:
-        """Text of `e` and how tightly it holds together."""
+        """Writes `e`; returns also the level at which the text binds."""
         op = e.op
         if op is None:
             return self._plain(e)
@@ -106,7 +108,7 @@ class Printer:
         return self.as_kind(kind, e, slot.level)
 
     def _pairs(self, e: Expr, spelling: Spelling) -> str:
-        """An operator of many operands, two at a time."""
+        """Writes an operator of many operands two at a time, from the left."""
         (before, first), (between, second) = spelling.slots
         text = self._operand(e, e.args[0], first)
         for arg in e.args[1:]:
@@ -116,11 +118,11 @@ class Printer:
     # --- sums and products
 
     def _term(self, parent: Expr, e: Expr, level: Level) -> str:
-        """Text of an operand of a sum or a product."""
+        """Writes an operand of a sum or a product."""
         return self.at(e, level)
 
     def _sum(self, e: Expr) -> str:
-        """`a + b - c`."""
+        """Writes `a + b - c`."""
         rest = [self._next_term(e, arg) for arg in e.args[1:]]
         return "".join([self._term(e, e.args[0], Level.PRODUCT), *rest])
 
@@ -140,7 +142,8 @@ class Printer:
         return math.copysign(1, value) < 0 if type(value) is float else value < 0 and value != self.least_int
 
     def _scaled(self, product: Expr, scale: int, rest: list[Expr]) -> str:
-        """`scale*rest` after a minus sign; 1 is left out unless a number after it would take its place."""
+        """Writes `scale*rest` after a minus sign. A scale of 1 is omitted unless the next factor is a
+        number."""
         if scale != 1 or _is_number(rest[0]):
             return self._factors(product, [Int(scale), *rest])
         if len(rest) == 1 and rest[0].op is MUL:
@@ -148,7 +151,7 @@ class Printer:
         return self._factors(product, rest)
 
     def _product(self, e: Expr) -> str:
-        """`2*a*b`, or `-a*b` where the first factor is -1."""
+        """Writes `2*a*b`, or `-a*b` if the first factor is -1."""
         if e.args[0] is _MINUS_ONE and not _is_number(e.args[1]):
             times = self.spelling(MUL, e).between
             rest = "".join([f"{times}{self._term(e, arg, Level.SIGN)}" for arg in e.args[2:]])
@@ -157,7 +160,7 @@ class Printer:
 
     def _factors(self, parent: Expr, factors: tuple[Expr, ...] | list[Expr]) -> str:
         first = factors[0]
-        # A product as the first factor of a longer one would be read as part of it.
+        # Without parentheses, the factors of a leading product would be parsed as those of the outer one.
         tight = Level.SIGN if first.op is MUL and len(factors) > 1 else Level.PRODUCT
         texts = [self._term(parent, first, tight)]
         texts += [self._term(parent, factor, Level.SIGN) for factor in factors[1:]]
@@ -165,7 +168,7 @@ class Printer:
 
 
 def _is_number(e: Expr) -> bool:
-    """True for int and float constants, the two nodes whose text may start with a sign of its own."""
+    """Returns whether `e` is an int or float constant, whose text may start with a sign."""
     return e.constant is not None and type(e) is not Bool
 
 

@@ -1,7 +1,7 @@
 """Expressions as Python source.
 
-The text needs the `math` module in scope where it calls functions, and `wrapper_ir.expr.arithmetic.power` for powers that
-may be too long, or not real.
+Function calls require the `math` module in scope. Powers that may be too long or not real require
+`wrapper_ir.expr.arithmetic.power`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _OWN_NAME = own_name(is_python_name)
 
 
 def to_python(e: Expr, name: LeafName = _OWN_NAME, power: Callable[[], str] = lambda: "power") -> str:
-    """Python source that computes `e`; `name` writes symbols and atoms, `power` the function `arithmetic.power`."""
+    """Returns Python source that computes `e`; `name` writes symbols and atoms, `power` names
+    `arithmetic.power`."""
     if type(e) is Int:
         return str(e.value)
     return _PythonPrinter(name, power).text(e)
@@ -44,7 +45,7 @@ class _PythonPrinter(Printer):
 
     def as_kind(self, kind: SymKind, e: Expr, level: Level) -> str:
         match kind:
-            # `and` and `or` hand on an operand, so that operand has to be a bool for the result to be one.
+            # `and` and `or` return an operand, which must therefore be a bool.
             case SymKind.BOOL if e.kind is not kind:
                 return f"bool({self.text(e)})"
             case SymKind.INT if e.kind is not kind:

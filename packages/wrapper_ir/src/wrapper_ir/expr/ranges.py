@@ -1,9 +1,9 @@
 """Bounds of expressions, and proofs of inequalities between sizes.
 
-`bounds` is interval arithmetic, node by node. `prove_nonneg` first writes its argument as a polynomial and
-shifts every factor to its bound: what is left is a sum of terms that are each >= 0 or have a known least
-value. Floor divisions are tried as factors with bounds of their own, and then as `(a - r)/b` with the
-remainder `r` in [0, b), which is what relates `a//b*b` to `a`. A proof that fails says nothing.
+`bounds` is interval arithmetic, node by node. `prove_nonneg` expands its argument to a polynomial and shifts
+every factor by its bound, which leaves a sum of terms that are >= 0 or have a known minimum. Floor divisions
+are first factors with bounds, and then `(a - r)/b` with the remainder `r` in [0, b), which relates `a//b*b`
+to `a`. A failed proof implies nothing.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ _NONNEGATIVE = Interval(0, None)
 
 
 def bounds(e: ExprLike, ranges: Mapping[str, Interval]) -> Interval:
-    """An interval that holds every value of `e` while each symbol is within its range (none: any value)."""
+    """Returns an interval that contains every value of `e`, for symbols within `ranges` (absent: any
+    value)."""
     node = as_expr(e)
     return _bounds(node, _relevant(node, ranges))
 
 
 def prove_nonneg(e: ExprLike, ranges: Mapping[str, Interval]) -> bool:
-    """True if `e >= 0` follows from the ranges; False says nothing."""
+    """Returns True if `e >= 0` follows from the ranges; False implies nothing."""
     node = as_expr(e)
     if type(node) is Int:
         return node.value >= 0
@@ -48,7 +49,7 @@ def prove_nonneg(e: ExprLike, ranges: Mapping[str, Interval]) -> bool:
 
 
 def prove_le(lhs: ExprLike, rhs: ExprLike, ranges: Mapping[str, Interval]) -> bool:
-    """True if `lhs <= rhs` follows from the ranges; False says nothing."""
+    """Returns True if `lhs <= rhs` follows from the ranges; False implies nothing."""
     a, b = as_expr(lhs), as_expr(rhs)
     if SymKind.FLOAT in (a.kind, b.kind):
         return bounds(a, ranges).high <= bounds(b, ranges).low
@@ -56,7 +57,7 @@ def prove_le(lhs: ExprLike, rhs: ExprLike, ranges: Mapping[str, Interval]) -> bo
 
 
 def prove_eq(lhs: ExprLike, rhs: ExprLike) -> bool:
-    """True if both sides are equal for all values of their symbols; False says nothing."""
+    """Returns True if both sides are equal for all values of their symbols; False implies nothing."""
     a, b = as_expr(lhs), as_expr(rhs)
     if a is b or a == b:
         return a.kind is not SymKind.FLOAT or bounds(a, {}).is_bounded  # NaN differs from itself
@@ -66,7 +67,7 @@ def prove_eq(lhs: ExprLike, rhs: ExprLike) -> bool:
 
 
 def _relevant(e: Expr, ranges: Mapping[str, Interval]) -> _Ranges:
-    """The ranges that `e` depends on, as a cache key."""
+    """Returns the ranges that `e` depends on, as a cache key."""
     if not ranges:
         return ()
     return tuple((name, ranges[name]) for name in sorted(e.free_symbols) if name in ranges)
@@ -75,19 +76,19 @@ def _relevant(e: Expr, ranges: Mapping[str, Interval]) -> _Ranges:
 @lru_cache(maxsize=16384)
 def _bounds(e: Expr, ranges: _Ranges) -> Interval:
     table = dict(ranges)
-    done: dict[Expr, Interval] = {}
+    intervals: dict[Expr, Interval] = {}
 
     def visit(node: Expr) -> Interval:
-        found = done.get(node)
-        if found is None:
+        interval = intervals.get(node)
+        if interval is None:
             try:
-                found = _applied(node.op, node, visit) if node.op else _leaf(node, table)
+                interval = _applied(node.op, node, visit) if node.op else _leaf(node, table)
             except (OverflowError, ZeroDivisionError):
-                found = EVERYTHING
-            if node.kind is SymKind.BOOL and not found.is_bounded:
-                found = TRUTH
-            done[node] = found
-        return found
+                interval = EVERYTHING
+            if node.kind is SymKind.BOOL and not interval.is_bounded:
+                interval = TRUTH
+            intervals[node] = interval
+        return interval
 
     return visit(e)
 
@@ -104,16 +105,19 @@ def _leaf(e: Expr, ranges: Mapping[str, Interval]) -> Interval:
 
 
 def _applied(op: Operator, e: Expr, visit: Callable[[Expr], Interval]) -> Interval:
-    """Floats are followed only while every float operand is bounded on both sides: an unbounded one may be NaN.
-    Endpoints of floats are sound because the operations that are followed round monotonically."""
+    """Returns the bounds of an operator's result.
+
+    Float operands must be bounded on both sides, because an unbounded one may be NaN. Float end points are
+    sound because these operations round monotonically.
+    """
     intervals = [visit(arg) for arg in e.args]
     if op.floats is not Floats.ALWAYS:
         floats = [x for arg, x in zip(e.args, intervals, strict=True) if arg.kind is SymKind.FLOAT]
         if floats and (op.floats is Floats.NEVER or not all(x.is_bounded for x in floats)):
             return EVERYTHING
-    found = op.bounds(*intervals)
-    is_finite = math.isfinite(found.low) and math.isfinite(found.high)
-    return found if is_finite or e.kind is not SymKind.FLOAT else EVERYTHING
+    result = op.bounds(*intervals)
+    is_finite = math.isfinite(result.low) and math.isfinite(result.high)
+    return result if is_finite or e.kind is not SymKind.FLOAT else EVERYTHING
 
 
 @lru_cache(maxsize=16384)
@@ -124,16 +128,16 @@ def _prove_nonneg(e: Expr, ranges: _Ranges) -> bool:
         return False
     try:
         return _Prover(dict(ranges)).nonneg(dict(expand(e).terms))
-    except (_GaveUp, ExpressionError):  # too long, or over a number that is
+    except (_GaveUp, ExpressionError):  # too much work, or a number with too many bits
         return False
 
 
 class _GaveUp(Exception):
-    """The proof has become too long."""
+    """The proof exceeds its work limit."""
 
 
 class _Prover:
-    """One proof: how many cases and terms it may still look at, and the ranges it stands on."""
+    """One proof: the symbols' ranges, and the cases and terms that it may still visit."""
 
     def __init__(self, ranges: Mapping[str, Interval]) -> None:
         self._ranges = ranges
@@ -141,7 +145,7 @@ class _Prover:
         self._work = _MAX_WORK
 
     def spend(self, terms: int) -> None:
-        """Called with the number of terms before they are made; raises _GaveUp where there were too many in all."""
+        """Accounts for terms before they are created; raises _GaveUp above the limit."""
         self._work -= terms
         if self._work < 0:
             raise _GaveUp
@@ -157,7 +161,7 @@ class _Prover:
         return by_remainders is not terms and self._above(by_remainders, -multiple)
 
     def _above(self, terms: _Terms, limit: int) -> bool:
-        """True if the least value is above `limit`; above -1 is not negative, since the value is an int."""
+        """Returns True if the minimum is above `limit`; above -1 means nonnegative for an int."""
         shifted = self._shifted(terms)
         if shifted is None:
             return False
@@ -172,7 +176,7 @@ class _Prover:
         return low > limit
 
     def _shifted(self, terms: _Terms) -> _Terms | None:
-        """The same sum over `t >= 0`, each factor being `lo + t` or else `hi - t`; None where that is too long."""
+        """Returns the sum over `t >= 0`, with each factor as `lo + t` or `hi - t`; None if it is too long."""
         total: _Terms = {}
         for monomial, scale in terms.items():
             if len(monomial) > _MAX_DEGREE or len(total) > _MAX_TERMS:
@@ -188,37 +192,40 @@ class _Prover:
         return bounds(factor, self._ranges)
 
     def _split(self, terms: _Terms) -> bool:
-        """Minima, maxima and choices are one of their operands: prove what has to hold for all, or for one."""
+        """Proves the sum for all operands of a minimum, maximum or choice, or for any one if that
+        suffices."""
         node = next((f for m in terms for f in m if f.op in _CHOICES), None)
         if node is None:
             return False
         operands = node.args[1:] if node.op is WHERE else node.args
         cases = (_substitute(terms, node, operand, self.spend) for operand in operands)
-        if self._any_operand_will_do(terms, node):
+        if self._any_operand_suffices(terms, node):
             return any(map(self.nonneg, cases))
         return all(map(self.nonneg, cases))
 
-    def _any_operand_will_do(self, terms: _Terms, node: Expr) -> bool:
-        """True for `-k*min(a, b)`, which is at least `-k*a` and at least `-k*b`, and for `k*max(a, b)`, if k >= 0."""
-        found = [monomial for monomial in terms if node in monomial]
-        if node.op is WHERE or len(found) > 1 or found[0].count(node) > 1:
+    def _any_operand_suffices(self, terms: _Terms, node: Expr) -> bool:
+        """Returns True for `-k*min(a, b)` and `k*max(a, b)`, k >= 0, which are at least the term of each
+        operand."""
+        monomials = [monomial for monomial in terms if node in monomial]
+        first = monomials[0]
+        if node.op is WHERE or len(monomials) > 1 or first.count(node) > 1:
             return False
-        upwards = (terms[found[0]] < 0) == (node.op is MIN)
-        return upwards and all(self._range_of(factor).low >= 0 for factor in found[0] if factor != node)
+        upwards = (terms[first] < 0) == (node.op is MIN)
+        return upwards and all(self._range_of(factor).low >= 0 for factor in first if factor != node)
 
 
 def _times_shifted(terms: _Terms, factor: Expr, interval: Interval) -> _Terms:
-    """`terms * factor` where `factor` stands for the distance from its bound."""
+    """Returns `terms * factor`, in which `factor` now means the distance from its bound."""
     base, sign = (interval.lo, 1) if interval.lo is not None else (interval.hi, -1)
     if base is None:
-        base, sign = 0, 1  # no bound at all: the factor stands for itself
+        base, sign = 0, 1  # without a bound, the factor keeps its meaning
     return product(terms, {(): int(base), (factor,): sign} if base else {(factor,): sign})
 
 
 def _eliminate(terms: _Terms, spend: _Spend) -> tuple[_Terms, int]:
-    """Write `a//b` as `(a - a % b)/b` where `b` is a number, and `b*(a//b)` as `a - a % b`.
+    """Rewrites `a//b` as `(a - a % b)/b` if `b` is a number, and `b*(a//b)` as `a - a % b`.
 
-    Returns a multiple of the sum, and which; the same terms where there is nothing to eliminate.
+    Returns a multiple of the sum and the multiplier; `terms` itself if it has no such quotient.
     """
     multiple = 1
     for _ in range(_MAX_ELIMINATIONS):
@@ -251,7 +258,7 @@ def _eliminate(terms: _Terms, spend: _Spend) -> tuple[_Terms, int]:
 
 
 def _quotient_in(monomial: Monomial) -> Expr | None:
-    """A floor division among the factors, by a number or by another factor."""
+    """Returns a floor division among the factors, by a number or by another factor."""
     return next((f for f in monomial if f.op is FLOORDIV and _divides(f.args[1], monomial)), None)
 
 

@@ -1,4 +1,4 @@
-"""Replacing parts of expressions."""
+"""Substitution in expressions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from wrapper_ir.expr.logic import apply
 
 
 def substitute(e: Expr, mapping: Mapping[str | Expr, Expr], *, simplify: bool = True) -> Expr:
-    """`e` with symbols (by name, of any kind) and whole sub-expressions replaced, all at once.
+    """Replaces symbols (by name, of any kind) and sub-expressions of `e` simultaneously.
 
-    Nodes above a replacement are made anew, through the smart constructors unless `simplify` is False;
-    everything else is kept as it is.
+    Nodes above a replacement are rebuilt, by the smart constructors unless `simplify` is False. Other nodes
+    are reused.
     """
     if not mapping:
         return e
@@ -22,14 +22,14 @@ def substitute(e: Expr, mapping: Mapping[str | Expr, Expr], *, simplify: bool = 
         return e
 
     def replace(node: Expr) -> Expr | None:
-        found = mapping.get(node)
-        return mapping.get(node.name) if found is None and type(node) is Sym else found
+        replacement = mapping.get(node)
+        return mapping.get(node.name) if replacement is None and type(node) is Sym else replacement
 
     return _rewrite(e, replace, simplify=simplify)
 
 
 def map_atoms(e: Expr, use: Callable[[Expr], Expr], *, simplify: bool = True) -> Expr:
-    """`e` with `use(atom)` in the place of every atom."""
+    """Replaces every atom of `e` by `use(atom)`."""
     if not e.free_atoms:
         return e
 
@@ -40,23 +40,23 @@ def map_atoms(e: Expr, use: Callable[[Expr], Expr], *, simplify: bool = True) ->
 
 
 def _rewrite(e: Expr, replace: Callable[[Expr], Expr | None], *, simplify: bool) -> Expr:
-    done: dict[Expr, Expr] = {}
+    results: dict[Expr, Expr] = {}
 
     def visit(node: Expr) -> Expr:
-        result = done.get(node)
+        result = results.get(node)
         if result is None:
             result = replace(node)
             if result is None:
                 args = tuple(map(visit, node.args))
                 result = node if args == node.args else rebuild(node, args, simplify=simplify)
-            done[node] = result
+            results[node] = result
         return result
 
     return visit(e)
 
 
 def rebuild(e: Expr, args: tuple[Expr, ...], *, simplify: bool = True) -> Expr:
-    """The node `e` over other operands (as many as `e` has)."""
+    """Returns the node `e` with other operands (as many as `e` has)."""
     if e.op is None:
         return e
     return apply(e.op, *args) if simplify else Apply(e.op, args)

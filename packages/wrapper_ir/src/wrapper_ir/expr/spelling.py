@@ -1,4 +1,4 @@
-"""How operators are written: a template for each target, and how tightly texts hold together."""
+"""Spellings of operators: templates with precedence levels and conversions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 
 class Level(enum.IntEnum):
-    """How tightly a text holds together."""
+    """Precedence of a text; a higher level binds more tightly."""
 
     TERNARY = 0
     OR = 1
@@ -24,7 +24,7 @@ class Level(enum.IntEnum):
 
 
 class Coercion(enum.Enum):
-    """What an operand is converted to where the target has conversions of its own."""
+    """Conversion of an operand, in targets with explicit conversions."""
 
     NONE = ""
     OWN = "own"
@@ -32,7 +32,7 @@ class Coercion(enum.Enum):
     COMMON = "common"
     """The widest kind among the operands."""
     COUNT = "count"
-    """The same, but an int where all operands are truth values."""
+    """As COMMON, but int if all operands are bools."""
     INT = "int"
     FLOAT = "float"
     BOOL = "bool"
@@ -40,7 +40,7 @@ class Coercion(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An operand's place in a spelling; index -1 stands for all operands, separated by commas."""
+    """Place of an operand in a spelling; index -1 means all operands, separated by commas."""
 
     index: int
     level: Level
@@ -55,21 +55,22 @@ _COERCIONS: Mapping[str, Coercion] = {coercion.value: coercion for coercion in C
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How a target writes an operator: `{0:product}//{1:sign}` writes each operand at least as tight as the level.
+    """A target's template for an operator: `{0:product}//{1:sign}` writes each operand at its level or
+    tighter.
 
-    A word before the level converts the operand (see `Coercion`). `{*}` are all operands with commas between them; an
-    operator of many operands whose spelling has two of them is written pair by pair, from the left.
+    A word before the level converts the operand (see `Coercion`). `{*}` means all operands, separated by
+    commas. If an operator of many operands has a template for two, it is written pair by pair, from the left.
     """
 
     template: str
     level: Level = Level.ATOM
-    """How tightly the whole holds together."""
+    """Precedence of the whole text."""
     slots: tuple[tuple[str, Slot], ...] = field(init=False, repr=False)
-    """The operands' places, each with the text before it."""
+    """Places of operands, each with the text before it."""
     tail: str = field(init=False, repr=False)
-    """The text after the last of them."""
+    """Text after the last place."""
     takes_all: bool = field(init=False, repr=False)
-    """Whether it has a place for all operands."""
+    """Whether one place takes all operands."""
 
     def __post_init__(self) -> None:
         slots: list[tuple[str, Slot]] = []
@@ -87,11 +88,11 @@ class Spelling:
 
     @property
     def infix(self) -> str | None:
-        """The sign between two operands, if that is what the spelling is."""
-        found = _INFIX.fullmatch(self.template)
-        return found[1] if found else None
+        """Sign of an infix operator; None for other spellings."""
+        match = _INFIX.fullmatch(self.template)
+        return match[1] if match else None
 
     @property
     def between(self) -> str:
-        """The text between the operands of an infix spelling, with its spaces."""
+        """Text between the operands of an infix spelling, with its spaces."""
         return self.slots[1][0]

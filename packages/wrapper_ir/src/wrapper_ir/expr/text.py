@@ -9,7 +9,7 @@ from wrapper_ir.expr.spelling import Spelling
 
 
 def print_expr(e: Expr) -> str:
-    """The IR text of `e`, with as few parentheses as keep its structure."""
+    """Returns the IR text of `e`, with the fewest parentheses that preserve its structure."""
     if type(e) is Int:
         return str(e.value)
     if type(e) is Sym:
@@ -34,7 +34,7 @@ def _leaf(e: Expr) -> str:
         case Atom():
             return e.text
         case _:
-            raise AssertionError(type(e).__name__)  # the leaves that are not constants
+            raise AssertionError(type(e).__name__)  # constants are written by `number`
 
 
 _PRINTER = _TextPrinter(_leaf)

@@ -1,4 +1,4 @@
-"""How many bits an int can have at most, from the shape of its expression alone."""
+"""Upper bounds of the bits of ints, from the structure of expressions alone."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from wrapper_ir.expr.ranges import bounds
 _INT64 = 64
 _ANY_INT64 = Interval(-(2**63), 2**63 - 1)
 _FLOAT = 1025
-"""The largest float, as an int."""
+"""Bits of the largest float converted to an int, and its sign."""
 
 
 def width(e: Expr, symbols: Mapping[str, int]) -> int:
-    """Bits of `e` at most, where `symbols` gives those of symbols that are wider than an int64.
+    """Returns an upper bound of the bits of `e`; `symbols` has the bits of symbols wider than int64.
 
-    A power that can be longer than 4096 bits counts as 4096: it is computed by `arithmetic.power`, which refuses.
+    A power that may be longer than 4096 bits counts as 4096: `arithmetic.power` refuses longer ones at run
+    time.
     """
-    done: dict[Expr, int] = {}
+    widths: dict[Expr, int] = {}
 
     def visit(node: Expr) -> int:
-        found = done.get(node)
-        if found is None:
-            found = done[node] = _width(node, [visit(arg) for arg in node.args], symbols)
-        return found
+        bits = widths.get(node)
+        if bits is None:
+            bits = widths[node] = _width(node, [visit(arg) for arg in node.args], symbols)
+        return bits
 
     return visit(e)
 
 
 def _width(e: Expr, widths: Sequence[int], symbols: Mapping[str, int]) -> int:
-    """Bits of `e`, whose operands have `widths`."""
+    """Returns the bits of `e` by those of its operands."""
     if e.kind is not SymKind.INT:
         return _FLOAT if e.kind is SymKind.FLOAT else 1
     if type(e) is Int:
@@ -52,7 +53,8 @@ def _width(e: Expr, widths: Sequence[int], symbols: Mapping[str, int]) -> int:
 
 
 def is_open_power(e: Expr) -> bool:
-    """Whether a power needs a look at its operands: one of ints may be too long to compute, one of floats not real."""
+    """Returns whether a power needs a run-time check: an int power may be too long, a float power not
+    real."""
     base, exp = e.args
     if e.kind is SymKind.FLOAT:
         whole = exp.kind is not SymKind.FLOAT or (
@@ -63,26 +65,28 @@ def is_open_power(e: Expr) -> bool:
 
 
 def stays_int64(e: Expr) -> bool:
-    """Whether an expression is an int64 wherever its symbols are, or no int; what is not has to be looked at when it is
-    computed."""
+    """Returns whether an expression is not an int, or fits int64 for all int64 symbols.
+
+    Any other expression needs a run-time check.
+    """
     if e.kind is not SymKind.INT or not (e.args or e.constant is not None):
         return True
     if e.free_atoms:  # an atom under an operator
         return False
-    found = bounds(e, int64_symbols(e))
-    return _ANY_INT64.low <= found.low and found.high <= _ANY_INT64.high
+    interval = bounds(e, int64_symbols(e))
+    return _ANY_INT64.low <= interval.low and interval.high <= _ANY_INT64.high
 
 
 def int64_symbols(e: Expr) -> dict[str, Interval]:
-    """The int symbols of `e`, each with the range of an int64: floats have none."""
-    found: dict[str, Interval] = {}
-    seen: set[Expr] = set()
-    waiting = [e]
-    while waiting:
-        node = waiting.pop()
+    """Returns the int symbols of `e`, each with the range of int64. Float symbols have no range."""
+    ranges: dict[str, Interval] = {}
+    visited: set[Expr] = set()
+    worklist = [e]
+    while worklist:
+        node = worklist.pop()
         if type(node) is Sym and node.kind is SymKind.INT:
-            found[node.name] = _ANY_INT64
-        elif node not in seen:
-            seen.add(node)
-            waiting += node.args
-    return found
+            ranges[node.name] = _ANY_INT64
+        elif node not in visited:
+            visited.add(node)
+            worklist += node.args
+    return ranges

@@ -1,8 +1,8 @@
-"""The only place where expressions meet sympy, which is imported when one of these functions runs.
+"""Conversion of expressions to and from sympy, which is imported when one of these functions runs.
 
-Sympy computes with exact numbers and knows no kinds. What a compiler means by an int division is therefore
-spelled by functions with the names that torch gives them (`FloorDiv`, `IntTrueDiv`, `ToFloat` ...); they are
-recognised by the name of their class, so that torch's own classes are understood without importing torch.
+Sympy computes with exact numbers and has no kinds. Int divisions and conversions are therefore functions with
+torch's names (`FloorDiv`, `IntTrueDiv`, `ToFloat`, ...). They are recognized by the name of their class, so
+that torch's classes are understood without importing torch.
 """
 
 from importlib.util import find_spec

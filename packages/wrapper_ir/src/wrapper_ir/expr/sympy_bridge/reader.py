@@ -1,4 +1,4 @@
-"""Sympy objects to expressions, by the names of their classes, and floors without `floor`."""
+"""Conversion of sympy objects to expressions, by the names of their classes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ def from_sympy(
     kind_of: Callable[[SympyExpr], SymKind] | None = None,
     leaves: Mapping[str, Expr] | None = None,
 ) -> Expr:
-    """The expression that a sympy object (or a Python number) stands for.
+    """Converts a sympy object or a Python number to an expression.
 
-    `kind_of` gives the kind of a sympy symbol (default: by its assumptions, integer or else float), and
-    `leaves` the expressions for symbols of other names than identifiers. Arithmetic is simplified on the
-    way; comparisons and logic stay as they are, so that a captured assertion cannot fold away. A rational
-    factor among ints is an exact division. Raises ExpressionError WIR406, naming the class, for what has
-    no counterpart.
+    `kind_of` returns the kind of a sympy symbol (default: by its assumptions, int or otherwise float).
+    `leaves` has the expressions of symbols whose names are not identifiers. Arithmetic is simplified;
+    comparisons and logic are not, so that a captured assertion does not fold away. A rational factor among
+    ints is an exact division.
+
+    Raises ExpressionError WIR406, which names the class, if the IR has no equivalent.
     """
     return _FromSympy(kind_of, leaves or {}).convert(expr)
 
@@ -41,9 +42,9 @@ def from_sympy(
 def replace_floor(
     expr: SympyExpr, floor_div: Callable[[SympyExpr, SympyExpr], SympyExpr] | None = None
 ) -> SympyExpr:
-    """A sympy expression in which every `floor(a/b)` is `FloorDiv(a, b)`, and `ceiling(a/b)` likewise.
+    """Replaces every `floor(a/b)` of a sympy expression by `FloorDiv(a, b)`, and `ceiling(a/b)` likewise.
 
-    No `floor` or `ceiling` remains. `floor_div` makes the quotient; by default a function named FloorDiv.
+    No `floor` or `ceiling` remains. `floor_div` creates the quotient; by default a function named FloorDiv.
     """
     import sympy
 
@@ -58,10 +59,10 @@ def replace_floor(
 
 
 def _fraction(expr: SympyExpr) -> tuple[SympyExpr, SympyExpr]:
-    """Numerator and denominator, after bringing terms together; every factor is looked at.
+    """Returns numerator and denominator over a common denominator.
 
-    A rational number is split, a power with a negative exponent (or one that carries a minus sign, such as
-    `2**(-n)`) goes below, and what is not a product counts as its only factor.
+    A rational number is split. A power whose exponent is negative or has a minus sign, such as `2**(-n)`,
+    belongs to the denominator. An expression other than a product is its only factor.
     """
     import sympy
 
@@ -78,15 +79,15 @@ def _fraction(expr: SympyExpr) -> tuple[SympyExpr, SympyExpr]:
 
 
 class _FromSympy:
-    """One conversion: how symbols are read, and what has been converted already."""
+    """One conversion, with the kinds of symbols and the leaves."""
 
     def __init__(self, kind_of: Callable[[SympyExpr], SymKind] | None, leaves: Mapping[str, Expr]) -> None:
         self._kind_of = kind_of or _kind_by_assumptions
         self._leaves = leaves
 
     def convert(self, expr: SympyExpr) -> Expr:
-        """The expression for `expr`; raises ExpressionError WIR406."""
-        if isinstance(expr, bool | int | float):
+        """Returns the expression for `expr`. Raises ExpressionError WIR406."""
+        if isinstance(expr, int | float):  # bools too
             return as_expr(expr)
         for cls in type(expr).__mro__:
             if handler := CLASSES.get(cls.__name__):
@@ -95,17 +96,19 @@ class _FromSympy:
         raise ExpressionError("WIR406", message, hint="define its value as a symbol first")
 
     def all(self, expr: SympyExpr) -> list[Expr]:
-        """The converted arguments of `expr`."""
+        """Returns the converted arguments of `expr`."""
         return [self.convert(arg) for arg in expr.args]
 
     def symbol(self, expr: SympyExpr) -> Expr:
-        """A symbol, or the leaf of that name."""
+        """Returns a symbol, or the leaf of that name."""
         leaf = self._leaves.get(expr.name)
         return Sym(expr.name, self._kind_of(expr)) if leaf is None else leaf
 
     def arithmetic(self, make: Callable[..., Expr], expr: SympyExpr) -> Expr:
-        """A sum, product or power, or a quotient written as one; negative exponents are divisions. Terms that add up to an
-        int may be fractions one by one, so they are brought together."""
+        """Converts a sum, product or power; negative exponents are divisions.
+
+        Fractions may add up to an int, so their terms share a common denominator.
+        """
         return self._divided(expr) if _has_fraction(expr) else make(*self.all(expr))
 
     def _divided(self, expr: SympyExpr) -> Expr:
@@ -115,7 +118,7 @@ class _FromSympy:
         return floordiv(numerator, denominator)
 
     def rounded(self, expr: SympyExpr) -> Expr:
-        """`floor(a/b)` and `ceiling(a/b)` of ints are int divisions."""
+        """Converts `floor(a/b)` and `ceiling(a/b)`, which are int divisions for ints."""
         up = type(expr).__name__ == "ceiling"
         numerator, denominator = map(self.convert, _fraction(expr.args[0]))
         if SymKind.FLOAT not in (numerator.kind, denominator.kind):
@@ -124,7 +127,7 @@ class _FromSympy:
         return apply(ops.CEIL if up else ops.FLOOR, inner)
 
     def compare(self, op: Operator, expr: SympyExpr) -> Expr:
-        """A comparison, kept as it is; sides over a number are multiplied by it."""
+        """Converts a comparison without simplification; sides over a number are multiplied by it."""
         if not any(_has_fraction(side) for side in expr.args):
             return op(*self.all(expr))
         (a, below_a), (b, below_b) = (_fraction(side) for side in expr.args)
@@ -133,7 +136,7 @@ class _FromSympy:
         return op(mul(self.convert(a), int(below_b)), mul(self.convert(b), int(below_a)))
 
     def piecewise(self, expr: SympyExpr) -> Expr:
-        """Nested choices; the last condition has to be true."""
+        """Converts to nested choices; the last condition must be true."""
         *cases, (otherwise, last) = ((case.expr, self.convert(case.cond)) for case in expr.args)
         if last != Bool(True):
             raise ExpressionError("WIR406", f"sympy class Piecewise without a last case (in {expr})")
@@ -148,7 +151,7 @@ def _kind_by_assumptions(symbol: SympyExpr) -> SymKind:
 
 
 def _is_fraction(expr: SympyExpr) -> bool:
-    """True for a term with a denominator of its own."""
+    """Returns whether a term has a denominator."""
     if expr.is_Mul:
         return any(map(_is_fraction, expr.args))
     if expr.is_Pow:
@@ -169,7 +172,7 @@ def _constant(e: Expr) -> Handler:
 
 
 def _operator(op: Operator) -> Handler:
-    """Arithmetic is simplified; comparisons and logic are kept."""
+    """Returns the handler of an operator: arithmetic is simplified, comparisons and logic are not."""
     if op in ops.COMPARISONS:
         return lambda to, expr: to.compare(op, expr)
     if op in (ops.AND, ops.OR):
@@ -216,4 +219,4 @@ CLASSES: Mapping[str, Handler] = {
     "ceiling": lambda to, expr: to.rounded(expr),
     "log": _log,
 }
-"""What each sympy class means, by name; the classes of torch.utils._sympy.functions among them."""
+"""Handlers by the name of the sympy class, including those of torch.utils._sympy.functions."""

@@ -18,9 +18,9 @@ _OPAQUE = frozenset((WHERE, *CONVERSIONS, *FUNCTIONS))
 
 
 def simplify(e: ExprLike) -> Expr:
-    """`e` with its int arithmetic simplified by sympy; floats and logic keep their shape.
+    """Simplifies the int arithmetic of `e` with sympy; floats and logic keep their structure.
 
-    The result is compared with `e` on a few points, and dropped where they differ or nothing is gained.
+    The result is compared with `e` on a few points and discarded if they differ or it has another kind.
     """
     node = as_expr(e)
     if not node.free_symbols | node.free_atoms:
@@ -32,26 +32,29 @@ def simplify(e: ExprLike) -> Expr:
 
     leaves: dict[str, Expr] = {}
     try:
-        found = from_sympy(sympy.simplify(ToSympy(leaves, _opaque).convert(inner)), leaves=leaves)
+        simplified = from_sympy(sympy.simplify(ToSympy(leaves, _opaque).convert(inner)), leaves=leaves)
     except (ExpressionError, ArithmeticError, ValueError, TypeError, NotImplementedError):
-        return inner  # sympy could not, or answered in terms that are not ours
-    return found if found.kind is node.kind and _agree(node, found) else inner
+        return inner  # sympy failed, or its result has no equivalent here
+    return simplified if simplified.kind is node.kind and _agree(node, simplified) else inner
 
 
 def _is_leaf(e: Expr) -> bool:
-    """What sympy would treat as exact although it rounds, or would treat as total although it chooses."""
+    """Returns whether sympy must not see into `e`: it rounds, which sympy treats as exact, or it chooses."""
     return e.kind is not SymKind.INT or e.op in _OPAQUE
 
 
 def _opaque(e: Expr) -> Expr | None:
-    """In the place of nodes that sympy must not look into: the node over simplified operands."""
+    """Returns an opaque node with simplified operands; None for nodes that sympy may simplify."""
     if not _is_leaf(e) or not e.args:
         return None
     return rebuild(e, tuple(map(simplify, e.args)))
 
 
 def _agree(e: Expr, other: Expr) -> bool:
-    """Sympy assumes that denominators are not zero, hence only points where `e` has a value count."""
+    """Compares two expressions on sample points.
+
+    Only points at which `e` is defined count, because sympy assumes nonzero denominators.
+    """
     names = sorted(e.free_symbols | other.free_symbols)
     rng = random.Random(0)  # the same points every time
     for _ in range(_SAMPLES):

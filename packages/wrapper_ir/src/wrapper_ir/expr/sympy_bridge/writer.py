@@ -1,4 +1,4 @@
-"""Expressions to sympy objects."""
+"""Conversion of expressions to sympy objects."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ _LOGIC = (ops.AND, ops.OR, ops.NOT)
 
 
 def to_sympy(e: ExprLike, leaves: dict[str, Expr] | None = None) -> SympyExpr:
-    """The expression in sympy: int symbols are integer symbols, float ones real.
+    """Converts an expression to sympy: int symbols become integer symbols, float symbols real ones.
 
-    Atoms become symbols named by their text; `leaves`, if given, collects them for the way back.
+    Atoms become symbols named by their text; `leaves` collects them for the conversion back.
     """
     return ToSympy({} if leaves is None else leaves).convert(as_expr(e))
 
 
 class ToSympy:
-    """One conversion; `leaves` collects what became a symbol, `opaque` chooses nodes that have to become one.
+    """One conversion. `leaves` collects the expressions that became symbols.
 
-    `opaque` returns the expression that the symbol stands for, or None to look into the node.
+    `opaque` selects further ones: it returns the expression to represent by a symbol, or None to convert the
+    node.
     """
 
     def __init__(self, leaves: dict[str, Expr], opaque: Callable[[Expr], Expr | None] | None = None) -> None:
@@ -33,7 +34,7 @@ class ToSympy:
         self._opaque = opaque
 
     def convert(self, e: Expr) -> SympyExpr:
-        """The sympy object for `e`; of Boolean type if `e` is a bool."""
+        """Returns the sympy object for `e`, of Boolean type if `e` is a bool."""
         import sympy
 
         hidden = self._opaque(e) if self._opaque else None
@@ -65,16 +66,16 @@ class ToSympy:
                 return self._leaf(e)
 
     def number(self, e: Expr) -> SympyExpr:
-        """As `convert`, with bools as 0 and 1."""
-        found = self.convert(e)
-        return _piecewise(found, 1, 0) if e.kind is SymKind.BOOL else found
+        """Converts `e` to a number; bools become 0 and 1."""
+        converted = self.convert(e)
+        return _piecewise(converted, 1, 0) if e.kind is SymKind.BOOL else converted
 
     def truth(self, e: Expr) -> SympyExpr:
-        """As `convert`, with numbers compared to 0."""
+        """Converts `e` to a truth value; numbers are compared with 0."""
         import sympy
 
-        found = self.convert(e)
-        return found if e.kind is SymKind.BOOL else sympy.Ne(found, 0)
+        converted = self.convert(e)
+        return converted if e.kind is SymKind.BOOL else sympy.Ne(converted, 0)
 
     def _leaf(self, e: Expr) -> SympyExpr:
         name = print_expr(e)
@@ -83,7 +84,7 @@ class ToSympy:
 
 
 def _class_of(op: Operator, kind: SymKind) -> SympyExpr:
-    """Sympy's own class, where the row names one, else a function that is named after torch's."""
+    """Returns sympy's class if the operator's row names one, otherwise a function with torch's name."""
     import sympy
 
     return getattr(sympy, op.sympy[0], None) or sympy.Function(op.sympy[0], **_ASSUMPTIONS[kind])
