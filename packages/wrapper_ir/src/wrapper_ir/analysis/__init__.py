@@ -1,1 +1,1 @@
-"""Analyses of programs: one module each; `memo.Analyses` keeps their results for a program."""
+"""Analyses of programs, one module each; `memo.Analyses` caches their results for a program."""

@@ -1,8 +1,10 @@
-"""Which storage each value of a function may live in: one forward pass over the effects.
+"""Computes the storages that each value of a function may be located in, in one forward pass over the
+effects.
 
-A *root* stands for one storage: the storage value of an AllocStorage or Slot, a parameter, a constant, or a fresh
-tensor result. A slot is a root of its own; its *host* is the storage that it lies in. Of mutable constants in one
-storage, the one that begins first is the root. Every tensor has one root, or several where it may alias.
+A *root* identifies one storage: the storage value of an AllocStorage or Slot, a parameter, a constant, or a
+fresh tensor result. A slot is a separate root; its *host* is the storage that contains it. If mutable
+constants share a storage, the first of them is the root. Every tensor has one root, or several if it may
+alias.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ NO_ROOTS: Roots = ()
 
 
 class AliasingContext(ir.EffectContext, Protocol):
-    """What the analysis asks about the program around a function; `wrapper_ir.analysis.memo.Analyses` answers."""
+    """Queries about the program around a function; `wrapper_ir.analysis.memo.Analyses` implements them."""
 
     @property
     def program(self) -> ir.Program:
@@ -35,28 +37,30 @@ class AliasingContext(ir.EffectContext, Protocol):
 
     @property
     def shared_constants(self) -> Mapping[ir.Value, tuple[ir.Value, int]]:
-        """For mutable constants in one storage, the one that begins first, and the bytes after it."""
+        """For each mutable constant in a shared storage: the first constant there, and the byte offset from
+        it."""
 
     @property
     def constant_starts(self) -> Mapping[ir.Value, int]:
-        """The bytes of `shared_constants`."""
+        """The byte offsets of `shared_constants`."""
 
     def aliasing(self, function: ir.Function) -> Aliasing:
-        """The result for a function, worked out once."""
+        """The cached result for a function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aliasing:
     """The result of the analysis for one function.
 
-    `roots[v]` are the roots of a storage or tensor value; the value itself is among them where it may have storage of
-    its own. `uncertain` values may or may not alias: they are dropped, never freed. `owned` are the roots that this
-    function must free or hand on: its allocations, fresh results and owned parameters, by position of the defining
-    op (-1 for parameters). `escaped` are roots touched by `set_storage`, which another tensor may hold or have
-    no longer hold: their names are dropped. `effects[i]` are the effects of the i-th op. `attached` are the tensors that
-    `set_storage` gave other storage: the position of the first one, and the roots before. `starts` says where mutable
-    constants that share a storage lie in it: bytes after the start of the root. `hosts` has the storage that each slot
-    lies in.
+    `roots[v]` are the roots of a storage or tensor value, including the value itself if it may have separate
+    storage. `uncertain` values may or may not alias: they are dropped, never freed. `owned` are the roots
+    that this function must free or move: its allocations, fresh results and owned parameters, by position of
+    the defining op (-1 for parameters). `escaped` are roots touched by `set_storage`: other tensors may have
+    gained or lost them, so their names are dropped. `effects[i]` are the effects of the i-th op. `attached`
+    maps each target of `set_storage` to the position of the first such op and the roots before it. `starts`
+    are the byte offsets of mutable constants in their shared storage, from the start of the root. `hosts`
+    maps each slot to the storage that contains it. `calls` maps fresh elements of a nested result to the
+    position of the call.
     """
 
     roots: dict[ir.Value, Roots]
@@ -70,13 +74,13 @@ class Aliasing:
     calls: dict[ir.Value, int]
 
     def chain(self, root: ir.Value) -> Roots:
-        """A root, and for a slot the storages that it lies in, from the inside out."""
+        """A root, followed by the storages that contain it if it is a slot, from the inside out."""
         if root not in self.hosts:
             return (root,)
-        found = [root]
-        while found[-1] in self.hosts:
-            found.append(self.hosts[found[-1]])
-        return tuple(found)
+        chain = [root]
+        while chain[-1] in self.hosts:
+            chain.append(self.hosts[chain[-1]])
+        return tuple(chain)
 
     def roots_at(self, value: ir.Value, position: int) -> Roots:
         """The roots that a value may have when the op at `position` runs."""
@@ -100,19 +104,19 @@ class _Pass:
         self.owned: dict[ir.Value, int] = {}
         self.uncertain: set[ir.Value] = set()
         self.weak: set[ir.Value] = set()
-        """See `handed_on`."""
+        """Defined in `propagated`."""
         self.escaped: set[ir.Value] = set()
         self.attached: dict[ir.Value, tuple[int, Roots]] = {}
         self.hosts: dict[ir.Value, ir.Value] = {}
         self.calls: dict[ir.Value, tuple[ir.Value, Path]] = {}
-        """Nested results: the call's own result, and where in it this one is."""
+        """For each nested result, the result of the call and the path in it."""
         self.targets: dict[ir.Value, str] = {}
         self.positions: dict[ir.Value, int] = {}
-        """Of the calls with nested results."""
-        self.made: dict[ir.Value, int] = {}
+        """Positions of the calls with nested results."""
+        self.element_calls: dict[ir.Value, int] = {}
         self.unpacked: dict[tuple[ir.Value, Path], ir.Value] = {}
         for param in function.params:
-            if isinstance(param.value.type, ir.StorageType | ir.TensorType):
+            if ir.device_of(param.value) is not None:
                 self.roots[param.value] = (param.value,)
                 if param.ownership is ir.Ownership.OWNED:
                     self.owned[param.value] = -1
@@ -126,7 +130,7 @@ class _Pass:
             self.unpack(position, op)
             return
         for value in effects.fresh:
-            if isinstance(value.type, ir.StorageType | ir.TensorType):
+            if ir.device_of(value) is not None:
                 self.own(value, position)
         if effects.within:
             self.hosts.update(effects.within)
@@ -151,28 +155,29 @@ class _Pass:
             sources.setdefault(result, []).append(source)
         for result, group in sources.items():
             if result not in self.roots and ir.is_tensor(result):
-                self.roots[result] = (result, *self.handed_on(result, group))
+                self.roots[result] = (result, *self.propagated(result, group))
             else:
-                known = (self.roots.get(result, NO_ROOTS), *(self.roots.get(s, NO_ROOTS) for s in group))
-                self.roots[result] = _union(known)
+                sets = (self.roots.get(result, NO_ROOTS), *(self.roots.get(s, NO_ROOTS) for s in group))
+                self.roots[result] = _union(sets)
             self.uncertain.add(result)
 
-    def handed_on(self, result: ir.Value, sources: Iterable[ir.Value]) -> Roots:
-        """The roots that `result`, which may also have storage of its own, has from the values that it may share storage with.
+    def propagated(self, result: ir.Value, sources: Iterable[ir.Value]) -> Roots:
+        """The roots of `sources` that `result` inherits, if it may share their storage or have a separate
+        one.
 
-        A weak root stands for storage that an op may have made, beside other roots of the same value. Each value that may
-        lie in it has those as well, as each has them from the one before. They show all that two such values may share, so
-        that a chain of them need not carry the weak ones of all links.
+        A weak root is storage that an op may have allocated; its value also has other roots. Every value that
+        may be located in a weak root inherits those other roots too. They alone show all that two such values
+        may share, so a chain of values need not carry the weak roots of all its links.
         """
-        handed = _union(self.roots.get(source, NO_ROOTS) for source in sources)
-        if not self.weak.isdisjoint(handed):
-            handed = tuple([root for root in handed if root not in self.weak])
-        if handed:
+        roots = _union(self.roots.get(source, NO_ROOTS) for source in sources)
+        if not self.weak.isdisjoint(roots):
+            roots = tuple([root for root in roots if root not in self.weak])
+        if roots:
             self.weak.add(result)
-        return handed
+        return roots
 
     def unpack(self, position: int, op: ir.Unpack) -> None:
-        """Elements of a nested result: the same path gives the same tensor; unaliased returns are fresh."""
+        """An element of a nested result: one path is one tensor, and returns without aliases are fresh."""
         base, prefix = self.calls.get(op.source, (op.source, ()))
         path = (*prefix, *op.path)
         if ir.is_results(op.result):
@@ -187,13 +192,13 @@ class _Pass:
                 self.uncertain.add(op.result)
         elif self.is_fresh(base, path):
             self.own(op.result, position)
-            self.made[op.result] = self.positions.get(base, position)
+            self.element_calls[op.result] = self.positions.get(base, position)
         else:
-            self.roots[op.result] = (*self.handed_on(op.result, (base,)), op.result)
+            self.roots[op.result] = (*self.propagated(op.result, (base,)), op.result)
             self.uncertain.add(op.result)
 
     def is_fresh(self, base: ir.Value, path: Path) -> bool:
-        """Whether the element at `path` of a call's nested result has storage of its own."""
+        """Returns whether the element at `path` of a call's nested result has separate storage."""
         info = self.context.operator(self.targets.get(base, ""))
         if info is None or ir.ExternTag.MAY_ALIAS in info.extern.tags:
             return False
@@ -218,27 +223,25 @@ def analyse_aliasing(function: ir.Function, context: AliasingContext) -> Aliasin
         state.attached,
         context.constant_starts,
         state.hosts,
-        state.made,
+        state.element_calls,
     )
 
 
 def summarise(function: ir.Function, context: AliasingContext) -> ir.FunctionSummary:
-    """What a call of `function` does, seen from its caller."""
-    found = context.aliasing(function)
+    """Summarises the effects of a call of `function` for its caller."""
+    aliasing = context.aliasing(function)
     position = {p.value: i for i, p in enumerate(function.params)}
     reads: dict[ir.Value, None] = {}
     writes: dict[ir.Value, None] = {}
     classes: dict[ir.EffectClass, None] = {}
-    for effects in found.effects:
-        for values, touched in ((effects.reads, reads), (effects.writes, writes)):
+    for effects in aliasing.effects:
+        for values, roots in ((effects.reads, reads), (effects.writes, writes)):
             for value in values:
-                for root in found.roots.get(value, NO_ROOTS):
-                    touched.update(dict.fromkeys(found.chain(root)))
+                for root in aliasing.roots.get(value, NO_ROOTS):
+                    roots.update(dict.fromkeys(aliasing.chain(root)))
         classes.update(dict.fromkeys(effects.classes))
     constants = context.constant_values
     mutable = {c.value for c in context.program.constants if c.mutable}
-    last = function.body[-1] if function.body else None
-    returned = last.values if isinstance(last, ir.Return) else ()
     return ir.FunctionSummary(
         read_params=frozenset(position[v] for v in reads if v in position),
         owned_params=frozenset(i for i, p in enumerate(function.params) if p.ownership is ir.Ownership.OWNED),
@@ -246,19 +249,24 @@ def summarise(function: ir.Function, context: AliasingContext) -> ir.FunctionSum
         read_constants=tuple(v for v in reads if v in mutable),
         written_constants=tuple(v for v in writes if v in constants),
         classes=tuple(classes),
-        results=tuple(_origin(arg, found, position, constants) for arg in returned),
+        results=tuple(_origin(arg, aliasing, position, constants) for arg in returned_values(function)),
     )
 
 
+def returned_values(function: ir.Function) -> tuple[ir.Arg, ...]:
+    """The values that the function returns; none if its body does not end in a return."""
+    return function.body[-1].values if function.body and isinstance(function.body[-1], ir.Return) else ()
+
+
 def _origin(
-    arg: ir.Arg, found: Aliasing, position: dict[ir.Value, int], constants: Set[ir.Value]
+    arg: ir.Arg, aliasing: Aliasing, position: dict[ir.Value, int], constants: Set[ir.Value]
 ) -> ir.ResultOrigin | None:
-    if not isinstance(arg, ir.Value) or not ir.is_tensor(arg):
+    if not ir.is_tensor(arg):
         return None
-    roots = found.roots.get(arg, NO_ROOTS)
+    roots = aliasing.roots.get(arg, NO_ROOTS)
     return ir.ResultOrigin(
-        params=tuple(position[r] for r in roots if r in position and r not in found.owned),
+        params=tuple(position[r] for r in roots if r in position and r not in aliasing.owned),
         constants=tuple(r for r in roots if r in constants),
-        own=tuple(r for r in roots if r in found.owned or (r not in position and r not in constants)),
-        certain=arg not in found.uncertain and len(roots) == 1,
+        own=tuple(r for r in roots if r in aliasing.owned or (r not in position and r not in constants)),
+        certain=arg not in aliasing.uncertain and len(roots) == 1,
     )

@@ -1,8 +1,9 @@
-"""What a program implies about the addresses of tensors, for kernels that rely on aligned pointers.
+"""Infers the alignment of tensors' addresses, for kernels that rely on aligned pointers.
 
-An address is known modulo a number (Granger, "Static analysis of arithmetical congruences", 1989): storages are aligned as
-their types say, views add offsets, aligned copies and assertions say what they make sure of. A function's parameters and
-results are what all of its calls have in common. Nothing is known about tensors from a caller or a library.
+An address is known modulo a number (Granger, "Static analysis of arithmetical congruences", 1989). Types give
+the alignment of storages, views add offsets, and aligned copies and assertions guarantee their own alignment.
+Facts about a function's parameters and results hold for all of its calls. Nothing is known about tensors from
+a caller or a library.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from wrapper_ir import ir
+from wrapper_ir.analysis.aliasing import returned_values
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int, add
 
 
 @dataclass(frozen=True, slots=True)
 class Congruence:
-    """Numbers that are `rest` more than a multiple of `modulus`: of 1, any number; of 0, `rest` itself."""
+    """Numbers that are congruent to `rest` modulo `modulus`. A modulus of 1 is any number, one of 0 is `rest`
+    only."""
 
     modulus: int = 1
     rest: int = 0
@@ -28,15 +31,15 @@ class Congruence:
         return "anywhere" if self.modulus == 1 else f"{after}a multiple of {self.modulus}"
 
     def plus(self, other: Congruence) -> Congruence:
-        """Sums of these and other numbers."""
+        """The sums of a number of this set and one of the other."""
         return _congruence(gcd(self.modulus, other.modulus), self.rest + other.rest)
 
     def join(self, other: Congruence) -> Congruence:
-        """Both these and other numbers."""
+        """The union of both sets, as the smallest congruence that contains it."""
         return _congruence(gcd(self.modulus, other.modulus, self.rest - other.rest), self.rest)
 
     def meet(self, other: Congruence) -> Congruence:
-        """Numbers that are in both, approximated by the larger modulus."""
+        """The intersection of both sets, approximated by the one with the larger modulus."""
         return other if other.modulus > self.modulus else self
 
 
@@ -45,14 +48,16 @@ def _congruence(modulus: int, rest: int) -> Congruence:
 
 
 ANYWHERE = Congruence()
-_Known = Congruence | None
-"""None is what no call has reached yet: anything may be said of it."""
+_Fact = Congruence | None
+"""None: no call has reached the value yet (the bottom of the lattice)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """An argument of a launch that its kernel takes to be a multiple of `param.divisible`: it is `offset` bytes after where
-    `base` begins, of which `known` holds when the launch runs."""
+    """An argument of a launch whose address the kernel assumes to be a multiple of `param.divisible`.
+
+    It starts `offset` bytes after the start of `base`, whose address is in `known` when the launch runs.
+    """
 
     param: ir.KernelParam
     value: ir.Value[ir.TensorType]
@@ -62,13 +67,14 @@ class Pointer:
 
     @property
     def address(self) -> Congruence:
-        """What is known of the address itself."""
+        """The congruence of the address itself."""
         return self.known.plus(_congruence(*ir.remainder(self.offset)))
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The result of the analysis: by function and position of a launch, the pointers that its kernel relies on."""
+    """The result of the analysis: by function and position of a launch, the pointers that its kernel relies
+    on."""
 
     pointers: Mapping[str, Mapping[int, tuple[Pointer, ...]]] = field(default_factory=dict)
 
@@ -81,23 +87,25 @@ _Relied = Mapping[str, tuple[tuple[int, ir.KernelParam], ...]]
 
 
 def relied_pointers(analyses: Analyses) -> _Relied:
-    """The positions of pointers that kernels take to be multiples of something, by kernel."""
-    found = {
+    """For each kernel, the positions of the pointers whose addresses it assumes to be multiples of a
+    number."""
+    by_kernel = {
         name: tuple((i, p) for i, p in enumerate(k.params) if p.kind.takes_tensor and p.divisible > 1)
         for name, k in analyses.kernels.items()
     }
-    return {name: params for name, params in found.items() if params}
+    return {name: params for name, params in by_kernel.items() if params}
 
 
 def constant_alignment(analyses: Analyses) -> int:
-    """What the storages of constants have to be aligned to, in bytes: what any kernel relies on, as far as constants are
-    aligned at all."""
+    """The required alignment of constants' storages in bytes: the most that any kernel relies on, at most
+    `DEFAULT_ALIGNMENT`."""
     divisors = [p.divisible for params in analyses.get(relied_pointers).values() for _, p in params]
     return max((gcd(ir.DEFAULT_ALIGNMENT, n) for n in divisors), default=1)
 
 
 def analyse_alignment(analyses: Analyses) -> Alignment:
-    """Runs the analysis, over functions until nothing changes; there is nothing to do where no kernel relies on anything."""
+    """Runs the analysis over all functions to a fixed point; returns at once if no kernel relies on
+    alignment."""
     relied = analyses.get(relied_pointers)
     if not relied:
         return Alignment()
@@ -110,24 +118,24 @@ def analyse_alignment(analyses: Analyses) -> Alignment:
 
 @dataclass(slots=True)
 class _Calls:
-    """What is known of the functions' parameters and results; it becomes less from round to round."""
+    """Facts about the functions' parameters and results; they become weaker from round to round."""
 
     analyses: Analyses
     relied: _Relied
-    params: dict[ir.Value, _Known] = field(default_factory=dict)
-    results: dict[str, tuple[_Known, ...]] = field(default_factory=dict)
+    params: dict[ir.Value, _Fact] = field(default_factory=dict)
+    results: dict[str, tuple[_Fact, ...]] = field(default_factory=dict)
     pointers: dict[str, Mapping[int, tuple[Pointer, ...]]] = field(default_factory=dict)
     constants: dict[ir.Value, Congruence] = field(default_factory=dict)
     changed: bool = False
 
     def round(self) -> bool:
-        """Goes over all functions; whether anything has changed that another one rests on."""
+        """Visits all functions; returns whether a fact changed that another function depends on."""
         self.changed = False
         main = self.analyses.program.main
         for function in self.analyses.program.functions:
             flow = _Flow(function, self)
             if function is main:
-                flow.known.update((p.value, _given(p.value)) for p in function.params)
+                flow.known.update((p.value, _argument_of_main(p.value)) for p in function.params)
             for position, op in enumerate(function.body):
                 flow.step(position, op)
             self.pointers[function.name] = flow.pointers
@@ -135,56 +143,55 @@ class _Calls:
         return self.changed
 
     def returned(self, function: ir.Function, flow: _Flow) -> None:
-        last = function.body[-1]
-        values = last.values if isinstance(last, ir.Return) else ()
+        values = returned_values(function)
         before = self.results.get(function.name, (None,) * len(values))
         after = tuple(_joined(old, flow.address(value)) for old, value in zip(before, values, strict=True))
         self.results[function.name] = after
         self.changed |= after != before
 
-    def passed(self, function: ir.Function, given: Iterable[_Known]) -> None:
-        """A call gives a function arguments of which this is known."""
-        for param, known in zip(function.params, given, strict=False):
+    def passed(self, function: ir.Function, arguments: Iterable[_Fact]) -> None:
+        """Joins the facts about a call's arguments into those about the parameters."""
+        for param, fact in zip(function.params, arguments, strict=False):
             before = self.params.get(param.value)
-            after = self.params[param.value] = _joined(before, known)
+            after = self.params[param.value] = _joined(before, fact)
             self.changed |= after != before
 
 
-def _joined(a: _Known, b: _Known) -> _Known:
+def _joined(a: _Fact, b: _Fact) -> _Fact:
     if a is None or b is None:
         return b if a is None else a
     return a.join(b)
 
 
 class _Flow:
-    """One walk over one function. `places` are views' bases and byte offsets; `known` is what is known of the bases, so that
-    what is found out about one holds for every view of it."""
+    """One walk over one function. `places` are the bases and byte offsets of views. `known` are the facts
+    about bases, so that a fact learned through one view holds for all views of its base."""
 
     def __init__(self, function: ir.Function, calls: _Calls) -> None:
         self.calls = calls
         self.analyses = calls.analyses
         self.aliasing = calls.analyses.aliasing(function)
         self.places: dict[ir.Value, tuple[ir.Value, Expr]] = {}
-        self.known: dict[ir.Value, _Known] = {p.value: calls.params.get(p.value) for p in function.params}
+        self.known: dict[ir.Value, _Fact] = {p.value: calls.params.get(p.value) for p in function.params}
         self.pointers: dict[int, tuple[Pointer, ...]] = {}
 
     def place(self, value: ir.Value) -> tuple[ir.Value, Expr]:
         return self.places.get(value, (value, _ZERO))
 
-    def base(self, value: ir.Value) -> _Known:
-        """What is known of a value that is not a view."""
+    def base(self, value: ir.Value) -> _Fact:
+        """The fact about a value that is not a view."""
         if value in self.known:
             return self.known[value]
         if ir.is_storage(value):
             return Congruence(value.type.alignment)
         return self.calls.constants.get(value, ANYWHERE)
 
-    def address(self, value: ir.Arg) -> _Known:
+    def address(self, value: ir.Arg) -> _Fact:
         if not isinstance(value, ir.Value):
             return ANYWHERE
         base, offset = self.place(value)
-        known = self.base(base)
-        return known if known is None else known.plus(_congruence(*ir.remainder(offset)))
+        fact = self.base(base)
+        return fact if fact is None else fact.plus(_congruence(*ir.remainder(offset)))
 
     def step(self, position: int, op: ir.Op) -> None:
         match op:
@@ -210,79 +217,82 @@ class _Flow:
                         self.places[result] = self.place(source)
 
     def slot(self, op: ir.Slot) -> None:
-        """Where its pool begins says more than the slot's alignment, unless that is more than follows from it."""
+        """The address of the pool tells more than the slot's alignment, unless it does not imply that
+        alignment."""
         if op.result.type.alignment == ir.slot_alignment(op.pool.type, op.offset):
             base, offset = self.place(op.pool)
             self.places[op.result] = base, add(offset, op.offset)
 
     def launch(self, position: int, op: ir.Launch) -> None:
-        found = []
+        pointers = []
         for i, param in self.calls.relied.get(op.kernel, ()):
             arg = op.args[i] if i < len(op.args) else None
             if ir.is_tensor(arg):
                 base, offset = self.place(arg)
-                found.append(Pointer(param, arg, base, offset, self.base(base) or ANYWHERE))
-        if found:
-            self.pointers[position] = tuple(found)
+                pointers.append(Pointer(param, arg, base, offset, self.base(base) or ANYWHERE))
+        if pointers:
+            self.pointers[position] = tuple(pointers)
 
     def learn(self, value: ir.Value, alignment: int) -> None:
-        """`value` begins at a multiple of `alignment` bytes from here on; so much is known of where its base does."""
+        """Notes that `value` starts at a multiple of `alignment` bytes from here on, as a fact about its base
+        if the offset allows."""
         base, offset = self.place(value)
         modulus, rest = ir.remainder(offset)
-        known = self.base(base)
-        if known is None:
+        fact = self.base(base)
+        if fact is None:
             return
         if not modulus % alignment:
-            self.known[base] = known.meet(_congruence(alignment, -rest))
+            self.known[base] = fact.meet(_congruence(alignment, -rest))
         else:
             self.places[value] = value, _ZERO
             self.known[value] = Congruence(alignment)
 
     def aligned(self, op: ir.EnsureAligned) -> tuple[ir.Value, Expr]:
-        """The source itself, where that is known to be aligned."""
-        known = self.address(op.source)
-        if known is None or not (known.modulus % op.alignment or known.rest % op.alignment):
+        """The place of the source if it is known to be aligned, else of the copy."""
+        fact = self.address(op.source)
+        if fact is None or not (fact.modulus % op.alignment or fact.rest % op.alignment):
             return self.place(op.source)
         self.known[op.result] = Congruence(op.alignment)
         return op.result, _ZERO
 
     def call(self, op: ir.CallingOp) -> None:
         functions, names = self.analyses.functions, ir.callees(op)
-        given = [self.address(arg) for arg in ir.call_args(op)]
+        arguments = [self.address(arg) for arg in ir.call_args(op)]
         for name in names:
-            self.calls.passed(functions[name], given)
+            self.calls.passed(functions[name], arguments)
         if isinstance(op, ir.WhileLoop):
-            again = self.calls.results.get(op.body_fn, ())
-            for name in names:  # the next trip gets what the last one returned
-                self.calls.passed(functions[name], again)
+            carried = self.calls.results.get(op.body_fn, ())
+            for name in names:  # the results of one trip are the arguments of the next
+                self.calls.passed(functions[name], carried)
             names = () if op.stacked else (op.body_fn,)
         for number, value in enumerate(op.results):
             if ir.is_tensor(value):
                 self.known[value] = self.result(op, names, number)
 
-    def result(self, op: ir.CallingOp, names: Iterable[str], number: int) -> _Known:
-        """What all functions return there. A loop without a trip gives what it was given, or a copy."""
-        returned = [self.calls.results.get(name, ()) for name in names]
-        if not returned:
+    def result(self, op: ir.CallingOp, names: Iterable[str], number: int) -> _Fact:
+        """The join of all functions' results with this number. A loop that makes no trip returns the carried
+        argument or a copy of it."""
+        returns = [self.calls.results.get(name, ()) for name in names]
+        if not returns:
             return ANYWHERE
-        found: _Known = None
+        fact: _Fact = None
         if isinstance(op, ir.WhileLoop):
-            found = _joined(self.address(op.carried[number]), Congruence(ir.DEFAULT_ALIGNMENT))
-        for one in returned:
-            found = _joined(found, one[number] if number < len(one) else None)
-        return found
+            fact = _joined(self.address(op.carried[number]), Congruence(ir.DEFAULT_ALIGNMENT))
+        for results in returns:
+            fact = _joined(fact, results[number] if number < len(results) else None)
+        return fact
 
     def forget(self, position: int, op: ir.ResizeStorage | ir.SetStorage) -> None:
-        """Nothing is known of where tensors begin whose storage is another one from here on. A storage of the program's own
-        stays aligned as it was, since the same allocator gives it its new bytes."""
-        touched = set(self.aliasing.roots_at(op.target, position))
+        """Discards facts about tensors whose storage is replaced. A storage that the program allocates keeps
+        its alignment when resized, because the same allocator provides the new bytes."""
+        changed = set(self.aliasing.roots_at(op.target, position))
         for value, roots in self.aliasing.roots.items():
             base, _ = self.place(value)
-            stays = isinstance(op, ir.ResizeStorage) and ir.is_storage(base)
+            is_stable = isinstance(op, ir.ResizeStorage) and ir.is_storage(base)
             if (
                 ir.is_tensor(value)
-                and not stays
-                and touched & {*roots, *self.aliasing.roots_at(value, position)}
+                and not is_stable
+                and changed & {*roots, *self.aliasing.roots_at(value, position)}
             ):
                 self.places[value] = value, _ZERO
                 self.known[value] = ANYWHERE
@@ -291,17 +301,16 @@ class _Flow:
 _ZERO = Int(0)
 
 
-def _given(value: ir.Value) -> Congruence:
-    """What is known of an argument of `main`."""
+def _argument_of_main(value: ir.Value) -> Congruence:
     return Congruence(value.type.alignment) if ir.is_storage(value) else ANYWHERE
 
 
 def _of_constant(constant: ir.Constant) -> Congruence:
-    """Engines put the storages of constants at such addresses (`constant_alignment`)."""
+    """The address of a constant: engines align the storages of constants (`constant_alignment`)."""
     return _congruence(ir.DEFAULT_ALIGNMENT, constant.offset)
 
 
 def moves_storage(function: ir.Function, analyses: Analyses) -> bool:
-    """Whether tensors may begin elsewhere after some op of the function."""
+    """Returns whether an op of the function may change the address of a tensor."""
     effects = analyses.aliasing(function).effects
     return any(ir.EffectClass.STORAGE_CHANGE in e.classes for e in effects)

@@ -1,4 +1,5 @@
-"""When storages hold content that is needed, and which ops could write over an argument that they are the last to read."""
+"""Computes the live ranges of storages' contents, and the ops that could overwrite an argument that they read
+last."""
 
 from __future__ import annotations
 
@@ -15,20 +16,21 @@ from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
 
 Span = tuple[int, int]
-"""The first and the last op of a time; or the first byte, and the byte after the last one."""
+"""The first and the last op of a live range; or a range of bytes, whose end is exclusive."""
 _OVERWRITERS = (ir.CallExtern, ir.Copy, ir.Launch)
-"""Ops that write all of what they write and do not read."""
+"""Ops that overwrite every element of a tensor that they write and do not read."""
 _MOST_PARTS = 64
-"""A storage of which more separate parts are needed is taken to be needed from the first to the last of them."""
+"""With more live parts than this, all bytes from the first to the last part count as live."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The result of the analysis for one function; positions are indices of ops, -1 stands for the entry.
+    """The result of the analysis for one function; positions are indices of ops, -1 is the entry.
 
-    `spans` has, for each storage that the function owns, the times in which its content is needed: each begins where nothing
-    of the content before is read again, and ends at the last read. `uses` has all ops that use it. `in_place` says how many bytes at most the launch or
-    matmul at a position could save by writing over arguments that it is the last to read, as `in_place_pairs` allows.
+    `spans` are the live ranges of the content of each owned storage. A range begins where none of the earlier
+    content is read again, and ends at the last read. `uses` are the positions of all ops that use the
+    storage. `in_place` maps a launch or matmul to the most bytes that it could save by overwriting arguments
+    that it reads last, as `in_place_pairs` allows.
     """
 
     spans: dict[ir.Value, tuple[Span, ...]]
@@ -38,7 +40,8 @@ class Contents:
 
 @dataclass(slots=True)
 class _Access:
-    """What one op does with one storage: bytes that it reads, and bytes that it overwrites without reading."""
+    """The accesses of one op to one storage: bytes that it reads, and bytes that it overwrites without
+    reading."""
 
     position: int
     reads: list[Span] = field(default_factory=list)
@@ -46,12 +49,13 @@ class _Access:
 
 
 def contents_of(function: ir.Function, analyses: Analyses, sizes: Sizes) -> Contents:
-    """Runs the analysis; near linear in the number of ops. A collective needs its arguments until it was waited for."""
-    found = _Contents(function, analyses, sizes)
-    accesses = found.accesses()
-    spans = {root: found.spans(root, of_root) for root, of_root in accesses.items()}
+    """Runs the analysis; near linear in the number of ops. A collective uses its arguments until its
+    `Wait`."""
+    finder = _Contents(function, analyses, sizes)
+    accesses = finder.accesses()
+    spans = {root: finder.spans(root, of_root) for root, of_root in accesses.items()}
     uses = {root: tuple([a.position for a in of_root]) for root, of_root in accesses.items()}
-    return Contents(spans, uses, found.in_place(spans))
+    return Contents(spans, uses, finder.in_place(spans))
 
 
 class _Contents:
@@ -65,57 +69,67 @@ class _Contents:
             for op in function.ops_of(ir.AllocStorage)
             if op.zero is ir.ZeroMode.ONCE  # kernels leave zeros for the next call
         }
-        self.made: dict[int, list[ir.Value]] = {}
-        """What each op makes, but for allocations; a call with a nested result makes what is unpacked later."""
+        self.results: dict[int, list[ir.Value]] = {}
+        """Owned results by position, except allocations; elements of a nested result belong to its call."""
         for root, position in self.aliasing.owned.items():
             if position >= 0:
-                self.made.setdefault(self.aliasing.calls.get(root, position), []).append(root)
+                self.results.setdefault(self.aliasing.calls.get(root, position), []).append(root)
 
     def accesses(self) -> dict[ir.Value, list[_Access]]:
-        """By storage, in order; a donated parameter may be freed before the first op."""
-        found = {root: [_Access(-1)] for root, position in self.aliasing.owned.items() if position < 0}
+        """The accesses to each storage, in order; a donated parameter may be freed before the first op."""
+        by_root = {root: [_Access(-1)] for root, position in self.aliasing.owned.items() if position < 0}
         in_flight: dict[ir.Value, list[ir.Value]] = {}
         for position, op in enumerate(self.function.body):
             if isinstance(op, ir.Free):
                 continue
-            for result, held in self.aliasing.effects[position].holds:
-                in_flight.setdefault(result, []).append(held)
+            for result, operand in self.aliasing.effects[position].holds:
+                in_flight.setdefault(result, []).append(operand)
             for root, access in self._of(op, position, in_flight).items():
-                found.setdefault(root, []).append(access)
-        return found
+                by_root.setdefault(root, []).append(access)
+        return by_root
 
     def _of(
         self, op: ir.Op, position: int, in_flight: dict[ir.Value, list[ir.Value]]
     ) -> dict[ir.Value, _Access]:
-        """What the op does, by storage that the function owns; names alone (views, allocations) do nothing."""
-        found: dict[ir.Value, _Access] = {}
-        if isinstance(op, ir.Allocation) and op.zero is not ir.ZeroMode.NONE:
-            self._access(found, op.result, position).overwritten.append((0, self.sizes.bytes_of(op.result)))
-        if isinstance(op, ir.Allocation | ir.View):
-            return found
+        """The accesses of the op to owned storages. Views and allocations only name memory: they access
+        none."""
+        by_root: dict[ir.Value, _Access] = {}
+        operands = ir.operands(op)
+        match op:
+            case ir.View():
+                return by_root
+            case ir.AllocStorage() | ir.Slot():
+                if op.zero is not ir.ZeroMode.NONE:
+                    self._access(by_root, op.result, position).overwritten.append(
+                        (0, self.sizes.bytes_of(op.result))
+                    )
+                return by_root
+            case ir.Wait():
+                operands = (*operands, *in_flight.get(op.source, ()))
+            case _:
+                pass
         effects = self.aliasing.effects[position]
-        for value in self.made.get(position, ()):  # an operator's result comes with content
-            self._access(found, value, position).overwritten.append((0, self.sizes.bytes_of(value)))
-        written = set(effects.writes).difference(effects.reads) if isinstance(op, _OVERWRITERS) else set()
-        used = (*ir.operands(op), *(in_flight.get(op.source, ()) if isinstance(op, ir.Wait) else ()))
-        for value in used:
+        for value in self.results.get(position, ()):  # an operator initializes its results
+            self._access(by_root, value, position).overwritten.append((0, self.sizes.bytes_of(value)))
+        writes = set(effects.writes).difference(effects.reads) if isinstance(op, _OVERWRITERS) else set()
+        for value in operands:
             roots = self.aliasing.roots.get(value, NO_ROOTS)
             for root in roots:
                 if root not in self.aliasing.owned:
                     continue
-                access = self._access(found, root, position)
+                access = self._access(by_root, root, position)
                 window = self._window(value, root)
-                if value not in written:
+                if value not in writes:
                     access.reads.append(window or (0, self.sizes.bytes_of(root)))
                 elif window is not None and len(roots) == 1 and self._is_dense(value, window):
                     access.overwritten.append(window)
-        return found
+        return by_root
 
-    def _access(self, found: dict[ir.Value, _Access], root: ir.Value, position: int) -> _Access:
-        return found.setdefault(root, _Access(position))
+    def _access(self, by_root: dict[ir.Value, _Access], root: ir.Value, position: int) -> _Access:
+        return by_root.setdefault(root, _Access(position))
 
     def _window(self, value: ir.Value, root: ir.Value) -> Span | None:
-        """Bytes of the storage that a tensor spans; None where numbers do not say."""
+        """Bytes of the storage that a tensor spans; None if they are unknown under the hints."""
         place = self.places.get(value)
         if not ir.is_tensor(value) or place is None or place[0] != root:
             return None
@@ -126,27 +140,27 @@ class _Contents:
             return None
 
     def _is_dense(self, value: ir.Value, window: Span) -> bool:
-        type = value.type
-        assert isinstance(type, ir.TensorType)  # it has a window
-        return self.sizes.number(ir.numel(type.sizes)) * type.dtype.itemsize >= window[1] - window[0]
+        assert ir.is_tensor(value)  # it has a window
+        count = self.sizes.number(ir.numel(value.type.sizes))
+        return count * value.type.dtype.itemsize >= window[1] - window[0]
 
     def spans(self, root: ir.Value, accesses: list[_Access]) -> tuple[Span, ...]:
-        """Times in which the content is needed, from the accesses in order."""
+        """The live ranges of the content, from the accesses in order."""
         if self.aliasing.owned[root] < 0 or root in self.aliasing.escaped or root in self.fixed:
             return ((accesses[0].position, accesses[-1].position),)
-        found: list[Span] = []
-        needed: list[Span] = []
+        spans: list[Span] = []
+        live: list[Span] = []
         end = accesses[-1].position
         for at in range(len(accesses) - 1, -1, -1):
             access = accesses[at]
-            needed = _joined((*_without(needed, access.overwritten), *access.reads))
-            if not needed or not at:
-                found.append((access.position, end))
+            live = _joined((*_without(live, access.overwritten), *access.reads))
+            if not live or not at:
+                spans.append((access.position, end))
                 end = accesses[at - 1].position
-        return tuple(reversed(found))
+        return tuple(reversed(spans))
 
     def in_place(self, spans: dict[ir.Value, tuple[Span, ...]]) -> dict[int, int]:
-        """The most bytes that launches could save, by position."""
+        """The most bytes that each launch or matmul could save, by position."""
         begins: dict[int, set[ir.Value]] = {}
         ends: dict[int, set[ir.Value]] = {}
         for root, times in spans.items():
@@ -154,13 +168,13 @@ class _Contents:
                 for first, last in times:
                     begins.setdefault(first, set()).add(root)
                     ends.setdefault(last, set()).add(root)
-        found: dict[int, int] = {}
+        savings: dict[int, int] = {}
         for position in begins.keys() & ends.keys():
             op = self.function.body[position]
             pairs = self._pairs(op, begins[position], ends[position])
             if pairs:
-                found[position] = min(self._total(side) for side in zip(*pairs, strict=True))
-        return found
+                savings[position] = min(self._total(side) for side in zip(*pairs, strict=True))
+        return savings
 
     def _total(self, roots: Iterable[ir.Value]) -> int:
         return sum(map(self.sizes.bytes_of, set(roots)))
@@ -168,13 +182,14 @@ class _Contents:
     def _pairs(
         self, op: ir.Op, begun: set[ir.Value], ended: set[ir.Value]
     ) -> list[tuple[ir.Value, ir.Value]]:
-        """(storage whose content begins, storage whose content ends) for each pair of arguments that may share bytes."""
+        """(storage whose content begins, storage whose content ends) of each pair of arguments that may share
+        bytes."""
         return [
             (new, old)
             for one, two in in_place_pairs(op, self.analyses)
             for new in self._roots(one, begun)
             for old in self._roots(two, ended)
-            if new is not old and _device(new) == _device(old)
+            if new is not old and ir.device_of(new) == ir.device_of(old)
         ]
 
     def _roots(self, value: ir.Value, among: set[ir.Value]) -> Iterator[ir.Value]:
@@ -182,45 +197,48 @@ class _Contents:
 
 
 def in_place_pairs(op: ir.Op, analyses: Analyses) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """Arguments that may be the same bytes, as the kernel says, or the accumulating matmul: each pair in both orders."""
-    if isinstance(op, ir.CallExtern) and (pair := accumulated(op)) is not None:
-        yield pair
-        yield pair[::-1]
-    if not isinstance(op, ir.Launch):
-        return
-    kernel = analyses.kernels.get(op.kernel)
-    if kernel is None or len(kernel.params) != len(op.args):
-        return
-    given = {p.name: a for p, a in zip(kernel.params, op.args, strict=True) if isinstance(a, ir.Value)}
+    """Pairs of arguments that may share all bytes, according to the kernel or the accumulating matmul, in
+    both orders."""
+    match op:
+        case ir.CallExtern():
+            if (pair := accumulated(op)) is not None:
+                yield pair
+                yield pair[::-1]
+        case ir.Launch():
+            kernel = analyses.kernels.get(op.kernel)
+            if kernel is not None and len(kernel.params) == len(op.args):
+                yield from _aliasing_arguments(kernel, op)
+        case _:
+            pass
+
+
+def _aliasing_arguments(kernel: ir.KernelDef, op: ir.Launch) -> Iterator[tuple[ir.Value, ir.Value]]:
+    values = {p.name: a for p, a in zip(kernel.params, op.args, strict=True) if isinstance(a, ir.Value)}
     for param in kernel.params:
         for other in param.may_alias:
-            if param.name in given and other in given:
-                yield given[param.name], given[other]
-                yield given[other], given[param.name]
-
-
-def _device(root: ir.Value) -> ir.Device | None:
-    return root.type.device if isinstance(root.type, ir.StorageType | ir.TensorType) else None
+            if param.name in values and other in values:
+                yield values[param.name], values[other]
+                yield values[other], values[param.name]
 
 
 def _joined(parts: Iterable[Span]) -> list[Span]:
-    """The parts in order, those that touch joined; parts of no bytes are none."""
-    found: list[Span] = []
+    """The parts in order; adjacent ones are merged, empty ones omitted."""
+    merged: list[Span] = []
     for low, high in sorted(p for p in parts if p[0] < p[1]):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
+        if merged and low <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
-            found.append((low, high))
-    return found if len(found) <= _MOST_PARTS else [(found[0][0], found[-1][1])]
+            merged.append((low, high))
+    return merged if len(merged) <= _MOST_PARTS else [(merged[0][0], merged[-1][1])]
 
 
 def _without(parts: Iterable[Span], removed: Iterable[Span]) -> list[Span]:
-    left = list(parts)
+    remaining = list(parts)
     for start, end in removed:
-        left = [
+        remaining = [
             (low, high)
-            for first, last in left
+            for first, last in remaining
             for low, high in ((first, min(last, start)), (max(first, end), last))
             if low < high
         ]
-    return left
+    return remaining

@@ -1,6 +1,6 @@
-"""Descriptions of a program's inputs that each call is checked against, without a tensor library.
+"""Descriptions of a program's inputs that each call is checked against, independent of a tensor library.
 
-`analysis.inputs` derives the descriptions from `main`; engines spell them in their own way.
+`analysis.inputs` derives them from `main`; each engine emits or interprets the checks.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorInput:
-    """An argument that is a tensor in plain strided memory. `text` is its type as programs write it, `dtype` and `device` in
-    the same spelling. None in `sizes` and `strides` (in elements) stands for a number that depends on a symbol. With `or_cpu` a
-    tensor in the CPU's memory will do as well. `apart` are positions among the inputs of those that must not lie in this
-    one's storage: the program resizes it before their last use."""
+    """A tensor argument in plain strided memory.
+
+    `text` is its type in the text form of programs, as are `dtype` and `device`. None in `sizes` and
+    `strides` (in elements) is a number that depends on a symbol. If `or_cpu`, a tensor in the CPU's memory is
+    accepted too. `apart` are the positions of inputs that must not share this one's storage, because the
+    program resizes it before their last use.
+    """
 
     name: str
     text: str
@@ -27,7 +30,7 @@ class TensorInput:
 
     @property
     def fixed_strides(self) -> tuple[int | None, ...]:
-        """The strides that matter: those of dimensions that are longer than 1, in tensors that have elements."""
+        """The strides to check: None for dimensions of size 1, and for all dimensions of an empty tensor."""
         if 0 in self.sizes:
             return (None,) * len(self.sizes)
         return tuple(None if n == 1 else s for n, s in zip(self.sizes, self.strides, strict=True))
@@ -35,7 +38,8 @@ class TensorInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberInput:
-    """An argument that is a number: `kind` is `int` (of 64 bits), `float` or `bool`, and no other class will do."""
+    """A number argument: `kind` is `int` (64 bits), `float` or `bool`; values of other classes are
+    refused."""
 
     name: str
     kind: str
@@ -46,8 +50,11 @@ Input = TensorInput | NumberInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageInput:
-    """An argument whose storage must hold all of its elements. `nbytes` are those that it needs from its first element on, None
-    where its sizes and strides tell; `itemsize` those of an element."""
+    """An argument whose storage must contain all of its elements.
+
+    `nbytes` is the number of bytes needed from the first element on; None if it follows from the argument's
+    sizes and strides. `itemsize` is in bytes.
+    """
 
     name: str
     nbytes: int | None
@@ -55,7 +62,7 @@ class StorageInput:
 
 
 def extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
-    """Elements from the first to the last of a tensor, both counted."""
+    """The number of elements from the first to the last of a tensor, inclusive; 0 for an empty one."""
     if 0 in sizes:
         return 0
     return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
@@ -63,10 +70,12 @@ def extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorFacts:
-    """What a tensor library says about a tensor. `special` tells in words what makes it something else than plain memory
-    (sparse, lazily conjugated, a class of its own), `hint` the way out; both are empty for a plain tensor. `layout` is `strided`
-    or another name; `room` are the bytes of its storage from its first element on, None where nothing tells, `start` those
-    before."""
+    """Facts that a tensor library reports about a tensor.
+
+    `special` describes why it is not plain memory (sparse, lazily conjugated, a subclass), and `hint` is a
+    workaround; both are empty for a plain tensor. `layout` is `strided` or another name. `room` is the number
+    of bytes in its storage from its first element on, None if unknown; `start` is the number before.
+    """
 
     dtype: str
     device: str

@@ -1,8 +1,9 @@
-"""The input checks of a call, and the program's own checks that they make redundant."""
+"""Derives the input checks of a call, and the program's own checks that they make redundant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wrapper_ir import ir
@@ -11,21 +12,23 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int, Sym
 
 _PROLOGUE = (ir.Define, ir.AssertExpr, ir.AssertLayout, ir.Comment, ir.Drop)
-"""Ops before which nothing can have changed an input."""
+"""Ops that cannot change an input, so that a check after them still sees the caller's argument."""
 _Layout = tuple[ir.Value, tuple[Expr, ...], tuple[Expr, ...]]
 """A value with sizes and strides."""
 _SAFE = (ir.AssertLayout, ir.CallExtern, ir.Drop, ir.Free)
-"""Ops that do not look at where a tensor's memory is."""
+"""Ops that accept a tensor on the CPU or on the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputChecks:
-    """`entry` are the arguments to check before the first op, each with its parameter.
+    """The checks of a call's arguments.
 
-    `layouts` gives, by position in `main`, the parameters whose whole layout is checked after the op there, which defines
-    the last symbol that it mentions. `covered` are positions of `AssertLayout` ops, each with a parameter whose sizes and
-    strides were checked already, or are guarded: only its alignment is left to do. `storages` are the arguments whose elements
-    the program reads or writes before it resizes their storage, guarded ones as well: no guard looks at a storage.
+    `entry` are the arguments to check before the first op, each with its parameter. `layouts` maps positions
+    in `main` to the parameters whose whole layout is checked after that op, which defines the last symbol of
+    the layout. `covered` are positions of `AssertLayout` ops, each with a parameter whose sizes and strides
+    are already checked or guarded; only its alignment remains to be checked. `storages` are the arguments
+    whose elements the program accesses before it resizes their storage. They include guarded arguments,
+    because guards do not check storages.
     """
 
     entry: tuple[tuple[ir.Value, Input], ...] = ()
@@ -40,23 +43,26 @@ def input_checks(
     guarded: ir.Guarded = ir.NOT_GUARDED,
     analyses: Analyses | None = None,
 ) -> InputChecks:
-    """The checks of `main`'s parameters, less those that are `guarded`. Names are the signature's, which a caller knows, or
-    else the parameters'. `analyses` is the program's memo, made where it is missing."""
+    """The checks of `main`'s parameters, except `guarded` ones.
+
+    Messages name arguments as the signature does, or else by their parameters. `analyses` is the program's
+    memo, if the caller has one.
+    """
     body = program.main.body
-    defined = {op.symbol: number for number, op in enumerate(body) if isinstance(op, ir.Define)}
+    defined = {op.symbol: position for position, op in program.main.positions_of(ir.Define)}
     entry: list[tuple[ir.Value, Input]] = []
     layouts: dict[int, list[ir.Value]] = {}
     covered: set[tuple[int, ir.Value]] = set()
     checks = _own_checks(body)
     for number, param in enumerate(program.main.params):
-        value, type = param.value, param.value.type
-        own = checks.get((value, type.sizes, type.strides), []) if isinstance(type, ir.TensorType) else []
+        value = param.value
+        own = checks.get((value, value.type.sizes, value.type.strides), []) if ir.is_tensor(value) else []
         if value.name in guarded.params:
             covered.update((position, value) for position in own)
             continue
-        made = _input(value, _name(number, value, signature), program)
-        if made is not None:
-            entry.append((value, made))
+        argument = _input(value, _name(number, value, signature), program)
+        if argument is not None:
+            entry.append((value, argument))
         if not ir.is_tensor(value):
             continue
         open_symbols = _open_symbols(value, value.type, body, defined)
@@ -65,7 +71,7 @@ def input_checks(
         elif not own and open_symbols <= defined.keys():
             exprs = (*value.type.sizes, *value.type.strides)
             last = max(defined[s] for expr in exprs for s in expr.free_symbols)
-            if ir.is_used(value, body[last + 1 :]):  # else it has ended, or nothing needs it
+            if ir.is_used(value, body[last + 1 :]):  # otherwise it may have been freed
                 layouts.setdefault(last, []).append(value)
     analyses = Analyses.of(program, analyses)
     return InputChecks(
@@ -79,33 +85,39 @@ def input_checks(
 def _storages(
     program: ir.Program, signature: ir.Signature | None, analyses: Analyses
 ) -> Iterator[tuple[ir.Value[ir.TensorType], StorageInput]]:
-    """An argument that is not touched needs no memory, nor one whose storage comes empty and is filled by the program."""
+    """Omits arguments that are not accessed, and those whose empty storage the program resizes before the
+    first access."""
     main, aliasing = program.main, analyses.aliasing(program.main)
-    left: set[ir.Value] = {param.value for param in main.params if ir.is_tensor(param.value)}
-    touched: set[ir.Value] = set()
+    pending: set[ir.Value] = {param.value for param in main.params if ir.is_tensor(param.value)}
+    accessed: set[ir.Value] = set()
     for position, op in enumerate(main.body):
-        if not left:
+        if not pending:
             break
-        if isinstance(op, ir.ResizeStorage | ir.SetStorage):
-            for root in aliasing.roots_at(op.target, position):
-                left.discard(root)
-            used: Iterable[ir.Value] = (op.source,) if isinstance(op, ir.SetStorage) else ()
-        else:
-            effects = aliasing.effects[position]
-            used = (*effects.reads, *effects.writes)
-        for value in used:
+        uses: tuple[ir.Value, ...]
+        match op:
+            case ir.ResizeStorage():
+                pending.difference_update(aliasing.roots_at(op.target, position))
+                uses = ()
+            case ir.SetStorage():
+                pending.difference_update(aliasing.roots_at(op.target, position))
+                uses = (op.source,)
+            case _:
+                effects = aliasing.effects[position]
+                uses = (*effects.reads, *effects.writes)
+        for value in uses:
             for root in aliasing.roots_at(value, position):
-                if root in left:
-                    left.remove(root)
-                    touched.add(root)
+                if root in pending:
+                    pending.remove(root)
+                    accessed.add(root)
     for number, param in enumerate(main.params):
         value = param.value
-        if value in touched and ir.is_tensor(value):
-            needed = _static_bytes(value.type)
+        if value in accessed and ir.is_tensor(value):
             yield (
                 value,
                 StorageInput(
-                    name=_name(number, value, signature), nbytes=needed, itemsize=value.type.dtype.itemsize
+                    name=_name(number, value, signature),
+                    nbytes=_static_bytes(value.type),
+                    itemsize=value.type.dtype.itemsize,
                 ),
             )
 
@@ -115,16 +127,16 @@ def written_params(program: ir.Program, analyses: Analyses | None = None) -> fro
     analyses = Analyses.of(program, analyses)
     main, aliasing = program.main, analyses.aliasing(program.main)
     params = {param.value for param in main.params}
-    found: set[ir.Value] = set()
-    for position in range(len(main.body)):
-        for value in aliasing.effects[position].writes:
-            found.update(params.intersection(aliasing.roots_at(value, position)))
-    return frozenset(found)
+    writes: set[ir.Value] = set()
+    for position, effects in enumerate(aliasing.effects):
+        for value in effects.writes:
+            writes.update(params.intersection(aliasing.roots_at(value, position)))
+    return frozenset(writes)
 
 
 def _static_bytes(type: ir.TensorType) -> int | None:
-    """The bytes that a tensor spans, where numbers say it."""
-    sizes, strides = _known(type.sizes), _known(type.strides)
+    """The bytes that a tensor spans; None if they depend on a symbol."""
+    sizes, strides = _constants(type.sizes), _constants(type.strides)
     if None in sizes or None in strides:
         return None
     return extent([n or 0 for n in sizes], [n or 0 for n in strides]) * type.dtype.itemsize
@@ -133,38 +145,36 @@ def _static_bytes(type: ir.TensorType) -> int | None:
 def _apart(
     entry: Sequence[tuple[ir.Value, Input]], program: ir.Program, analyses: Analyses
 ) -> tuple[tuple[ir.Value, Input], ...]:
-    """Says of each input whose storage is resized which others must lie elsewhere. Nothing says where an input lies in its
-    storage, so nothing says that another one is still inside it afterwards."""
+    """Adds `apart` to each input whose storage is resized. The offset of an input in its storage is unknown,
+    so another input in that storage might be outside of it afterwards."""
     resized, last = _resized(program, analyses)
-    made: list[tuple[ir.Value, Input]] = []
+    inputs: list[tuple[ir.Value, Input]] = []
     for value, want in entry:
         if isinstance(want, TensorInput) and value in resized:
-            others = (
-                (n, v) for n, (v, w) in enumerate(entry) if v is not value and isinstance(w, TensorInput)
-            )
+            others = ((n, v) for n, (v, _) in enumerate(entry) if v is not value and ir.is_tensor(v))
             want = replace(want, apart=tuple(n for n, v in others if last.get(v, -1) > resized[value]))
-        made.append((value, want))
-    return tuple(made)
+        inputs.append((value, want))
+    return tuple(inputs)
 
 
 def _resized(program: ir.Program, analyses: Analyses) -> tuple[dict[ir.Value, int], dict[ir.Value, int]]:
-    """Where the storage of each parameter of `main` is first resized, and, if any is, where each is last used."""
-    body, aliasing = program.main.body, analyses.aliasing(program.main)
-    params = {param.value for param in program.main.params}
+    """The position of the first resize of each parameter of `main`, and, if there is any, of each one's last
+    use."""
+    main, aliasing = program.main, analyses.aliasing(program.main)
+    params = {param.value for param in main.params}
     first: dict[ir.Value, int] = {}
-    for position, op in enumerate(body):
-        if isinstance(op, ir.ResizeStorage):  # main alone may (WIR029)
-            for root in params.intersection(aliasing.roots_at(op.target, position)):
-                first.setdefault(root, position)
+    for position, resize in main.positions_of(ir.ResizeStorage):  # only main may resize (WIR029)
+        for root in params.intersection(aliasing.roots_at(resize.target, position)):
+            first.setdefault(root, position)
     last: dict[ir.Value, int] = {}
-    for position, op in enumerate(body if first else ()):
+    for position, op in enumerate(main.body if first else ()):
         for value in ir.operands(op):
             last.update(dict.fromkeys(params.intersection(aliasing.roots_at(value, position)), position))
     return first, last
 
 
 def type_text(type: ir.TensorType) -> str:
-    """A tensor's type as programs write it, without its device."""
+    """A tensor's type in the text form of programs, without its device."""
     sizes = ", ".join(map(str, type.sizes))
     strides = "" if ir.is_contiguous(type.sizes, type.strides) else f"{{{', '.join(map(str, type.strides))}}}"
     return f"{type.dtype.value}[{sizes}]{strides}"
@@ -185,58 +195,59 @@ def _input(value: ir.Value, name: str, program: ir.Program) -> Input | None:
                 text=type_text(value.type),
                 dtype=dtype.value,
                 device=str(device),
-                sizes=_known(sizes),
-                strides=_known(strides),
+                sizes=_constants(sizes),
+                strides=_constants(strides),
                 or_cpu=not sizes
                 and device.type != "cpu"
-                and _only_operators_take(value, program.main, program),
+                and _is_operand_of_operators(value, program.main, program),
             )
         case ir.ScalarType(kind=kind):
             return NumberInput(name=name, kind=kind.value)
-        case _:  # a handle: whoever takes it knows what it is
+        case _:  # a handle is opaque: the operator that uses it checks it
             return None
 
 
-def _only_operators_take(value: ir.Value, function: ir.Function, program: ir.Program) -> bool:
-    """Operators take a number in the CPU's memory with tensors anywhere, and some make it there: the seed and offset of an
-    attention operator lie on the CPU, except in a CUDA graph, while the operator's meta function says that they are on the
-    device. Kernels take addresses, which have to be the device's."""
-    found = False
+def _is_operand_of_operators(value: ir.Value, function: ir.Function, program: ir.Program) -> bool:
+    """Returns whether `value`, a tensor of rank 0, is used and only operators access its elements.
+
+    Operators accept a rank-0 tensor on the CPU beside tensors on any device, and some return one: the seed
+    and offset of an attention operator are on the CPU, except in a CUDA graph, although its meta function
+    reports the device. Kernels need an address on the device.
+    """
+    is_used = False
     for op in function.body:
         if value not in ir.operands(op):
             continue
         if isinstance(op, ir.CallSubgraph):
             callee = program.function(op.function)
-            inside = [p.value for p, arg in zip(callee.params, op.args, strict=True) if arg is value]
-            if not all(_only_operators_take(v, callee, program) for v in inside):
+            params = [p.value for p, arg in zip(callee.params, op.args, strict=True) if arg is value]
+            if not all(_is_operand_of_operators(v, callee, program) for v in params):
                 return False
         elif not isinstance(op, _SAFE):
             return False
-        found = found or isinstance(op, ir.CallExtern | ir.CallSubgraph)
-    return found
+        is_used = is_used or isinstance(op, ir.CallExtern | ir.CallSubgraph)
+    return is_used
 
 
-def _known(exprs: Sequence[Expr]) -> tuple[int | None, ...]:
+def _constants(exprs: Sequence[Expr]) -> tuple[int | None, ...]:
     return tuple(e.value if isinstance(e, Int) else None for e in exprs)
 
 
 def _own_checks(body: Sequence[ir.Op]) -> dict[_Layout, list[int]]:
-    """Positions of the program's own checks of tensors' layouts, before anything could change a parameter."""
-    found: dict[_Layout, list[int]] = {}
-    for position, op in enumerate(body):
-        if not isinstance(op, _PROLOGUE):
-            break
+    """Positions of the program's own checks of layouts that precede any change of a parameter."""
+    checks: dict[_Layout, list[int]] = {}
+    for position, op in enumerate(itertools.takewhile(lambda op: isinstance(op, _PROLOGUE), body)):
         if isinstance(op, ir.AssertLayout):
             for layout in ir.asserted_layouts(op):
-                found.setdefault(layout, []).append(position)
-    return found
+                checks.setdefault(layout, []).append(position)
+    return checks
 
 
 def _open_symbols(
     value: ir.Value, type: ir.TensorType, body: Sequence[ir.Op], defined: Mapping[str, int]
 ) -> frozenset[str]:
-    """The symbols in those sizes and strides that the symbols' own definitions do not make true."""
-    found: frozenset[str] = frozenset()
+    """The symbols of the sizes and strides that do not hold by the definition of their symbol alone."""
+    symbols: frozenset[str] = frozenset()
     pairs: list[tuple[Expr, Expr]] = [(e, ir.SizeOf(value, d)) for d, e in enumerate(type.sizes)]
     pairs += [(e, ir.StrideOf(value, d)) for d, e in enumerate(type.strides)]
     for expr, atom in pairs:
@@ -244,5 +255,5 @@ def _open_symbols(
             define = body[defined[expr.name]]
             if isinstance(define, ir.Define) and define.expr == atom:
                 continue
-        found |= expr.free_symbols
-    return found
+        symbols |= expr.free_symbols
+    return symbols

@@ -1,4 +1,4 @@
-"""The last use of each storage and each name of a function: one pass over the effects."""
+"""Finds the last use of each storage and each name of a function, in one pass over the effects."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from wrapper_ir.analysis.memo import Analyses
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """The result of the analysis for one function; positions are indices of ops, -1 stands for the entry.
+    """The result of the analysis for one function; positions are indices of ops, -1 is the entry.
 
-    `storages` gives, for each root that the function must free, the last position at which any tensor of it is
-    used; roots that are moved (into a callee, or to the caller) are not in it. `names` gives the last use of each
-    name to drop: tensors over bytes that the function does not own or may not own, nested results, handles.
+    `storages` maps each root that the function must free to the last use of any tensor in it. Roots that are
+    moved to a callee or to the caller are omitted. `names` maps each name to drop to its last use: tensors
+    over memory that the function does not own or may not own, nested results, and handles.
     """
 
     aliasing: Aliasing
@@ -25,34 +25,33 @@ class Liveness:
 
 
 def moved_roots(op: ir.Op, position: int, aliasing: Aliasing) -> tuple[ir.Value, ...]:
-    """Owned roots that `op` moves to a callee or to the caller. A `reuse` moves nothing out of the function."""
+    """Owned roots that `op` moves to a callee or to the caller. A `reuse` moves no root out of the
+    function."""
     effects = aliasing.effects[position]
     if not effects.moves or isinstance(op, ir.View):
         return ()
-    found: dict[ir.Value, None] = {}
-    for value in effects.moves:
-        for root in aliasing.roots.get(value, NO_ROOTS):
-            if root in aliasing.owned:
-                found[root] = None
-    return tuple(found)
+    roots = (root for value in effects.moves for root in aliasing.roots.get(value, NO_ROOTS))
+    return tuple(dict.fromkeys(root for root in roots if root in aliasing.owned))
 
 
 def _droppable(value: ir.Value, aliasing: Aliasing, constants: Set[ir.Value]) -> bool:
-    """Whether `value` is a name that a `Drop` ends: its bytes, if any, are not surely this function's own."""
-    if isinstance(value.type, ir.TupleType | ir.OpaqueType):
-        return value not in constants
-    if not ir.is_tensor(value):
-        return False
-    if value in aliasing.uncertain:
-        return True
-    roots = aliasing.roots.get(value, NO_ROOTS)
-    return not any(r in aliasing.owned and r not in aliasing.escaped for r in roots) and not any(
-        r in constants for r in roots
-    )
+    """Returns whether a `Drop` ends `value`: it has no memory, or memory that this function may not own."""
+    match value.type:
+        case ir.TupleType() | ir.OpaqueType():
+            return value not in constants
+        case ir.TensorType():
+            if value in aliasing.uncertain:
+                return True
+            roots = aliasing.roots.get(value, NO_ROOTS)
+            return not any(
+                r in constants or (r in aliasing.owned and r not in aliasing.escaped) for r in roots
+            )
+        case _:
+            return False
 
 
-def _held(value: ir.Value, aliasing: Aliasing) -> Iterable[ir.Value]:
-    """The roots that a use of `value` needs: those of slots with what they lie in."""
+def _live_roots(value: ir.Value, aliasing: Aliasing) -> Iterable[ir.Value]:
+    """The roots that a use of `value` keeps alive, including the storages that contain its slots."""
     roots = aliasing.roots.get(value, NO_ROOTS)
     return [outer for root in roots for outer in aliasing.chain(root)] if aliasing.hosts else roots
 
@@ -64,25 +63,23 @@ def analyse_liveness(function: ir.Function, analyses: Analyses) -> Liveness:
     roots = aliasing.roots
     last = dict(aliasing.owned)
     names: dict[ir.Value, int] = {}
-    kept: set[ir.Value] = set()
+    moved: set[ir.Value] = set()
     in_flight: dict[ir.Value, tuple[ir.Value, ...]] = {}
     for param in function.params:
-        tensor = ir.is_tensor(param.value)
-        if tensor and param.ownership is ir.Ownership.BORROWED:
+        if ir.is_tensor(param.value) and param.ownership is ir.Ownership.BORROWED:
             names[param.value] = -1
     for position, op in enumerate(function.body):
         if isinstance(op, ir.EndOp):
             continue
-        used = ir.operands(op)
-        if isinstance(op, ir.CollectiveStart):
-            for result, held in aliasing.effects[position].holds:
-                in_flight[result] = (*in_flight.get(result, ()), held)
-        elif isinstance(op, ir.Wait):
-            used = (*used, *in_flight.get(op.source, ()))
-        for value in used:
+        operands = ir.operands(op)
+        if isinstance(op, ir.Wait):
+            operands = (*operands, *in_flight.get(op.source, ()))
+        for result, operand in aliasing.effects[position].holds:
+            in_flight[result] = (*in_flight.get(result, ()), operand)
+        for value in operands:
             if value in names:
                 names[value] = position
-            for root in _held(value, aliasing):
+            for root in _live_roots(value, aliasing):
                 if root in last:
                     last[root] = position
         for value in ir.results(op):
@@ -93,9 +90,9 @@ def analyse_liveness(function: ir.Function, analyses: Analyses) -> Liveness:
             for root in roots.get(value, NO_ROOTS):
                 if root in last:
                     last[root] = position
-        kept.update(moved_roots(op, position, aliasing))
+        moved.update(moved_roots(op, position, aliasing))
         if isinstance(op, ir.Return):
-            kept.update(used)
-    storages = {r: p for r, p in last.items() if r not in kept and r not in aliasing.escaped}
-    escaped = {r: last[r] for r in last if r in aliasing.escaped and r not in kept}
-    return Liveness(aliasing, storages, {v: p for v, p in (names | escaped).items() if v not in kept})
+            moved.update(operands)
+    storages = {r: p for r, p in last.items() if r not in moved and r not in aliasing.escaped}
+    escaped = {r: last[r] for r in last if r in aliasing.escaped and r not in moved}
+    return Liveness(aliasing, storages, {v: p for v, p in (names | escaped).items() if v not in moved})

@@ -1,7 +1,8 @@
-"""Which ops take no memory but what the program gives them.
+"""Finds ops that allocate memory besides the program's own.
 
-A recording of torch's allocates what operators ask for from a pool of its own. A runtime that records without such a pool can
-record what needs none: kernels, copies, and operators that write where they are told and take a workspace from their caller.
+torch records CUDA graphs with a private memory pool for the allocations of operators. A runtime without such
+a pool can record only ops that do not allocate: kernels, copies, and operators that write to an out argument
+and use a workspace of their caller.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 
 MATMULS = frozenset({"aten::mm.out", "aten::addmm.out", "aten::bmm.out", "aten::baddbmm.out"})
-"""Operators that write to a tensor of their caller, and need nothing more than a workspace that the caller can bring."""
+"""Operators that write to an out argument, and need no memory except a workspace that the caller can
+provide."""
 
 
 def foreign_memory(op: ir.Op, analyses: Analyses) -> str:
-    """Why an op may take memory that the program does not give it, callees aside; "" where it does not."""
+    """The reason why an op, without its callees, may allocate memory outside of the program; "" if it does
+    not."""
     match op:
         case ir.AllocStorage() if op.result.type.is_group_memory:
             return f"%{op.result.name} is memory of a process group, which may release it"
@@ -29,30 +32,32 @@ def foreign_memory(op: ir.Op, analyses: Analyses) -> str:
             return ""
 
 
-def _operator(kernel: str, analyses: Analyses) -> str:
+def _operator(name: str, analyses: Analyses) -> str:
     """An operator that a launch of a kernel may call; "" for none."""
-    waiting = [kernel]
-    while waiting:
-        one: ir.KernelDef | None = analyses.kernels.get(waiting.pop())
-        if isinstance(one, ir.MultiKernel):
-            waiting += [variant.kernel for variant in one.variants]
-        elif isinstance(one, ir.OperatorKernel):
-            return one.schema.partition("(")[0].strip()
+    pending = [name]
+    while pending:
+        kernel: ir.KernelDef | None = analyses.kernels.get(pending.pop())
+        match kernel:
+            case ir.MultiKernel():
+                pending += [variant.kernel for variant in kernel.variants]
+            case ir.OperatorKernel():
+                return kernel.schema.partition("(")[0].strip()
+            case _:
+                pass
     return ""
 
 
 def function_foreign_memory(name: str, analyses: Analyses) -> str:
-    """Why a function, with all that it calls, takes memory that the program does not give it; "" where it does not."""
+    """The reason why a function or one of its callees may allocate memory outside of the program; "" if none
+    does."""
     return next((why for op in _all_ops(name, analyses) if (why := foreign_memory(op, analyses))), "")
 
 
 def _all_ops(name: str, analyses: Analyses) -> Iterator[ir.Op]:
-    waiting, seen = [name], {name}
-    while waiting:
-        for op in analyses.functions[waiting.pop()].body:
+    pending, visited = [name], {name}
+    while pending:
+        for op in analyses.functions[pending.pop()].body:
             yield op
-            inner = [
-                callee for callee in ir.callees(op) if callee not in seen and callee in analyses.functions
-            ]
-            waiting += inner
-            seen.update(inner)
+            callees = [c for c in ir.callees(op) if c not in visited and c in analyses.functions]
+            pending += callees
+            visited.update(callees)

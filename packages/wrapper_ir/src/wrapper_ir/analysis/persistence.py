@@ -1,14 +1,12 @@
-"""Tells whether memory of a function may persist from call to call."""
+"""Decides whether memory of a function may persist from call to call."""
 
 from __future__ import annotations
 
 from wrapper_ir import ir
+from wrapper_ir.analysis.streams import stream_of
 
 
 def may_persist(function: ir.Function) -> bool:
-    """False if work goes to several streams, memory moves under tensors, or memory comes from pools of the caller's."""
-    # stream: of ops that have one
-    return not any(
-        isinstance(op, ir.ResizeStorage | ir.SetStorage | ir.EnterMemoryPool) or getattr(op, "stream", 0)
-        for op in function.body
-    )
+    """False if several streams are used, storages of tensors change, or memory comes from a pool of the
+    process."""
+    return not any(isinstance(op, ir.ForeignMemory) or stream_of(op) for op in function.body)

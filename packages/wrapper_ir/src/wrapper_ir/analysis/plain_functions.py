@@ -1,6 +1,6 @@
-"""Operators that torch also offers as a plain function with the same arguments, which is faster to call.
+"""Operators that torch also provides as a plain function with the same arguments, which is faster to call.
 
-A test calls every entry both ways. An entry is right only where the function's own argument parser picks the very
+A test calls every entry both ways. An entry is valid only if the function's argument parser selects the
 overload that the schema names.
 """
 
@@ -25,4 +25,4 @@ PLAIN_FUNCTIONS: Mapping[str, str] = {
     "aten::sort": "sort",
     "aten::topk": "topk",
 }
-"""The function's name in `torch`, by the operator's."""
+"""Maps the name of an operator to the name of the function in `torch`."""

@@ -1,7 +1,7 @@
-"""What a recording of one op would leave out: why a device cannot record it, and replay it as often as it likes.
+"""Reasons why a device cannot record one op and replay it correctly.
 
-`Function.recordable` says what a recording promises. The verifier asks here about each op of a recordable function, and
-`cuda-graphs` about each op that might become part of one.
+`Function.recordable` documents the guarantees of a recording. The verifier applies these rules to each op of
+a recordable function, and `cuda-graphs` to each candidate op.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.operators.symmetric import uses_workspace
 
 Refusal = tuple[str, str]
-"""The verifier's code, and why."""
+"""A code of the verifier, and the reason."""
 
 _UNKNOWN_TO_A_REPLAY = frozenset({ir.EffectClass.EFFECT, ir.EffectClass.HOST_IO})
 
 
 def refusals(op: ir.Op, analyses: Analyses) -> Iterator[Refusal]:
-    """Why an op cannot be recorded, as far as it alone tells: which device it works on, what streams wait for and what its
-    callees do are questions about the function that it stands in."""
+    """The reasons why an op by itself cannot be recorded. Devices, the order of streams and callees are
+    properties of the function, and are checked elsewhere."""
     for value in dict.fromkeys((*ir.results(op), *ir.operands(op))):
         device = ir.device_of(value)
         if device is not None and device.type == ir.CPU.type:
@@ -49,7 +49,7 @@ def refusals(op: ir.Op, analyses: Analyses) -> Iterator[Refusal]:
 
 
 def communicates(op: ir.Op, analyses: Analyses) -> bool:
-    """Whether an op works together with other processes."""
+    """Returns whether an op communicates with other processes."""
     return ir.EffectClass.COLLECTIVE in op.effects(analyses).classes
 
 
@@ -69,7 +69,8 @@ def _call(op: ir.OperatorCall, analyses: Analyses) -> Iterator[Refusal]:
     if info is not None and ir.ExternTag.UNRECORDABLE in info.extern.tags:
         yield "WIR225", f"{op.target} is marked as one that cannot be recorded"
     if info is not None and uses_workspace(info.schema):
-        # a later call that needs more of it has torch allocate it again: a recording would go on with what it had
+        # if a later call needs a larger workspace, torch reallocates it; a recording would still use the old
+        # one
         yield "WIR225", f"{op.target} uses memory that the group has from torch, which may move"
     if isinstance(op, ir.CallExtern):
         yield from _number(op.result)

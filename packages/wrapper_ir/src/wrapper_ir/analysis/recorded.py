@@ -1,4 +1,4 @@
-"""Which functions a device may record: see `Function.recordable`."""
+"""Finds the functions that a device may record; see `Function.recordable`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from wrapper_ir.analysis.memo import Analyses
 
 
 def recorded_functions(analyses: Analyses) -> Mapping[str, str]:
-    """For each function that is recorded, the recordable one that it is part of: itself, or one that calls it."""
-    found: dict[str, str] = {}
+    """Maps each recorded function to the recordable one that contains it: itself, or one that calls it."""
+    roots: dict[str, str] = {}
     for function in analyses.program.functions:
-        waiting = [function.name] if function.recordable else []
-        while waiting:
-            name = waiting.pop()
-            if name not in found and name in analyses.functions:
-                found[name] = function.name
-                waiting += [callee for op in analyses.functions[name].body for callee in ir.callees(op)]
-    return found
+        pending = [function.name] if function.recordable else []
+        while pending:
+            name = pending.pop()
+            if name not in roots and name in analyses.functions:
+                roots[name] = function.name
+                pending += [callee for op in analyses.functions[name].body for callee in ir.callees(op)]
+    return roots

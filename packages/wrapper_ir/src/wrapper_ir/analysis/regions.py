@@ -1,15 +1,15 @@
-"""Which stretches of `main` a device can record, and why the others are not part of one.
+"""Finds the regions of `main` that a device can record, and the reasons why other ops are not in one.
 
-A region is a run of ops between two that the host has a part in. `refusals` says which ops those are; what more keeps an op
-out is how it is connected: results whose memory is not the region's, memory of pools that reach beyond it, sizes that only a
-run knows.
+A region is a run of ops between two ops that involve the host, as `refusals` defines them. Its connections
+may also exclude an op: results in memory from outside the region, pools that are used beyond it, or sizes
+that are known only at run time.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from wrapper_ir import ir
@@ -17,19 +17,22 @@ from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.own_memory import foreign_memory
 from wrapper_ir.analysis.recordable import communicates, refusals
-from wrapper_ir.expr import Expr
+from wrapper_ir.analysis.streams import stream_of
 
-_ENDS = (ir.Free, ir.Drop)
-_HOST = (ir.Comment, ir.Define, ir.AssertExpr, ir.AssertLayout, ir.Barrier, *_ENDS)
-"""The device does nothing for these."""
+_HOST = (ir.Comment, ir.Define, ir.AssertExpr, ir.AssertLayout, ir.Barrier, ir.Free, ir.Drop)
+"""Ops without work on the device."""
 _NAME = re.compile(r"[%@][^\s:]+")
 _NO_WORK = (*_HOST, ir.View, ir.AllocStorage, ir.Slot)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionOptions:
-    """`least`: how many ops that do work a region has at least. `collectives`: whether those are recorded. `unbacked`: whether
-    regions may depend on sizes that only a run knows. `own_memory`: whether operators that allocate stay out (`own_memory.py`)."""
+    """Options of `find_regions`.
+
+    `least` is the minimum number of ops with work in a region. `collectives` allows them in regions.
+    `unbacked` allows regions to depend on sizes that are known only at run time. `own_memory` excludes
+    operators that allocate (`own_memory.py`).
+    """
 
     least: int = 2
     collectives: bool = False
@@ -39,7 +42,7 @@ class RegionOptions:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The ops of `main` from `start` up to `stop`, which work on `device`."""
+    """The ops of `main` from `start` up to `stop` (exclusive), whose work is on `device`."""
 
     start: int
     stop: int
@@ -48,7 +51,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """An op that is not recorded, and why."""
+    """An op that is not recorded, with the reason."""
 
     position: int
     why: str
@@ -56,40 +59,34 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """The regions of `main` in order, and what lies between them."""
+    """The regions of `main` in order, and the ops between them."""
 
     regions: tuple[Region, ...]
     splits: tuple[Split, ...]
 
     @property
     def reasons(self) -> Mapping[str, int]:
-        """How many ops each reason keeps out, whatever values and functions it names; the most frequent first."""
+        """The number of ops that each reason excludes, the most frequent first; names in reasons are replaced
+        by `...`."""
         return dict(Counter(_NAME.sub("...", split.why) for split in self.splits).most_common())
 
 
 def find_regions(analyses: Analyses, options: RegionOptions) -> Regions:
-    """The largest regions of `main`, whose frees and drops count for nothing."""
-    return _Finder(analyses, options).found()
+    """The largest regions of `main`. Frees and drops are ignored."""
+    return _Finder(analyses, options).regions()
 
 
 def region_symbols(op: ir.Op, analyses: Analyses) -> Set[str]:
-    """The symbols that an op, the types of its values, or a function that it calls depends on."""
-    found: set[str] = set()
+    """The symbols that an op, the types of its values, or its callees depend on."""
+    symbols: set[str] = set()
     for e in ir.exprs(op):
-        found |= e.free_symbols
+        symbols |= e.free_symbols
     for value in (*ir.operands(op), *ir.results(op)):
-        for e in _type_exprs(value.type):
-            found |= e.free_symbols
+        symbols |= ir.type_symbols(value.type)
     for name in ir.callees(op):
         if name in analyses.functions:
-            found.update(analyses.functions[name].captures)
-    return found
-
-
-def _type_exprs(type: ir.Type) -> Sequence[Expr]:
-    if isinstance(type, ir.TensorType):
-        return (*type.sizes, *type.strides)
-    return (type.nbytes,) if isinstance(type, ir.StorageType) else ()
+            symbols.update(analyses.functions[name].captures)
+    return symbols
 
 
 class _Finder:
@@ -100,60 +97,71 @@ class _Finder:
         self.aliasing = analyses.aliasing(self.function)
         self.constants = analyses.constant_values
         self.refused: dict[int, str] = {}
-        self.made = {v: at for at, op in enumerate(self.body) for v in ir.results(op)}
-        self.defined = {op.symbol: at for at, op in enumerate(self.body) if isinstance(op, ir.Define)}
+        self.definitions = {v: at for at, op in enumerate(self.body) for v in ir.results(op)}
+        self.defined = {op.symbol: at for at, op in self.function.positions_of(ir.Define)}
         self.last: dict[ir.Value, int] = {}
         for at, op in enumerate(self.body):
-            if not isinstance(op, _ENDS):
+            if not isinstance(op, ir.EndOp):
                 self.last |= dict.fromkeys(ir.operands(op), at)
 
-    def found(self) -> Regions:
-        """Refuses what cannot be part of a region until every region that is left can be one."""
+    def regions(self) -> Regions:
+        """Excludes ops until every remaining region is valid."""
         self._refuse_alone()
         while True:
-            regions = list(self._runs())
-            refused = {at: why for region in regions for at, why in self._misfits(region)}
+            candidates = list(self._runs())
+            refused = {at: why for region in candidates for at, why in self._misfits(region)}
             if not refused:
                 break
             self.refused |= refused
-        kept = []
-        for region in regions:
+        regions = []
+        for region in candidates:
             work = [at for at in range(region.start, region.stop) if not isinstance(self.body[at], _NO_WORK)]
             if len(work) >= self.options.least:
-                kept.append(region)
+                regions.append(region)
             else:
                 self.refused |= dict.fromkeys(work, f"fewer than {self.options.least} ops stand together")
         splits = [Split(at, why) for at, why in sorted(self.refused.items()) if self._counts(at)]
-        return Regions(tuple(kept), tuple(splits))
+        return Regions(tuple(regions), tuple(splits))
 
     def _counts(self, at: int) -> bool:
-        op = self.body[at]
-        recorded = isinstance(op, ir.CallSubgraph) and self.analyses.functions[op.function].recordable
-        return not recorded and not isinstance(op, ir.Return | ir.AllocStorage | ir.View | ir.EndOp)
+        match op := self.body[at]:
+            case ir.CallSubgraph():
+                return not self.analyses.functions[op.function].recordable
+            case ir.Return() | ir.AllocStorage() | ir.View() | ir.Drop() | ir.Free():
+                return False
+            case _:
+                return True
 
-    # --- what an op says alone
+    # --- reasons that concern one op
 
     def _refuse_alone(self) -> None:
         scopes: list[bool] = []
         for at, op in enumerate(self.body):
             why = self._reason(op, at)
-            if isinstance(op, ir.EnterMemoryPool | ir.EnterProfile):
-                scopes.append(isinstance(op, ir.EnterMemoryPool))
-            elif isinstance(op, ir.ExitScope) and scopes:
-                scopes.pop()
+            match op:
+                case ir.EnterMemoryPool():
+                    scopes.append(True)
+                case ir.EnterProfile():
+                    scopes.append(False)
+                case ir.ExitScope() if scopes:
+                    scopes.pop()
             if why is None and any(scopes):
                 why = "memory comes from a pool of the process"
             if why is not None:
                 self.refused[at] = why
 
     def _reason(self, op: ir.Op, at: int) -> str | None:
-        if isinstance(op, ir.Return):
-            return "the end"
-        if isinstance(op, ir.EnterProfile | ir.ExitScope):
-            return "a scope of profilers begins or ends here"
-        stream: int = getattr(op, "stream", 0)  # ops that queue nothing have none
-        if stream or isinstance(op, ir.RecordEvent | ir.WaitEvent):
-            return "it is work of several streams"
+        match op:
+            case ir.Return():
+                return "the end"
+            case ir.EnterProfile() | ir.ExitScope():
+                return "a scope of profilers begins or ends here"
+            case ir.RecordEvent() | ir.WaitEvent():
+                return "it is work of several streams"
+            case _ if stream_of(op):
+                return "it is work of several streams"
+            case _:
+                pass
         for _, why in refusals(op, self.analyses):
             return why
         if len({ir.device_of(v) for v in (*ir.operands(op), *ir.results(op))} - {None}) > 1:
@@ -187,10 +195,10 @@ class _Finder:
                 return f"only a run knows {name}"
         return None
 
-    # --- regions
+    # --- reasons that concern a region
 
     def _runs(self) -> Iterator[Region]:
-        """Runs of ops that nothing refuses, of one device, from the first that is not a check to the last that does work."""
+        """Runs of ops on one device without a refusal, trimmed of ops without work on the device."""
         start, device, last = None, None, 0
         for at, op in enumerate(self.body):
             here = next(
@@ -211,15 +219,15 @@ class _Finder:
                 last = at + 1
 
     def _misfits(self, region: Region) -> Iterator[tuple[int, str]]:
-        """Ops that cannot be part of this region, because of how it is connected."""
+        """Ops that cannot be part of this region because of its arguments or results."""
         for at in range(region.start, region.stop):
             op = self.body[at]
             if isinstance(op, ir.Define):
-                inside = [v for v in ir.operands(op) if self.made.get(v, -1) >= region.start]
+                inside = [v for v in ir.operands(op) if self.definitions.get(v, -1) >= region.start]
                 if inside:
                     yield at, f"{op.symbol} is read from a result"
-            for value in () if isinstance(op, _ENDS) else ir.operands(op):
-                if value not in self.constants and self.made.get(value, -1) < region.start:
+            for value in () if isinstance(op, ir.EndOp) else ir.operands(op):
+                if value not in self.constants and self.definitions.get(value, -1) < region.start:
                     why = _unfit_argument(op, value)
                     if why:
                         yield at, why
@@ -230,28 +238,28 @@ class _Finder:
                         yield at, why
 
     def _unfit_result(self, op: ir.Op, value: ir.Value, region: Region) -> str:
-        """Why a value that is used after the region cannot be a result of it; "" where it can."""
+        """The reason why a value that is used after the region cannot be its result; "" if it can."""
         if ir.is_storage(value):
-            later = (o for o in self.body[region.stop : self.last[value] + 1] if value in ir.operands(o))
-            viewed = not isinstance(op, ir.Slot) and all(isinstance(o, (ir.View, *_ENDS)) for o in later)
-            return "" if viewed else f"%{value.name} is a pool of several regions"
+            uses = (o for o in self.body[region.stop : self.last[value] + 1] if value in ir.operands(o))
+            is_viewed = not isinstance(op, ir.Slot) and all(isinstance(o, ir.View | ir.EndOp) for o in uses)
+            return "" if is_viewed else f"%{value.name} is a pool of several regions"
         if isinstance(value.type, ir.TupleType | ir.OpaqueType):
             return f"%{value.name} is not a tensor, and used after it"
         roots = self.aliasing.roots.get(value, NO_ROOTS)
-        if any(root in self.aliasing.hosts and self.made.get(root, -1) >= region.start for root in roots):
+        if any(r in self.aliasing.hosts and self.definitions.get(r, -1) >= region.start for r in roots):
             return f"%{value.name} lies in a pool of several regions"
-        while isinstance(op, ir.View):  # can be made before the region, if what it is a view of is there
-            at = self.made.get(op.source, -1)
+        while isinstance(op, ir.View):  # a view of an argument can be created before the region
+            at = self.definitions.get(op.source, -1)
             if at < region.start:
                 return ""
             op = self.body[at]
-        if all(region.start <= self.made.get(r, -1) < region.stop for r in roots):
+        if all(region.start <= self.definitions.get(r, -1) < region.stop for r in roots):
             return ""
         return f"%{value.name} is memory from before it"
 
 
 def _unfit_argument(op: ir.Op, value: ir.Value) -> str:
-    """Why an op of a region cannot use a value from before it; "" where it can."""
+    """The reason why an op of a region cannot use a value from before it; "" if it can."""
     if ir.is_storage(value) and not isinstance(op, ir.View):
         return f"%{value.name} is a pool of several regions"
     if isinstance(value.type, ir.TupleType | ir.OpaqueType):

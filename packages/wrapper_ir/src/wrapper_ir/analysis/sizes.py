@@ -1,4 +1,4 @@
-"""Numbers for symbolic sizes: hints, and what follows from them by the program's own definitions."""
+"""Evaluates symbolic sizes under hints, and under the program's definitions that follow from them."""
 
 from __future__ import annotations
 
@@ -11,25 +11,31 @@ from wrapper_ir.expr.rewrite import map_atoms
 
 
 def declared_size(atom: Expr) -> Expr:
-    """The size or stride that the value's type tells, for atoms that ask for one; other atoms as they are."""
-    if isinstance(atom, ir.SizeOf | ir.StrideOf) and ir.is_tensor(atom.value):
-        dims = atom.value.type.sizes if isinstance(atom, ir.SizeOf) else atom.value.type.strides
-        if 0 <= atom.dim < len(dims):
-            return dims[atom.dim]
-    return atom
+    """The size or stride in the value's type for a `SizeOf` or `StrideOf`; other atoms are returned
+    unchanged."""
+    match atom:
+        case ir.SizeOf(value) if ir.is_tensor(value) and 0 <= atom.dim < len(value.type.sizes):
+            return value.type.sizes[atom.dim]
+        case ir.StrideOf(value) if ir.is_tensor(value) and 0 <= atom.dim < len(value.type.strides):
+            return value.type.strides[atom.dim]
+        case _:
+            return atom
 
 
 class Sizes:
-    """Bytes of values under one assignment of the symbols. `given` comes before the hints of declarations; a symbol
-    with neither gets the value of its definition, or else its lower bound (0 where there is none)."""
+    """Evaluates sizes under one assignment of the symbols.
 
-    def __init__(self, program: ir.Program, given: Mapping[str, int] | None = None) -> None:
+    `hints` take precedence over the hints of declarations. A symbol with neither has the value of its
+    definition, or else its lower bound (0 if it has none).
+    """
+
+    def __init__(self, program: ir.Program, hints: Mapping[str, int] | None = None) -> None:
         self.assumed: set[str] = set()
-        """Symbols for which nothing was known."""
+        """Symbols that have their lower bound only."""
         self._env: dict[str, Number] = {s.name: s.hint for s in program.symbols if s.hint is not None}
-        self._env.update(given or {})
-        for op in program.ops:
-            if isinstance(op, ir.Define) and op.symbol not in self._env:
+        self._env.update(hints or {})
+        for op in program.ops_of(ir.Define):
+            if op.symbol not in self._env:
                 self._define(op)
         for symbol in program.symbols:
             if symbol.name not in self._env:
@@ -47,11 +53,11 @@ class Sizes:
         return int(self.value(e))
 
     def value(self, e: Expr) -> Number:
-        """The value of an expression; raises ExpressionError where it reads memory."""
+        """The value of an expression; raises ExpressionError if it reads memory."""
         return evaluate(map_atoms(e, declared_size), self._env)
 
     def bytes_of(self, value: ir.Value) -> int:
-        """Bytes of a storage, or that a tensor spans; 0 for other values."""
+        """Bytes of a storage or of the span of a tensor; 0 for other values."""
         if ir.is_storage(value):
             return self.number(value.type.nbytes)
         return self.number(ir.extent_bytes(value.type)) if ir.is_tensor(value) else 0

@@ -1,4 +1,4 @@
-"""Numbers about a program: what it is made of, and what it needs."""
+"""Computes statistics of a program: counts of its parts, and its memory use."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ class ProgramStats:
     constant_bytes: int
     memory: MemoryUse
     assumed: tuple[str, ...]
-    """Symbols without hint, which were taken at their lower bound."""
+    """Symbols without hint, which were evaluated at their lower bound."""
     recorded: int
     """Number of functions that a device can record."""
     not_recorded: dict[str, int]
-    """On a device that records: how many of the other ops of `main` each reason keeps out of such functions."""
+    """On a device that records: the number of other ops of `main` that each reason excludes from such
+    functions."""
     foreign_memory: dict[str, str]
-    """For each function that a device can record and that allocates beside the program's own memory: the first reason. C++
-    libraries run it as it is."""
+    """For each recordable function that allocates outside of the program's memory, the first reason. C++
+    libraries do not record it."""
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """(name, value) for display."""
@@ -63,9 +64,10 @@ class ProgramStats:
 
 @paused_collection()
 def program_stats(program: ir.Program, hints: Mapping[str, int] | None = None) -> ProgramStats:
-    """Statistics of a valid program; `hints` gives symbols values, before those of their declarations.
+    """Statistics of a valid program; `hints` are values of symbols and take precedence over those of
+    declarations.
 
-    Raises ExpressionError where a size has no value under the hints (a division by zero).
+    Raises ExpressionError if a size has no value under the hints (a division by zero).
     """
     analyses = Analyses(program)
     sizes = Sizes(program, hints)

@@ -1,4 +1,5 @@
-"""What operators do with symmetric memory after they are over."""
+"""Finds arguments in symmetric memory that other processes may still access after an operator has
+completed."""
 
 from __future__ import annotations
 
@@ -9,20 +10,23 @@ from wrapper_ir.operators.symmetric import waits_for_all
 
 
 def named_arguments_as_given(op: ir.OperatorCall, info: ir.ExternInfo) -> Iterator[tuple[str, ir.Arg]]:
-    """Each argument that a call gives, by its name."""
+    """The arguments of a call with their names, in order."""
     yield from zip((declared.name for declared in info.schema.args), op.args, strict=False)
     yield from op.kwargs
 
 
 def named_arguments(op: ir.OperatorCall, info: ir.ExternInfo) -> Iterator[tuple[str, list[ir.Value]]]:
-    """The values of each argument, by its name."""
+    """The values in each argument of a call, with its name."""
     for name, arg in named_arguments_as_given(op, info):
         yield name, ir.values_in(arg, [])
 
 
 def lasting_arguments(op: ir.Op, operators: Mapping[str, ir.ExternInfo]) -> list[ir.Value]:
-    """The tensors in symmetric memory that other processes may still read and write when the op is over for this one.
-    `operators` are those declared, by name."""
+    """The tensors in symmetric memory that other processes may still access after the op has completed in
+    this one.
+
+    `operators` are the declared operators by name.
+    """
     if not isinstance(op, ir.OperatorCall):
         return []
     info = operators.get(op.target)
