@@ -1,4 +1,5 @@
-"""`torch.compile(model, backend="wrapper_ir")`: torch's compile flow with our inner compiler and our own cache."""
+"""`torch.compile(model, backend="wrapper_ir")`: torch's compile flow with this package's compiler and
+cache."""
 
 from __future__ import annotations
 
@@ -19,22 +20,22 @@ def wrapper_ir_backend(
     gm: GraphModule,
     example_inputs: Sequence[Any],  # Any: tensors, symbolic and plain numbers
     *,
-    options: Mapping[str, Any] | None = None,  # Any: as the user typed them
+    options: Mapping[str, Any] | None = None,  # Any: values as the user typed them
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """The backend's entry point, called by torch's frontend for each graph.
+    """Compiles one graph; the entry point that Dynamo calls for each graph.
 
-    Compiled code never enters torch's caches, nor comes from them. Raises CaptureError (FE103 for options and
-    modes that are not understood), HookError, ConversionError and BackendError.
+    Compiled code is neither stored in torch's caches nor loaded from them. Raises CaptureError (FE103 for
+    unknown options and modes), HookError, ConversionError and BackendError.
     """
     if _is_ahead():
-        from inductor_frontend.backend.ahead import compile_ahead  # which few ask for
+        from inductor_frontend.backend.ahead import compile_ahead  # deferred: rarely needed
 
         return compile_ahead(gm, example_inputs, options, mode)
     return compile_function(lend(gm, example_inputs), example_inputs, BackendOptions.parse(options, mode))
 
 
 def _is_ahead() -> bool:
-    """Whether Dynamo compiles ahead of time, as its settings of AOTAutograd's cache for that tell."""
+    """Returns whether Dynamo compiles ahead of time, derived from its settings of AOTAutograd's cache."""
     settings = ("bundled_autograd_cache", "force_non_lazy_backward_lowering", "bypass_autograd_cache_key")
-    return all(getattr(functorch_config, name, False) for name in settings)  # some are of newer torch
+    return all(getattr(functorch_config, name, False) for name in settings)  # some exist in newer torch only

@@ -1,7 +1,7 @@
-"""Functions that Dynamo compiles ahead of time (`torch.compile(f).aot_compile(...)`), which it stores in a file.
+"""Functions that Dynamo compiles ahead of time (`torch.compile(f).aot_compile(...)`) and stores in a file.
 
-Dynamo asks for something that it can store: a piece, which is an artifact with what surrounds its program. Its file is what is stored,
-and no pickle.
+Dynamo needs an object that it can store. It is a piece: an artifact with the metadata of the call. The file
+of the piece is stored, not a pickle.
 """
 
 from __future__ import annotations
@@ -28,33 +28,37 @@ _FILE = "piece.wir"
 def compile_ahead(
     gm: fx.GraphModule, inputs: Sequence[Any], options: Mapping[str, Any] | None, mode: str | None
 ) -> AheadPiece:
-    """A graph of Dynamo's as a piece. Raises what `standalone_compile` raises, and BackendError FE362 for a mode."""
+    """Compiles a Dynamo graph to a piece.
+
+    Raises the errors of `standalone_compile`, and BackendError FE362 for a mode other than "default".
+    """
     if mode not in (None, "default"):
         raise BackendError(
-            "FE362", f"a function that is compiled ahead of time cannot be kept with mode {mode!r}"
+            "FE362", f"a function that is compiled ahead of time cannot be saved with mode {mode!r}"
         )
-    # what Dynamo traced with: tensors themselves would get sizes of no input
+    # The values that Dynamo traced with: real tensors would get symbolic sizes that no input provides.
     nodes = gm.graph.find_nodes(op="placeholder")
-    known = [node.meta.get("example_value", given) for node, given in zip(nodes, inputs, strict=True)]
-    piece = standalone_compile(gm, known, dynamic_shapes="from_tracing_context", options=options)
+    examples = [node.meta.get("example_value", value) for node, value in zip(nodes, inputs, strict=True)]
+    piece = standalone_compile(gm, examples, dynamic_shapes="from_tracing_context", options=options)
     emitter = (options or {}).get("emitter")
     return AheadPiece(piece, {"emitter": emitter} if isinstance(emitter, str) else {})
 
 
 class AheadPiece(SerializableCallable):
-    """A piece in the form that Dynamo stores and loads; `options` choose the emitter in other processes."""
+    """A piece in the form that Dynamo stores and loads. `options` select the emitter in the loading
+    process."""
 
     def __init__(self, piece: CompiledPiece, options: Mapping[str, str]) -> None:
         self.piece = piece
         self.options = options
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results of the graph."""
+        """Runs the graph and returns its results."""
         return self.piece(*args, **kwargs)
 
     @classmethod
     def serialize_compile_artifacts(cls, fn: AheadPiece) -> bytes:
-        """A line of JSON, and the file of the piece."""
+        """Returns one line of JSON (the options), followed by the bytes of the piece's file."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / _FILE
             fn.piece.save(path)
@@ -62,7 +66,8 @@ class AheadPiece(SerializableCallable):
 
     @classmethod
     def deserialize_compile_artifacts(cls, data: bytes) -> AheadPiece:
-        """The same function. Raises BackendError FE363 for what holds no piece of this torch."""
+        """Restores the function. Raises BackendError FE363 if `data` contains no piece of this torch
+        version."""
         head, _, file = data.partition(b"\n")
         try:
             options = {str(name): str(value) for name, value in json.loads(head).items()}
@@ -72,9 +77,9 @@ class AheadPiece(SerializableCallable):
         try:
             path = Path(folder) / _FILE
             path.write_bytes(file)
-            made = cls(load_piece(path, options), options)
+            function = cls(load_piece(path, options), options)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
-        return made
+        weakref.finalize(function, shutil.rmtree, folder, ignore_errors=True)
+        return function

@@ -1,7 +1,8 @@
-"""A compiled graph between the streams of its caller.
+"""Orders a compiled graph with the streams of its caller.
 
-A program queues on streams of its own. The streams that the model named are held back around it: what was queued on them
-before is done when the program begins, and what comes after waits for its end.
+A program queues on streams that it creates. The streams that the model names are synchronized around it: the
+program starts after the work that was queued on them before, and later work on them waits for the end of the
+program.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
 def between_streams(run: Boxed, outer: OuterStreams) -> Boxed:
-    """`run`, in order with what the caller queues on the streams that the graph names, and with its events."""
-    # torch 2.11 has none, and graphs of it name no streams
+    """Returns `run`, ordered with the caller's work on the streams that the graph names, and with its
+    events."""
+    # torch 2.11 lacks the module; its graphs name no streams
     from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
 
     def call(args: list[Any]) -> Sequence[Any]:
-        current = torch.cuda.current_stream()  # torch.cuda's events take only its own streams
+        current = torch.cuda.current_stream()  # torch.cuda's events accept only torch.cuda streams
         streams = [get_external_object_by_index(n) for n in outer.streams]
         for stream in streams:
             current.wait_stream(stream)

@@ -1,4 +1,4 @@
-"""Torch's calling convention for compiled graphs: one list of arguments, which the callee empties."""
+"""Torch's calling convention for compiled graphs: one list of arguments, which the callee clears."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
 class _OwnCode(OutputCode):
-    """Stands behind a compiled graph where torch collects what it would cache: it never enters torch's cache."""
+    """Placeholder for a compiled graph in torch's cache entries; refuses to be stored there."""
 
     def prepare_for_serialization(self) -> NoReturn:
-        """Refuses."""
+        """Raises BypassAOTAutogradCache: the backend has a separate cache."""
         raise BypassAOTAutogradCache("code of the wrapper_ir backend is in its own cache")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFacts:
-    """What is known of a graph's calls: whether Dynamo checks what it is called with, its kind (`forward`, `backward`,
-    `inference`), torch's number of it, the function that it is part of, and whether it came out of the cache."""
+    """Facts about the calls of a graph.
+
+    `is_guarded`: whether Dynamo checks the arguments. `kind`: `forward`, `backward` or `inference`.
+    `graph_id`: torch's number of the graph. `function`: the function that contains it. `from_cache`: whether
+    it was loaded from the cache.
+    """
 
     is_guarded: bool = False
     kind: str = "inference"
@@ -51,20 +55,24 @@ class CallFacts:
 
 
 def marked(call: Boxed) -> Boxed:
-    """`call`, a function, with the marks that torch looks for."""
+    """Returns `call` with the attributes by which torch recognizes this convention."""
     call._boxed_call = True  # type: ignore[attr-defined]  # torch's mark of this convention
-    call.__wrapped__ = _OwnCode()  # type: ignore[attr-defined]  # where torch looks for what to cache
+    call.__wrapped__ = _OwnCode()  # type: ignore[attr-defined]  # the object that torch would cache
     return call
 
 
 def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None = None) -> Boxed:
-    """The emitted callable of a graph, called with the graph's inputs; who watches compilations is told of it. Raises BackendError FE401."""
+    """Compiles a graph with `emitter`, and returns a callable that accepts the graph's inputs.
+
+    Reports the graph to the observers of compilations. Raises BackendError FE401 if the emitter fails.
+    """
     facts = facts or CallFacts()
     guarded = ir.Guarded.all_inputs(graph.artifact.program) if facts.is_guarded else ir.NOT_GUARDED
-    if isinstance(emitter, OperatorEmitter):  # the model is the process's own, and so is what it calls
+    if isinstance(emitter, OperatorEmitter):  # the model is trusted, and so are its operators
         emitter = emitter.with_operators(ALL_OPERATORS)
     try:
-        # Torch may still be tracing with fake tensors; what emitters make, kernels' loaders among it, is real.
+        # Torch may still be tracing with fake tensors; the emitter's objects, such as kernel loaders, are
+        # real.
         with _disable_current_modes():
             compiled = emitter.compile(graph.artifact, guarded)
             log_code(graph.artifact, emitter)
@@ -91,35 +99,36 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None =
     if graph.lazy:
         ordered = resolving(ordered, graph.lazy, _written(graph))
     call = marked(profiled(ordered, graph.artifact, facts.graph_id))
-    call.info = info  # type: ignore[attr-defined]  # which lives as long as the code
+    call.info = info  # type: ignore[attr-defined]  # lives as long as the code
     return call
 
 
 def _picking(run: Boxed, positions: Sequence[int]) -> Boxed:
-    """`run` on those of a graph's inputs that its program has."""
+    """Returns `run` called with the graph inputs at `positions`, in that order."""
 
     def call(args: list[Any]) -> Sequence[Any]:
-        used = [args[p] for p in positions]
+        operands = [args[p] for p in positions]
         args.clear()
-        return run(used)
+        return run(operands)
 
     return call
 
 
 def _written(graph: CompiledGraph) -> frozenset[int]:
-    """The positions of a graph's inputs whose elements its program writes."""
+    """Returns the positions of the graph's inputs whose elements its program writes."""
     program = graph.artifact.program
-    written = written_params(program)
+    targets = written_params(program)
     return frozenset(
-        p for p, n in zip(graph.positions, program.main.params, strict=True) if n.value in written
+        p for p, n in zip(graph.positions, program.main.params, strict=True) if n.value in targets
     )
 
 
 def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
-    """A backward graph that is compiled when it is first called.
+    """Returns a backward graph that is compiled on its first call.
 
-    `make(keep)` compiles it, for a graph whose saved tensors are kept (`retain_graph`) or may be overwritten, and
-    says whether the compiled code overwrites them. As torch does, later calls that keep them are then refused.
+    `make(keep)` compiles it. If `keep` (`retain_graph`), the saved tensors must not be overwritten. It also
+    returns whether the compiled code overwrites them; later calls that keep them are then refused, as in
+    torch.
     """
     state = _Deferred(make)
 
@@ -130,8 +139,10 @@ def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
 
 
 class _Deferred:
-    """What has become of a deferred graph: not compiled yet, compiled, or failed (and then not tried again, since
-    torch's passes may have left its graph half changed)."""
+    """State of a deferred graph: not compiled, compiled, or failed.
+
+    A failed graph is not compiled again, since torch's passes may have changed part of it.
+    """
 
     def __init__(self, make: Callable[[bool], tuple[Boxed, bool]]) -> None:
         self._make: Callable[[bool], tuple[Boxed, bool]] | None = make
@@ -139,13 +150,14 @@ class _Deferred:
         self._failure: BaseException | None = None
 
     def call(self, args: list[Any]) -> Sequence[Any]:
-        """Runs it, compiling it first if need be. Raises BackendError FE402 after a failure."""
+        """Runs the graph; compiles it first if necessary. Raises BackendError FE402 after a failure."""
         keep = torch._C._autograd._get_current_graph_task_keep_graph()
         run, overwrites = self._made or self._compile(keep)
         if keep and overwrites:
             raise RuntimeError(
-                "this backward graph was compiled to overwrite the tensors that forward saved; it cannot be called "
-                "with retain_graph=True or create_graph=True. Use neither in any backward() of this function, or set "
+                "this backward graph was compiled to overwrite the tensors that forward saved; "
+                "it cannot be called with retain_graph=True or create_graph=True. "
+                "Use neither in any backward() of this function, or set "
                 "torch._functorch.config.donated_buffer = False"
             )
         return run(args)
@@ -156,10 +168,10 @@ class _Deferred:
                 raise BackendError(
                     "FE402",
                     f"compiling this backward graph has failed before: {self._failure}",
-                    hint="after the cause is gone, torch.compiler.reset() compiles the function anew",
+                    hint="when the cause is fixed, call torch.compiler.reset() to compile the function again",
                 ) from self._failure
             if self._made is None:
-                assert self._make is not None  # forgotten only when made
+                assert self._make is not None  # cleared only after success
                 try:
                     self._made = self._make(keep)
                 except BaseException as error:

@@ -1,4 +1,4 @@
-"""Torch's compile flow around one function, with our inner compiler; what comes out of it goes into the cache."""
+"""Runs torch's compile flow on one function with the backend's inner compiler, and caches the result."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from wrapper_ir_runtime.cache import Store
 
 # Any in this file: tensors and numbers of any graph, and torch's untyped records.
 
-# Torch then tells what autograd does around the graphs, as it does for code that is compiled ahead of time; what it
-# would look up or write itself has a key that nobody else can have, and `calling` refuses to be written.
+# With these options torch reports what autograd does around the graphs, as for ahead-of-time compilation. Its
+# cache never hits, since the key is random, and `calling._OwnCode` refuses to be stored.
 _TELLING: Mapping[str, object] = {
     "enable_autograd_cache": True,
     "bundled_autograd_cache": True,
@@ -48,15 +48,16 @@ _TELLING: Mapping[str, object] = {
 
 
 def _is_guarded(context: TracingContext | None) -> bool:
-    """Whether Dynamo checks what the function is called with: it made the whole of it, and runs it on its own inputs."""
+    """Returns whether Dynamo checks the arguments: it traced the whole function and calls it with its own
+    inputs."""
     return context is not None and context.fake_mode is not None and context.ddp_optimizer_ctx is None
 
 
 class Compilation:
-    """One trip through torch's compile flow, with our inner compiler."""
+    """One run of torch's compile flow, with the backend's inner compiler."""
 
     ignores_shape_env = False
-    """Whether sizes are those of the example inputs, whatever symbols the graph has."""
+    """Whether sizes are specialized to the example inputs, even if the graph has symbolic sizes."""
 
     def __init__(
         self,
@@ -78,16 +79,16 @@ class Compilation:
         return Fallback(self.inductor_options, self.functorch_options())
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The compiled function."""
+        """Compiles the function and returns its callable."""
         options = known_options(self.functorch_options(), functorch_config)
         self.checks = graph_checks(gm)
         keep_equalities(gm)
         with functorch_config.patch(options), patterns_as_needed(), fresh_fakes():
-            # Torch applies the patches around later calls of `inner` too: a backward graph is compiled lazily.
+            # Torch applies the patches again when it compiles a backward graph lazily.
             compiled = compile_fx(
                 gm,
                 inputs,
-                inner_compile=self.inner,  # type: ignore[arg-type]  # any boxed callable will do
+                inner_compile=self.inner,  # type: ignore[arg-type]  # any boxed callable works
                 config_patches={**self.options.inductor, **self.inductor_options},
                 ignore_shape_env=self.ignores_shape_env,
             )
@@ -95,21 +96,22 @@ class Compilation:
         return compiled
 
     def functorch_options(self) -> dict[str, object]:
-        """Torch's options about its own cache."""
+        """Returns the options of torch's cache."""
         return functorch_patches()
 
     def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
-        """Compiles one graph."""
+        """Compiles one graph and returns its callable."""
         return self.compile(GraphRequest(gm, inputs, facts, self.checks))[0]
 
     def compile(self, request: GraphRequest) -> tuple[Boxed, str]:
-        """A compiled graph, and its key in the cache ("": it is not in there)."""
+        """Compiles a graph, by Inductor if it is refused. Returns it with its cache key ("" if it is not
+        cached)."""
         if self.fallback is not None:
             return self.fallback.compile(request, self.captured)
         return counting_faults(request, self.captured)
 
     def captured(self, request: GraphRequest) -> tuple[Boxed, str]:
-        """The same, always by way of a program."""
+        """Compiles a graph through a program. Returns it with its cache key ("" if it is not cached)."""
         graph, key = compile_graph(request, self.options, self.store)
         facts = CallFacts(
             is_guarded=self.is_guarded and not request.is_backward,
@@ -122,7 +124,7 @@ class Compilation:
 
 
 class ToldCompilation(Compilation):
-    """A compilation after which torch tells what surrounds the graphs."""
+    """A compilation after which torch reports the runtime wrappers of the graphs."""
 
     def __init__(
         self,
@@ -137,27 +139,27 @@ class ToldCompilation(Compilation):
         self._guards = 0
 
     def functorch_options(self) -> dict[str, object]:
-        """Torch's options under which it tells."""
+        """Returns the options under which torch reports the runtime wrappers."""
         return {**functorch_patches(), **_TELLING}
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The compiled function."""
+        """Compiles the function and returns its callable."""
         self._guards = _aliasing_guards()
-        state = random.getstate()  # torch draws the key that nobody else can have
+        state = random.getstate()  # torch draws its random cache key from this generator
         try:
             return super().run(gm, inputs)
         finally:
             random.setstate(state)
 
     def facts(self, compiled: Callable[..., Any]) -> RuntimeFacts:
-        """What surrounds the graphs of the function that `run` gave. Raises NoCanonicalForm."""
+        """Returns the runtime facts of the function that `run` compiled. Raises NoCanonicalForm."""
         if _aliasing_guards() != self._guards:
             raise NoCanonicalForm("inputs that share memory")
         return _runtime_facts(compiled, self.symbols)
 
 
 class KeptCompilation(ToldCompilation):
-    """A compilation that is stored as a whole in the end: after the backward graph, if there is one."""
+    """A compilation that is stored as a whole at the end: after its backward graph, if it has one."""
 
     def __init__(
         self,
@@ -177,7 +179,7 @@ class KeptCompilation(ToldCompilation):
         self.has_backward = False
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The compiled function."""
+        """Compiles the function, stores it if it is complete, and returns its callable."""
         compiled = super().run(gm, inputs)
         try:
             self.record = encode_facts(self.facts(compiled))
@@ -187,7 +189,8 @@ class KeptCompilation(ToldCompilation):
         return compiled
 
     def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
-        """Compiles one graph; a backward graph without sizes among its inputs when it is first called."""
+        """Compiles one graph. A backward graph without symbolic sizes as inputs is compiled on its first
+        call."""
         request = GraphRequest(gm, inputs, facts, self.checks)
         if not request.is_backward:
             call, self.forward = self.compile(request)
@@ -195,13 +198,13 @@ class KeptCompilation(ToldCompilation):
         self.has_backward = True
         if not any(isinstance(x, torch.SymInt) for x in inputs):
             return deferred(_Later(self, request).make)
-        # Its guards must be known to Dynamo before the forward graph runs.
+        # Dynamo needs the guards of this graph before the forward graph runs.
         call, key = self.compile(request)
         self.backward = (key, False)  # torch reports a second backward pass itself
         return call
 
     def store_if_complete(self) -> None:
-        """Stores the function once all of it is known."""
+        """Stores the function if all of its graphs are compiled."""
         complete = (
             self.record is not None and self.forward and self.has_backward == (self.backward is not None)
         )
@@ -213,21 +216,21 @@ class KeptCompilation(ToldCompilation):
 
 
 class _Later:
-    """A backward graph that waits for its first call, in the context that it was made in."""
+    """A backward graph that is compiled on its first call, in the tracing context of its request."""
 
     def __init__(self, owner: KeptCompilation, request: GraphRequest) -> None:
         self._owner = owner
         self._request = request
         self._tracing = TracingContext.get()
         self._compile = CompileContext.get()
-        # Torch compares this list with the empty one before every call; `calling.deferred` checks instead.
+        # Torch checks before every call that this list is empty; `calling.deferred` checks instead.
         metadata = self._tracing.fw_metadata
         self._reusable: list[int] = [] if metadata is None else metadata.bw_donated_idxs or []
         self._donated = tuple(self._reusable)
         self._reusable.clear()
 
     def make(self, keep: bool) -> tuple[Boxed, bool]:
-        """Compiles it; what forward saved may be overwritten unless it is to be kept."""
+        """Compiles the graph. Unless `keep`, the code may overwrite the tensors that forward saved."""
         with ExitStack() as stack:
             stack.enter_context(tracing(self._tracing))
             stack.enter_context(compile_context(self._compile))
@@ -244,30 +247,30 @@ class _Later:
 
 
 def _aliasing_guards() -> int:
-    """How many guards on inputs that share memory autograd has added."""
+    """Returns the number of guards on aliased inputs that autograd has added."""
     context = TracingContext.try_get()
     return 0 if context is None else len(context.guards_context.aotautograd_guards)
 
 
 def _runtime_facts(compiled: Any, symbols: SymbolState) -> RuntimeFacts:
-    """What torch tells about a compiled function. Raises NoCanonicalForm."""
-    tell = getattr(compiled, "serialize", None)  # torch's name for it
-    told = tell() if callable(tell) else None
-    if told is None:
-        raise NoCanonicalForm("torch does not tell what surrounds the graphs")
-    if told.maybe_subclass_meta is not None:
+    """Returns what torch reports about a compiled function. Raises NoCanonicalForm."""
+    serialize = getattr(compiled, "serialize", None)  # set by torch on the callable
+    report = serialize() if callable(serialize) else None
+    if report is None:
+        raise NoCanonicalForm("torch does not report the runtime wrappers of the graphs")
+    if report.maybe_subclass_meta is not None:
         raise NoCanonicalForm("tensor subclasses")
-    if any(getattr(w, "needs_post_compile", True) for w in told.dispatch_wrappers):
+    if any(getattr(w, "needs_post_compile", True) for w in report.dispatch_wrappers):
         raise NoCanonicalForm("inputs that share memory")
-    if told.runtime_metadata.tokens or told.runtime_metadata.num_backward_tokens:
+    if report.runtime_metadata.tokens or report.runtime_metadata.num_backward_tokens:
         raise NoCanonicalForm("effect tokens")
-    backward = told.compiled_bw
+    backward = report.compiled_bw
     if backward is not None and backward.backward_state_indices:
         raise NoCanonicalForm("backward hooks")
     return RuntimeFacts(
-        metadata=told.runtime_metadata,
-        detached=tuple(told.indices_of_inps_to_detach),
-        saved=told.num_fw_outs_saved_for_bw,
+        metadata=report.runtime_metadata,
+        detached=tuple(report.indices_of_inps_to_detach),
+        saved=report.num_fw_outs_saved_for_bw,
         saved_sizes=0 if backward is None else backward.num_symints_saved_for_bw_,
         guards=symbols.new_guards(),
     )

@@ -1,7 +1,8 @@
-"""Writes what torch.compile made into a folder: graphs, programs, code, guards, graph breaks.
+"""Writes the results of torch.compile into a folder: graphs, programs, code, guards, graph breaks.
 
-One folder for each compiled version of a function, called after torch's number of it (`0_0` for `0/0`), so that paths are the same
-in each run of a program; in it one for each graph. Code runs from there: breakpoints in its files are hit.
+Each compiled version of a function has one folder, named after torch's compile id (`0_0` for `0/0`), so that
+paths are the same in each run of a program. It contains one folder for each graph. Code runs from there:
+breakpoints in its files are hit.
 """
 
 from __future__ import annotations
@@ -33,16 +34,20 @@ _OUTSIDE = "outside_dynamo"
 
 @contextmanager
 def dump_compilation(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Writes all that torch.compile makes into `folder`: of what is compiled in the block when it is compiled, and of what was
-    compiled before, or comes out of a cache, as much as there is.
+    """Writes the results of torch.compile into `folder`.
 
-    `torch.compile(model, backend="wrapper_ir")` writes for each graph: Dynamo's graph, autograd's (AOT) graph, the program
-    before and after each pass, the emitted code with its kernels, the artifact, and where all of it comes from. When the block
-    ends, guards, the bytecode that Dynamo runs and graph breaks follow, and the code of graphs that Inductor compiled itself, out of its caches
-    too. Emitted Python runs from the folder from then on, where breakpoints are hit.
+    Graphs that are compiled in the block are written when they are compiled. Graphs that were compiled
+    before, or are loaded from a cache, are written as far as their data exists.
 
-    The block sets the environment variable `WRAPPER_IR_DUMP_COMPILATION`, which does the same for a whole process. Gives the folder
-    that this process writes to. Raises BackendError FE404 where it cannot be written.
+    `torch.compile(model, backend="wrapper_ir")` writes for each graph: Dynamo's graph, autograd's (AOT)
+    graph, the program before and after each pass, the emitted code with its kernels, the artifact, and the
+    origin of each line. At the end of the block, it writes guards, the bytecode that Dynamo runs, graph
+    breaks, and the code of graphs that Inductor compiled itself or loaded from its caches. Emitted Python
+    then runs from the folder, so that breakpoints in it are hit.
+
+    The block sets the environment variable `WRAPPER_IR_DUMP_COMPILATION`, which has the same effect for a
+    whole process. Yields the folder that this process writes to. Raises BackendError FE404 if it cannot be
+    written.
     """
     before = os.environ.get(DUMP_FOLDER)
     os.environ[DUMP_FOLDER] = str(Path(folder).absolute())
@@ -61,7 +66,7 @@ def dump_compilation(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_graph(info: GraphInfo, folder: Path) -> Path:
-    """Writes all of one graph, and lets its code run from there; returns its folder. Raises BackendError FE404."""
+    """Writes one graph, makes its code run from there, and returns its folder. Raises BackendError FE404."""
     try:
         own = _folder_of(info, folder)
         function = own.parent
@@ -97,22 +102,25 @@ def write_graph(info: GraphInfo, folder: Path) -> Path:
         raise BackendError(
             "FE404",
             f"{folder} cannot be written: {error}",
-            hint=f"a folder to write to; {DUMP_FOLDER} names it",
+            hint=f"set {DUMP_FOLDER} to a writable folder",
         ) from error
     return own
 
 
 def _graphs_in_use() -> list[GraphInfo]:
-    """The graphs that Dynamo would still run, and those that it does not know of: a reset leaves code alive that nothing calls."""
-    used = {name for code in compiled_codes() for name in code.backend_ids}
-    return [r for r in live_graphs() if not r.function.backend_id or r.function.backend_id in used]
+    """Returns the graphs that Dynamo can still run, and those that were compiled without Dynamo.
+
+    A reset of Dynamo leaves code alive that is never called again.
+    """
+    live = {name for code in compiled_codes() for name in code.backend_ids}
+    return [r for r in live_graphs() if not r.function.backend_id or r.function.backend_id in live]
 
 
 def _folder_of(info: GraphInfo, folder: Path) -> Path:
-    """The graph's folder: its own from before, or a new one beside those of other graphs of this process that are in use."""
+    """Returns the graph's existing folder, or a new one that no other graph in use of this process has."""
     function = folder / (info.function.compile_id.replace("/", "_") or _OUTSIDE)
     same = [r for r in live_graphs() if r.function.backend_id == info.function.backend_id]
-    taken = {r.made for r in (*_graphs_in_use(), *same) if r is not info}
+    occupants = {r.made for r in (*_graphs_in_use(), *same) if r is not info}
     number = 0
     while True:
         path = function / (f"{info.kind}_{number}" if number else info.kind)
@@ -120,13 +128,13 @@ def _folder_of(info: GraphInfo, folder: Path) -> Path:
             notes = json.loads((path / _NOTES).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return path
-        if notes.get("process") != os.getpid() or notes.get("made") not in taken:
+        if notes.get("process") != os.getpid() or notes.get("made") not in occupants:
             return path
         number += 1
 
 
 def _save(info: GraphInfo, own: Path) -> list[str]:
-    """Writes the artifact; in words why there is none."""
+    """Writes the artifact. Returns the reasons if it cannot be written."""
     try:
         save(info.artifact, own / "graph.wir")
     except WirError as error:
@@ -135,8 +143,10 @@ def _save(info: GraphInfo, own: Path) -> list[str]:
 
 
 def _write_code(info: GraphInfo, folder: Path, lacks: list[str]) -> tuple[tuple[Path, ...], bool]:
-    """The code that runs, and whether it runs from there from now on; where the emitter cannot do that, what it writes. Adds to
-    `lacks` what could not be done."""
+    """Writes the emitted code; returns its files, and whether the graph runs from them from now on.
+
+    If the emitter cannot relocate code, writes its text only. Appends failures to `lacks`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     try:
         if isinstance(info.emitter, RelocatingEmitter):
@@ -145,7 +155,7 @@ def _write_code(info: GraphInfo, folder: Path, lacks: list[str]) -> tuple[tuple[
         raise
     except (
         Exception
-    ) as error:  # of a plug-in, whose classes of errors are its own; what is shown fails no compilation
+    ) as error:  # an emitter is a plug-in and raises any class; a dump must not fail a compilation
         lacks.append(f"code that runs from here: {error}")
     try:
         return info.emitter.write(info.artifact, folder), False
@@ -156,16 +166,17 @@ def _write_code(info: GraphInfo, folder: Path, lacks: list[str]) -> tuple[tuple[
         return (), False
 
 
-def _write_others(explanation: Explanation, folder: Path, written: Sequence[Path]) -> tuple[Path, ...]:
-    """Writes those of the emitter's texts that the explanation names and `written` lacks; gives their paths."""
-    others = {folder / file.name: file for file in explanation.files if folder / file.name not in written}
+def _write_others(explanation: Explanation, folder: Path, existing: Sequence[Path]) -> tuple[Path, ...]:
+    """Writes the emitter's files that the explanation names and `existing` lacks; returns their paths."""
+    others = {folder / file.name: file for file in explanation.files if folder / file.name not in existing}
     for path, file in others.items():
         _write(path, "".join(f"{line.text}\n" for line in file.lines))
     return tuple(others)
 
 
 def _write_rest(folder: Path) -> None:
-    """What is known when all is compiled."""
+    """Writes guards, bytecode, graph breaks and Inductor's code, which are complete at the end of the
+    block."""
     for code in compiled_codes():
         own = folder / code.compile_id.replace("/", "_")
         head = f"# {code.name}, {code.file}:{code.line}\n"

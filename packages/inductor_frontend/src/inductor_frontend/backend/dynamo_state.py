@@ -1,4 +1,4 @@
-"""What Dynamo holds of compiled functions: guards, bytecode, graph breaks."""
+"""Dynamo's state of compiled functions: guards, bytecode, graph breaks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from torch._dynamo.utils import graph_break_reasons
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCode:
-    """One compiled version of a function: torch's number of it, the function's name and place, its guards and the bytecode that
-    runs in its place."""
+    """One compiled version of a function: torch's compile id, the function's name and source location, its
+    guards, and the bytecode that Dynamo runs instead."""
 
     compile_id: str
     name: str
@@ -31,19 +31,19 @@ class CompiledCode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphBreak:
-    """Why Dynamo ended a graph, and the user's stack there as `file:line` texts, the innermost last."""
+    """The reason why Dynamo ended a graph, and the user's stack as `file:line` texts, innermost last."""
 
     reason: str
     stack: tuple[str, ...]
 
 
 def compiled_codes() -> Iterator[CompiledCode]:
-    """All compiled versions that Dynamo would still run, of all functions."""
+    """Yields the compiled versions of all functions that Dynamo can still run."""
     for reference in tuple(convert_frame.input_codes.seen):
         code: CodeType | None = reference()
         if code is None:
             continue
-        entry: Any  # of torch's C++, untyped
+        entry: Any  # from torch's C++, untyped
         for entry in _debug_get_cache_entry_list(code):
             yield CompiledCode(
                 compile_id=str(entry.compile_id),
@@ -57,7 +57,7 @@ def compiled_codes() -> Iterator[CompiledCode]:
 
 
 def graph_breaks(first: int = 0) -> tuple[GraphBreak, ...]:
-    """The graph breaks of this process since Dynamo was reset, without the first ones."""
+    """Returns the graph breaks of this process since the last reset of Dynamo, starting at index `first`."""
     return tuple(
         GraphBreak(
             reason=str(one.reason).strip(),

@@ -1,4 +1,5 @@
-"""`explain(model, args)`: what torch.compile makes of a model, from each source line down to the emitted lines, and why."""
+"""`explain(model, args)`: traces each source line of a model to the emitted lines, with the reasons of each
+decision."""
 
 from __future__ import annotations
 
@@ -34,8 +35,12 @@ from wrapper_ir_tools.explain import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelExplanation:
-    """What torch.compile made of a model: an explanation for each graph (`0/0 forward`, `0/0 backward`), the graph breaks, the guards
-    of each compiled version of a function by torch's number of it, and in words what is not here."""
+    """The explanation of a compiled model.
+
+    `graphs` has an explanation for each graph (`0/0 forward`, `0/0 backward`). `guards` maps torch's compile
+    id of each compiled version of a function to its guards. `lacks` states in words what the explanation does
+    not cover.
+    """
 
     graphs: tuple[Explanation, ...]
     breaks: tuple[Split, ...]
@@ -44,11 +49,11 @@ class ModelExplanation:
 
     @property
     def share(self) -> LineShare:
-        """How many emitted lines of all graphs lead to a source line."""
+        """The share of emitted lines, over all graphs, that lead to a source line."""
         return line_share(self.graphs)
 
     def to_json(self) -> str:
-        """As JSON; each item of `graphs` has the form of `explain.schema.json`."""
+        """Returns the explanation as JSON; each item of `graphs` follows `explain.schema.json`."""
         data = {
             "graphs": [explanation_data(g) for g in self.graphs],
             "breaks": [explanation_data(b) for b in self.breaks],
@@ -75,36 +80,40 @@ def explain(
     emitters: Sequence[str] = ("python",),
     options: Mapping[str, Any] | None = None,
 ) -> ModelExplanation:
-    """What `torch.compile(model, backend="wrapper_ir", options=options)` makes of a call with these arguments, and of the gradients of
-    its results, if they have some.
+    """Explains how `torch.compile(model, backend="wrapper_ir", options=options)` compiles a call with these
+    arguments.
 
-    The model is called once, and its gradients are computed: `.grad`, buffers and the state of random generators are as they were
-    afterwards; other effects of the model are not undone. As `torch._dynamo.explain` does, this resets Dynamo before and after, so
-    functions that were compiled before are compiled again when they are next called. `emitters` are those whose lines are shown.
+    The gradients of the results are included if any result requires them. The model is called once, and its
+    gradients are computed. `.grad`, buffers and the state of random generators are restored; other effects of
+    the model are not undone. Like `torch._dynamo.explain`, this resets Dynamo before and after: functions
+    that were compiled before are compiled again on their next call. `emitters` are those whose lines are
+    shown.
 
-    Raises CaptureError FE103 for options that are not understood, and what compiling and calling the model raise.
+    Raises CaptureError FE103 for unknown options, and any error of compiling and calling the model.
     """
-    made: list[GraphInfo] = []
+    infos: list[GraphInfo] = []
     parsed = BackendOptions.parse(options, None)
 
     def backend(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return compile_function(lend(gm, inputs), inputs, parsed, (made.append,))
+        return compile_function(lend(gm, inputs), inputs, parsed, (infos.append,))
 
     torch._dynamo.reset()
-    left = counters[COUNTERS]["graphs"]
+    refused_before = counters[COUNTERS]["graphs"]
     try:
         compiled: Callable[..., Any] = torch.compile(model, backend=backend)
         with preserve_rng_state(), _kept_buffers(model):
             _run(compiled, args, kwargs or {}, model)
-        return _explained(made, emitters, counters[COUNTERS]["graphs"] - left)
+        return _explained(infos, emitters, counters[COUNTERS]["graphs"] - refused_before)
     finally:
         torch._dynamo.reset()
 
 
-def _explained(made: Sequence[GraphInfo], emitters: Sequence[str], left: int) -> ModelExplanation:
-    lacks = [f"{left} graphs that Inductor compiled itself, since they cannot be captured"] if left else []
+def _explained(infos: Sequence[GraphInfo], emitters: Sequence[str], refused: int) -> ModelExplanation:
+    lacks = (
+        [f"{refused} graphs that Inductor compiled itself, since they cannot be captured"] if refused else []
+    )
     return ModelExplanation(
-        graphs=tuple(explain_graph(info, emitters) for info in made),
+        graphs=tuple(explain_graph(info, emitters) for info in infos),
         breaks=tuple(Split(what="Dynamo graph", why=b.reason, sources=b.stack[::-1]) for b in graph_breaks()),
         guards={code.compile_id: code.guards for code in compiled_codes()},
         lacks=tuple(lacks),
@@ -112,20 +121,20 @@ def _explained(made: Sequence[GraphInfo], emitters: Sequence[str], left: int) ->
 
 
 def _run(compiled: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], model: Any) -> None:
-    """One call, and its gradients where it has any."""
+    """Calls the function once, and computes its gradients if it has any."""
     results = [x for x in pytree.tree_leaves(compiled(*args, **kwargs)) if isinstance(x, torch.Tensor)]
     results = [x for x in results if x.requires_grad]
     leaves = [x for x in pytree.tree_leaves((args, dict(kwargs))) if isinstance(x, torch.Tensor)]
     leaves += list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    wanted = [x for x in leaves if x.requires_grad]
-    if results and wanted:
+    differentiable = [x for x in leaves if x.requires_grad]
+    if results and differentiable:
         gradients = [torch.ones_like(x) for x in results]
-        torch.autograd.grad(results, wanted, gradients, allow_unused=True)
+        torch.autograd.grad(results, differentiable, gradients, allow_unused=True)
 
 
 @contextmanager
 def _kept_buffers(model: Any) -> Iterator[None]:
-    """Buffers of a module are afterwards as they were."""
+    """Restores the buffers of a module afterwards."""
     buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
     before = [b.detach().clone() for b in buffers]
     try:

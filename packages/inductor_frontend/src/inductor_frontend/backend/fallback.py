@@ -1,4 +1,5 @@
-"""Functions that cannot be compiled here: Inductor compiles them itself, from copies that were taken before capture."""
+"""Fallback to Inductor for functions that cannot be captured, from copies of their graphs made before
+capture."""
 
 from __future__ import annotations
 
@@ -25,16 +26,19 @@ _LOG = logging.getLogger(__name__)
 Compile = Callable[[GraphRequest], tuple[Boxed, str]]
 
 COUNTERS = "wrapper_ir_fallback"
-"""The group in `torch._dynamo.utils.counters`: `graphs` compiled by Inductor, how often for each code, and `faults`."""
+"""The group in `torch._dynamo.utils.counters`: `graphs` compiled by Inductor, a count for each code, and
+`faults`."""
 
 _LOWERING = "FE104"
-"""Inductor's refusal, or an exception inside Inductor that capture caused: Inductor itself says which."""
+"""Inductor refused the graph, or capture caused an exception inside it; compiling with Inductor alone shows
+which."""
 _USERS = ("FE103", "FE403")
-"""Options and settings that are not understood."""
+"""Unknown options and settings: errors of the user, not of the graph."""
 
 
 def _refusal(error: WirError) -> WirError | None:
-    """The error of what cannot be captured, verified or emitted; None for another kind."""
+    """Returns the error if the graph cannot be captured, verified or emitted; None for an error of another
+    kind."""
     cause = error.__cause__
     if isinstance(error, BackendError) and error.code == "FE401" and isinstance(cause, WirError):
         return _refusal(cause)
@@ -43,7 +47,8 @@ def _refusal(error: WirError) -> WirError | None:
 
 
 def counting_faults(request: GraphRequest, compile: Compile) -> tuple[Boxed, str]:
-    """`compile(request)`; an exception without a code is a fault of ours, which is counted and logged."""
+    """Calls `compile(request)`. An exception without a code is a fault of the backend; it is counted and
+    logged."""
     try:
         return compile(request)
     except (WirError, TorchDynamoException):
@@ -55,16 +60,18 @@ def counting_faults(request: GraphRequest, compile: Compile) -> tuple[Boxed, str
 
 
 class Fallback:
-    """What becomes of one function - its inference graph, or its forward and its backward graph - if one is refused.
+    """Compiles the graphs of one function by Inductor if one of them is refused.
 
-    Where the forward graph is refused, its backward graph is Inductor's as well. Where the backward graph is refused,
-    which torch asks for later, the forward graph is compiled by Inductor too, and takes over at its next call: if that
-    neither needs guards, which come too late, nor gives results of other strides, which the backward graph relies on.
+    A function has an inference graph, or a forward and a backward graph. If the forward graph is refused,
+    Inductor compiles its backward graph as well. If the backward graph is refused, which torch requests
+    later, Inductor also compiles the forward graph, and its code replaces the existing code at the next call.
+    It does not if it needs new guards, which come too late, or returns results with other strides, which the
+    backward graph relies on.
     """
 
     def __init__(self, patches: dict[str, object], autograds_patches: dict[str, object]) -> None:
-        """The options that a capture replaces, of Inductor and of autograd: as the process has set them now, they are
-        Inductor's."""
+        """Saves the process's current values of the options, of Inductor and autograd, that a capture
+        replaces."""
         now = inductor_config.get_config_copy()
         self._options = {name: now[name] for name in patches if name in now}
         now = functorch_config.get_config_copy()
@@ -73,8 +80,10 @@ class Fallback:
         self._forward: _Forward | None = None
 
     def compile(self, request: GraphRequest, capture: Compile) -> tuple[Boxed, str]:
-        """What `capture` makes of the graph and its key, or Inductor's code and no key. Raises what Inductor raises where
-        it refuses the graph too, and whatever is not a refusal."""
+        """Returns the result of `capture` and its key, or Inductor's code and no key.
+
+        Raises Inductor's error if it refuses the graph too, and any error that is not a refusal.
+        """
         graph = Pristine(request)
         if self._fallen:
             return self._by_inductor(graph), ""
@@ -97,7 +106,7 @@ class Fallback:
         graph.restore()
         context = TracingContext.try_get()
         if context is not None and context.output_strides is not None:
-            context.output_strides.clear()  # of a program that an emitter refused
+            context.output_strides.clear()  # set for the program that the emitter refused
         call = self._by_inductor(graph)
         self._fallen = True
         counters[COUNTERS]["graphs"] += 1
@@ -110,14 +119,14 @@ class Fallback:
         return call
 
     def _by_inductor(self, graph: Pristine) -> Boxed:
-        """Inductor's code of a graph, with the process's own options."""
+        """Compiles a graph by Inductor, with the options of the process."""
         with inductor_config.patch(self._options), functorch_config.patch(self._autograds):
             code = compile_fx_inner(graph.copy.make(), graph.request.inputs, **graph.request.facts)
         return _boxed(code)
 
 
 def _boxed(run: Callable[[list[Any]], Any]) -> Boxed:  # Any: tensors and numbers
-    """`run` as a function that enters no cache."""
+    """Returns `run` as a function that torch does not cache."""
 
     def call(args: list[Any]) -> Sequence[Any]:
         results: Sequence[Any] = run(args)
@@ -127,7 +136,7 @@ def _boxed(run: Callable[[list[Any]], Any]) -> Boxed:  # Any: tensors and number
 
 
 class Pristine:
-    """A graph as torch asked for it."""
+    """A graph request with a copy of its graph and symbols, made before capture changes them."""
 
     def __init__(self, request: GraphRequest) -> None:
         self.request = request
@@ -135,7 +144,7 @@ class Pristine:
         self._symbols = SymbolSnapshot(request.shape_env)
 
     def restore(self) -> None:
-        """Forgets what was learned about its symbols since."""
+        """Restores the state of the symbols at the time of the request."""
         self._symbols.restore()
 
 
@@ -149,11 +158,12 @@ class _Forward:
         self._strides = str(None if context is None else context.output_strides)
 
     def call(self, args: list[Any]) -> Sequence[Any]:  # Any: tensors and numbers
-        """Runs it."""
+        """Runs the current code of the graph."""
         return self._run(args)
 
     def replace(self, compile: Callable[[Pristine], Boxed]) -> None:
-        """Has Inductor's code run from now on, where it fits."""
+        """Runs Inductor's code from now on, if it needs no new guards and its results have the same
+        strides."""
         symbols = SymbolSnapshot(self._graph.request.shape_env)
         with TracingContext.report_output_strides() as strides:
             run = compile(self._graph)

@@ -1,4 +1,4 @@
-"""One function as Dynamo gives it to the backend: out of the cache, or compiled."""
+"""Compiles one function that Dynamo passes to the backend, or loads it from the cache."""
 
 from __future__ import annotations
 
@@ -36,8 +36,12 @@ def compile_function(
     options: BackendOptions,
     observers: tuple[Callable[[GraphInfo], object], ...] = (),
 ) -> Callable[..., Any]:
-    """The compiled function; `observers` are told of each of its graphs when that is compiled. Raises CaptureError, HookError, ConversionError and BackendError; where Inductor takes over,
-    what it raises. Inputs with lazy bits that share memory leave the function to eager mode, or are refused: CaptureError FE106."""
+    """Compiles a function; `observers` are called with each of its graphs when that is compiled.
+
+    Raises CaptureError, HookError, ConversionError and BackendError; after a fallback to Inductor, its
+    errors. If inputs with lazy bits share memory, the function stays in eager mode, or is refused with
+    CaptureError FE106.
+    """
     if share_lazily(inputs):
         return _eager(gm, options)
     with inductor_config.patch(dict(options.inductor)):
@@ -47,7 +51,7 @@ def compile_function(
 def _eager(gm: GraphModule, options: BackendOptions) -> Callable[..., Any]:
     refusal = CaptureError(
         "FE106",
-        "an input with the conjugate or negative bit is in the memory of another input",
+        "an input with the conjugate or negative bit shares the memory of another input",
         hint="pass x.resolve_conj() or x.resolve_neg()",
     )
     if options.on_unsupported == "error":
@@ -62,7 +66,7 @@ def _compiled(
     emitter, store = options.find_emitter(), options.store()
     if torch.compiler.config.force_disable_caches:
         store = None
-    if store is None or options.memory_report is not None:  # which is written graph by graph
+    if store is None or options.memory_report is not None:  # the report is written for each compiled graph
         return _compiled_plainly(gm, inputs, options, emitter, store, function)
     context = TracingContext.try_get()
     symbols = SymbolState(getattr(getattr(context, "fake_mode", None), "shape_env", None))
@@ -72,12 +76,13 @@ def _compiled(
     except NoCanonicalForm as error:
         count_bypass(f"function: {error}")
         return _compiled_plainly(gm, inputs, options, emitter, store, function)
-    found = find_function(store, key, symbols)
-    if found is not None:
-        symbols.add(found.facts.guards)
-        return restore(found, gm, inputs, emitter, replace(function, from_cache=True))
+    entry = find_function(store, key, symbols)
+    if entry is not None:
+        symbols.add(entry.facts.guards)
+        return restore(entry, gm, inputs, emitter, replace(function, from_cache=True))
     prepare_kernels(inputs)
-    # Imported here and below: a function out of the cache needs nothing of what compiles, which is most of Inductor.
+    # Imported here and below: a function from the cache does not need the compiler, which imports most of
+    # Inductor.
     from inductor_frontend.backend.compilation import KeptCompilation
 
     return KeptCompilation(options, emitter, store, key, symbols, function).run(gm, inputs)
@@ -91,7 +96,7 @@ def _compiled_plainly(
     store: Store | None,
     function: FunctionInfo,
 ) -> Callable[..., Any]:
-    """The function compiled anew, its graphs out of the cache where they are in there."""
+    """Compiles the function; each of its graphs is loaded from the cache if it is cached."""
     prepare_kernels(inputs)
     from inductor_frontend.backend.compilation import Compilation
 
@@ -99,7 +104,7 @@ def _compiled_plainly(
 
 
 def _require_plain_context(context: TracingContext | None) -> None:
-    """Raises NoCanonicalForm where the function is not one of Dynamo's own, or is split by others."""
+    """Raises NoCanonicalForm if Dynamo did not trace the function, or another component splits it."""
     if context is None or context.fake_mode is None:
         raise NoCanonicalForm("a graph that is not Dynamo's")
     if context.fakify_first_call:

@@ -1,4 +1,4 @@
-"""One graph of torch's - forward, backward or inference - to a program, or out of the cache."""
+"""Compiles one torch graph (forward, backward or inference) to a program, or loads it from the cache."""
 
 from __future__ import annotations
 
@@ -30,53 +30,57 @@ from wrapper_ir_runtime.cache import Store
 def compile_graph(
     request: GraphRequest, options: BackendOptions, store: Store | None
 ) -> tuple[CompiledGraph, str]:
-    """The compiled graph, and its key in `store` ("" where it is not in there).
+    """Returns the compiled graph, and its key in `store` ("" if it is not stored).
 
-    Tells torch the results' strides. Raises CaptureError, HookError, ConversionError.
+    Reports the strides of the results to torch. Raises CaptureError, HookError, ConversionError.
     """
     request.check()
     with capture_session(options.capture):
         symbols = SymbolState(request.shape_env)
         key = "" if store is None else _key(request, options, symbols)
-        found = find_graph(store, key, symbols) if store is not None and key else None
-        if found is not None:
-            symbols.add(found.guards)
+        graph = find_graph(store, key, symbols) if store is not None and key else None
+        if graph is not None:
+            symbols.add(graph.guards)
         elif store is None or not key:
-            found = _compile(request, options, symbols)
+            graph = _compile(request, options, symbols)
         else:
-            found, key = _compile_once(store, key, lambda: _compile(request, options, symbols), symbols)
-        _report_strides(request.inputs, found.strides)
+            graph, key = _compile_once(store, key, lambda: _compile(request, options, symbols), symbols)
+        _report_strides(request.inputs, graph.strides)
     if options.memory_report is not None:
-        from inductor_frontend.backend.memory_report import write_memory_report  # for those who ask for one
+        from inductor_frontend.backend.memory_report import write_memory_report  # deferred: rarely needed
 
-        write_memory_report(found.artifact.program, request, options.memory_report)
-    return found, key
+        write_memory_report(graph.artifact.program, request, options.memory_report)
+    return graph, key
 
 
 def _compile_once(
     store: Store, key: str, make: Callable[[], CompiledGraph], symbols: SymbolState
 ) -> tuple[CompiledGraph, str]:
-    """A graph that the cache does not have, and its key there. Of the processes of a group that share the cache, which come at the same
-    time, one makes it; the others wait for its lock, which ends with its process, for at most `CacheSettings.wait_seconds`, and make it
-    themselves after that. The lock is taken before those of kernels, whose holders wait for no graph."""
+    """Compiles a graph that the cache lacks; returns it and its cache key.
+
+    If the processes of a distributed group share the cache, one of them compiles the graph. The others wait
+    for its lock, which is released when its process ends, for at most `CacheSettings.wait_seconds`; then they
+    compile the graph themselves. The lock is acquired before the locks of kernels, whose owners never wait
+    for a graph.
+    """
     with store.alone(key) if _has_peers() else nullcontext():
-        found = find_new_graph(store, key, symbols)
-        if found is not None:
-            symbols.add(found.guards)
-            return found, key
-        found = make()
-        return found, key if _store(store, key, found) else ""
+        graph = find_new_graph(store, key, symbols)
+        if graph is not None:
+            symbols.add(graph.guards)
+            return graph, key
+        graph = make()
+        return graph, key if _store(store, key, graph) else ""
 
 
 def _has_peers() -> bool:
-    """Whether other processes do what this one does."""
+    """Returns whether this process is one of several in a distributed group."""
     distributed = torch.distributed
     return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
 
 
 def _compile(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:
-    # Imported here: lowering, building and verifying are most of this package, and a graph out of the cache needs none
-    # of them.
+    # Imported here: a graph from the cache needs no lowering, building or verification, which are most of
+    # this package.
     from inductor_frontend.backend.lowered import compile_anew
 
     count("lowered")
@@ -84,7 +88,7 @@ def _compile(request: GraphRequest, options: BackendOptions, symbols: SymbolStat
 
 
 def _store(store: Store, key: str, graph: CompiledGraph) -> bool:
-    """Stores a graph if that can be done; says whether."""
+    """Stores a graph if possible; returns whether it was stored."""
     try:
         if any(c.mutable for c in graph.artifact.program.constants):
             raise NoCanonicalForm("a constant that the program writes")
@@ -98,7 +102,7 @@ def _store(store: Store, key: str, graph: CompiledGraph) -> bool:
 
 
 def _key(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> str:
-    """The graph's key; "" where something has no canonical form."""
+    """Returns the graph's key; "" if part of it has no canonical form."""
     context = TracingContext.try_get()
     metadata = None if context is None else context.fw_metadata
     donated = (metadata.bw_donated_idxs or ()) if metadata is not None and request.is_backward else ()
@@ -119,7 +123,8 @@ def _key(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -
 
 @dataclass(frozen=True, slots=True)
 class _Strides:
-    """What torch's report of output strides reads: one tuple of size expressions in text form an output."""
+    """The attribute that torch's report of output strides reads: for each output a tuple of printed
+    expressions."""
 
     output_strides: list[tuple[str, ...] | None]
 

@@ -1,4 +1,4 @@
-"""A graph and the state of its symbols, as they were before something changed them."""
+"""Copies of a graph and of the state of its symbols, from which later changes can be undone."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from torch import fx
 # Any in this file: attributes of graphs, and torch's untyped ShapeEnv.
 
 _COUNTERS = ("_version_counter", "_replacements_version_counter")
-"""They only rise: what torch has worked out is kept under their values."""
+"""Counters that must never decrease: torch memoizes results under their values."""
 
 
 class GraphCopy:
-    """A graph module as it is now: its nodes with their facts, the tensors and graphs that it names. Tensors are shared.
+    """A copy of a graph module: its nodes with metadata, and the tensors and graphs that they name. Tensors
+    are shared.
 
-    Inductor's passes change graphs in place. A copy takes no generated code: `make` writes it, once.
+    Inductor's passes change graphs in place. The copy has no generated code until `make` writes it, once.
     """
 
     def __init__(self, gm: fx.GraphModule) -> None:
-        self._graph = copy.deepcopy(gm.graph)  # copies nodes, not the values that they hold
+        self._graph = copy.deepcopy(gm.graph)  # copies nodes, not the values in their metadata
         self._name = type(gm).__name__
         self._meta = dict(gm.meta)
         self._symbols = {"shape_env": gm.shape_env} if hasattr(gm, "shape_env") else {}
         self._attributes: Mapping[str, Any] = {name: _copied(_attribute(gm, name)) for name in _named(gm)}
 
     def make(self) -> fx.GraphModule:
-        """The graph module; its caller may change it, so that it is made once."""
+        """Creates the graph module. Call it once: the caller may change the module."""
         attributes = {
             name: value.make() if isinstance(value, GraphCopy) else value
             for name, value in self._attributes.items()
         }
         gm = fx.GraphModule(attributes, self._graph, self._name)
         gm.meta.update(self._meta)
-        vars(gm).update(self._symbols)  # autograd leaves it there
+        vars(gm).update(self._symbols)  # autograd stores it there
         return gm
 
 
 def _named(gm: fx.GraphModule) -> dict[str, None]:
-    """The attributes that a graph's nodes name, in their order."""
+    """Returns the attributes that the nodes of a graph name, in the order of the nodes."""
     return dict.fromkeys(str(n.target) for n in gm.graph.nodes if n.op in ("get_attr", "call_module"))
 
 
@@ -56,7 +57,8 @@ def _copied(value: Any) -> Any:
 
 
 class SymbolSnapshot:
-    """What a ShapeEnv (None: there is none) knows now: symbols, ranges, replacements, guards, deferred assertions."""
+    """A snapshot of a ShapeEnv: symbols, ranges, replacements, guards, deferred assertions. Empty if `env` is
+    None."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
@@ -64,11 +66,12 @@ class SymbolSnapshot:
 
     @property
     def guards(self) -> int:
-        """How many guards there were."""
+        """The number of guards at the time of the snapshot."""
         return len(self._state.get("guards", ()))
 
     def restore(self) -> None:
-        """Has the ShapeEnv know this again, and nothing else. Its tables stay the same objects, which others share."""
+        """Restores the ShapeEnv to the snapshot. Its tables stay the same objects, since other objects share
+        them."""
         for name, value in self._state.items():
             now = getattr(self._env, name)
             if isinstance(value, dict):
@@ -76,7 +79,7 @@ class SymbolSnapshot:
                 now.update(_plain_copy(value))
             elif isinstance(value, list):
                 now[:] = value
-            elif isinstance(value, MutableSet):  # torch's ordered one, too
+            elif isinstance(value, MutableSet):  # includes torch's OrderedSet
                 now.clear()
                 now |= value
             elif isinstance(value, int) and name not in _COUNTERS:
@@ -86,7 +89,7 @@ class SymbolSnapshot:
 
 
 def _plain_copy(value: Any) -> Any:
-    """A copy of a table, and of the lists in one; everything else as it is."""
+    """Copies a table and the lists in it; returns any other value unchanged."""
     if isinstance(value, dict):
         copied = copy.copy(value)
         copied.update({key: item[:] for key, item in value.items() if isinstance(item, list)})

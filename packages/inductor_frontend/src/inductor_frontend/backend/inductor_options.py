@@ -1,4 +1,5 @@
-"""Modes and options of Inductor: what the backend does for them, and what to do in place of options that a capture sets itself."""
+"""Modes and options of Inductor: their counterparts in the backend, and advice for options that a capture
+sets itself."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from inductor_frontend.torch_patches.ignored_options import (
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
 
 RECORDINGS = 16
-"""CUDA graphs for each stretch of a program, where a mode or an option of Inductor asks for some."""
+"""The number of CUDA graphs for each section of a program, if a mode or option of Inductor requests CUDA
+graphs."""
 _GRAPHS: Mapping[str, object] = MappingProxyType({"recordings": RECORDINGS})
 _TUNING: Mapping[str, object] = MappingProxyType(
     {"matmuls": "candidates", "multi_kernels": True, "tune": True}
@@ -29,24 +31,25 @@ _TUNING: Mapping[str, object] = MappingProxyType(
 _MODES: Mapping[str, Mapping[str, object]] = MappingProxyType(
     {
         "default": {},
-        "lite": list_mode_options(
-            "lite"
-        ),  # Inductor's own: operators as eager mode calls them, and no passes
+        "lite": list_mode_options("lite"),  # Inductor's: operators as in eager mode, and no passes
         "reduce-overhead": _GRAPHS,
         "max-autotune-no-cudagraphs": _TUNING,
         "max-autotune": {**_TUNING, **_GRAPHS},
     }
 )
-"""Modes of Inductor -> options of the backend, or of Inductor, that have their effect."""
-_TUNED = '`mode="max-autotune-no-cudagraphs"`, or `options={"matmuls": "candidates", "multi_kernels": True, "tune": True}`'
-_LIMITED = '`options={"recordings": N}` bounds the recordings of a stretch; others run as they are'
-_SPLIT = '`options={"passes": "cuda-graphs{least=N}"}` says how many ops a recording has at least'
+"""Modes of Inductor -> options of the backend, or of Inductor, that have the same effect."""
+_TUNED = (
+    '`mode="max-autotune-no-cudagraphs"`, '
+    'or `options={"matmuls": "candidates", "multi_kernels": True, "tune": True}`'
+)
+_LIMITED = '`options={"recordings": N}` bounds the recordings of a section; further sizes run without a graph'
+_SPLIT = '`options={"passes": "cuda-graphs{least=N}"}` sets the smallest number of ops in a recording'
 _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
     {
         "cpp_wrapper": "choose an emitter, `emitter`",
         "cpu_backend": "`cpu_kernels`",
         "fx_wrapper": '`options={"emitter": "fx"}`',
-        "freezing": "`inductor_frontend.capture` has a model's weights as constants",
+        "freezing": "`inductor_frontend.capture` stores a model's weights as constants",
         "inplace_buffers": "`inplace_kernels`",
         "max_autotune": _TUNED,
         "max_autotune_gemm": "`matmuls`",
@@ -57,26 +60,29 @@ _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
         "triton.cudagraph_capture_sizes": _LIMITED,
         "triton.cudagraph_dynamic_shape_warn_limit": _LIMITED,
         "triton.cudagraph_min_partition_size": _SPLIT,
-        "triton.cudagraph_or_error": "`wir stats` and the log `wrapper_ir_passes.devices.cuda_graphs` say what is not recorded",
+        "triton.cudagraph_or_error": (
+            "`wir stats` and the log `wrapper_ir_passes.devices.cuda_graphs` show what is not recorded"
+        ),
         "triton.cudagraph_skip_dynamic_graphs": _LIMITED,
         "triton.multi_kernel": "`multi_kernels`",
     }
 )
-"""Options of Inductor that a capture sets itself -> what has their effect here."""
+"""Options of Inductor that a capture sets itself -> the counterpart in the backend."""
 _LEAVE_OUT = "leave it out: a capture does not follow it"
 _FREEZING, _MAX_AUTOTUNE = "freezing", "max_autotune"
 
 
 def mode_options(mode: str | None) -> Mapping[str, object]:
-    """Options of the backend that do what a mode of Inductor does; raises CaptureError FE103 for others, with what to do instead."""
-    found = _MODES.get(mode or "default")
-    if found is None:
+    """Returns the options of the backend for a mode of Inductor. Raises CaptureError FE103 for unknown
+    modes."""
+    options = _MODES.get(mode or "default")
+    if options is None:
         raise CaptureError(
             "FE103",
             f"the backend wrapper_ir has no mode {mode!r}",
             hint=f"leave it out; modes are {', '.join(_MODES)}",
         )
-    return found
+    return options
 
 
 _FOLLOWED: Mapping[str, str] = MappingProxyType(
@@ -87,35 +93,36 @@ _FOLLOWED: Mapping[str, str] = MappingProxyType(
         "size_asserts": "layout_asserts",
     }
 )
-"""Options of Inductor about its wrapper -> options of the backend that have their values unless they are given."""
+"""Options of Inductor's wrapper -> options of the backend that default to their values."""
 
 
 def followed() -> dict[str, Any]:
-    """Options of the backend as Inductor is configured now."""
-    found: dict[str, Any] = {ours: bool(getattr(inductor_config, name)) for name, ours in _FOLLOWED.items()}
+    """Returns options of the backend that follow Inductor's current configuration."""
+    options: dict[str, Any] = {own: bool(getattr(inductor_config, name)) for name, own in _FOLLOWED.items()}
     if inductor_config.triton.cudagraphs:
-        found["recordings"] = RECORDINGS
+        options["recordings"] = RECORDINGS
     if inductor_config.nan_asserts:
-        found["passes"] = "insert-finite-checks"
-    return found
+        options["passes"] = "insert-finite-checks"
+    return options
 
 
 def canonical_name(name: object) -> str:
-    """The name of an option as torch.compile's users may write it for Inductor, with `-` or `_`."""
+    """Returns the canonical name of an option of Inductor: users of torch.compile may write `-` for `_`."""
     return str(name).replace("-", "_")
 
 
 def is_inductors(name: object) -> bool:
-    """Whether this is the name of an option of Inductor."""
+    """Returns whether `name` is an option of Inductor."""
     return canonical_name(name) in inductor_config.get_config_copy()
 
 
 def with_tuning(options: Mapping[str, Any]) -> dict[str, Any]:  # Any: values as the user typed them
-    """The options with the backend's own in place of `max_autotune`, and without `freezing`: weights are inputs of graphs."""
-    given = dict(options)
-    if _asks(_MAX_AUTOTUNE, given):
-        given = {**_TUNING, **_without(_MAX_AUTOTUNE, given)}
-    return _without(_FREEZING, given) if _asks(_FREEZING, given) else given
+    """Replaces `max_autotune` by options of the backend, and removes `freezing`: weights are inputs of
+    graphs."""
+    result = dict(options)
+    if _asks(_MAX_AUTOTUNE, result):
+        result = {**_TUNING, **_without(_MAX_AUTOTUNE, result)}
+    return _without(_FREEZING, result) if _asks(_FREEZING, result) else result
 
 
 def _asks(name: str, options: Mapping[str, Any]) -> bool:
@@ -131,32 +138,33 @@ def tell_ignored(
     mode: str | None,
     capture: CaptureOptions,
 ) -> None:
-    """Warns of options of torch that are set, here or in the process, and that nothing follows."""
+    """Warns of options of torch that are set, by `options` or in the process, and that have no effect."""
     followed = set(FOLLOWED_BY_BACKEND)
     if _asks(_MAX_AUTOTUNE, options) or (mode or "").startswith("max-autotune"):
         followed.update((_MAX_AUTOTUNE, "max_autotune_pointwise", "max_autotune_gemm"))
     if options.get("cache") is False:
         followed.update(("fx_graph_cache", "enable_autograd_cache"))
-    given = {canonical_name(name): value for name, value in options.items() if is_inductors(name)}
-    warn_ignored(set_in_process(capture, followed, given))
+    inductor_options = {canonical_name(name): value for name, value in options.items() if is_inductors(name)}
+    warn_ignored(set_in_process(capture, followed, inductor_options))
 
 
 def _recording_defaults() -> dict[str, object]:
-    """Inductor's options about its own recordings, which the backend's do not follow, as they are configured."""
+    """Returns the current values of Inductor's CUDA-graph options, which the backend does not follow."""
     current = inductor_config.get_config_copy()
     return {name: current[name] for name in _COUNTERPARTS if ".cudagraph_" in name and name in current}
 
 
-def inductor_settings(given: Mapping[str, Any]) -> dict[str, object]:  # Any: values as the user typed them
-    """Options of Inductor that configure its lowering, by their names in its configuration, checked as torch checks them.
+def inductor_settings(options: Mapping[str, Any]) -> dict[str, object]:  # Any: values as the user typed them
+    """Returns the options of Inductor that configure its lowering, by canonical name, checked as torch checks
+    them.
 
-    Raises CaptureError FE103 for a value of another type, and for options that a capture sets itself, with what to do in place
-    of each.
+    Raises CaptureError FE103 for a value of another type, and for options that a capture sets itself, with
+    advice for each.
     """
     pins = {**inductor_patches(CaptureOptions()), **_recording_defaults()}
     pinned = pins.keys() - PaddingOptions.__dataclass_fields__.keys()
     refused = [
-        n for n, value in given.items() if (name := canonical_name(n)) in pinned and value != pins[name]
+        n for n, value in options.items() if (name := canonical_name(n)) in pinned and value != pins[name]
     ]
     if refused:
         advice = "\n".join(
@@ -169,7 +177,7 @@ def inductor_settings(given: Mapping[str, Any]) -> dict[str, object]:  # Any: va
             hint=f"instead of each:\n{advice}",
         )
     try:
-        made = torch._TorchCompileInductorWrapper("default", given, None)  # type: ignore[no-untyped-call]  # torch's
+        wrapper = torch._TorchCompileInductorWrapper("default", options, None)  # type: ignore[no-untyped-call]  # torch's
     except RuntimeError as error:
         raise CaptureError("FE103", str(error)) from error
-    return {name: value for name, value in made.config.items() if name not in pinned}
+    return {name: value for name, value in wrapper.config.items() if name not in pinned}

@@ -1,7 +1,7 @@
-"""What this process has compiled: a description of each function and graph, for as long as its code is alive.
+"""Descriptions of the functions and graphs that this process has compiled, while their code is alive.
 
-Nothing registers them: each is held by the callable that it is about, and `live_graphs` asks Python's garbage collector for those
-that there are. So they go when the code goes, and cost nothing until somebody asks.
+There is no registry. Each description is referenced by its callable, and `live_graphs` finds them through
+Python's garbage collector. They are therefore freed with the code, and cost nothing until queried.
 """
 
 from __future__ import annotations
@@ -23,9 +23,14 @@ from wrapper_ir.plugins.protocols import CompiledProgram, Emitter
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FunctionInfo:
-    """What torch.compile gave to the backend. `compile_id` is torch's, such as `0/0`: the number of the function, and how often it was
-    compiled before; "" outside of torch.compile. `backend_id` is the name by which Dynamo's bytecode calls it. `from_cache`: its graphs
-    came out of the cache together. `observers` are told of each graph of it that is compiled."""
+    """A function that torch.compile passed to the backend.
+
+    `compile_id`: torch's, such as `0/0`: the number of the function, and the number of its earlier
+    compilations; "" outside of torch.compile. `backend_id`: the name by which Dynamo's bytecode calls the
+    function. `compressed`:
+    `graph`, compressed by zlib. `from_cache`: whether the whole function was loaded from the cache.
+    `observers`: called with each of its graphs when that is compiled.
+    """
 
     compile_id: str = ""
     backend_id: str = ""
@@ -35,14 +40,19 @@ class FunctionInfo:
 
     @property
     def graph(self) -> str:
-        """Dynamo's graph as text."""
+        """The text of Dynamo's graph."""
         return zlib.decompress(self.compressed).decode() if self.compressed else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GraphInfo:
-    """One compiled graph: `kind` is `forward`, `backward` or `inference`; `guarded` is what its code does not check, since the
-    caller does; `from_cache` says whether its program was found in the cache. `made` is when, in nanoseconds of this process."""
+    """One compiled graph.
+
+    `kind`: `forward`, `backward` or `inference`. `guarded`: facts that the code does not check, since the
+    caller does.
+    `from_cache`: whether its program was loaded from the cache. `made`: the monotonic time of its
+    compilation, in nanoseconds.
+    """
 
     function: FunctionInfo
     kind: str
@@ -57,7 +67,7 @@ class GraphInfo:
 def describe_function(
     gm: GraphModule, observers: tuple[Callable[[GraphInfo], object], ...] = ()
 ) -> FunctionInfo:
-    """The description of a function that is about to be compiled or looked up, in its compile context."""
+    """Describes a function that is about to be compiled or looked up, in the current compile context."""
     context = CompileContext.try_get()
     number = None if context is None else context.compile_id
     return FunctionInfo(
@@ -69,15 +79,16 @@ def describe_function(
 
 
 def graph_text(gm: GraphModule) -> str:
-    """A graph as Python, with the source line of each node in comments; the reason, where torch cannot print it."""
+    """Prints a graph as Python, with the source line of each node in comments; a comment if torch cannot
+    print it."""
     try:
         text: str = gm.print_readable(print_output=False)
-    except Exception as error:  # of nodes' metadata, which are anybody's; what is shown fails no compilation
+    except Exception as error:  # nodes carry any metadata; printing must not fail a compilation
         return f"# torch cannot print this graph: {error!r}\n"
     return text
 
 
 def live_graphs() -> list[GraphInfo]:
-    """The descriptions of all graphs whose code is alive, in the order in which they were compiled."""
-    found = [o for o in gc.get_objects() if type(o) is GraphInfo]
-    return sorted(found, key=lambda info: info.made)
+    """Returns the descriptions of all graphs whose code is alive, in the order of their compilation."""
+    infos = [o for o in gc.get_objects() if type(o) is GraphInfo]
+    return sorted(infos, key=lambda info: info.made)

@@ -1,4 +1,4 @@
-"""One graph through torch's passes, lowering and scheduling, and into a program."""
+"""Compiles one graph to a program: torch's passes, lowering and scheduling, then translation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from wrapper_ir_passes import run_pipeline
 
 
 def compile_anew(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:
-    """Lowers and translates a graph, inside a capture session. Raises CaptureError, HookError, ConversionError."""
+    """Lowers and translates a graph, inside a capture session. Raises CaptureError, HookError,
+    ConversionError."""
     facts, watch = request.facts, Watch()
     aot_graph = graph_text(request.gm)
     join_packed_linear(request.gm)
@@ -50,47 +51,48 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
     )
     with recorded(lowering) as recording:
         strides = _output_strides(recording)
-        built = build_program(recording, context)
+        translation = build_program(recording, context)
     if not options.tune:
-        compile_early(built.program)
-    stages = stage_extensions(aot_graph, built.program, dynamo_nodes(request.gm.graph))
+        compile_early(translation.program)
+    stages = stage_extensions(aot_graph, translation.program, dynamo_nodes(request.gm.graph))
     return CompiledGraph(
-        artifact=_artifact(built, options, lowering.static_inputs, stages),
+        artifact=_artifact(translation, options, lowering.static_inputs, stages),
         inputs=len(request.inputs),
-        positions=built.positions,
+        positions=translation.positions,
         strides=tuple(strides),
         guards=symbols.new_guards(),
-        outer=built.outer,
+        outer=translation.outer,
         counts=watch.counts(),
         lazy=request.lazy_inputs,
     )
 
 
 def _output_strides(graph: RecordingGraph) -> list[tuple[Size, ...] | None]:
-    """Strides of each result; None for what is not a tensor, or has strides that only the run will tell."""
+    """Returns the strides of each result; None if it is not a tensor, or has strides known only at run
+    time."""
     strides: list[tuple[Size, ...] | None] = []
     for out in graph.graph_outputs:
-        known = out.has_tensor_output() and not free_unbacked_symbols(out.get_stride())
-        strides.append(tuple(out.get_layout().stride) if known else None)
+        is_static = out.has_tensor_output() and not free_unbacked_symbols(out.get_stride())
+        strides.append(tuple(out.get_layout().stride) if is_static else None)
     return strides
 
 
 def _artifact(
-    built: GraphProgram, options: BackendOptions, static: Sequence[int], stages: Mapping[str, str]
+    translation: GraphProgram, options: BackendOptions, static: Sequence[int], stages: Mapping[str, str]
 ) -> Artifact:
-    analyses = finish(built.program, options.capture)
+    analyses = finish(translation.program, options.capture)
     program, passes = analyses.program, options.host_pipeline
     device = program.target.device
     if device.traits.plans_memory or (options.records and device != ir.CPU):
         passes = options.pipeline
     if options.records and device != ir.CPU:
         weights = set(static)
-        program = _with_static(program, {i for i, at in enumerate(built.positions) if at in weights})
+        program = _with_static(program, {i for i, at in enumerate(translation.positions) if at in weights})
     if passes:
         program = run_pipeline(program, passes, analyses=analyses)
-    constants = {name: tensor_data(name, t) for name, t in built.constants.items()}
+    constants = {name: tensor_data(name, t) for name, t in translation.constants.items()}
     artifact = bare_artifact(program, constants, analyses)
-    extensions = explaining_extensions(program, built.sources, options.capture, built.matmuls)
+    extensions = explaining_extensions(program, translation.sources, options.capture, translation.matmuls)
     extensions |= stages
     return replace(
         artifact,
@@ -100,7 +102,8 @@ def _artifact(
 
 
 def _with_static(program: ir.Program, positions: Set[int]) -> ir.Program:
-    """The program with these parameters of main static: weights, and what a forward graph saves."""
+    """Marks the tensor parameters of main at `positions` static: weights, and tensors that a forward graph
+    saves."""
     params = [
         replace(p, static=i in positions and ir.is_tensor(p.value)) for i, p in enumerate(program.main.params)
     ]

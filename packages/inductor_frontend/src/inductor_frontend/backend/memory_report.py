@@ -15,9 +15,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def write_memory_report(program: ir.Program, request: GraphRequest, folder: Path) -> None:
-    """Writes `graph_N_inference.html` (or `forward`, `backward`) into the folder, which is made where it is missing; N is torch's
-    number of the graph in this process. Sizes are those that the graph was compiled with; where one has no value then, there
-    is a warning and no page. Raises CaptureError FE103 where the folder cannot be written to."""
+    """Writes `graph_N_inference.html` (or `forward`, `backward`) into `folder`, which is created if missing.
+
+    N is torch's number of the graph in this process. Sizes are those that the graph was compiled with. If one
+    has no value then, logs a warning and writes no page. Raises CaptureError FE103 if the folder cannot be
+    written to.
+    """
     number = request.facts.get("graph_id")
     try:
         report = memory_report(program)

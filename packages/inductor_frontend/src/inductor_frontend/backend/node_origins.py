@@ -1,4 +1,4 @@
-"""The nodes of Dynamo's graph that the nodes of a later graph come from, as torch notes in their metadata."""
+"""Origins of the nodes of a graph in Dynamo's graph, from the metadata that torch attaches to them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch.fx import Graph
 
 
 def dynamo_nodes(graph: Graph) -> dict[str, list[str]]:
-    """By the name of each call, the names of the nodes of the first graph that torch notes for it."""
-    found = {
+    """Maps the name of each call to the names of its origin nodes in the first graph."""
+    origins = {
         node.name: list(dict.fromkeys(_first(node.meta.get("from_node", ()))))
         for node in graph.nodes
         if node.op == "call_function"
     }
-    return {name: nodes for name, nodes in found.items() if nodes}
+    return {name: nodes for name, nodes in origins.items() if nodes}
 
 
 def _first(sources: Any) -> Iterator[str]:  # Any: torch's NodeSource, which has no types

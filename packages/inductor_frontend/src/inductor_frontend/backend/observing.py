@@ -1,5 +1,5 @@
-"""Tells of compiled graphs: observers of the function, torch's trace, and the folder that all compilations are written to, if
-there are such."""
+"""Reports compiled graphs to the function's observers, torch's structured trace, and the dump folder, if
+enabled."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from inductor_frontend.settings import dump_folder
 
 
 def observe(info: GraphInfo) -> None:
-    """Tells of one graph, whose code can run but has not yet. Raises BackendError FE404 where the folder cannot be written."""
+    """Reports one graph before its first call. Raises BackendError FE404 if the dump folder cannot be
+    written."""
     for observer in info.function.observers:
         observer(info)
     if trace_log.handlers:
-        from inductor_frontend.backend.tracing import trace_graph  # for those who ask for it
+        from inductor_frontend.backend.tracing import trace_graph  # deferred: rarely needed
 
         trace_graph(info)
     folder = dump_folder()
     if folder is not None:
-        from inductor_frontend.backend.dumping import write_graph  # for those who ask for it
+        from inductor_frontend.backend.dumping import write_graph  # deferred: rarely needed
 
         write_graph(info, folder)

@@ -1,4 +1,4 @@
-"""Options of the backend, as typed by the user, checked and made into one frozen value."""
+"""Options of the backend: checks the user's dictionary and converts it to a frozen dataclass."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PRINTER = {
     "aot_inductor.debug_intermediate_value_printer": "debug_values",
     "aot_inductor.filtered_kernel_names": "debug_filter",
 }
-"""Options of Inductor -> options of the backend with their values and meaning."""
+"""Options of Inductor -> options of the backend with the same values and meaning."""
 _OWN = (
     "cache",
     "emitter",
@@ -54,23 +54,27 @@ _OWN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOptions:
-    """Options of the backend, as given in `torch.compile(..., options={...})`; the rest are fields of `CaptureOptions`, and options of
-    Inductor.
+    """Options of the backend, as in `torch.compile(..., options={...})`.
 
-    `emitter`: the name of an installed emitter, or an emitter (one made with options of its own).
-    `persistent_buffers`: whether calls hold the memory of intermediate results from one to the next, as the emitter's
-    own option of that name does.
-    `planned_memory`: whether intermediate results of a program for a GPU lie in one pool, which each call allocates once (the pass
-    `plan-memory`); not where `passes`, `recordings` or `persistent_buffers` are given, which say themselves what memory is.
+    Other names in the dictionary are fields of `CaptureOptions` and options of Inductor.
+
+    `emitter`: the name of an installed emitter, or an emitter, such as one created with options.
+    `persistent_buffers`: whether calls reuse the memory of intermediate results, as the emitter's option of
+    that name.
+    `planned_memory`: whether intermediate results of a program for a GPU share one pool, which each call
+    allocates once (the pass `plan-memory`). Ignored with `passes`, `recordings` or `persistent_buffers`,
+    which manage memory themselves.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
-    `recordings`: how many CUDA graphs are held for each stretch of a program that a GPU can record, one for each of its sizes
-    (see `wrapper_ir_passes.devices.cuda_graphs.CudaGraphs`); 0 records none.
+    `recordings`: the number of CUDA graphs for each recordable section of a program, one for each of its
+    sizes (see `wrapper_ir_passes.devices.cuda_graphs.CudaGraphs`); 0 records none.
     `tune`: whether kernels are tuned at their first launches.
-    `memory_report`: a folder for a page a graph, which shows what the graph holds and when (see `write_memory_report`).
-    `cache`: False, True, or the root of the cache; what the environment says where it is None (see `settings`).
-    `on_unsupported`: what a graph is for that cannot be captured, verified or emitted: an `error`, or Inductor's own code,
-    with a warning (`inductor`); the environment's choice, which is `inductor` unless set (see `settings`).
-    `inductor`: options of Inductor, by name, which hold while the function is compiled.
+    `memory_report`: a folder that receives a page for each graph, with its memory over time (see
+    `write_memory_report`).
+    `cache`: False, True, or the root folder of the cache. None: the environment's setting (see `settings`).
+    `on_unsupported`: the action for a graph that cannot be captured, verified or emitted: `error`, or
+    `inductor`, which warns and runs Inductor's code. The default is the environment's setting, or `inductor`
+    (see `settings`).
+    `inductor`: options of Inductor, by name, that are set while the function is compiled.
     """
 
     emitter: str | Emitter[Any] = "python"
@@ -87,24 +91,26 @@ class BackendOptions:
 
     @staticmethod
     def parse(options: Mapping[str, Any] | None, mode: str | None = None) -> BackendOptions:
-        """Options from torch.compile's dictionary, and those that its `mode` stands for; raises CaptureError FE103 for unknown
-        names, modes and wrong values."""
+        """Parses torch.compile's dictionary and the options of its `mode`.
+
+        Raises CaptureError FE103 for unknown names and modes, and for wrong values.
+        """
         typed = _with_debug_values(_with_recordings(options or {}))
-        given = {**mode_options(mode), **with_tuning(typed)}
+        values = {**mode_options(mode), **with_tuning(typed)}
         own_names = {f.name for f in fields(CaptureOptions)}.union(_OWN)
-        theirs = inductor_settings(
-            {n: given.pop(n) for n in list(given) if n not in own_names and is_inductors(n)}
+        inductors = inductor_settings(
+            {n: values.pop(n) for n in list(values) if n not in own_names and is_inductors(n)}
         )
-        _require_known(given, own_names)
-        if given.get("packed_weights"):
+        _require_known(values, own_names)
+        if values.get("packed_weights"):
             raise CaptureError(
                 "FE103",
-                "option 'packed_weights' is for `capture`: what is packed cannot be cached with a graph",
+                "option 'packed_weights' is for `capture`: packed weights cannot be cached with a graph",
             )
-        given = {**followed(), **given}
-        own = {name: given.pop(name) for name in _OWN if name in given}
-        with inductor_config.patch(theirs):  # what a capture takes over from the process
-            capture = _made(CaptureOptions, given, "")
+        values = {**followed(), **values}
+        own = {name: values.pop(name) for name in _OWN if name in values}
+        with inductor_config.patch(inductors):  # defaults of CaptureOptions read Inductor's configuration
+            capture = _dataclass_of(CaptureOptions, values, "")
         tell_ignored(typed, mode, capture)
         return BackendOptions(
             emitter=_emitter(own.get("emitter", "python")),
@@ -117,41 +123,46 @@ class BackendOptions:
             cache=_cache(own.get("cache")),
             on_unsupported=_unsupported(own.get("on_unsupported")),
             capture=capture,
-            inductor=theirs,
+            inductor=inductors,
         )
 
     @property
     def emitter_name(self) -> str:
-        """The emitter's name."""
+        """The name of the emitter."""
         return self.emitter if isinstance(self.emitter, str) else self.emitter.name
 
     def find_emitter(self) -> Emitter[Any]:
-        """The emitter; raises BackendError FE401 where none of this name is installed, or it does not load, and CaptureError
-        FE103 where it cannot do what an option asks of it."""
-        found = self.emitter if not isinstance(self.emitter, str) else _installed(self.emitter)
+        """Returns the emitter, configured by the options.
+
+        Raises BackendError FE401 if no emitter of this name is installed or it does not load, and
+        CaptureError FE103 if it does not support an option.
+        """
+        emitter = self.emitter if not isinstance(self.emitter, str) else _installed(self.emitter)
         if self.persistent_buffers:
-            if not isinstance(found, PersistentBufferEmitter):
-                raise _unable("persistent_buffers", found, "hold buffers from call to call")
-            found = found.with_persistent_buffers()
+            if not isinstance(emitter, PersistentBufferEmitter):
+                raise _unable("persistent_buffers", emitter, "reuse buffers across calls")
+            emitter = emitter.with_persistent_buffers()
         if self.recordings:
-            if not isinstance(found, RecordingEmitter):
-                raise _unable("recordings", found, "record CUDA graphs")
-            found = found.with_recordings(self.recordings)
+            if not isinstance(emitter, RecordingEmitter):
+                raise _unable("recordings", emitter, "record CUDA graphs")
+            emitter = emitter.with_recordings(self.recordings)
         if self.tune:
-            if not isinstance(found, TuningEmitter):
-                raise _unable("tune", found, "tune kernels at their first launches")
-            found = found.with_tuning()
-        return found
+            if not isinstance(emitter, TuningEmitter):
+                raise _unable("tune", emitter, "tune kernels at their first launches")
+            emitter = emitter.with_tuning()
+        return emitter
 
     @property
     def records(self) -> bool:
-        """Whether programs for a GPU get functions that it can record."""
+        """Whether programs for a GPU are split into functions that CUDA graphs record."""
         return (self.recordings > 0 and self.capture.debug_pass is None) or "cuda-graphs" in self.passes
 
     @property
     def pipeline(self) -> str:
-        """The passes for a program that a GPU runs: those of any program, after what makes functions to record; where there are
-        none of either, a plan of its memory."""
+        """The passes for a GPU program: passes that create recordable functions, then `host_pipeline`.
+
+        If both are empty, a plan of its memory.
+        """
         if not self.records and not self.host_pipeline:
             return "plan-memory" if self.planned_memory and not self.persistent_buffers else ""
         if not self.records or "cuda-graphs" in self.passes:
@@ -162,18 +173,18 @@ class BackendOptions:
 
     @property
     def host_pipeline(self) -> str:
-        """The passes for any program: the user's, then what shows values."""
-        shown = self.capture.debug_pass
-        return ",".join(filter(None, (self.passes, "" if shown is None else shown.spec)))
+        """The passes for any program: the user's, then the pass that prints values."""
+        debug_pass = self.capture.debug_pass
+        return ",".join(filter(None, (self.passes, "" if debug_pass is None else debug_pass.spec)))
 
     def choices(self) -> Choices:
-        """What the user chose, as part of a cache key."""
+        """Returns the options that are part of a cache key."""
         return Choices(
             capture=self.capture, passes=self.pipeline, emitter=self.emitter, emitter_name=self.emitter_name
         )
 
     def store(self) -> Store | None:
-        """The cache to use; None where it is off."""
+        """Opens the cache; None if it is disabled."""
         settings = read_settings()
         on = settings.enabled if self.cache is None else self.cache is not False
         folders = settings.cache
@@ -183,20 +194,20 @@ class BackendOptions:
 
 
 def _with_recordings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with the backend's own in place of Inductor's that asks for CUDA graphs."""
-    given = dict(options)
-    if "triton.cudagraphs" in given:
-        found = RECORDINGS if _flag("triton.cudagraphs", given.pop("triton.cudagraphs")) else 0
-        given.setdefault("recordings", found)
-    return given
+    """Replaces Inductor's option for CUDA graphs by the backend's `recordings`."""
+    result = dict(options)
+    if "triton.cudagraphs" in result:
+        enabled = _flag("triton.cudagraphs", result.pop("triton.cudagraphs"))
+        result.setdefault("recordings", RECORDINGS if enabled else 0)
+    return result
 
 
 def _with_debug_values(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with the backend's own in place of Inductor's about its printer of values; a level by its word."""
-    given = {_PRINTER.get(canonical_name(name), name): value for name, value in options.items()}
-    if "debug_values" in given:
-        given["debug_values"] = debug_level(given["debug_values"], "option 'debug_values'")
-    return given
+    """Replaces Inductor's options for printing values by the backend's, and numeric levels by their names."""
+    result = {_PRINTER.get(canonical_name(name), name): value for name, value in options.items()}
+    if "debug_values" in result:
+        result["debug_values"] = debug_level(result["debug_values"], "option 'debug_values'")
+    return result
 
 
 def _unable(option: str, emitter: Emitter[Any], what: str) -> CaptureError:
@@ -214,13 +225,13 @@ def _installed(name: str) -> Emitter[Any]:
         raise BackendError("FE401", f"no emitter {name!r}: {error}") from error
 
 
-def _require_known(given: Mapping[str, Any], known: Set[str]) -> None:
-    """Raises CaptureError FE103 for names that mean nothing."""
-    unknown = sorted(str(name) for name in given if name not in known)
+def _require_known(options: Mapping[str, Any], names: Set[str]) -> None:
+    """Raises CaptureError FE103 for options whose name is not in `names`."""
+    unknown = sorted(str(name) for name in options if name not in names)
     if unknown:
-        similar = [match for name in unknown for match in get_close_matches(name, known, n=1)]
-        meant = f"did you mean {' and '.join(map(repr, similar))}? " if similar else ""
-        raise CaptureError("FE103", f"unknown options {unknown}", hint=f"{meant}known: {sorted(known)}")
+        similar = [match for name in unknown for match in get_close_matches(name, names, n=1)]
+        suggestion = f"did you mean {' and '.join(map(repr, similar))}? " if similar else ""
+        raise CaptureError("FE103", f"unknown options {unknown}", hint=f"{suggestion}known: {sorted(names)}")
 
 
 def _unsupported(value: Any) -> OnUnsupported:
@@ -245,8 +256,8 @@ def _emitter(value: Any) -> str | Emitter[Any]:
     if isinstance(value, str):
         return value
     if callable(getattr(value, "compile", None)) and isinstance(getattr(value, "name", None), str):
-        found: Emitter[Any] = value
-        return found
+        instance: Emitter[Any] = value
+        return instance
     raise CaptureError(
         "FE103",
         f"option 'emitter' is {value!r}",
@@ -255,12 +266,12 @@ def _emitter(value: Any) -> str | Emitter[Any]:
 
 
 def _passes(value: Any) -> str:
-    """The pipeline in its canonical spelling."""
+    """Returns the pipeline in canonical text form."""
     if not isinstance(value, str):
         raise CaptureError("FE103", f"option 'passes' is {value!r}", hint="a pipeline in text form")
     if not value.strip():
         return ""
-    # Imported here: passes are for those who ask for some.
+    # Imported here: most compilations name no passes.
     from wrapper_ir_passes import parse_pipeline, print_pipeline
 
     try:
@@ -287,18 +298,18 @@ def _folder(value: Any) -> Path | None:
     raise CaptureError("FE103", f"option 'memory_report' is {value!r}", hint="a folder")
 
 
-def _made(cls: type[Any], given: Mapping[str, Any], prefix: str) -> Any:
-    """An options object from a dictionary, every value held against the type of its field."""
+def _dataclass_of(cls: type[Any], options: Mapping[str, Any], prefix: str) -> Any:
+    """Creates an options dataclass from a dictionary; checks every value against the type of its field."""
     kinds = typing.get_type_hints(cls)
-    if unknown := sorted(str(name) for name in given if name not in kinds):
+    if unknown := sorted(str(name) for name in options if name not in kinds):
         raise CaptureError(
             "FE103", f"unknown options {unknown} in {prefix!r}", hint=f"known: {sorted(kinds)}"
         )
     values = {}
-    for name, value in given.items():
+    for name, value in options.items():
         kind = kinds[name]
         if is_dataclass(kind) and isinstance(value, Mapping):
-            value = _made(typing.cast(type, kind), value, f"{prefix}{name}.")  # a dataclass is a type
+            value = _dataclass_of(typing.cast(type, kind), value, f"{prefix}{name}.")  # a dataclass is a type
         if not _fits(value, kind):
             raise CaptureError(
                 "FE103",

@@ -1,4 +1,4 @@
-"""What loading kernels takes is started while Inductor is imported and the graph is lowered."""
+"""Starts the kernel runtime early, in parallel with the import of Inductor and the lowering of the graph."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime.kernels import kernels_by_runtime
 
 _COMPILED_AS_A_WHOLE = frozenset({"cpu", "meta"})
-"""Types of devices whose kernels are compiled by a compiler that is there."""
+"""Types of devices whose kernels need no preparation: one compiler run compiles them with the program."""
 
 
 def prepare_kernels(inputs: Sequence[Any]) -> None:  # Any: tensors, symbolic and plain numbers
-    """Has the runtime of Triton kernels prepare for the devices that a graph's inputs are on, other than the host: kernels for
-    that are compiled as a whole, by a compiler that is there."""
+    """Prepares the Triton kernel runtime for the devices of a graph's inputs, except the host.
+
+    Kernels for the host are compiled as a whole by an installed compiler.
+    """
     types = {x.device.type for x in inputs if isinstance(x, torch.Tensor)} - _COMPILED_AS_A_WHOLE
     if not types:
         return
@@ -31,8 +33,11 @@ def prepare_kernels(inputs: Sequence[Any]) -> None:  # Any: tensors, symbolic an
 
 
 def compile_early(program: ir.Program) -> None:
-    """Has the runtime of Triton kernels compile those of a captured program, while passes, verification and emission go on. A pass may
-    drop a kernel: it has then been compiled for nothing."""
+    """Starts to compile the Triton kernels of a captured program.
+
+    This runs in parallel with passes, verification and emission. If a pass removes a kernel, its compilation
+    is wasted.
+    """
     if program.target.device.type in _COMPILED_AS_A_WHOLE:
         return
     kernels = kernels_by_runtime(program.kernels).get("triton")
@@ -42,7 +47,8 @@ def compile_early(program: ir.Program) -> None:
 
 
 def _runtime() -> PreparingRuntime | None:
-    """None: a program without Triton kernels needs none."""
+    """Returns the runtime of Triton kernels. None if it is not installed: a program may have no such
+    kernels."""
     with suppress(PluginError):
         runtime = kernel_runtime("triton")
         return runtime if isinstance(runtime, PreparingRuntime) else None

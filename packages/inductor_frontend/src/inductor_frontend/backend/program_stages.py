@@ -1,7 +1,7 @@
-"""The programs that a graph's program was made from: as captured, and after each pass.
+"""The stages of a graph's program: as captured, and after each pass.
 
-An artifact of the backend carries the first one as text, and the pipeline. Passes are functions of a program alone, so the others are made
-again when somebody asks, also where the artifact came out of the cache.
+An artifact of the backend contains the captured program as text, and the pipeline. A pass depends on the
+program only, so the other stages are recomputed on demand, even if the artifact was loaded from the cache.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wrapper_ir_passes.cleanup.move_arguments import MoveArguments
 
 
 def program_stages(artifact: Artifact) -> Iterator[tuple[str, ir.Program]]:
-    """(name, program) of each stage; only the last one where the artifact does not carry the first."""
+    """Yields (name, program) of each stage; only the last one if the artifact lacks the captured program."""
     text = artifact.extensions.get(CAPTURED, "")
     if not text:
         yield "final", artifact.program
@@ -40,12 +40,12 @@ def program_stages(artifact: Artifact) -> Iterator[tuple[str, ir.Program]]:
 def _passes(artifact: Artifact) -> tuple[Pass, ...]:
     try:
         return parse_pipeline(artifact.metadata.get(PIPELINE, ""))
-    except WirError:  # of a version that had other passes
+    except WirError:  # written by a version with other passes
         return ()
 
 
 def _with_static(program: ir.Program, final: ir.Program) -> ir.Program:
-    """The program with the parameters static that are so in the end."""
+    """Marks the parameters of main static that are static in the final program."""
     static = {p.value.name for p in final.main.params if p.static}
     params = [dataclasses.replace(p, static=p.static or p.value.name in static) for p in program.main.params]
     main = dataclasses.replace(program.main, params=tuple(params))

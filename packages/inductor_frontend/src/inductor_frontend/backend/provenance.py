@@ -1,7 +1,8 @@
-"""The links between graphs and code in the form in which Inductor traces them, for tlparse's provenance view.
+"""Links between graphs and code in the form in which Inductor traces them, for tlparse's provenance view.
 
-The view shows Dynamo's graph, the graph after Inductor's passes, and emitted code. It links nodes by name; a line of code by a name that
-stands in a comment before it, `kernel:number`, and the part before the colon in the line itself.
+The view shows Dynamo's graph, the graph after Inductor's passes, and emitted code. It links nodes by name. It
+finds a line of code by the name `kernel:number` in a comment before it, and by the part before the colon in
+the line itself.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from dataclasses import dataclass
 from wrapper_ir_tools.explain import ExplainedFile, ExplainedOp, Explanation
 
 _VERSION = 2.0
-"""The version of the form."""
+"""The version of the format."""
 _MAIN = "program."
-"""How the name of the file begins that has a program's own function."""
+"""The prefix of the name of the file that contains a program's main function."""
 _CALLED = re.compile(r"([A-Za-z_]\w*)\(")
 _START = "# AOT ID:"
 """Marks the line that the view counts as the first."""
@@ -24,8 +25,12 @@ _START = "# AOT ID:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """`code` is the emitted code with names of launches and calls in comments at the ends of lines, so that lines keep their numbers; ""
-    for an emitter that does not say which op a line is for. `mappings` and `stacks` are JSON."""
+    """The provenance of one graph.
+
+    `code`: the emitted code, with the names of launches and calls in comments at the ends of lines, so that
+    line numbers stay the same; "" if the emitter does not report the op of each line. `mappings` and `stacks`
+    are JSON.
+    """
 
     code: str
     mappings: str
@@ -35,8 +40,10 @@ class Provenance:
 def provenance_of(
     explanation: Explanation, dynamo_nodes: Mapping[str, Iterable[str]], graph: str
 ) -> Provenance:
-    """The links of one graph, which is called `graph`. `dynamo_nodes` has, for each node after Inductor's passes, those of Dynamo's graph
-    that it comes from."""
+    """Returns the links of the graph with the name `graph`.
+
+    `dynamo_nodes` maps each node after Inductor's passes to its origins in Dynamo's graph.
+    """
     file = next((f for f in explanation.files if f.name.startswith(_MAIN)), None)
     names = {} if file is None else dict(_names(file, explanation.ops))
     code_to_post = {name: list(_computed(op)) for name, op in names.values()}
@@ -59,27 +66,30 @@ def provenance_of(
 def _names(
     file: ExplainedFile, ops: tuple[ExplainedOp, ...]
 ) -> Iterator[tuple[int, tuple[str, ExplainedOp]]]:
-    """For each launch and call of an operator, the number of the line that makes it, and its name in the view."""
-    width = len(str(len(ops)))  # such that no name is the begin of another
-    named: set[int] = set()
+    """Yields for each launch and operator call the number of its line, its name in the view, and the op."""
+    width = len(str(len(ops)))  # so that no name is a prefix of another
+    labelled: set[int] = set()
     for line in file.lines:
         op = None if line.op is None else ops[line.op]
         if (
             op is None
-            or op.index in named
+            or op.index in labelled
             or not op.nodes
             or not (op.kernel or op.extern)
             or line.number == 1
         ):
             continue
-        called = _CALLED.search(line.text)
-        if called is not None:
-            named.add(op.index)
-            yield line.number, (f"{called[1]}:{op.index:0{width}}", op)
+        callee = _CALLED.search(line.text)
+        if callee is not None:
+            labelled.add(op.index)
+            yield line.number, (f"{callee[1]}:{op.index:0{width}}", op)
 
 
 def _computed(op: ExplainedOp) -> tuple[str, ...]:
-    """The nodes that an op computes. An operator computes the first of its nodes; the others are around that, as views of operands."""
+    """Returns the nodes that an op computes.
+
+    An operator call computes its first node; the others belong to its operands, such as views.
+    """
     return op.nodes if op.kernel else op.nodes[:1]
 
 
@@ -92,11 +102,11 @@ def _commented(file: ExplainedFile, names: Mapping[int, tuple[str, ExplainedOp]]
 
 
 def _inverse(links: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    inverse: dict[str, list[str]] = {}
     for name, others in links.items():
         for other in others:
-            found.setdefault(other, []).append(name)
-    return found
+            inverse.setdefault(other, []).append(name)
+    return inverse
 
 
 def _frame(source: str, texts: Mapping[str, str]) -> str:

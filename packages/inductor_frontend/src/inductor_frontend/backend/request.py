@@ -1,4 +1,4 @@
-"""What torch asks of an inner compiler."""
+"""The request that torch passes to an inner compiler."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from inductor_frontend.torch_patches._compat import shape_env_from_inputs
 
 @dataclass(frozen=True, slots=True)
 class GraphRequest:
-    """What torch asks of an inner compiler: a graph, its inputs, and `facts`, its keyword arguments.
+    """The arguments of an inner compiler: a graph, its inputs, and `facts`, the keyword arguments.
 
-    Those that concern CUDA graphs (`cudagraphs`, `boxed_forward_device_index`), labels and logs are ignored."""
+    Facts about CUDA graphs (`cudagraphs`, `boxed_forward_device_index`), labels and logs are ignored.
+    """
 
     gm: GraphModule
     inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
     facts: Mapping[str, Any]  # Any: each fact has its own type
     checks: Sequence[ModelCheck] = ()
-    """What the model checks, in the author's words."""
+    """The model's assertions, with the messages of its author."""
 
     @property
     def is_backward(self) -> bool:
@@ -36,8 +37,11 @@ class GraphRequest:
 
     @property
     def lazy_inputs(self) -> tuple[int, ...]:
-        """Positions of inputs that may have the conjugate or negative bit. Dynamo guards the bits of a function's inputs. What a
-        forward graph saves has those of its trace; a tangent comes from code that torch has not traced."""
+        """Positions of inputs that may have the conjugate or negative bit.
+
+        Dynamo guards the bits of a function's inputs. Tensors that a forward graph saves have the bits of the
+        trace. A tangent comes from code that torch has not traced.
+        """
         nodes = self.gm.graph.find_nodes(op="placeholder")
         pairs = enumerate(zip(self.inputs, nodes, strict=True))
         return tuple(
@@ -52,7 +56,8 @@ class GraphRequest:
 
     @property
     def static_inputs(self) -> tuple[int, ...]:
-        """Positions of weights, and of what a forward graph saves: their memory is the same in each call."""
+        """Positions of weights and of tensors that a forward graph saves: their memory is the same in each
+        call."""
         lazy = self.lazy_inputs
         return tuple(n for n in self.facts.get("static_input_idxs", ()) if n not in lazy)
 
@@ -65,18 +70,18 @@ class GraphRequest:
 
     @property
     def shape_env(self) -> Any:  # Any: torch's ShapeEnv, untyped
-        """The ShapeEnv of the graph's sizes; None where all are fixed."""
-        env = getattr(self.gm, "shape_env", None)  # autograd leaves it there
+        """The ShapeEnv of the graph's sizes; None if all are constant."""
+        env = getattr(self.gm, "shape_env", None)  # autograd stores it there
         return shape_env_from_inputs(self.inputs) if env is None else env
 
     def check(self) -> None:
-        """Raises CaptureError FE103 where torch asks for another kind of code than the backend makes."""
-        wanted = [name for name in ("cpp_wrapper", "fx_wrapper") if self.facts.get(name)]
-        wanted += ["aot_mode"] if V.aot_compilation or self.facts.get("aot_mode") else []
-        wanted += ["extern_node_serializer"] if self.facts.get("extern_node_serializer") else []
-        if wanted:
+        """Raises CaptureError FE103 if torch requests a kind of code that the backend does not emit."""
+        kinds = [name for name in ("cpp_wrapper", "fx_wrapper") if self.facts.get(name)]
+        kinds += ["aot_mode"] if V.aot_compilation or self.facts.get("aot_mode") else []
+        kinds += ["extern_node_serializer"] if self.facts.get("extern_node_serializer") else []
+        if kinds:
             raise CaptureError(
                 "FE103",
-                f"torch was asked for {', '.join(wanted)}, which this backend does not make",
+                f"torch requests {', '.join(kinds)}, which this backend does not support",
                 hint="export the model and use inductor_frontend.capture, then an emitter",
             )

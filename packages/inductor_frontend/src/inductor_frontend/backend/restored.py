@@ -1,4 +1,5 @@
-"""A function out of the cache, put back into what torch's autograd puts around compiled graphs."""
+"""Restores a function from the cache, with the runtime wrappers that torch's autograd adds to compiled
+graphs."""
 
 from __future__ import annotations
 
@@ -25,50 +26,51 @@ from inductor_frontend.cache.function_entry import CompiledFunction
 from inductor_frontend.errors import BackendError
 from wrapper_ir.plugins.protocols import Emitter
 
-# Any in this file: tensors and numbers, and torch's untyped records.
+# Any in this file: tensors and numbers, and torch's untyped objects.
 
 
 @dataclass
 class _Ready(InductorOutput[Any]):
-    """A compiled graph where torch expects one that it would load."""
+    """A loaded graph in place of torch's cache entry, which loads one."""
 
     call: Boxed
 
     def pre_save(self) -> None:
-        """Nothing: it came from our cache and goes into none."""
+        """Does nothing: the graph is never stored in torch's cache."""
 
     def load(self, example_inputs: Sequence[Any]) -> Any:
-        """The callable."""
+        """Returns the callable."""
         return self.call
 
     def post_compile(self, result: Any, fx_config: Any) -> Any:
-        """The callable, unchanged."""
+        """Returns the callable unchanged."""
         return result
 
 
 @dataclass
 class _ReadyBackward(GenericCompiledBackward[Any], _Ready):
-    """The same for a backward graph."""
+    """A loaded backward graph."""
 
     def post_compile(self, result: Any, fx_config: Any) -> Any:
-        """The callable, hidden from Dynamo."""
+        """Returns the callable, hidden from Dynamo."""
         return _hidden(result, "compiled backward graph")
 
 
 class _NoGraph:
-    """Where torch keeps the backward graph for compiled autograd, which traces it: our cache keeps programs only."""
+    """Placeholder for the backward graph that compiled autograd traces: the backend caches programs only."""
 
     def deserialize(self) -> NoReturn:
-        """Refuses."""
+        """Raises BackendError FE403."""
         raise BackendError(
             "FE403",
-            "a function out of the cache has no backward graph that compiled autograd could trace",
-            hint="set torch._dynamo.config.compiled_autograd before the first call, or options={'cache': False}",
+            "a function from the cache has no backward graph that compiled autograd can trace",
+            hint="set torch._dynamo.config.compiled_autograd before the first call, "
+            "or options={'cache': False}",
         )
 
 
 def restore(
-    found: CompiledFunction,
+    entry: CompiledFunction,
     gm: GraphModule,
     inputs: Sequence[Any],
     emitter: Emitter[Any],
@@ -76,9 +78,12 @@ def restore(
     *,
     is_guarded: bool = True,
 ) -> Callable[..., Any]:
-    """The callable that torch's autograd would have made around the graphs of `found`, whose inputs Dynamo checks where
-    `is_guarded`; `function` is the record of what they are part of. Raises BackendError."""
-    kind = "inference" if found.backward is None else "forward"
+    """Returns the graphs of `entry` in the runtime wrappers of torch's autograd, as one callable.
+
+    `is_guarded`: whether Dynamo checks the inputs. `function` describes the function for tools. Raises
+    BackendError.
+    """
+    kind = "inference" if entry.backward is None else "forward"
     facts = CallFacts(is_guarded=is_guarded, kind=kind, function=function or FunctionInfo(), from_cache=True)
     with ExitStack() as stack:
         context = TracingContext.try_get()
@@ -87,7 +92,7 @@ def restore(
         stack.enter_context(compiled_autograd._disable())
         prepared = prepare_aot_module_simplified(gm, inputs, **_preparation())
         parameters, fake_inputs, config = prepared[1], prepared[4], prepared[6]
-        run = _result(found, emitter, facts).wrap_post_compile(fake_inputs, config, {})
+        run = _result(entry, emitter, facts).wrap_post_compile(fake_inputs, config, {})
 
     def call(*args: Any) -> Any:
         return run([*parameters, *args])
@@ -96,15 +101,15 @@ def restore(
 
 
 def _hidden(call: Callable[..., Any], reason: str) -> Callable[..., Any]:
-    """`call`, which Dynamo does not look into."""
+    """Returns `call`, which Dynamo does not trace."""
     disable: Any = torch._dynamo.disable  # torch leaves it untyped
     hidden: Callable[..., Any] = disable(call, reason=reason)
     return hidden
 
 
 def _preparation() -> dict[str, Any]:
-    """Arguments as torch's own compile flow gives them; versions of torch differ in which there are."""
-    wanted = {
+    """Returns the arguments that torch's compile flow passes; versions of torch have different parameters."""
+    arguments = {
         "kwargs": None,
         "decompositions": None,
         "keep_inference_input_mutations": True,
@@ -112,25 +117,25 @@ def _preparation() -> dict[str, Any]:
         "ignore_shape_env": False,
         "flatten": False,
     }
-    known = inspect.signature(prepare_aot_module_simplified).parameters
-    return {name: value for name, value in wanted.items() if name in known}
+    parameters = inspect.signature(prepare_aot_module_simplified).parameters
+    return {name: value for name, value in arguments.items() if name in parameters}
 
 
 def _result(
-    found: CompiledFunction, emitter: Emitter[Any], call: CallFacts
+    entry: CompiledFunction, emitter: Emitter[Any], call: CallFacts
 ) -> GenericAOTAutogradResult[Any, Any]:
-    """Torch's record of a compiled function; what it keeps for its logs is left empty."""
-    facts = found.facts
+    """Creates torch's cache entry of a compiled function; fields that only its logs read stay empty."""
+    facts = entry.facts
     backward = None
-    if found.backward is not None:
-        kept, later = found.backward, replace(call, is_guarded=False, kind="backward")
+    if entry.backward is not None:
+        saved, calls = entry.backward, replace(call, is_guarded=False, kind="backward")
         backward = _ReadyBackward(
-            call=deferred(lambda keep: (boxed(kept.graph, emitter, later), kept.overwrites)),
+            call=deferred(lambda keep: (boxed(saved.graph, emitter, calls), saved.overwrites)),
             backward_state_indices=[],
             num_symints_saved_for_bw_=facts.saved_sizes,
         )
-    known: dict[str, Any] = {
-        "compiled_fw": _Ready(boxed(found.forward, emitter, call)),
+    values: dict[str, Any] = {
+        "compiled_fw": _Ready(boxed(entry.forward, emitter, call)),
         "compiled_bw": backward,
         "runtime_metadata": facts.metadata,
         "dispatch_wrappers": [],
@@ -141,4 +146,4 @@ def _result(
         "serialized_bw_module": _NoGraph(),
     }
     names = [f.name for f in fields(GenericAOTAutogradResult)]
-    return GenericAOTAutogradResult(**{name: known.get(name) for name in names})  # type: ignore[arg-type]  # by name
+    return GenericAOTAutogradResult(**{name: values.get(name) for name in names})  # type: ignore[arg-type]  # by name

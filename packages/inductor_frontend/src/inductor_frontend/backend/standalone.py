@@ -1,5 +1,7 @@
-"""One graph compiled for itself and kept in a file, as serving systems do that cut a model into pieces and load them when they
-start: what `torch._inductor.standalone_compile` does for Inductor."""
+"""Compiles single graphs that are saved to files; the counterpart of `torch._inductor.standalone_compile`.
+
+Serving systems split a model into pieces and load them when they start.
+"""
 
 from __future__ import annotations
 
@@ -47,27 +49,35 @@ _SIZES = get_args(Sizes)
 
 @dataclass(frozen=True, slots=True)
 class CompiledPiece:
-    """A compiled graph, called as the graph is: with its inputs, tensors and sizes. `artifact` holds its program, and in its
-    metadata what surrounds the program at run time; `inputs` says how many inputs there are."""
+    """A compiled graph, called with the inputs of the graph: tensors and sizes.
+
+    `artifact` contains its program, and in its metadata the facts of the runtime wrappers. `inputs` is the
+    number of inputs.
+    """
 
     artifact: Artifact
     inputs: int
     call: Callable[..., Any]
 
     def __call__(self, *args: Any) -> Any:
-        """The graph's results. Raises BackendError FE364 for another number of arguments."""
+        """Runs the graph and returns its results. Raises BackendError FE364 for another number of
+        arguments."""
         if len(args) != self.inputs:
             raise BackendError(
                 "FE364",
                 f"a piece with {self.inputs} inputs is called with {len(args)}",
-                hint="it was compiled from another graph; a number may be an input in one process and fixed in the other",
+                hint="it was compiled from another graph: "
+                "a number may be an input in one process and constant in another",
             )
         results = self.call(*args)
         return results[0] if _SINGLE in self.artifact.metadata else results
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a `.wir` file, which `load_piece` reads in any process with this torch, wherever it is then; kernels are in the
-        cache, from which `save_cache_artifacts` takes them. Raises ArtifactError."""
+        """Writes a `.wir` file, which `load_piece` reads in any process with this torch version, from any
+        path.
+
+        Kernels are in the cache; `save_cache_artifacts` exports them. Raises ArtifactError.
+        """
         save(self.artifact, path)
 
 
@@ -78,12 +88,14 @@ def standalone_compile(
     dynamic_shapes: Sizes = "from_graph",
     options: Mapping[str, Any] | None = None,
 ) -> CompiledPiece:
-    """Compiles a graph of Dynamo's, or a part of one, for inference. `gm` stays as it is.
+    """Compiles a Dynamo graph, or a part of one, for inference. `gm` is not changed.
 
-    `dynamic_shapes` is as in `torch._inductor.standalone_compile`: sizes are symbols where the graph's own values or those of
-    the tracing context are, or nowhere. `options` are those of the backend, without its cache. Guards that compiling needs are
-    added to the ShapeEnv of the sizes, and kept. Raises ValueError for other `dynamic_shapes`, CaptureError, HookError,
-    ConversionError, and BackendError FE361 for a graph that needs gradients, FE362 for one that cannot be kept.
+    `dynamic_shapes` is as in `torch._inductor.standalone_compile`: sizes are symbolic if the graph's values
+    are, or if those of the tracing context are, or never. `options` are those of the backend; its cache is
+    not used. Guards of the compilation are added to the ShapeEnv of the sizes, and stored in the piece.
+
+    Raises ValueError for other `dynamic_shapes`, CaptureError, HookError, ConversionError, BackendError FE361
+    for a graph that needs gradients, and FE362 for a graph that cannot be saved.
     """
     parsed = replace(BackendOptions.parse({**(options or {}), "cache": False}), on_unsupported="error")
     _require_no_state(gm)
@@ -98,9 +110,9 @@ def standalone_compile(
 
 
 def _fake_mode(gm: fx.GraphModule, sizes: Sizes) -> FakeTensorMode:
-    """The mode that holds the symbols of the graph's sizes."""
+    """Returns the fake tensor mode whose ShapeEnv has the symbolic sizes of the graph."""
     if sizes not in _SIZES:
-        raise ValueError(f"dynamic_shapes is one of {', '.join(_SIZES)}, not {sizes!r}")
+        raise ValueError(f"dynamic_shapes must be one of {', '.join(_SIZES)}, not {sizes!r}")
     if sizes == "from_tracing_context" and (mode := TracingContext.get().fake_mode) is not None:
         return mode
     results = gm.graph.output_node().all_input_nodes if sizes == "from_graph" else ()
@@ -110,10 +122,11 @@ def _fake_mode(gm: fx.GraphModule, sizes: Sizes) -> FakeTensorMode:
 
 
 def load_piece(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> CompiledPiece:
-    """The piece of a file; `options` choose the emitter. Nothing is lowered; kernels come out of the cache, or are built.
+    """Loads a piece from a file; `options` select the emitter.
 
-    While Dynamo traces, its guards on sizes are added there; elsewhere the caller keeps to them. Raises BackendError FE363 for
-    a file that holds no piece of this torch, or one that does not fit the sizes of the trace.
+    Nothing is lowered; kernels are loaded from the cache or compiled. While Dynamo traces, the piece's guards
+    on sizes are added to its ShapeEnv; otherwise the caller must satisfy them. Raises BackendError FE363 for
+    a file without a piece of this torch version, or if the piece does not match the sizes of the trace.
     """
     emitter = BackendOptions.parse(options).find_emitter()
     context = TracingContext.try_get()
@@ -124,7 +137,7 @@ def load_piece(path: str | os.PathLike[str], options: Mapping[str, Any] | None =
         metadata = graph.artifact.metadata
         facts = read_facts(json.loads(metadata[_FUNCTION]), symbols)
     except (DamagedEntry, KeyError, ValueError) as error:
-        raise BackendError("FE363", f"{os.fspath(path)!r} holds no {_KEY}: {error}") from error
+        raise BackendError("FE363", f"{os.fspath(path)!r} contains no {_KEY}: {error}") from error
     symbols.add(facts.guards)
     return CompiledPiece(graph.artifact, len(facts.metadata.input_info), _restored(graph, facts, emitter))
 
@@ -132,23 +145,23 @@ def load_piece(path: str | os.PathLike[str], options: Mapping[str, Any] | None =
 def _restored(graph: CompiledGraph, facts: RuntimeFacts, emitter: Emitter[Any]) -> Callable[..., Any]:
     empty = fx.Graph()
     empty.output(())
-    found = CompiledFunction(forward=graph, backward=None, facts=facts)
+    entry = CompiledFunction(forward=graph, backward=None, facts=facts)
     with tracing(TracingContext(FakeTensorMode(shape_env=ShapeEnv()))):
-        return restore(found, fx.GraphModule({}, empty), [], emitter, is_guarded=False)
+        return restore(entry, fx.GraphModule({}, empty), [], emitter, is_guarded=False)
 
 
 def _require_no_state(gm: fx.GraphModule) -> None:
-    """Raises BackendError FE362 for a graph with parameters or buffers of its own, which a file of its program has not."""
+    """Raises BackendError FE362 for a graph with parameters or buffers, which the file would not contain."""
     if names := [name for name, _ in (*gm.named_parameters(), *gm.named_buffers())]:
         raise BackendError(
             "FE362",
-            f"a piece cannot be kept: it has tensors of its own, {', '.join(names[:3])}",
-            hint="have them as inputs, as Dynamo's graphs do",
+            f"a piece cannot be saved: its module has tensors, {', '.join(names[:3])}",
+            hint="pass them as inputs, as Dynamo's graphs do",
         )
 
 
 def _return_tuple(gm: fx.GraphModule) -> bool:
-    """Has a graph with one result return a tuple; whether it did not."""
+    """Wraps a single result of a graph in a tuple; returns whether it was single."""
     output = gm.graph.output_node()
     (results,) = output.args
     if isinstance(results, fx.Node):
@@ -158,18 +171,18 @@ def _return_tuple(gm: fx.GraphModule) -> bool:
 
 
 class _Piece(ToldCompilation):
-    """A compilation whose only graph, and what surrounds it, is kept."""
+    """A compilation that retains its only graph and the facts of its runtime wrappers."""
 
     def __init__(self, options: BackendOptions, symbols: SymbolState) -> None:
         super().__init__(options, options.find_emitter(), None, symbols)
         self._graph: CompiledGraph | None = None
 
     def inner(self, gm: fx.GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
-        """Compiles the graph."""
+        """Compiles the graph. Raises BackendError FE361 if it needs gradients."""
         if not facts.get("is_inference"):
             raise BackendError(
                 "FE361",
-                "a piece that needs gradients cannot be kept",
+                "a piece that needs gradients cannot be saved",
                 hint="compile it under torch.no_grad()",
             )
         request = GraphRequest(gm, inputs, facts, self.checks)
@@ -177,14 +190,14 @@ class _Piece(ToldCompilation):
         return boxed(self._graph, self.emitter)
 
     def kept(self, call: Callable[..., Any], more: Mapping[str, str]) -> CompiledPiece:
-        """What is kept, `more` in its metadata. Raises BackendError FE362."""
+        """Returns the piece, with the entries of `more` in its metadata. Raises BackendError FE362."""
         try:
             if self._graph is None:
-                raise NoCanonicalForm("torch has not asked for a graph")
+                raise NoCanonicalForm("torch has not requested a graph")
             if self._graph.outer != OuterStreams():
                 raise NoCanonicalForm("streams")
             facts = self.facts(call)
             artifact = described(self._graph, _KEY, {_FUNCTION: json.dumps(encode_facts(facts)), **more})
         except NoCanonicalForm as error:
-            raise BackendError("FE362", f"a piece cannot be kept: {error}") from error
+            raise BackendError("FE362", f"a piece cannot be saved: {error}") from error
         return CompiledPiece(artifact, len(facts.metadata.input_info), call)

@@ -1,4 +1,4 @@
-"""The code of graphs that Inductor compiled itself, in a folder that it runs from."""
+"""Copies the code of graphs that Inductor compiled itself into a folder, and runs it from there."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from wrapper_ir_runtime.relocation import relocate_functions
 
 
 def write_stock_code(folder: Path) -> tuple[Path, ...]:
-    """Copies each wrapper that Inductor has loaded in this process, compiled now or out of its caches, into `folder`, and lets it run from
-    there, so that breakpoints in the copy are hit. Returns the files."""
+    """Copies each wrapper that Inductor has loaded in this process into `folder`; returns the files.
+
+    This includes wrappers from Inductor's caches. They run from the folder, so that breakpoints in the copy
+    are hit.
+    """
     return tuple(path for module in list(PyCodeCache.modules) for path in _moved(module, folder))
 
 
@@ -26,7 +29,7 @@ def _moved(module: ModuleType, folder: Path) -> Iterator[Path]:
         return
     try:
         source = Path(old).read_text(encoding="utf-8")
-    except OSError:  # the cache was cleared, and what runs has no source any more
+    except OSError:  # the cache was cleared; the loaded code has no source file
         return
     folder.mkdir(parents=True, exist_ok=True)
     new.write_text(source, encoding="utf-8")

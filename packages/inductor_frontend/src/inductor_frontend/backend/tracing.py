@@ -1,4 +1,4 @@
-"""What torch's structured trace (`TORCH_TRACE`) has of a compiled graph, which tlparse shows."""
+"""Adds compiled graphs to torch's structured trace (`TORCH_TRACE`), which tlparse shows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from wrapper_ir_tools.explain import Explanation, explanation_json, explanation_
 
 
 def trace_graph(info: GraphInfo) -> None:
-    """Adds a graph's code, its program, before and after passes, and its explanation to the trace, under torch's number of the
-    function; and what links graphs and code, under the names that Inductor has for that."""
+    """Adds a graph's code, its program before and after passes, and its explanation to the trace.
+
+    They are added under torch's compile id of the function. Links between graphs and code have Inductor's
+    names.
+    """
     artifact, compile_id = info.artifact, _compile_id(info)
 
     def add(name: str, encoding: str, text: Callable[[], str]) -> None:
@@ -49,13 +52,14 @@ def trace_graph(info: GraphInfo) -> None:
     add("inductor_provenance_tracking_node_mappings", "json", lambda: provenance().mappings)
     add("inductor_provenance_tracking_kernel_stack_traces", "json", lambda: provenance().stacks)
     own = f"wrapper_ir_{info.kind}"
-    add(f"{own}_captured", "string", lambda: artifact.extensions.get(CAPTURED, "not kept"))
+    add(f"{own}_captured", "string", lambda: artifact.extensions.get(CAPTURED, "not stored"))
     add(f"{own}_program", "string", lambda: print_program(artifact.program))
     add(f"{own}_explanation", "string", lambda: explanation_text(explanation()))
     add(f"{own}_explanation_data", "json", lambda: explanation_json(explanation()))
 
 
 def _compile_id(info: GraphInfo) -> CompileId | None:
-    """The function's own: a backward graph may be compiled when torch compiles nothing, or something else."""
+    """Returns the compile id of the function. torch's current id may differ: a backward graph is compiled
+    later."""
     text = info.function.compile_id
     return CompileId.from_string(text) if text else CompileContext.current_compile_id()

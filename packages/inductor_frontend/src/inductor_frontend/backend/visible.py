@@ -1,5 +1,5 @@
-"""What torch's own tools show of a compiled graph: its code in `TORCH_LOGS=output_code`, its kernels in
-`TORCH_LOGS=kernel_code`, its calls as ranges of a profile."""
+"""Shows a compiled graph in torch's tools: code in `TORCH_LOGS=output_code`, kernels in
+`TORCH_LOGS=kernel_code`, calls as ranges of a profile."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from wrapper_ir.text import print_program
 
 # Any in this file: tensors and numbers of any graph, and code of any emitter.
 _LANGUAGES = {"cpp": "CPP", "triton": "Triton"}
-"""As Inductor's log names them."""
+"""Kinds of kernels -> their names in Inductor's log."""
 Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
 def log_code(artifact: Artifact, emitter: Emitter[Any]) -> None:
-    """Writes the emitted code and its kernels to the logs where torch writes Inductor's, if they are enabled."""
+    """Writes the emitted code and its kernels to torch's logs of Inductor's code, if they are enabled."""
     if output_code_log.isEnabledFor(DEBUG):
         output_code_log.debug("Output code: \n%s", emitted_code(artifact, emitter))
     if kernel_code_log.isEnabledFor(INFO):
@@ -38,17 +38,19 @@ def log_code(artifact: Artifact, emitter: Emitter[Any]) -> None:
 
 
 def emitted_code(artifact: Artifact, emitter: Emitter[Any]) -> str:
-    """What an emitter writes, as text; why it writes nothing, and the program."""
+    """Returns the emitted code as text; if the emitter cannot emit code, the reason and the program."""
     try:
         code = emitter.emit(artifact)
-    except Exception as error:  # an emitter may compile alone; what is shown fails no compilation
+    except Exception as error:  # an emitter may only compile; a log must not fail a compilation
         return f"{emitter.name} writes no code: {error!r}\n{print_program(artifact.program)}"
     return code.code if isinstance(code, torch.fx.GraphModule) else str(code)
 
 
 def profiled(call: Boxed, artifact: Artifact, graph_id: object) -> Boxed:
-    """`call` with a range of the name that Inductor's have, while a profile is taken. With `profiler_mark_wrapper_call`, when
-    a graph is compiled, each call has Inductor's other range too."""
+    """Returns `call`, with a range of Inductor's name around it while a profiler is active.
+
+    If `profiler_mark_wrapper_call` is set at compile time, each call also has Inductor's wrapper range.
+    """
     if config.profiler_mark_wrapper_call:
         call = _marked(call, f"graph_{graph_id}_inductor_wrapper_call")
 

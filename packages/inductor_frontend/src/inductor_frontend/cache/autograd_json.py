@@ -1,7 +1,7 @@
-"""What autograd does around its graphs at run time, as JSON and back: AOTAutograd's own records, class by class.
+"""Encodes AOTAutograd's runtime metadata as JSON, and decodes it, class by class.
 
-Only classes of a few of AOTAutograd's modules are written, and only those are made when reading: nothing is imported,
-called or evaluated that the file names.
+Only classes of some modules of AOTAutograd are written, and only these are created when reading. No name in a
+file is imported, called or evaluated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.sizes import Json
 from wrapper_ir_runtime.cache import DamagedEntry
 
-# Any in this file: fields of AOTAutograd's records.
+# Any in this file: fields of AOTAutograd's metadata classes.
 _MODULES = (schemas.__name__, descriptors.__name__)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, FakeTensor, FunctionalTensor)
 _NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool, type(None))
@@ -35,7 +35,7 @@ _TORCH: Mapping[str, type] = MappingProxyType(
 
 
 def encode_metadata(value: Any) -> Json:
-    """A value as JSON; raises NoCanonicalForm for classes that are not known here."""
+    """Encodes a value as JSON; raises NoCanonicalForm for classes without an encoding."""
     match value:
         case enum.Enum():
             return {"enum": _class_name(type(value)), "name": value.name}
@@ -66,11 +66,11 @@ def encode_metadata(value: Any) -> Json:
     if dataclasses.is_dataclass(value):
         name = _class_name(type(value))
         return {"class": name, "fields": {field: encode_metadata(x) for field, x in vars(value).items()}}
-    raise NoCanonicalForm(f"a record of autograd with a {type(value).__qualname__}")
+    raise NoCanonicalForm(f"metadata of autograd with a {type(value).__qualname__}")
 
 
 def _write_view(view: Any) -> Json:
-    """One step of how an output is a view of an input: its operator, and what it is called with."""
+    """Encodes one view operator between an input and an output, with its arguments."""
     name = type(view).__name__
     if view.has_symbolic_inputs or getattr(views, name, None) is not type(view):
         raise NoCanonicalForm(f"a view with {name}")
@@ -79,13 +79,14 @@ def _write_view(view: Any) -> Json:
 
 
 def _read_views(body: Any) -> ViewMetaSequence:
-    """The views of an output. What AOTAutograd compares them by while it traces is not restored."""
+    """Decodes the views of an output. `metadata`, which AOTAutograd compares while it traces, is not
+    restored."""
     modes = views.InverseReturnMode.__members__  # type: ignore[attr-defined]  # not in the stubs
     steps = []
     for name, arguments in body:
         cls = getattr(views, name, None) if name.endswith("_ViewMeta") else None
         if cls is None:
-            raise DamagedEntry(f"view {name} is not known")
+            raise DamagedEntry(f"unknown view {name}")
         steps.append(
             cls(
                 tuple(
@@ -94,19 +95,19 @@ def _read_views(body: Any) -> ViewMetaSequence:
                 )
             )
         )
-    made = object.__new__(ViewMetaSequence)
-    made.sequence, made.metadata = steps, None  # type: ignore[assignment]  # see above
-    return made
+    sequence = object.__new__(ViewMetaSequence)
+    sequence.sequence, sequence.metadata = steps, None  # type: ignore[assignment]  # see above
+    return sequence
 
 
 def _class_name(cls: type) -> str:
     if cls.__module__ not in _MODULES or getattr(sys.modules[cls.__module__], cls.__name__, None) is not cls:
-        raise NoCanonicalForm(f"a record of autograd of class {cls.__qualname__}")
+        raise NoCanonicalForm(f"metadata of autograd of class {cls.__qualname__}")
     return f"{cls.__module__}:{cls.__name__}"
 
 
 def decode_metadata(record: Json) -> Any:
-    """The value of a record; raises DamagedEntry for one that is not well formed, or of another torch."""
+    """Decodes a value; raises DamagedEntry if `record` is malformed or from another version of torch."""
     match record:
         case None | bool() | int() | str():
             return record
@@ -115,31 +116,32 @@ def decode_metadata(record: Json) -> Any:
         case {"enum": str(cls), "name": str(name)}:
             return _find(cls, enum.Enum)[name]
         case {"class": str(cls), "fields": dict(fields)}:
-            # As AOTAutograd's own cache does: the fields as they were, not what a constructor would make of them.
-            made = object.__new__(_find(cls, object))
-            vars(made).update({name: decode_metadata(x) for name, x in fields.items()})
-            return made
+            # As AOTAutograd's cache does: restore the fields directly, since a constructor would derive them
+            # again.
+            instance = object.__new__(_find(cls, object))
+            vars(instance).update({name: decode_metadata(x) for name, x in fields.items()})
+            return instance
         case dict() if len(record) == 1:
             [(kind, body)] = record.items()
             read = _READERS.get(kind)
             if read is not None:
                 return read(body)
-    raise DamagedEntry(f"not a record: {record!r}")
+    raise DamagedEntry(f"malformed metadata: {record!r}")
 
 
 def _find(name: str, base: type) -> Any:
     module, _, cls = name.partition(":")
-    found = getattr(sys.modules[module], cls, None) if module in _MODULES else None
-    if not (isinstance(found, type) and issubclass(found, base)):
-        raise DamagedEntry(f"class {name} is not known")
-    return found
+    candidate = getattr(sys.modules[module], cls, None) if module in _MODULES else None
+    if not (isinstance(candidate, type) and issubclass(candidate, base)):
+        raise DamagedEntry(f"unknown class {name}")
+    return candidate
 
 
 def _torch(body: Any) -> Any:
-    found = getattr(torch, body, None)
-    if not isinstance(found, tuple(_TORCH.values())):
-        raise DamagedEntry(f"torch.{body} is not known")
-    return found
+    value = getattr(torch, body, None)
+    if not isinstance(value, tuple(_TORCH.values())):
+        raise DamagedEntry(f"unknown torch.{body}")
+    return value
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""Values as canonical text: equal text means equal meaning, in every process. What has no such text is refused."""
+"""Canonical text of values: equal text means equal meaning in every process. Other values are refused."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Text = Callable[[object], str]
 
 
 class Writer:
-    """Writes values as text. `nodes` names the nodes of the graph being written; `tensor` writes tensors.
+    """Writes values as canonical text.
 
-    Raises NoCanonicalForm, which names what it met.
+    `nodes` names the nodes of the graph being written. `tensor` writes tensors. `own` refuses operators that
+    are not torch's. Raises NoCanonicalForm, which names the value.
     """
 
     def __init__(
@@ -64,12 +65,12 @@ class Writer:
         }
 
     def text(self, value: object) -> str:
-        """The canonical text of a value."""
+        """Returns the canonical text of a value."""
         write = self._by_type.get(type(value))
         return write(value) if write is not None else self._other(value)
 
     def _other(self, value: object) -> str:
-        """Values whose class says less than what they are instances of."""
+        """Writes values that are recognized by a base class, not by their exact type."""
         match value:
             case enum.Enum():
                 return f"{name_of(type(value))}.{value.name}"

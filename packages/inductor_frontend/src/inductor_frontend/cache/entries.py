@@ -1,5 +1,8 @@
-"""Entries of the cache on disk (`wrapper_ir_runtime.cache`), namespace `graphs`: one compiled graph's program with what Inductor is
-told about it (`graph.wir`), or a whole function: which graphs, and what autograd does around them (`function.json`)."""
+"""Reads entries of the cache on disk (`wrapper_ir_runtime.cache`), namespace `graphs`.
+
+An entry is a compiled graph: its program with the facts that Inductor needs (`graph.wir`). Or it is a whole
+function: the keys of its graphs, and the metadata of autograd's runtime wrappers (`function.json`).
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ T = TypeVar("T")
 
 
 def read_entry(store: Store, key: str, read: Callable[[Path], T]) -> T | None:
-    """What `read` makes of an entry's folder; None where there is none. One that `read` refuses (DamagedEntry) is reported,
-    counted and set aside."""
+    """Returns `read` of the folder of an entry; None if the entry does not exist.
+
+    An entry that `read` refuses (DamagedEntry) is reported, counted and set aside.
+    """
     entry = store.find(key)
     if entry is None:
         return None

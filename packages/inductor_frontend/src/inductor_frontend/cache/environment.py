@@ -1,4 +1,5 @@
-"""What decides about compiled code besides the graph: versions, options of torch, its global state, the processor."""
+"""The environment that affects compiled code besides the graph: versions, torch options and state,
+processor."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from inductor_frontend.options import CaptureOptions
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches
 from wrapper_ir.plugins.registry import declared
 
-# Packages whose code decides about a program.
+# Packages whose code affects programs.
 _PACKAGES = (
     "inductor-frontend",
     "wrapper-ir",
@@ -36,15 +37,16 @@ _PACKAGES = (
     "wrapper-ir-runtime",
     "wrapper-ir-tools",
 )
-# Options that do not reach compiled code: logs, workers, caches, and folders of compilers for accelerators.
+# Options that do not affect compiled code: logs, workers, caches, and folders of compilers for accelerators.
 _IGNORED = (
     "trace.", "worker_", "compile_threads", "quiesce_async", "fx_graph_", "autotune_local_cache",
     "autotune_remote_cache", "bundled_autotune_remote_cache", "force_disable_caches", "fresh_cache",
     "cudagraph_policy", "cutlass.", "cuda.", "rocm.", "xpu.", "pre_grad_pass_timing", "enable_autograd_cache",
-    "enable_remote_autograd_cache", "bundled_autograd_cache", "bypass_autograd_cache_key", "strict_autograd_cache",
-    "force_autograd_cache", "force_non_lazy_backward_lowering", "debug_", "disable_progress", "verbose_progress",
+    "enable_remote_autograd_cache", "bundled_autograd_cache", "bypass_autograd_cache_key",
+    "strict_autograd_cache", "force_autograd_cache", "force_non_lazy_backward_lowering", "debug_",
+    "disable_progress", "verbose_progress",
 )  # fmt: skip
-# For these, torch itself has kernels in Python: from 2.14 for `to_dense` as well, and for what vmap decomposes.
+# torch itself registers Python kernels for these; from 2.14 also for `to_dense` and for vmap decompositions.
 _OWN_PYTHON = (
     "/Meta", "/CUDA", "/MPS", "/XPU",
     "aten/to_dense/PythonTLSSnapshot", "aten/to_dense/FuncTorchDynamicLayerFrontMode",
@@ -60,7 +62,7 @@ _OWN_PYTHON = (
 
 @functools.cache
 def program_lines() -> tuple[str, ...]:
-    """Versions, sources of the packages that make programs, and the processor: fixed for the life of a process."""
+    """Returns versions, the digest of the packages' sources, and the processor: constant within a process."""
     return (
         f"torch {torch.__version__} {torch.version.git_version}",
         f"python {sys.version_info[:3]} sympy {sympy.__version__} {platform.machine()}",
@@ -79,7 +81,7 @@ def _version(name: str) -> str:
 
 
 def _sources() -> str:
-    """A digest of our own source files: while they are being worked on, versions stay the same."""
+    """Returns a digest of the packages' source files: during development, versions stay the same."""
     digest = hashlib.sha256()
     for name in _PACKAGES:
         spec = importlib.util.find_spec(name.replace("-", "_"))
@@ -95,7 +97,10 @@ def _sources() -> str:
 
 
 def _python_files(folder: str) -> Iterator[str]:
-    """All below a folder. Not by `pathlib`, which takes four times as long, at the first call of every process."""
+    """Yields all Python files below a folder.
+
+    Uses `os.scandir`: `pathlib` takes four times as long, on the first call of every process.
+    """
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
@@ -105,7 +110,8 @@ def _python_files(folder: str) -> Iterator[str]:
 
 
 def _processor() -> str:
-    """The model and features of the first processor, as the operating system states them."""
+    """Returns a digest of the model and features of the first processor, as the operating system reports
+    them."""
     facts: list[str] = []
     try:
         with Path("/proc/cpuinfo").open() as lines:
@@ -120,26 +126,26 @@ def _processor() -> str:
 
 
 def emitter_version(name: str) -> str:
-    """The distribution that provides an emitter, and its version."""
+    """Returns the distribution that provides an emitter, and its version."""
     return _providers("emitters").get(name, "")
 
 
 def _providers(group: str) -> dict[str, str]:
-    """The distributions that supply the entry points of a group, with their versions, by entry point name."""
-    found: dict[str, str] = {}
+    """Maps the entry points of a group to the distributions that provide them, with versions."""
+    providers: dict[str, str] = {}
     for entry in sorted(declared(group), key=lambda e: e.dist.name if e.dist else ""):
         if entry.dist is not None:
-            before = f"{found[entry.name]}," if entry.name in found else ""
-            found[entry.name] = f"{before}{entry.dist.name} {entry.dist.version}"
-    return found
+            before = f"{providers[entry.name]}," if entry.name in providers else ""
+            providers[entry.name] = f"{before}{entry.dist.name} {entry.dist.version}"
+    return providers
 
 
 def option_lines(options: CaptureOptions) -> Iterator[str]:
-    """Options and global state of torch that reach compiled code. Raises NoCanonicalForm, which names the option."""
+    """Yields options and state of torch that affect compiled code. Raises NoCanonicalForm with the option's
+    name."""
     pinned = {**inductor_patches(options), **functorch_patches()}
     for module in (inductor_config, functorch_config, symbols_config):
-        # Any: options are of all types
-        table: dict[str, Any] = module.get_config_copy()
+        table: dict[str, object] = module.get_config_copy()
         for name in sorted(table):
             if name not in pinned and not name.startswith(_IGNORED):
                 yield f"{module.__name__}.{name} {_option(name, table[name])}"
@@ -149,16 +155,18 @@ def option_lines(options: CaptureOptions) -> Iterator[str]:
 
 
 def _multiprocessors() -> list[int]:
-    """Of each GPU: how many parts a matmul has depends on it."""
+    """Returns the number of multiprocessors of each GPU, on which the number of parts of a split matmul
+    depends."""
     if not torch.cuda.is_available():
         return []
     every = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     return [gpu.multi_processor_count for gpu in every]
 
 
-def _option(name: str, value: Any) -> str:  # Any: the option's own type
-    if callable(getattr(value, "uuid", None)):  # Inductor's own protocol for passes
-        identity = value.uuid()
+def _option(name: str, value: object) -> str:
+    uuid = getattr(value, "uuid", None)  # Inductor's protocol for passes
+    if callable(uuid):
+        identity = uuid()
         if identity is None:
             raise NoCanonicalForm(f"option {name}: a pass without identity")
         return f"pass {identity!r}"
@@ -174,7 +182,8 @@ def _global_state() -> Iterator[str]:
     yield f"dtype {torch.get_default_dtype()} threads {torch.get_num_threads()}"
     yield f"deterministic {torch.are_deterministic_algorithms_enabled()}"
     yield f"warn only {torch.is_deterministic_algorithms_warn_only_enabled()}"
-    yield f"fill {torch.utils.deterministic.fill_uninitialized_memory}"  # type: ignore[attr-defined]  # a property of a module
+    fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]  # module property
+    yield f"fill {fill}"
     yield f"matmul {torch.get_float32_matmul_precision()} {getattr(backends, 'fp32_precision', None)}"
     yield f"mkldnn {backends.mkldnn.enabled} {backends.mkldnn.deterministic}"
     yield f"mkldnn precision {_precisions(backends.mkldnn)}"
@@ -192,7 +201,7 @@ def _precisions(mkldnn: Any) -> list[object]:  # Any: a module with properties, 
 
 
 def function_lines() -> Iterator[str]:
-    """State that autograd's tracing depends on, beside `option_lines`. Raises NoCanonicalForm."""
+    """Yields the state that autograd's tracing depends on, besides `option_lines`. Raises NoCanonicalForm."""
     cuda: Any = torch.backends.cuda  # torch leaves these functions untyped
     yield f"grad {torch.is_grad_enabled()} inference {torch.is_inference_mode_enabled()}"
     flags = (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled())
@@ -212,23 +221,27 @@ def function_lines() -> Iterator[str]:
 
 
 def foreign_operators() -> frozenset[str]:
-    """Operators that somebody else taught Inductor to lower or to decompose: what that code does has no name.
+    """Returns operators with lowerings or decompositions registered outside of torch: such code has no
+    identity.
 
-    Raises NoCanonicalForm where one of torch's own operators is among them.
+    Raises NoCanonicalForm if one of them is torch's operator.
     """
-    found: set[str] = set()
+    operators: set[str] = set()
     for table in _rule_tables():
         for op, function in table.items():
             if not _from_torch(function):
                 if not isinstance(op, (OpOverload, OpOverloadPacket)) or is_own_library(op):
                     raise NoCanonicalForm(f"a foreign rule for {op}")
-                found.add(str(op))
-    return frozenset(found)
+                operators.add(str(op))
+    return frozenset(operators)
 
 
 def _rule_tables() -> Iterator[Mapping[Any, Any]]:  # Any: torch's own
-    """Inductor's tables. Nobody has taught it to lower anything while its modules are not imported, which takes a second or
-    two that a function out of the cache need not wait for; its decompositions will then be taken from torch's own."""
+    """Yields the tables of lowerings and decompositions.
+
+    Importing Inductor's modules takes a second or two, which a function from the cache must not wait for. If
+    they are not imported, no foreign lowering is registered, and Inductor will copy torch's decompositions.
+    """
     lowering, decomposition = (sys.modules.get(f"torch._inductor.{n}") for n in ("lowering", "decomposition"))
     if lowering is not None:
         yield lowering.lowerings
@@ -237,7 +250,8 @@ def _rule_tables() -> Iterator[Mapping[Any, Any]]:  # Any: torch's own
     )
 
 
-def _from_torch(function: Any) -> bool:  # Any: functions, operators, partial applications
+def _from_torch(function: object) -> bool:
+    """Returns whether the code of a function, operator or partial application is part of torch or Python."""
     while True:
         if isinstance(function, functools.partial):
             function = function.func

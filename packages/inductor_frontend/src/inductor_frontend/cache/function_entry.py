@@ -1,4 +1,5 @@
-"""A whole compiled function as it is kept: the keys of its graphs, and what autograd does around them at run time."""
+"""The cache entry of a compiled function: the keys of its graphs, and the facts of autograd's runtime
+wrappers."""
 
 from __future__ import annotations
 
@@ -24,11 +25,12 @@ _FILE = "function.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeFacts:
-    """What AOTAutograd needs to know to call the compiled graphs of a function.
+    """The facts that AOTAutograd needs to call the compiled graphs of a function.
 
-    `metadata` is AOTAutograd's own record of inputs, outputs and saved tensors; `detached` the inputs that autograd
-    detaches; `saved` how many results of the forward graph are saved for the backward one, `saved_sizes` how many of
-    them are sizes; `guards` what compiling the function learned about sizes.
+    `metadata`: AOTAutograd's description of inputs, outputs and saved tensors. `detached`: the positions of
+    inputs that autograd detaches. `saved`: the number of forward results that are saved for the backward
+    graph; `saved_sizes`: the number of sizes among them. `guards`: the guards on sizes that compiling the
+    function added.
     """
 
     metadata: ViewAndMutationMeta
@@ -40,7 +42,8 @@ class RuntimeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backward:
-    """A backward graph; `overwrites`: it may reuse the memory of what forward saved, so that it runs only once."""
+    """A backward graph. If `overwrites`, it may reuse the memory of saved tensors, so that it can run only
+    once."""
 
     graph: CompiledGraph
     overwrites: bool
@@ -48,7 +51,7 @@ class Backward:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledFunction:
-    """A function out of the cache."""
+    """A compiled function that was loaded from the cache."""
 
     forward: CompiledGraph
     backward: Backward | None
@@ -56,7 +59,7 @@ class CompiledFunction:
 
 
 def encode_facts(facts: RuntimeFacts) -> dict[str, Json]:
-    """The facts as JSON; raises NoCanonicalForm."""
+    """Encodes the facts as JSON; raises NoCanonicalForm."""
     return {
         "metadata": encode_metadata(facts.metadata),
         "detached": list(facts.detached),
@@ -69,7 +72,8 @@ def encode_facts(facts: RuntimeFacts) -> dict[str, Json]:
 def store_function(
     store: Store, key: str, facts: Mapping[str, Json], forward: str, backward: tuple[str, bool] | None
 ) -> None:
-    """Keeps a function: its facts as recorded, its graphs by their keys (and whether the backward one overwrites)."""
+    """Stores a function: its encoded facts, the keys of its graphs, and whether the backward graph
+    overwrites."""
     body = {
         "key": key,
         "facts": dict(facts),
@@ -83,10 +87,10 @@ def store_function(
 
 
 def find_function(store: Store, key: str, symbols: SymbolState) -> CompiledFunction | None:
-    """The function of a key; None where it or one of its graphs is not there."""
-    found = read_entry(store, _name(key), lambda folder: _read(store, key, _json(folder / _FILE), symbols))
-    count("function_misses" if found is None else "function_hits")
-    return found
+    """Loads the function of a key; None if it or one of its graphs is missing."""
+    function = read_entry(store, _name(key), lambda folder: _read(store, key, _json(folder / _FILE), symbols))
+    count("function_misses" if function is None else "function_hits")
+    return function
 
 
 def _name(key: str) -> str:
@@ -99,10 +103,9 @@ def _json(path: Path) -> Any:
 
 def _read(store: Store, key: str, body: Any, symbols: SymbolState) -> CompiledFunction | None:
     match body:
-        case {"key": found, "facts": dict(facts), "forward": str(forward), "backward": backward} if (
-            found == key
-        ):
-            pass
+        case {"key": str(name), "facts": dict(facts), "forward": str(forward), "backward": backward}:
+            if name != key:
+                raise DamagedEntry("it is not of this key")
         case _:
             raise DamagedEntry("it is not of this key")
     first = find_graph(store, forward, symbols)
@@ -116,7 +119,7 @@ def _read(store: Store, key: str, body: Any, symbols: SymbolState) -> CompiledFu
 
 
 def read_facts(record: Mapping[str, Any], symbols: SymbolState) -> RuntimeFacts:
-    """The facts of a record of `encode_facts`. Raises DamagedEntry."""
+    """Decodes a result of `encode_facts`. Raises DamagedEntry."""
     try:
         metadata = decode_metadata(record["metadata"])
         guards = symbols.read_guards(record["guards"])

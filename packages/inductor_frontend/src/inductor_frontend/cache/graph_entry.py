@@ -1,4 +1,4 @@
-"""One compiled graph as it is kept: the artifact, and what Inductor's caller must be told about it."""
+"""The cache entry of a compiled graph: the artifact, and the facts that Inductor's caller needs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,14 @@ _FILE = "graph.wir"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledGraph:
-    """A graph's artifact; for each parameter of its program the position of the graph's input (of `inputs` many); for
-    each result its strides, where they are known; the guards on sizes that compiling it added; the streams around
-    it, with which it is not stored; what Inductor counted; and the positions of inputs that may have the conjugate or negative
-    bit (`lazy`), which its program takes without."""
+    """A compiled graph.
+
+    `artifact`: its program. `inputs`: the number of the graph's inputs. `positions`: the graph input of each
+    program parameter. `strides`: the strides of each result, None if unknown. `guards`: the guards on sizes
+    that the compilation added. `outer`: the caller's streams; a graph with any is not stored. `counts`:
+    Inductor's counters of the compilation. `lazy`: the positions of inputs that may have the conjugate or
+    negative bit, which the program receives resolved.
+    """
 
     artifact: Artifact
     inputs: int
@@ -43,18 +47,21 @@ class CompiledGraph:
 
     @property
     def is_from_cache(self) -> bool:
-        """Whether it was read out of an entry."""
+        """Whether the graph was loaded from an entry."""
         return _FACTS in self.artifact.metadata
 
 
 def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:
-    """Keeps a graph under its key. Raises NoCanonicalForm, StoreError."""
+    """Stores a graph under its key. Raises NoCanonicalForm, StoreError."""
     artifact = described(graph, key, {})
     store.add(_name(key), lambda folder: _save(artifact, folder / _FILE), replace=True).close()
 
 
 def described(graph: CompiledGraph, key: str, more: Mapping[str, str]) -> Artifact:
-    """The artifact of a graph; its metadata hold the other facts about the graph, its key, and `more`. Raises NoCanonicalForm."""
+    """Returns the artifact of a graph; its metadata contains the graph's facts, its key, and `more`.
+
+    Raises NoCanonicalForm.
+    """
     facts = {
         "key": key,
         "inputs": graph.inputs,
@@ -70,17 +77,17 @@ def described(graph: CompiledGraph, key: str, more: Mapping[str, str]) -> Artifa
 
 
 def find_graph(store: Store, key: str, symbols: SymbolState) -> CompiledGraph | None:
-    """The graph of a key, its sizes in terms of `symbols`; None where there is none."""
-    found = read_entry(store, _name(key), lambda folder: load_graph(folder / _FILE, key, symbols))
-    count("graph_misses" if found is None else "graph_hits")
-    count_lookup(found is not None)
-    if found is not None:
-        found.counts.apply()
-    return found
+    """Loads the graph of a key, its sizes in terms of `symbols`; None if it is missing."""
+    graph = read_entry(store, _name(key), lambda folder: load_graph(folder / _FILE, key, symbols))
+    count("graph_misses" if graph is None else "graph_hits")
+    count_lookup(graph is not None)
+    if graph is not None:
+        graph.counts.apply()
+    return graph
 
 
 def find_new_graph(store: Store, key: str, symbols: SymbolState) -> CompiledGraph | None:
-    """As `find_graph`, for a key that was missed before: a second miss is not counted."""
+    """Loads the graph of a key that was missed before, as `find_graph`; a second miss is not counted."""
     folder = store.folder_of(_name(key))
     return find_graph(store, key, symbols) if folder is not None and folder.is_dir() else None
 
@@ -97,14 +104,14 @@ def _save(artifact: Artifact, path: Path) -> None:
 
 
 def load_graph(path: Path, key: str, symbols: SymbolState) -> CompiledGraph:
-    """The graph of a file that holds what `described` gives for `key`. Raises DamagedEntry."""
+    """Loads a file with an artifact of `described` for `key`. Raises DamagedEntry."""
     try:
         artifact = load(path)
     except WirError as error:
         raise DamagedEntry(error.message) from error
     match json.loads(artifact.metadata.get(_FACTS, "{}")):
         case {
-            "key": found,
+            "key": name,
             "inputs": int(inputs),
             "positions": [*positions],
             "strides": [*strides],
@@ -112,7 +119,7 @@ def load_graph(path: Path, key: str, symbols: SymbolState) -> CompiledGraph:
             "metrics": dict(metrics),
             "counters": dict(counters),
             "lazy": [*lazy],
-        } if found == key:
+        } if name == key:
             return CompiledGraph(
                 artifact=artifact,
                 inputs=inputs,

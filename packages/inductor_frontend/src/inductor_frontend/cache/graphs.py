@@ -1,9 +1,9 @@
-"""FX graphs as canonical text: what is called, with what, on what kinds of tensors.
+"""Canonical text of FX graphs: calls, arguments, and the metadata of tensors.
 
-Two graphs are written. Dynamo's (`FUNCTION`): its nodes are numbered, since their names come from the user's own; only
-torch's operators will do, since autograd traces through whatever Python code an operator has. Autograd's (`GRAPH`):
-names and the facts of every intermediate are part of it, since the program is made from them, and operators of
-libraries are opaque calls.
+Two kinds of graphs are written. Dynamo's (`FUNCTION`): nodes are numbered, since their names derive from the
+user's names. Only torch's operators are accepted, since autograd traces through the Python code of an
+operator. Autograd's (`GRAPH`): names and the metadata of every intermediate are included, since the program
+is built from them. Operators of libraries are opaque calls.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from inductor_frontend.cache.canonical import Writer
 from inductor_frontend.cache.operators import NoCanonicalForm, is_operator, name_of, operator_text
 from inductor_frontend.cache.tensors import constant_text, fake_text
 
-# Facts about where a node came from; they decide nothing but the provenance that is shown.
+# Metadata about the origin of a node, which affects only the provenance in logs.
 _PROVENANCE = frozenset(
     {
         "creation_timestamp", "desc", "from_node", "fwd_nn_module_stack", "fwd_source_fn_stack", "grapharg",
@@ -27,14 +27,17 @@ _PROVENANCE = frozenset(
     }
 )  # fmt: skip
 
-# What these do depends on how many bytes a storage has, which no key says.
+# The effect of these depends on the number of bytes of a storage, which is not part of a key.
 _STORAGE = frozenset({"resize_", "resize_as_", "resize_storage_bytes_", "set_", "storage", "untyped_storage"})
 
 
 @dataclass(frozen=True, slots=True)
 class GraphKind:
-    """How a graph is written. `ignored` are the facts of nodes left out, `own` whether only torch's operators pass,
-    `named` whether names of nodes count."""
+    """The format of a graph's text.
+
+    `ignored`: keys of node metadata that are omitted. `own`: whether only torch's operators are accepted.
+    `named`: whether the names of nodes are included.
+    """
 
     ignored: frozenset[str]
     own: bool
@@ -46,7 +49,7 @@ GRAPH = GraphKind(_PROVENANCE, own=False, named=True)
 
 
 def graph_lines(gm: fx.GraphModule, kind: GraphKind) -> Iterator[str]:
-    """The lines of a graph and of the graphs inside it. Raises NoCanonicalForm."""
+    """Yields the lines of a graph and of its nested graphs. Raises NoCanonicalForm."""
     names = {n: n.name if kind.named else str(i) for i, n in enumerate(gm.graph.nodes)}
     writer = Writer(names, fake_text, own=kind.own)
     if type(gm.graph._codegen) is not fx.graph.CodeGen:
@@ -78,12 +81,12 @@ def _target(node: fx.Node, kind: GraphKind) -> str:
 
 
 def _meta(meta: Mapping[str, object], writer: Writer, kind: GraphKind) -> str:
-    kept = sorted(meta.keys() - kind.ignored)
-    return "".join(f" {key}={writer.text(meta[key])}" for key in kept)
+    keys = sorted(meta.keys() - kind.ignored)
+    return "".join(f" {key}={writer.text(meta[key])}" for key in keys)
 
 
 def _attribute(gm: fx.GraphModule, node: fx.Node, kind: GraphKind) -> Iterator[str]:
-    """What a get_attr node fetches: another graph, or a constant with its bytes."""
+    """Yields the lines of a get_attr node: a nested graph, or a constant with its bytes."""
     assert isinstance(node.target, str)
     value: object = gm
     for part in node.target.split("."):

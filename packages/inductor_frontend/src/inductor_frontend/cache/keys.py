@@ -1,4 +1,4 @@
-"""Keys: the hash of everything that a compilation depends on, written as text section by section."""
+"""Cache keys: the hash of all dependencies of a compilation, written as text section by section."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What the user chose, of which programs are made: the emitter is part of it by name and options, although what
-    is stored does not depend on it."""
+    """The user's options that are part of a key.
+
+    The emitter is included by name and options, although stored programs do not depend on it.
+    """
 
     capture: CaptureOptions
     passes: str
@@ -39,14 +41,14 @@ class Choices:
     emitter_name: str
 
     def lines(self) -> Iterator[str]:
-        """The lines of a key."""
+        """Yields the options as lines of a key."""
         yield f"options {Writer().text(self.capture)}"
         yield f"passes {self.passes}"
         yield f"emitter {self.emitter_name} {emitter_version(self.emitter_name)} {_emitter_text(self.emitter)}"
 
 
 def _emitter_text(emitter: object) -> str:
-    """The options of an emitter that was given as an object; raises NoCanonicalForm."""
+    """Returns the options of an emitter that was passed as an object, as text; raises NoCanonicalForm."""
     if isinstance(emitter, str):
         return ""
     return Writer().text(emitter)
@@ -54,7 +56,7 @@ def _emitter_text(emitter: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFacts:
-    """What AOTAutograd says about a graph beside the graph itself."""
+    """AOTAutograd's facts about a graph, besides the graph itself."""
 
     inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
     static_inputs: Sequence[int]
@@ -62,10 +64,10 @@ class GraphFacts:
     is_inference: bool
     is_backward: bool
     checks: Sequence[str] = ()
-    """What the model checks, with its messages: they become the program's."""
+    """The model's assertions with messages, which become assertions of the program."""
 
     def lines(self) -> Iterator[str]:
-        """The lines of a key."""
+        """Yields the facts as lines of a key."""
         yield f"inference {self.is_inference} backward {self.is_backward}"
         yield f"static {sorted(self.static_inputs)} donated {sorted(self.donated)}"
         yield from (f"check {check}" for check in self.checks)
@@ -74,10 +76,10 @@ class GraphFacts:
 
 
 def graph_key(gm: fx.GraphModule, facts: GraphFacts, symbols: SymbolState, choices: Choices) -> str:
-    """The key of one graph after autograd. Raises NoCanonicalForm."""
+    """Returns the key of one graph after autograd. Raises NoCanonicalForm."""
     foreign = foreign_operators()
-    if foreign and (used := foreign & {str(n.target) for n in gm.graph.nodes}):
-        raise NoCanonicalForm(f"a foreign rule for {min(used)}")
+    if foreign and (called := foreign & {str(n.target) for n in gm.graph.nodes}):
+        raise NoCanonicalForm(f"a foreign rule for {min(called)}")
     sections = {
         "program": program_lines(),
         "options": [*choices.lines(), *option_lines(choices.capture)],
@@ -89,9 +91,11 @@ def graph_key(gm: fx.GraphModule, facts: GraphFacts, symbols: SymbolState, choic
 
 
 def function_key(gm: fx.GraphModule, inputs: Sequence[Any], symbols: SymbolState, choices: Choices) -> str:
-    """The key of a whole function as Dynamo gives it, before autograd. `inputs` are its real inputs (tensors, numbers).
-    Raises NoCanonicalForm."""
-    foreign_operators()  # raises for torch's own, and only those can occur
+    """Returns the key of a whole function of Dynamo, before autograd.
+
+    `inputs` are its real inputs (tensors, numbers). Raises NoCanonicalForm.
+    """
+    foreign_operators()  # raises for operators of torch, and the graph contains no others
     sections = {
         "program": program_lines(),
         "options": [*choices.lines(), *option_lines(choices.capture), *function_lines()],
@@ -103,7 +107,7 @@ def function_key(gm: fx.GraphModule, inputs: Sequence[Any], symbols: SymbolState
 
 
 def _input_lines(gm: fx.GraphModule, inputs: Sequence[Any]) -> Iterator[str]:
-    """Each input as Dynamo sees it and as it is; and which of them share memory."""
+    """Yields for each input Dynamo's fake value, facts of the real value, and the number of its storage."""
     writer = Writer(tensor=fake_text)
     storages: dict[object, int] = {}
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
@@ -120,7 +124,8 @@ def _input_lines(gm: fx.GraphModule, inputs: Sequence[Any]) -> Iterator[str]:
 
 
 def _digest(kind: str, sections: dict[str, Iterable[str]]) -> str:
-    """The hash over all sections; the parts are logged, so that two runs can be held against each other."""
+    """Returns the hash of all sections. The hash of each section is logged, so that two runs can be
+    compared."""
     whole = hashlib.sha256(kind.encode())
     parts = []
     for name, lines in sections.items():

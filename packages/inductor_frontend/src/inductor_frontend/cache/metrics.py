@@ -1,5 +1,7 @@
-"""What Inductor counts while it lowers a graph, and people read: kept with a graph, and counted again where it comes out of our
-cache, as Inductor does for its own."""
+"""Inductor's counters of the lowering of a graph.
+
+They are stored with a graph and added again when it is loaded from the cache, as Inductor does for its cache.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +16,35 @@ _GROUP = "inductor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """By how much a compilation raised `torch._inductor.metrics` and `torch._dynamo.utils.counters["inductor"]`, by name."""
+    """Increments of one compilation, by name.
+
+    `metrics`: in `torch._inductor.metrics`. `counters`: in `torch._dynamo.utils.counters["inductor"]`.
+    """
 
     metrics: Mapping[str, int] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
 
     def apply(self) -> None:
-        """Counts the same again."""
+        """Adds the increments to torch's counters."""
         if self.metrics:
             CachedMetricsHelper.apply_deltas(CachedMetricsDeltas(**self.metrics))
         counters[_GROUP].update(self.counters)
 
 
 class Watch:
-    """Looks at the counts from when it is made."""
+    """Measures the increments since its creation."""
 
     def __init__(self) -> None:
         self._metrics = CachedMetricsHelper()
         self._counters = counters[_GROUP].copy()
 
     def counts(self) -> Counts:
-        """What has been counted since."""
+        """Returns the increments since the creation of this object."""
         return Counts(
             metrics=asdict(self._metrics.get_deltas()), counters=dict(counters[_GROUP] - self._counters)
         )
 
 
-def count_lookup(found: bool) -> None:
-    """A graph was looked for in our cache, under the names of Inductor's."""
-    counters[_GROUP]["fxgraph_cache_hit" if found else "fxgraph_cache_miss"] += 1
+def count_lookup(is_hit: bool) -> None:
+    """Counts a lookup of a graph under the names of Inductor's cache."""
+    counters[_GROUP]["fxgraph_cache_hit" if is_hit else "fxgraph_cache_miss"] += 1

@@ -1,4 +1,4 @@
-"""What a graph calls, named so that the name says all that it does: operators, and functions of torch itself."""
+"""Names of the callees of a graph, operators and functions of torch: equal names mean equal behaviour."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch._higher_order_ops.effects import has_effects
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 
-# Roots of modules whose code belongs to the versions that every key holds.
+# Root packages whose versions are part of every key.
 _ROOTS = frozenset(
     {
         "torch",
@@ -40,40 +40,41 @@ _NAMESPACES = frozenset(
         "rngprims",
     }
 )
-# Operators of higher order whose arguments say all that they do. Others keep functions or kernels in tables of the
-# process, of which the graph holds a number.
+# Higher-order operators that their arguments define completely. Others refer by number to functions or
+# kernels in tables of the process.
 _HIGHER_ORDER = frozenset(
     {
         "associative_scan", "auto_functionalized", "auto_functionalized_v2", "autograd_function_apply", "cond",
         "control_deps", "flex_attention", "flex_attention_backward", "hints_wrapper", "invoke_subgraph", "map_impl",
-        "out_dtype", "run_and_save_rng_state", "run_with_rng_state", "scan", "strict_mode", "tag_activation_checkpoint",
-        "while_loop", "while_loop_stack_output", "with_effects", "wrap", "wrap_activation_checkpoint",
-        "wrap_with_autocast", "wrap_with_set_grad_enabled",
+        "out_dtype", "run_and_save_rng_state", "run_with_rng_state", "scan", "strict_mode",
+        "tag_activation_checkpoint", "while_loop", "while_loop_stack_output", "with_effects", "wrap",
+        "wrap_activation_checkpoint", "wrap_with_autocast", "wrap_with_set_grad_enabled",
     }
 )  # fmt: skip
-# Where functions written in C live that do not say so themselves.
+# Modules to search for C functions that do not state their module.
 _HOLDERS = ("torch", "torch._C._nn", "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C")
 
 
 class NoCanonicalForm(Exception):
-    """Something that decides what is compiled cannot be written as text: the compilation is not cached."""
+    """A dependency of a compilation has no canonical text, so the compilation is not cached."""
 
 
 def is_operator(value: object) -> bool:
-    """Whether `value` is an operator of torch's dispatcher, or of higher order."""
+    """Returns whether `value` is an operator of torch's dispatcher or a higher-order operator."""
     return isinstance(value, (OpOverload, OpOverloadPacket, HigherOrderOperator))
 
 
 def is_own_library(op: OpOverload | OpOverloadPacket) -> bool:
-    """Whether an operator is one of torch's own."""
+    """Returns whether an operator is part of torch."""
     namespace = op.namespace if isinstance(op, OpOverload) else op._qualified_op_name.partition("::")[0]
     return namespace in _NAMESPACES
 
 
 def operator_text(op: object, *, own: bool) -> str:
-    """The name of an operator; with its schema, tags and effects where it is not torch's own.
+    """Returns the name of an operator; if it is not torch's, with its schema, tags and effects.
 
-    `own`: only torch's own operators will do, because what is cached depends on what their Python code does.
+    If `own`, raises NoCanonicalForm for operators that are not torch's: the cached result depends on their
+    Python code.
     """
     if isinstance(op, HigherOrderOperator):
         if str(op) not in _HIGHER_ORDER or type(op).__module__.split(".")[0] != "torch":
@@ -92,7 +93,7 @@ def operator_text(op: object, *, own: bool) -> str:
 
 @functools.cache
 def name_of(target: Any) -> str:  # Any: a function, builtin, method descriptor or class
-    """The importable name of one of torch's (or Python's) functions or classes; the name leads back to `target`."""
+    """Returns the importable name of a function or class of torch or Python, which resolves to `target`."""
     module = getattr(target, "__module__", None)  # of callables in general
     short = getattr(target, "__name__", "")
     for name in (getattr(target, "__qualname__", short), short):
@@ -101,7 +102,8 @@ def name_of(target: Any) -> str:  # Any: a function, builtin, method descriptor 
                 return f"{module}:{name}"
             raise NoCanonicalForm(f"function {module}.{name}")
     for holder in _HOLDERS:
-        # A builtin bound to a type is a new object at every look; equality compares what it is bound to.
+        # Each access to a builtin that is bound to a type creates an object; equality compares the bound
+        # type.
         if short and _resolve(holder, short) == target:
             return f"{holder}:{short}"
     owner = getattr(target, "__objclass__", None)  # of method descriptors
@@ -111,7 +113,7 @@ def name_of(target: Any) -> str:  # Any: a function, builtin, method descriptor 
 
 
 def _resolve(module: str, name: str) -> object:
-    found: object = sys.modules.get(module)
+    value: object = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value

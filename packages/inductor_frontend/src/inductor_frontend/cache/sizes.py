@@ -1,4 +1,5 @@
-"""Size expressions of torch as JSON and back, exactly: the same classes, the same symbols. Nothing is evaluated."""
+"""Encodes torch's size expressions as JSON, and decodes them exactly: same classes, same symbols, no
+evaluation."""
 
 from __future__ import annotations
 
@@ -17,23 +18,21 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 _CORE = {
     c.__name__: c
     for c in (
-        sympy.Add, sympy.Mul, sympy.Pow, sympy.Eq, sympy.Ne, sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge, sympy.And,
-        sympy.Or, sympy.Not, sympy.Piecewise, sympy.Abs,
+        sympy.Add, sympy.Mul, sympy.Pow, sympy.Eq, sympy.Ne, sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge,
+        sympy.And, sympy.Or, sympy.Not, sympy.Piecewise, sympy.Abs,
     )
 }  # fmt: skip
 
 
 def _torch_class(name: str) -> type[sympy.Basic] | None:
-    """One of torch's own functions of sizes, such as FloorDiv."""
-    found = getattr(functions, name, None)
-    own = (
-        isinstance(found, type) and issubclass(found, sympy.Basic) and found.__module__ == functions.__name__
-    )
-    return found if own else None
+    """Returns one of torch's sympy functions, such as FloorDiv; None if `name` is none of them."""
+    cls = getattr(functions, name, None)
+    own = isinstance(cls, type) and issubclass(cls, sympy.Basic) and cls.__module__ == functions.__name__
+    return cls if own else None
 
 
 def encode_size(expr: Size) -> Json:
-    """A size expression as JSON; raises NoCanonicalForm where it could not be read back as it is."""
+    """Encodes a size expression as JSON; raises NoCanonicalForm if decoding would not restore it exactly."""
     record = _write(expr)
     if isinstance(expr, sympy.Basic):
         symbols = {str(s): s for s in expr.free_symbols}
@@ -65,7 +64,7 @@ def _write(expr: object) -> Json:
 
 
 def decode_size(record: Json, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
-    """The expression of a record; raises DamagedEntry for one that is not well formed."""
+    """Decodes an expression; raises DamagedEntry if `record` is malformed."""
     match record:
         case bool():
             return sympy.true if record else sympy.false

@@ -1,5 +1,7 @@
-"""What the cache did in this process. The counts stand among torch's own (`torch._dynamo.utils.counters`), under
-`wrapper_ir_cache`, where people look for them; this module gives them names."""
+"""Statistics of the cache in this process.
+
+The counts are part of `torch._dynamo.utils.counters`, group `wrapper_ir_cache`, next to torch's counts.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ _BYPASS = "bypass: "
 class CacheStatistics:
     """Counts since the process began, or since `torch._dynamo.utils.counters` was cleared.
 
-    A *function* is what torch.compile gives to the backend, a *graph* one forward, backward or inference graph in it.
-    A function found spares autograd's tracing and everything behind it; graphs are then looked for no more.
+    A *function* is the unit that torch.compile passes to the backend; a *graph* is one forward, backward or
+    inference graph of it. A function hit skips autograd's tracing and all later steps; its graphs are then
+    not looked up.
     """
 
     function_hits: int = 0
@@ -28,16 +31,16 @@ class CacheStatistics:
     """Graphs that went through Inductor's passes, lowering and scheduling."""
     stored: int = 0
     damaged: int = 0
-    """Entries that did not fit their hash or could not be read; each was set aside and compiled anew."""
+    """Entries that did not match their hash or could not be read; each was set aside and compiled again."""
     evicted: int = 0
     unwritten: int = 0
-    """Entries that the cache's folder did not take: they went to another folder."""
+    """Entries that could not be written to the cache's folder and were written to another folder."""
     bypasses: Mapping[str, int] = field(default_factory=dict)
-    """How often something was not cached, by the reason: what has no canonical form."""
+    """Number of compilations that were not cached, by reason: the dependency without a canonical form."""
 
 
 def stats() -> CacheStatistics:
-    """The counts of this process."""
+    """Returns the counts of this process."""
     table = dict(counters[_GROUP])
     bypasses = {name.removeprefix(_BYPASS): n for name, n in table.items() if name.startswith(_BYPASS)}
     names = ("function_hits", "function_misses", "graph_hits", "graph_misses")
@@ -48,10 +51,10 @@ def stats() -> CacheStatistics:
 
 
 def count(name: str, by: int = 1) -> None:
-    """Adds to one of the counts."""
+    """Adds `by` to a count."""
     counters[_GROUP][name] += by
 
 
 def count_bypass(reason: str) -> None:
-    """Something could not be cached."""
+    """Counts a compilation that could not be cached."""
     counters[_GROUP][f"{_BYPASS}{reason}"] += 1

@@ -1,7 +1,7 @@
-"""What a compilation learns and decides about sizes: the state of its symbols in the key, its new guards in the entry.
+"""Symbols of a compilation: their state is part of the key, new guards are part of the entry.
 
-Inductor adds guards while it compiles (a size that a choice depended on). Whoever takes a compiled program from the
-cache skips that, so the guards are kept beside the program and added again.
+Inductor adds guards while it compiles, if a decision depends on a size. Loading a program from the cache
+skips that, so the guards are stored with the program and added again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from wrapper_ir_runtime.cache import DamagedEntry
 
 
 class SymbolState:
-    """The symbols of one compilation. `shape_env` is torch's (untyped) ShapeEnv, or None where all sizes are fixed."""
+    """The symbols of one compilation. `shape_env` is torch's (untyped) ShapeEnv; None if all sizes are
+    constant."""
 
     def __init__(self, shape_env: Any) -> None:
         self._env = shape_env
@@ -25,7 +26,7 @@ class SymbolState:
         self._by_name = {} if shape_env is None else {s.name: s for s in shape_env.var_to_range}
 
     def lines(self) -> Iterator[str]:
-        """Everything that is known of the symbols, as lines of a key."""
+        """Yields all facts about the symbols, as lines of a key."""
         env = self._env
         if env is None:
             return
@@ -46,49 +47,50 @@ class SymbolState:
         yield f"divisible {sorted(map(str, env.divisible))}"
 
     def new_guards(self) -> tuple[sympy.Basic, ...]:
-        """The guards added since this object was made."""
+        """Returns the guards that were added since the creation of this object."""
         return () if self._env is None else tuple(g.expr for g in self._env.guards[self._before :])
 
     def read(self, record: Json) -> sympy.Basic:
-        """The size expression of a record, in terms of these symbols; raises DamagedEntry."""
+        """Decodes a size expression, in terms of these symbols; raises DamagedEntry."""
         return decode_size(record, self._by_name)
 
     def read_guards(self, records: Sequence[Json]) -> tuple[sympy.Basic, ...]:
-        """Guards of an entry. Raises DamagedEntry where one does not hold, which a sound entry excludes: the key has
-        the same symbols with the same values."""
+        """Decodes the guards of an entry. Raises DamagedEntry if one is not satisfied.
+
+        The guards of an intact entry are satisfied: its key has the same symbols with the same values.
+        """
         guards = tuple(map(self.read, records))
         for guard in guards:
             if guard.xreplace(self._env.backed_var_to_val) is not sympy.true:
-                raise DamagedEntry(f"guard {guard} does not hold")
+                raise DamagedEntry(f"guard {guard} is not satisfied")
         return guards
 
     def add(self, guards: Sequence[sympy.Basic]) -> None:
-        """Adds guards, as compiling would have."""
+        """Adds guards to the ShapeEnv, as the compilation did."""
         for guard in guards:
             self._env.evaluate_expr(guard)
 
 
 class ForeignSymbols(SymbolState):
-    """Symbols of a compilation in another process, of which only the names are known: whoever calls what was compiled there keeps
-    to its guards."""
+    """Symbols of a compilation in another process, known by name only; the caller must satisfy the guards."""
 
     def __init__(self) -> None:
         super().__init__(None)
 
     def read(self, record: Json) -> sympy.Basic:
-        """The size expression of a record, in terms of symbols of its names; raises DamagedEntry."""
+        """Decodes a size expression, with new symbols of the same names; raises DamagedEntry."""
         return decode_size(record, _AnySymbol())
 
     def read_guards(self, records: Sequence[Json]) -> tuple[sympy.Basic, ...]:
-        """The guards of an entry, which are not checked. Raises DamagedEntry."""
+        """Decodes the guards of an entry without checking them. Raises DamagedEntry."""
         return tuple(map(self.read, records))
 
     def add(self, guards: Sequence[sympy.Basic]) -> None:
-        """Nothing."""
+        """Does nothing: the caller must satisfy the guards."""
 
 
 class _AnySymbol(Mapping[str, sympy.Symbol]):
-    """A symbol for every name."""
+    """A mapping with a symbol for every name."""
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str)

@@ -1,4 +1,4 @@
-"""Tensors in keys: what is known of one while compiling, and the bytes of constants."""
+"""Text of tensors in keys: their metadata at compile time, and the bytes of constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _sizes(values: tuple[int | torch.SymInt, ...]) -> str:
 
 
 def fake_text(tensor: object) -> str:
-    """Everything about a fake tensor but what it stands for; raises NoCanonicalForm for what is not plain and dense."""
+    """Returns the metadata of a fake tensor as text; raises NoCanonicalForm for tensor subclasses."""
     assert isinstance(tensor, torch.Tensor)
     if type(tensor) not in _CLASSES:
         raise NoCanonicalForm(f"tensor subclass {type(tensor).__qualname__}")
@@ -38,7 +38,7 @@ def fake_text(tensor: object) -> str:
 
 
 def constant_text(tensor: object) -> str:
-    """A tensor that is part of the graph: what it is, and its bytes."""
+    """Returns the metadata and a digest of the bytes of a constant of the graph."""
     assert isinstance(tensor, torch.Tensor)
     if isinstance(tensor, FakeTensor):
         raise NoCanonicalForm("a constant without bytes")
@@ -47,7 +47,7 @@ def constant_text(tensor: object) -> str:
 
 
 def input_text(value: object) -> str:
-    """What autograd and aliasing know of a real input, beside its fake tensor's facts."""
+    """Returns the autograd and aliasing state of a real input, which its fake tensor does not have."""
     if not isinstance(value, torch.Tensor):
         return type(value).__qualname__
     if type(value) not in _CLASSES:

@@ -1,1 +1,1 @@
-"""From a model to an exported program, with all that its own signature says."""
+"""Exports a model, and preserves its call signature."""

@@ -1,4 +1,4 @@
-"""The parameters of the model's own function, so that programs may be called as the model is."""
+"""The parameters of the model's function, so that programs accept the same calls as the model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inductor_frontend.convert import literal
 from inductor_frontend.errors import ConversionError
 from wrapper_ir import ir
 
-# Any in this file: the model's own function and arguments.
+# Any in this file: the user's function and arguments.
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: ir.ParameterKind.POSITIONAL,
     inspect.Parameter.POSITIONAL_OR_KEYWORD: ir.ParameterKind.ANY,
@@ -22,48 +22,49 @@ _EMPTY = inspect.Parameter.empty
 def parameters_of(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], *, static: bool
 ) -> tuple[ir.Parameter, ...]:
-    """All parameters but `*args` and `**kwargs`; none where nothing is known about them.
+    """Returns all parameters except `*args` and `**kwargs`; none if the function has no signature.
 
-    A parameter may be left out where capture used its default, or was given a plain value that equals it, or one that
-    is baked in (`static`: integers are) where the model's own function has no default.
+    A parameter is optional if capture used its default, or a plain value equal to it. It is also optional if
+    the function has no default and capture specialized on the value (if `static`, on integers too).
     """
     try:
         signature = inspect.signature(function)
-        given = signature.bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):  # a builtin, or a signature that is not the function's own
+        arguments = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # a builtin, or a wrong `__signature__`
         return ()
-    found: list[ir.Parameter] = []
+    parameters: list[ir.Parameter] = []
     by_keyword = False
     for parameter in signature.parameters.values():
         if parameter.kind not in _KINDS:
             continue
         kind = ir.ParameterKind.KEYWORD if by_keyword else _KINDS[parameter.kind]
-        made = _parameter(parameter, kind, given, static)
-        if made is None:
-            by_keyword = True  # the inputs after it cannot be passed by position any more
+        entry = _parameter(parameter, kind, arguments, static)
+        if entry is None:
+            by_keyword = True  # later inputs can no longer be passed by position
         else:
-            found.append(made)
-    return tuple(found)
+            parameters.append(entry)
+    return tuple(parameters)
 
 
 def _parameter(
-    parameter: inspect.Parameter, kind: ir.ParameterKind, given: Mapping[str, Any], static: bool
+    parameter: inspect.Parameter, kind: ir.ParameterKind, arguments: Mapping[str, Any], static: bool
 ) -> ir.Parameter | None:
-    """None for a default that cannot be written down, of which a call cannot be told that it is the same."""
+    """Returns the parameter's entry; None if its default was used and is not a literal that a call can
+    compare."""
     name = parameter.name
-    known, default = _literal(parameter.default)
-    if name not in given:
-        return ir.Parameter(name=name, kind=kind, required=False, default=default) if known else None
-    is_plain, value = _literal(given[name])
-    baked_in = parameter.default is _EMPTY and (static or type(given[name]) is not int)
-    if is_plain and (baked_in or (known and default == value)):
+    has_literal, default = _literal(parameter.default)
+    if name not in arguments:
+        return ir.Parameter(name=name, kind=kind, required=False, default=default) if has_literal else None
+    is_plain, value = _literal(arguments[name])
+    baked_in = parameter.default is _EMPTY and (static or type(arguments[name]) is not int)
+    if is_plain and (baked_in or (has_literal and default == value)):
         return ir.Parameter(name=name, kind=kind, required=False, default=value)
     return ir.Parameter(name=name, kind=kind)
 
 
 def _literal(value: object) -> tuple[bool, ir.Arg]:
-    """(whether it is a plain value, the value as a literal)."""
-    if value is _EMPTY or isinstance(value, (list, tuple)):  # structures are taken apart, not compared
+    """Returns (whether the value is plain, the value as a literal)."""
+    if value is _EMPTY or isinstance(value, (list, tuple)):  # structures are flattened, not compared
         return False, None
     try:
         return True, literal(value)

@@ -1,4 +1,5 @@
-"""`torch.combinations` of any number of elements: torch itself takes a mask's elements, and traces of that lose a size."""
+"""Traceable `torch.combinations`: torch's decomposition indexes by a mask, so that traces lose the size of
+the result."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ _KEY = DispatchKey.CompositeImplicitAutograd
 
 
 def _combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """The elements at all sequences of `r` positions that ascend; `with_replacement`, that do not descend."""
+    """Returns the elements at all ascending sequences of `r` positions; non-descending if
+    `with_replacement`."""
     if x.dim() != 1 or r < 1:
-        found: Tensor = COMBINATIONS.find()._op_dk(_KEY, x, r, with_replacement)
-        return found
+        result: Tensor = COMBINATIONS.find()._op_dk(_KEY, x, r, with_replacement)
+        return result
     n: Any = x.size(0)  # may be a symbol
     positions = torch.meshgrid([torch.arange(n, device=x.device)] * r, indexing="ij")
     mask = torch.ones([n] * r, dtype=torch.bool, device=x.device)
@@ -36,6 +38,7 @@ def _combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tens
 
 @contextmanager
 def traced_combinations() -> Iterator[None]:
-    """While the context is active, traces know how many there are of a known number of elements, and can count others."""
+    """Traces `torch.combinations` with a constant size for a constant number of elements, else an unbacked
+    size."""
     with replaced_kernels((COMBINATIONS, _KEY, _combinations)):
         yield

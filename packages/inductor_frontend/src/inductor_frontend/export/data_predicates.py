@@ -1,7 +1,7 @@
-"""Operators that answer a question about data with a Python bool, in terms of operators that can be traced.
+"""Traceable replacements of operators that return a data-dependent Python bool.
 
-Torch refuses to trace them, because their result decides what the model does next. Where it is only computed with,
-or returned, it can be a symbol instead.
+torch refuses to trace them, because the model may branch on the result. If the result is only an operand, or
+returned, it can be a symbol instead.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _REWRITTEN: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
 
 
 def is_data_predicate(op: object) -> bool:
-    """Whether an operator is one of these."""
+    """Returns whether an operator is `equal` or `allclose`."""
     return op in (torch.ops.aten.equal.default, torch.ops.aten.allclose.default)
 
 
 class TracedPredicates(TorchFunctionMode):
-    """While this mode is on, such calls give symbolic bools."""
+    """Function mode in which these calls return symbolic bools."""
 
     def __torch_function__(
         self,
@@ -50,7 +50,7 @@ class TracedPredicates(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Calls what stands for `func`, or `func` itself."""
-        if torch.compiler.is_dynamo_compiling():  # it traces this mode too, for the bodies of control flow
+        """Calls the replacement of `func`, or `func` itself."""
+        if torch.compiler.is_dynamo_compiling():  # Dynamo also traces this mode, for bodies of control flow
             return func(*args, **(kwargs or {}))
         return _REWRITTEN.get(func, func)(*args, **(kwargs or {}))

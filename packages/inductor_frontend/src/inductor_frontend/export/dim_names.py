@@ -1,4 +1,4 @@
-"""The names that users give to dynamic sizes, by the symbols that torch.export makes of them."""
+"""The user's names of dynamic sizes, by the symbols that torch.export creates for them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ def dim_names(
     dynamic_shapes: Any,
     program: ExportedProgram,
 ) -> dict[str, str]:
-    """The name of the `Dim` behind each symbol that is a size of an input. Sizes without one (`Dim.AUTO`, derived
-    dimensions) are left out."""
+    """Maps each symbol that is a size of an input to the name of its `Dim`.
+
+    Sizes without a named `Dim` (`Dim.AUTO`, derived dimensions) are omitted.
+    """
     if not isinstance(dynamic_shapes, Mapping | tuple | list) or not dynamic_shapes:
         return {}
     specs: list[Any] = []
-    given = _combine_args(module, args, dict(kwargs))
+    arguments = _combine_args(module, args, dict(kwargs))
     if not isinstance(dynamic_shapes, Mapping):
-        dynamic_shapes = dict(zip(given, dynamic_shapes))
+        dynamic_shapes = dict(zip(arguments, dynamic_shapes))
     _tree_map_with_path(
-        lambda path, leaf, spec: specs.append(spec), given, dynamic_shapes, tree_name="inputs"
+        lambda path, leaf, spec: specs.append(spec), arguments, dynamic_shapes, tree_name="inputs"
     )
     inputs = [n for n in program.graph.nodes if n.name in program.graph_signature.user_inputs]
     if len(inputs) != len(specs):  # some of them are constants
@@ -45,7 +47,7 @@ def dim_names(
 
 
 def _dims(spec: Any) -> list[tuple[int, Any]]:
-    """The named dimensions of one tensor by position."""
+    """Returns the (position, Dim) pairs of one tensor."""
     if isinstance(spec, Mapping):
         pairs = list(spec.items())
     elif isinstance(spec, tuple | list):

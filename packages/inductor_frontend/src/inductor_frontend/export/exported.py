@@ -1,4 +1,5 @@
-"""From a model to an exported program: torch.export, called so that nothing of the model's signature is lost."""
+"""Calls torch.export on a model, and collects the facts about its signature that the exported program
+lacks."""
 
 from __future__ import annotations
 
@@ -27,15 +28,18 @@ from inductor_frontend.export.trees import pack, unpack
 from inductor_frontend.lazy_bits import resolved_leaves
 from wrapper_ir import ir
 
-# Any in this file: models, functions and their arguments are the user's own.
+# Any in this file: the user's models, functions and their arguments.
 EXPORT_HINT = "make the model exportable, or compile it with torch.compile(backend='wrapper_ir')"
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An exported program, the parameters of the model's own function as far as they are known, and the input leaves
-    for which one tensor was given several times. `real` are the tensors, by name, that fake ones of the program stand
-    for, `symbols` the user's names of symbols."""
+    """An exported program with facts about its signature.
+
+    `parameters`: the parameters of the model's function; empty if unknown. `repeated`: the input leaves for
+    which one tensor was passed several times. `real`: the real tensors of the program's fake tensors, by
+    name. `symbols`: the user's names of symbols.
+    """
 
     program: ExportedProgram
     parameters: tuple[ir.Parameter, ...] = ()
@@ -45,7 +49,7 @@ class Exported:
 
 
 class _FunctionModule(torch.nn.Module):
-    """A function as a module; the instance attribute keeps the function's own parameter names."""
+    """A function as a module. The instance attribute `forward` keeps the parameter names of the function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -74,16 +78,18 @@ def export_model(
     dynamic_shapes: Any,
     device: torch.device | None = None,
 ) -> Exported:
-    """Exports a model unless it is exported; raises CaptureError FE101 with torch's reason. With a `device`, the
-    model is traced as if it and its arguments were there."""
+    """Exports a model unless it is an exported program; raises CaptureError FE101 with torch's reason.
+
+    With a `device`, the model is traced as if it and its arguments were on that device.
+    """
     if isinstance(model, ExportedProgram):
         return Exported(model if device is None else moved_program(model, device))
     module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
     args, kwargs = resolved_leaves((args, dict(kwargs)))
     parameters = parameters_of(module.forward, args, kwargs, static=dynamic_shapes is None)
     repeated = repeated_leaves(pack((args, dict(kwargs))))
-    given = pack(separate((args, dict(kwargs))))
-    with on_device(module, given, device) as ((args, kwargs), real):
+    separated = pack(separate((args, dict(kwargs))))
+    with on_device(module, separated, device) as ((args, kwargs), real):
         program = _exported(module, args, dict(kwargs), dynamic_shapes, device)
         names = dim_names(module, args, kwargs, dynamic_shapes, program)
     return Exported(program, parameters, repeated, real, names)
@@ -96,27 +102,30 @@ def _exported(
     dynamic_shapes: Any,
     device: torch.device | None,
 ) -> ExportedProgram:
-    """Torch's trace of what runs, or else Dynamo's."""
+    """Exports by tracing the running model; if that fails, by Dynamo."""
     try:
         with _around(module) as storages, traced_kernels(), traced_streams(device):
             program = export(module, args, kwargs, dynamic_shapes)
     except CaptureError as refusal:
         if refusal.code != "FE101":
             raise
-        found = export_by_dynamo(module, args, kwargs, dynamic_shapes)
-        if found is None:
+        fallback = export_by_dynamo(module, args, kwargs, dynamic_shapes)
+        if fallback is None:
             raise
-        return found
+        return fallback
     _check_storages(storages, program)
     return program
 
 
 @contextmanager
 def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, int | torch.SymInt]]]:
-    """For the time of an export: unregistered data classes come out of their containers before the model runs, and
-    its results go into such; and arguments show afterwards what they showed before, because torch reads the sizes
-    of the model's inputs from them once the trace is done. What the model does to Python objects is refused. Gives the
-    arguments with the sizes of their storages."""
+    """Installs hooks on the module during an export.
+
+    Before the model runs, unregistered data classes are unpacked from their containers; its results are
+    packed. After it, the metadata of the arguments is restored, because torch reads input sizes from them
+    after the trace. Mutations of Python objects are refused. Yields the arguments with the sizes of their
+    storages in bytes.
+    """
     places: list[tuple[torch.Tensor, Any]] = []
     storages: list[tuple[torch.Tensor, int | torch.SymInt]] = []
     watches: list[Watch] = []
@@ -126,9 +135,9 @@ def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, int | 
         tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
         places[:] = ((x, (x.size(), x.stride(), x.storage_offset())) for x in tensors)
         storages[:] = ((x, _nbytes(x)) for x in tensors)
-        given = unpack((args, kwargs))
-        watches[:] = [Watch(module, given)]
-        return given
+        unpacked = unpack((args, kwargs))
+        watches[:] = [Watch(module, unpacked)]
+        return unpacked
 
     def after(_: object, args: Any, output: Any) -> Any:
         _restore(places)
@@ -147,7 +156,7 @@ def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, int | 
 
 
 def _nbytes(tensor: torch.Tensor) -> int | torch.SymInt:
-    """The size of a tensor's storage; 0 where it has none of its own."""
+    """Returns the size of a tensor's storage in bytes; 0 if it has no storage."""
     if tensor.layout is not torch.strided or is_wrapper(tensor):
         return 0
     nbytes: int | torch.SymInt = tensor.untyped_storage().nbytes()
@@ -160,8 +169,10 @@ _RESIZING = ("aten::resize_", "aten::set_", "inductor::resize_storage_bytes_")
 def _check_storages(
     storages: list[tuple[torch.Tensor, int | torch.SymInt]], program: ExportedProgram
 ) -> None:
-    """Raises CaptureError FE105 where arguments have other storage after the trace, and no traced operator says so."""
-    # Compared as text: comparing symbols would add a guard, and their text shows what the trace has replaced by now.
+    """Raises CaptureError FE105 if storage sizes of arguments changed without a traced operator that
+    resizes."""
+    # Compared as text: comparing symbols would add a guard. The text includes replacements of symbols by the
+    # trace.
     if all(str(_nbytes(tensor)) == str(nbytes) for tensor, nbytes in storages):
         return
     schemas = (getattr(n.target, "_schema", None) for n in program.graph.nodes)  # operators have one
@@ -169,17 +180,17 @@ def _check_storages(
         raise CaptureError(
             "FE105",
             "`x.untyped_storage().resize_(n)` of an argument is lost by torch.export",
-            hint="write torch.ops.inductor.resize_storage_bytes_(x, n), which a graph can hold",
+            hint="write torch.ops.inductor.resize_storage_bytes_(x, n), which a graph can contain",
         )
 
 
 def _restore(places: list[tuple[torch.Tensor, Any]]) -> None:
-    """Gives tensors their sizes back, untraced."""
+    """Restores the sizes, strides and offsets of tensors without tracing."""
     from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
     for tensor, (sizes, strides, offset) in places:
         now = (tensor.size(), tensor.stride(), tensor.storage_offset())
-        if str(now) != str((sizes, strides, offset)):  # comparing symbols would be a guard
+        if str(now) != str((sizes, strides, offset)):  # comparing symbols would add a guard
             fake_mode = detect_fake_mode([tensor])
             assert fake_mode is not None, "a trace is of fake tensors"
             assert fake_mode.shape_env is not None

@@ -1,8 +1,8 @@
-"""Triton kernels of a model's own, called as `kernel[grid](...)`: traced as the operator that torch has for them.
+"""Traces a model's Triton kernels, called as `kernel[grid](...)`, as torch's operator for such launches.
 
-torch.export sees through a launch only where `torch.library.wrap_triton` was called on its kernel, and loses what it does
-not know: rules that compute constants (`@triton.heuristics`) are applied here, and tensor descriptors are taken apart
-into their tensor and the sizes of their blocks, as torch's other tracer does.
+torch.export traces a launch only if `torch.library.wrap_triton` was called on its kernel, and ignores some
+features. Rules that compute constants (`@triton.heuristics`) are therefore applied here. Tensor descriptors
+are split into their tensor and the sizes of their blocks, as Dynamo does.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from inductor_frontend.torch_patches.table import (
     WRITTEN_PARAMETERS,
 )
 
-# Any in this file: kernels, grids and arguments are the user's own, and triton publishes no types.
+# Any in this file: the user's kernels, grids and arguments; triton publishes no types.
 
 
 @contextmanager
 def traced_kernels() -> Iterator[None]:
-    """While the context is active, launches that this thread traces become nodes of the graph. Raises ConversionError FE303 for
-    arguments that have no typed form."""
+    """Traces launches of this thread as nodes of the graph.
+
+    Raises ConversionError FE303 for arguments without a typed form.
+    """
     if not has_triton_package():
         yield
         return
@@ -45,8 +47,12 @@ def traced_kernels() -> Iterator[None]:
 
 @contextmanager
 def known_descriptors() -> Iterator[None]:
-    """While the context is active, torch counts the parameters that a tensor descriptor becomes wherever it looks at what a kernel
-    writes. By itself it does so for devices with hardware for them, and takes other parameters for written elsewhere."""
+    """Makes torch expand tensor descriptors to parameters on all devices when it analyzes the writes of a
+    kernel.
+
+    Otherwise it does so only on devices with hardware support, and reports wrong parameters as written
+    elsewhere.
+    """
     look = WRITTEN_PARAMETERS.own()
     present = DESCRIPTOR_HARDWARE.by(has_triton_tensor_descriptor_host_tma=lambda: True)
 
@@ -68,7 +74,7 @@ def _tracing(plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _launch(kernel: Any, grid: Any, *args: Any, **kwargs: Any) -> None:
-    """One launch, with what its heuristics compute as arguments."""
+    """Traces one launch, with the results of its heuristics as arguments."""
     from triton.runtime.autotuner import Heuristics
 
     while isinstance(kernel, Heuristics):
@@ -78,16 +84,17 @@ def _launch(kernel: Any, grid: Any, *args: Any, **kwargs: Any) -> None:
     torch.library.wrap_triton(kernel)[grid](*args, **kwargs)
 
 
-def _node(tracer: Any, variable: Any, grids: Any, given: Mapping[str, Any], *told: Any) -> Any:
-    """The node of a launch, with tensors in the place of their descriptors."""
-    descriptors = {name: x for name, x in given.items() if _is_descriptor(x)}
-    plain = {**given, **{name: _whole(name, x) for name, x in descriptors.items()}}
+def _node(tracer: Any, variable: Any, grids: Any, arguments: Mapping[str, Any], *rest: Any) -> Any:
+    """Creates the node of a launch; descriptors are replaced by their tensors."""
+    descriptors = {name: x for name, x in arguments.items() if _is_descriptor(x)}
+    plain = {**arguments, **{name: _whole(name, x) for name, x in descriptors.items()}}
     for name, value in plain.items():
         if not isinstance(value, torch.Tensor) and _holds_tensors(value):
             raise ConversionError(
                 "FE303",
-                f"argument {name} of kernel {_name(variable.kernel)} is a {type(value).__name__} that holds tensors",
-                hint="give the tensors as arguments of their own",
+                f"argument {name} of kernel {_name(variable.kernel)} "
+                f"is a {type(value).__name__} that contains tensors",
+                hint="pass the tensors as separate arguments",
             )
     graphable, constants = tracer.store_non_graphable_args(plain)
     return triton_kernel_wrap.triton_kernel_wrapper_mutation(
@@ -99,7 +106,7 @@ def _node(tracer: Any, variable: Any, grids: Any, given: Mapping[str, Any], *tol
             for name, x in descriptors.items()
         },
         kwargs=graphable,
-        **launched_by_name(told),
+        **launched_by_name(rest),
     )
 
 
@@ -116,14 +123,17 @@ def _is_descriptor(value: Any) -> bool:
 
 
 def _whole(name: str, descriptor: Any) -> torch.Tensor:
-    """The tensor whose own sizes and strides a descriptor has: a view, for a descriptor of a part. Raises ConversionError
-    FE303 for one that pads with something else than zeros."""
+    """Returns the tensor with the sizes and strides of a descriptor: a view if it describes a part of its
+    base.
+
+    Raises ConversionError FE303 for a descriptor with padding other than zeros.
+    """
     base: torch.Tensor = descriptor.base
     if getattr(descriptor, "padding", "zero") != "zero":
         raise ConversionError(
             "FE303",
             f"the tensor descriptor {name} pads with {descriptor.padding}",
-            hint="make it with the default padding, and mask what is outside in the kernel",
+            hint="create it with the default padding, and mask elements outside in the kernel",
         )
     sizes, strides = list(descriptor.shape), list(descriptor.strides)
     if sizes == list(base.shape) and strides == list(base.stride()):

@@ -1,4 +1,4 @@
-"""Example arguments in which one tensor stands at several places, or shares the memory of another."""
+"""Example arguments in which one tensor occurs several times, or shares the memory of another."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from torch.utils import _pytree as pytree
 
 
 def separate(tree: Any) -> Any:
-    """Arguments in which no tensor object occurs twice, and none is a view: such become tensors of their own over the
-    same memory. Torch's trace would take a repeated tensor for one input, and make sizes of a view's base symbols."""
+    """Replaces repeated tensor objects and views by distinct tensors on the same memory.
+
+    torch traces a repeated tensor as one input, and creates symbols for the sizes of a view's base.
+    """
     leaves = [x for x in pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
     if len({id(x) for x in leaves}) == len(leaves) and not any(_is_plain_view(x) for x in leaves):
         return tree
-    seen: set[int] = set()
+    ids: set[int] = set()
 
     def renew(x: torch.Tensor) -> torch.Tensor:
-        repeated = id(x) in seen
-        seen.add(id(x))
+        repeated = id(x) in ids
+        ids.add(id(x))
         if _is_plain_view(x):
             return _alone(x)
         return _alone(x) if repeated and type(x) is torch.Tensor else x.detach() if repeated else x
@@ -29,13 +31,13 @@ def separate(tree: Any) -> Any:
 
 
 def repeated_leaves(tree: Any) -> frozenset[int]:
-    """The numbers of the leaves at which a tensor stands that stands at another, too."""
+    """Returns the positions of the leaves whose tensor object occurs at several leaves."""
     leaves = pytree.tree_leaves(tree)
     places: dict[int, list[int]] = {}
     for number, leaf in enumerate(leaves):
         if isinstance(leaf, torch.Tensor):
             places.setdefault(id(leaf), []).append(number)
-    return frozenset(n for found in places.values() if len(found) > 1 for n in found)
+    return frozenset(n for numbers in places.values() if len(numbers) > 1 for n in numbers)
 
 
 def _is_plain_view(x: torch.Tensor) -> bool:
@@ -44,7 +46,7 @@ def _is_plain_view(x: torch.Tensor) -> bool:
 
 
 def _alone(x: torch.Tensor) -> torch.Tensor:
-    made = torch.empty(0, dtype=x.dtype, device=x.device)
-    made.set_(x.untyped_storage(), x.storage_offset(), x.size(), x.stride())
-    vars(made).update(vars(x))  # marks of dynamic sizes
-    return made.requires_grad_(x.requires_grad)
+    copy = torch.empty(0, dtype=x.dtype, device=x.device)
+    copy.set_(x.untyped_storage(), x.storage_offset(), x.size(), x.stride())
+    vars(copy).update(vars(x))  # marks of dynamic sizes
+    return copy.requires_grad_(x.requires_grad)

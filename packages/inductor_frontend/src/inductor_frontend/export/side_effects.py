@@ -1,4 +1,5 @@
-"""What a model does to Python objects while it runs: a program cannot do it, and torch.export drops it in silence."""
+"""Detects mutations of Python objects by a model: a program cannot repeat them, and torch.export ignores
+them."""
 
 from __future__ import annotations
 
@@ -11,15 +12,17 @@ from torch.utils import _pytree as pytree
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.trees import pack
 
-# Any in this file: the model's own objects.
-_HINT = "return what changes; or make it a tensor, in a buffer (register_buffer) or an argument, and write to that"
+# Any in this file: the user's objects.
+_HINT = "return the new value; or store it in a tensor, a buffer (register_buffer) or an argument, and write to that"
 _TORCHS_OWN = frozenset(vars(torch.nn.Module()))
 _RECURRENT = "_flat_weight"
-"""How torch's recurrent modules call lists of their weights, which they renew for every trace."""
+"""Prefix of the attributes in which torch's recurrent modules list their weights, which every trace
+replaces."""
 
 
 class Watch:
-    """Looks at a model's attributes and at its arguments' containers before it runs; `check` looks again."""
+    """Snapshot of a model's attributes and of the containers among its arguments; `check` compares with
+    it."""
 
     def __init__(self, module: torch.nn.Module, arguments: Any) -> None:
         self._module = module
@@ -28,7 +31,7 @@ class Watch:
         self._contents = _contents(arguments)
 
     def check(self) -> None:
-        """Raises CaptureError FE107 where the model changed one of them."""
+        """Raises CaptureError FE107 if the model changed one of them."""
         if _contents(self._arguments) != self._contents:
             raise CaptureError(
                 "FE107",
@@ -41,19 +44,20 @@ class Watch:
                 was = "nothing" if before is None else _shown(before[1])
                 raise CaptureError(
                     "FE107",
-                    f"the model changes its attribute {name} ({was}, then {_shown(value)}), which a program cannot",
+                    f"the model changes its attribute {name} ({was}, then {_shown(value)}), "
+                    "which a program cannot",
                     hint=_HINT,
                 )
 
 
 def _contents(tree: Any) -> tuple[object, ...]:
-    """Structure and leaves: a written tensor is the same leaf."""
+    """Returns structure and identities of the leaves: a written tensor is the same leaf."""
     leaves, spec = pytree.tree_flatten(pack(tree))
     return (spec, *(id(x) for x in leaves))
 
 
 def _attributes(module: torch.nn.Module) -> Iterator[tuple[str, tuple[object, Any]]]:
-    """(mark, value) of each plain attribute, by name; marks are equal where nothing was done to it."""
+    """Yields (name, (mark, value)) of each plain attribute. Its mark is equal if it was not changed."""
     for prefix, part in module.named_modules():
         for name, value in vars(part).items():
             if name not in _TORCHS_OWN and not name.startswith(_RECURRENT):

@@ -1,4 +1,4 @@
-"""Names of a model's state that no constant of its program has."""
+"""Names of a model's state that are missing among the constants of its program."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from wrapper_ir import ir
 
 @dataclass(frozen=True, slots=True)
 class StateNames:
-    """Names of the tensors of a model's state dict, and of the buffers that the state dict does not have."""
+    """Names of the tensors in a model's state dict (`saved`), and of its non-persistent buffers
+    (`unsaved`)."""
 
     saved: frozenset[str]
     unsaved: frozenset[str]
 
     def beside(self, constants: Iterable[ir.Constant]) -> dict[str, list[str]]:
-        """`unused`: names of tensors that the program does not read. `unsaved`: its buffers that are not in the state dict."""
-        used = {name for constant in constants for name in constant.names}
-        return {"unused": sorted(self.saved - used), "unsaved": sorted(self.unsaved & used)}
+        """Returns `unused`: names of tensors that the program does not read, and `unsaved`: names of buffers
+        that it reads and that are not in the state dict."""
+        names = {name for constant in constants for name in constant.names}
+        return {"unused": sorted(self.saved - names), "unsaved": sorted(self.unsaved & names)}
 
 
 def state_names(program: ExportedProgram) -> StateNames:
-    """The names of an exported model."""
+    """Returns the names of the state of an exported model."""
     return StateNames(
         frozenset(program.state_dict), frozenset(program.graph_signature.non_persistent_buffers)
     )

@@ -1,8 +1,8 @@
-"""Streams of a model: while torch.export traces it, what it says with torch.cuda.stream and events enters the graph.
+"""Traces a model's uses of torch.cuda streams and events into the graph of torch.export.
 
-torch.export runs such calls, and forgets them. Here nodes are marked with the number of their stream, and what orders
-streams become nodes, both as torch's other tracer has them. Number 0 is the stream that is current when the program
-is called.
+torch.export runs such calls without recording them. Here, nodes are annotated with the number of their
+stream, and calls that order streams become nodes, both as in Dynamo's graphs. Number 0 is the stream that is
+current when the program is called.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from inductor_frontend.torch_patches.table import (
     CUDA_STREAMS,
 )
 
-# Any in this file: streams and events, those of torch.cuda and those that stand in for them.
+# Any in this file: streams and events of torch.cuda, and their stand-ins.
 
 
 class _StandInStream:
-    """A stream of a device that is not here. Its methods are those that replace torch.cuda's own."""
+    """A stream of an absent device. Subclasses have the methods that replace those of torch.cuda."""
 
     def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
         self.device = torch.device("cuda", 0)
@@ -47,14 +47,15 @@ class _StandInStream:
 
 
 class _StandInEvent:
-    """An event of a device that is not here."""
+    """An event of an absent device."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.device = torch.device("cuda", 0)
 
 
 class _Trace:
-    """The streams and events of one trace, numbered as they are met; the stream that is current around it comes first."""
+    """The streams and events of one trace, numbered in order of first use. Stream 0 is current when it
+    begins."""
 
     def __init__(self) -> None:
         self._streams: list[Any] = []
@@ -62,15 +63,15 @@ class _Trace:
         self._entered: list[tuple[Any, ExitStack]] = []
 
     def current(self, *_: Any, **__: Any) -> Any:
-        """The stream that work is queued on."""
+        """Returns the current stream."""
         return self._entered[-1][0] if self._entered else self._streams[0]
 
     def begin(self, current: Any) -> None:
-        """The trace begins on this stream."""
+        """Sets the stream that is current when the trace begins."""
         self._streams.append(current)
 
     def enter(self, context: Any) -> None:
-        """`with torch.cuda.stream(s):`"""
+        """Traces the entry of `with torch.cuda.stream(s):`."""
         stream = self.current() if context.stream is None else context.stream
         with ExitStack() as stack:
             stack.enter_context(preserve_node_meta())
@@ -78,50 +79,50 @@ class _Trace:
             self._entered.append((stream, stack.pop_all()))
 
     def exit(self, context: Any, *error: Any) -> None:
-        """Its end."""
-        _, marked = self._entered.pop()
-        marked.close()
+        """Traces the exit of `with torch.cuda.stream(s):`."""
+        _, annotation = self._entered.pop()
+        annotation.close()
 
     def record(self, event: Any, stream: Any = None) -> None:
-        """`event.record(stream)`"""
+        """Traces `event.record(stream)`."""
         torch.ops.streams.record_event(self._event(event), self._number(stream or self.current()))
 
     def record_event(self, stream: Any, event: Any = None) -> Any:
-        """`stream.record_event(event)`"""
+        """Traces `stream.record_event(event)`."""
         event = torch.cuda.Event() if event is None else event  # type: ignore[no-untyped-call]  # torch's own
         self.record(event, stream)
         return event
 
     def wait(self, event: Any, stream: Any = None) -> None:
-        """`event.wait(stream)`"""
+        """Traces `event.wait(stream)`."""
         torch.ops.streams.wait_event(self._event(event), self._number(stream or self.current()))
 
     def wait_event(self, stream: Any, event: Any) -> None:
-        """`stream.wait_event(event)`"""
+        """Traces `stream.wait_event(event)`."""
         self.wait(event, stream)
 
     def wait_stream(self, stream: Any, other: Any) -> None:
-        """`stream.wait_stream(other)`"""
+        """Traces `stream.wait_stream(other)`."""
         torch.ops.streams.wait_stream(self._number(stream), self._number(other))
 
     def synchronize_event(self, event: Any) -> None:
-        """`event.synchronize()`"""
+        """Traces `event.synchronize()`."""
         torch.ops.streams.synchronize_event(self._event(event))
 
     def synchronize_stream(self, stream: Any) -> None:
-        """`stream.synchronize()`"""
+        """Traces `stream.synchronize()`."""
         torch.ops.streams.synchronize_stream(self._number(stream))
 
     def synchronize_device(self, device: Any = None) -> None:
-        """`torch.cuda.synchronize()`"""
+        """Traces `torch.cuda.synchronize()`."""
         index = torch.device(device).index if isinstance(device, str | torch.device) else device
         torch.ops.streams.synchronize_device("cuda", index or 0)
 
     def query(self, what: str) -> bool:
-        """Refuses a question whose answer depends on the moment."""
+        """Raises CaptureError FE101: the result depends on the time of the call."""
         raise CaptureError(
             "FE101",
-            f"the model asks whether a {what} has finished, which each call answers anew",
+            f"the model queries whether a {what} has finished, which depends on the time of the call",
             hint="wait for it instead",
         )
 
@@ -132,18 +133,21 @@ class _Trace:
         return _place(self._events, event)
 
 
-def _place(known: list[Any], wanted: Any) -> int:
-    for number, one in enumerate(known):
-        if one is wanted or one == wanted:
+def _place(items: list[Any], item: Any) -> int:
+    """Returns the position of `item`, by identity or equality; appends it if it is missing."""
+    for number, other in enumerate(items):
+        if other is item or other == item:
             return number
-    known.append(wanted)
-    return len(known) - 1
+    items.append(item)
+    return len(items) - 1
 
 
 @contextmanager
 def traced_streams(device: torch.device | None) -> Iterator[None]:
-    """While the context is active, the streams and events of torch.cuda that this thread traces are part of the graph. With a
-    `device`, which need not be here, the model may make such."""
+    """Traces torch.cuda streams and events of this thread into the graph.
+
+    With a `device`, which may be absent, the model can also create streams and events.
+    """
     here = torch.cuda.is_available() and device is None
     if not ORDERS_STREAMS or not (here or (device is not None and device.type == "cuda")):
         yield

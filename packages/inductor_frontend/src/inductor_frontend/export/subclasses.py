@@ -1,4 +1,4 @@
-"""Tensors that wrap other tensors: how the signature takes them apart, and the parts in torch's order."""
+"""Wrapper subclasses of tensors: their specs in the signature, and their parts in torch's order."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from inductor_frontend.errors import CaptureError, ConversionError
 from inductor_frontend.export.names import class_name
 from wrapper_ir import ir
 
-# Any in this file: tensors of the user's own classes, fake ones, and their contexts.
+# Any in this file: tensors of the user's classes, fake tensors, and their contexts.
 
 
 def is_wrapper(value: object) -> bool:
-    """Whether a tensor wraps others in the way that torch can take apart."""
+    """Returns whether a tensor is a wrapper subclass that torch can flatten."""
     return isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value)
 
 
 def input_spec(value: Any) -> ir.SubclassSpec:
-    """The spec of an input; sizes that are symbols are left to each call. Raises CaptureError FE102."""
+    """Returns the spec of an input; symbolic sizes are None, and read from the argument of each call.
+
+    Raises CaptureError FE102.
+    """
     attributes, context = value.__tensor_flatten__()
     return _spec(type(value), attributes, context, value.size(), value.stride())
 
 
 def output_spec(layout: Any) -> ir.SubclassSpec:
-    """The spec of an output, from torch's SubclassCreationMeta."""
+    """Returns the spec of an output, from torch's SubclassCreationMeta."""
     cls = layout.original_subclass_type or type(layout.original_subclass)
     return _spec(cls, tuple(layout.attrs), layout.meta, layout.outer_size, layout.outer_stride)
 
@@ -52,11 +55,14 @@ def _known(numbers: Any) -> tuple[int | None, ...]:
 
 
 def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
-    """(name after a dot, value) of the plain tensors in a wrapper, then of its own symbolic sizes and strides: the
-    order in which torch makes them inputs."""
+    """Yields (name after a dot, value) of the plain tensors in a wrapper, then of its symbolic sizes and
+    strides.
+
+    This is the order in which torch flattens them to inputs.
+    """
     attributes, _ = value.__tensor_flatten__()
     for attribute in attributes:
-        inner = getattr(value, attribute)  # the names that the class gave
+        inner = getattr(value, attribute)  # named by `__tensor_flatten__`
         if is_wrapper(inner):
             yield from ((f".{attribute}{name}", part) for name, part in parts_of(inner))
         else:
@@ -66,14 +72,14 @@ def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def plain_tensors(value: Any) -> list[Any]:
-    """The tensors with memory: a tensor itself, or those that it wraps; none for a number."""
+    """Returns the tensors with memory: the tensor itself, or the tensors that it wraps; none for a number."""
     if is_wrapper(value):
         return [part for _, part in parts_of(value) if isinstance(part, torch.Tensor)]
     return [value] if isinstance(value, torch.Tensor) else []
 
 
 def constant_parts(role: ConstantRole) -> list[ConstantRole]:
-    """The constants that a wrapper is made of; a plain tensor is one."""
+    """Returns the constants of the parts of a wrapper; a plain tensor is a single constant."""
     if not is_wrapper(role.data):
         return [role]
     return [
@@ -88,14 +94,15 @@ def constant_parts(role: ConstantRole) -> list[ConstantRole]:
 
 
 def context_text(context: object, owner: str) -> str:
-    """A subclass's context as JSON; raises CaptureError FE102 for values that this form does not have."""
+    """Encodes a subclass's context as JSON; raises CaptureError FE102 for values without an encoding."""
     try:
         return json.dumps(_encode(context), sort_keys=True, ensure_ascii=False, allow_nan=False)
     except ConversionError as error:
         raise CaptureError(
             "FE102",
-            f"tensor subclass {owner} has a context that cannot be written down: {error.message}",
-            hint="let __tensor_flatten__ return plain values: numbers, strings, dtypes, devices, lists, tuples, dicts",
+            f"tensor subclass {owner} has a context that cannot be serialized: {error.message}",
+            hint="let __tensor_flatten__ return plain values: "
+            "numbers, strings, dtypes, devices, lists, tuples, dicts",
         ) from error
 
 
@@ -115,16 +122,16 @@ def _encode(value: object) -> object:
 
 def _native(value: object) -> object:
     if isinstance(value, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
-        found = literal(value)
-        match found:
+        constant = literal(value)
+        match constant:
             case ir.DType():
-                return {"dtype": found.value}
+                return {"dtype": constant.value}
             case ir.Device():
-                return {"device": str(found)}
+                return {"device": str(constant)}
             case ir.Layout():
-                return {"layout": found.value}
+                return {"layout": constant.value}
             case ir.MemoryFormat():
-                return {"memory_format": found.value}
+                return {"memory_format": constant.value}
             case _:
                 pass
     raise ConversionError("FE302", f"{value!r} of type {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Tensors that the IR has no type for: sparse, quantised, nested ones."""
+"""Tensors without a type in the IR: sparse, quantized and nested tensors."""
 
 from __future__ import annotations
 
@@ -15,51 +15,53 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from inductor_frontend.errors import CaptureError, ConversionError
 
 _STRIDED = (torch.strided, torch.jagged)
-"""Layouts that are told apart by classes: a jagged tensor is a wrapper of plain ones."""
+"""Layouts with storage: a jagged tensor is a wrapper subclass of strided tensors."""
 
 
 def lacks_type(tensor: Tensor) -> str:
-    """What a tensor is that the IR has no type for; '' for all others."""
+    """Describes a tensor that has no type in the IR; '' for all others."""
     if tensor.layout not in _STRIDED:
         return f"a tensor with layout {tensor.layout}, which has neither strides nor a storage"
     if tensor.is_quantized:
-        return f"a quantised tensor ({tensor.dtype}), whose scale and zero point no type holds"
+        return f"a quantized tensor ({tensor.dtype}), whose scale and zero point no type contains"
     if tensor.is_nested and tensor.layout is torch.strided:
-        return "a nested tensor, whose parts have sizes of their own"
+        return "a nested tensor, whose parts have different sizes"
     return ""
 
 
 def require_types(model: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Raises ConversionError FE305 for the first argument, parameter or buffer that the IR has no type for, but sparse
-    arguments: `untyped` refuses those that are used. Any: a model's own arguments."""
-    given = ((name, tensor) for name, tensor in _arguments(args, kwargs) if not _is_sparse(tensor))
-    for name, tensor in (*given, *_state(model)):
-        wrapper: bool = is_traceable_wrapper_subclass(tensor)  # whose parts are looked at
-        found = lacks_type(tensor)
+    """Raises ConversionError FE305 for the first argument, parameter or buffer without a type in the IR.
+
+    Sparse arguments are excepted: `untyped` refuses those that are used. Any: the user's arguments.
+    """
+    dense = ((name, tensor) for name, tensor in _arguments(args, kwargs) if not _is_sparse(tensor))
+    for name, tensor in (*dense, *_state(model)):
+        wrapper: bool = is_traceable_wrapper_subclass(tensor)  # its parts are checked separately
+        reason = lacks_type(tensor)
         if tensor.layout is torch.jagged:
             raise ConversionError(
                 "FE305",
                 f"{name} is a nested tensor with layout {tensor.layout}, whose sizes torch.export cannot trace",
-                hint="give the model its values() and offsets(); or compile it with torch.compile(model, "
-                "backend='wrapper_ir'), which takes nested tensors",
+                hint="pass its values() and offsets() to the model; or compile it with torch.compile(model, "
+                "backend='wrapper_ir'), which accepts nested tensors",
             )
-        if found and not wrapper:
-            raise untyped(name, found)
+        if reason and not wrapper:
+            raise untyped(name, reason)
 
 
 def untyped(name: str, what: str) -> ConversionError:
-    """The refusal of a tensor, and the way out."""
+    """Returns the error for a tensor without a type, with a hint."""
     return ConversionError(
         "FE305",
         f"{name} is {what}",
-        hint="give the model plain tensors, such as the values and indices of a sparse tensor, or the integers and "
-        "scales of a quantised one, and leave the rest to eager mode",
+        hint="pass plain tensors to the model, such as the values and indices of a sparse tensor, "
+        "or the integers and scales of a quantized one, and leave the rest to eager mode",
     )
 
 
 @contextmanager
 def blamed_on_sparse(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[None]:
-    """A model that cannot be traced with a sparse argument is refused because of that. Any: as above."""
+    """Replaces a failure to trace by the error for a sparse argument, if the model has one. Any: as above."""
     try:
         yield
     except CaptureError as error:
@@ -70,7 +72,7 @@ def blamed_on_sparse(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterat
 
 
 def argument_names(spec: pytree.TreeSpec) -> list[str]:
-    """What messages call the leaves of arguments of this structure."""
+    """Returns the names of the leaves of arguments in messages."""
     args, kwargs = pytree.tree_unflatten([None] * spec.num_leaves, spec)
     return [name for name, _ in _leaves(args, kwargs)]
 
@@ -90,13 +92,14 @@ def _leaves(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[
 
 
 def _state(model: object) -> Iterator[tuple[str, Tensor]]:
-    """Parameters, buffers and constants. Weights that a library has packed are constants of the artifact."""
+    """Yields parameters, buffers and constants. Packed weights are excluded: they are constants of the
+    artifact."""
     if isinstance(model, torch.nn.Module):
-        held: dict[str, object] = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+        tensors: dict[str, object] = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     elif isinstance(model, ExportedProgram):
-        held = {**model.state_dict, **model.constants}
+        tensors = {**model.state_dict, **model.constants}
     else:
         return
-    for name, tensor in held.items():
+    for name, tensor in tensors.items():
         if isinstance(tensor, Tensor) and not tensor.is_mkldnn:
             yield name, tensor

@@ -1,4 +1,5 @@
-"""torch.export as capture calls it: dynamic sizes may be 0 and 1, and failures say which op, where, and the way out."""
+"""Calls torch.export for capture: dynamic sizes may be 0 and 1; errors name the op, its place and a
+workaround."""
 
 from __future__ import annotations
 
@@ -36,12 +37,10 @@ from inductor_frontend.export.data_predicates import TracedPredicates, is_data_p
 from inductor_frontend.torch_patches._compat import REPORTS_SIDE_EFFECTS
 from wrapper_ir.errors import WirError
 
-# Any in this file: models and their arguments are the user's own, and torch's configuration is untyped.
+# Any in this file: the user's models and their arguments; torch's configuration is untyped.
 _PACKAGES = [os.path.dirname(os.path.abspath(str(f))) for f in (torch.__file__, sympy.__file__, __file__)]
 _LIBRARY = sysconfig.get_path("stdlib")
-_SITE = os.path.join(
-    _LIBRARY, "site-packages"
-)  # where the standard library's folder holds other packages as well
+_SITE = os.path.join(_LIBRARY, "site-packages")  # may be inside the folder of the standard library
 
 _COMPILE = "compile it with torch.compile(model, backend='wrapper_ir'), which leaves such calls to eager mode"
 _INSTEAD = {
@@ -52,30 +51,33 @@ _INSTEAD = {
 
 
 def any_size() -> AbstractContextManager[None]:
-    """While the context is active, torch assumes nothing of dynamic sizes but that they are not negative.
+    """Makes torch assume only that dynamic sizes are not negative.
 
-    By default it takes each for at least 2, without a guard: what it then derives can be wrong for sizes 0 and 1.
+    By default it assumes that each is at least 2, without a guard, and derives facts that are wrong for sizes
+    0 and 1.
     """
-    found: Any = symbolic_config.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]  # torch's
-    context: AbstractContextManager[None] = found
+    context: AbstractContextManager[None]
+    context = symbolic_config.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]  # torch's
     return context
 
 
 def export(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> ExportedProgram:
-    """Exports a module; where that fails with dynamic sizes of any number, once more with torch's own assumption
-    that they are at least 2. What torch cannot trace above autograd it may below it, such as `torch.func.grad`. Raises
-    CaptureError FE101."""
-    given: dict[str, Any] = {"args": args, "kwargs": dict(kwargs), "dynamic_shapes": dynamic_shapes}
-    attempt = partial(torch.export.export, module, **given, strict=False)
-    # The mode comes last: with it, torch loses track of some symbolic numbers.
+    """Exports a module. Raises CaptureError FE101.
+
+    If that fails for arbitrary dynamic sizes, exports again with torch's assumption that sizes are at least
+    2. Operators that torch cannot trace above autograd, such as `torch.func.grad`, are then traced below it.
+    """
+    options: dict[str, Any] = {"args": args, "kwargs": dict(kwargs), "dynamic_shapes": dynamic_shapes}
+    attempt = partial(torch.export.export, module, **options, strict=False)
+    # The function mode is tried last: with it, torch loses track of some symbolic numbers.
     program, failure = _first(attempt, dynamic_shapes)
     if any(_asks(cause) for cause in _chain(failure)):
         program, failure = _first(_with_predicates(attempt), dynamic_shapes)
     if program is None and not any(isinstance(cause, WirError) for cause in _chain(failure)):
         program, _ = _first(
-            partial(_export, module, **given, strict=False, pre_dispatch=False), dynamic_shapes
+            partial(_export, module, **options, strict=False, pre_dispatch=False), dynamic_shapes
         )
     if program is not None:
         return program
@@ -83,9 +85,9 @@ def export(
     own = next((cause for cause in _chain(failure) if isinstance(cause, WirError)), None)
     if own is not None:
         raise own
-    if (held := _script_object(module, args, kwargs)) is not None:
+    if (script := _script_object(module, args, kwargs)) is not None:
         raise CaptureError(
-            "FE102", f"{held}, which has no typed form", hint=f"keep it outside; or {_COMPILE}"
+            "FE102", f"{script}, which has no typed form", hint=f"keep it outside; or {_COMPILE}"
         ) from failure
     what, hint = _reason(failure)
     text = f"torch.export cannot trace {_name(module)}: {what}{_place(failure)}"
@@ -95,19 +97,22 @@ def export(
 def export_by_dynamo(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> ExportedProgram | None:
-    """The graph that torch.compile would trace, exported: Dynamo knows calls of NumPy, and numbers made of data. None where it
-    fails, and for a model that changes Python objects, which Dynamo would do after a call and an exported program loses.
-    What a model does to containers among its arguments is not reported: with such, None as well."""
+    """Exports the graph that Dynamo traces, which supports NumPy calls and numbers computed from data.
+
+    Returns None if that fails, or if the model mutates Python objects: Dynamo repeats mutations after a call,
+    but an exported program does not. Mutations of containers among the arguments are not reported, so None if
+    there are any.
+    """
     if not REPORTS_SIDE_EFFECTS or not _all_leaves((*args, *kwargs.values())):
         return None
-    given: dict[str, Any] = {"args": args, "kwargs": dict(kwargs), "dynamic_shapes": dynamic_shapes}
+    options: dict[str, Any] = {"args": args, "kwargs": dict(kwargs), "dynamic_shapes": dynamic_shapes}
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*certain side effects happened", category=UserWarning)
-        return _first(partial(torch.export.export, module, **given, strict=True), dynamic_shapes)[0]
+        return _first(partial(torch.export.export, module, **options, strict=True), dynamic_shapes)[0]
 
 
 def _all_leaves(values: tuple[Any, ...]) -> bool:
-    """Whether there is nothing in these values that a model could change but tensors."""
+    """Returns whether a model can mutate nothing in these values except tensors."""
     return all(_all_leaves(x) if type(x) is tuple else _pytree.tree_is_leaf(x) for x in values)
 
 
@@ -122,7 +127,7 @@ def _with_predicates(attempt: Callable[[], ExportedProgram]) -> Callable[[], Exp
 def _first(
     attempt: Callable[[], ExportedProgram], dynamic_shapes: Any
 ) -> tuple[ExportedProgram | None, Exception | None]:
-    """The program of the first assumption about sizes that gives one, or why the last one failed."""
+    """Returns the program of the first assumption about sizes that succeeds, or the error of the last one."""
     failure: Exception | None = None
     for assumption in (any_size, nullcontext) if dynamic_shapes is not None else (nullcontext,):
         try:
@@ -139,7 +144,8 @@ def _first(
 
 @contextmanager
 def _own_transforms() -> Iterator[None]:
-    """Leaves the transforms of torch.func that an export failed in the midst of: every later trace would be in them."""
+    """Leaves the torch.func transforms that a failed export has entered: they would affect every later
+    trace."""
     depth = get_dynamic_layer_stack_depth()
     try:
         yield
@@ -149,34 +155,37 @@ def _own_transforms() -> Iterator[None]:
 
 
 def _check_constants(program: ExportedProgram) -> None:
-    """Raises TypeError where torch took a tensor that was traced for a constant of the model. Buffers are fake where the model
-    is captured for a device that is not there."""
+    """Raises TypeError if torch stored a traced tensor as a constant of the model.
+
+    Buffers are excepted: they are fake if the model is captured for an absent device.
+    """
     buffers = set(program.graph_signature.non_persistent_buffers)
-    for name, held in program.constants.items():
+    for name, value in program.constants.items():
         if name in buffers:
             continue
-        if isinstance(held, FakeTensor) or (
-            isinstance(held, torch.Tensor) and is_functorch_wrapped_tensor(held)
+        if isinstance(value, FakeTensor) or (
+            isinstance(value, torch.Tensor) and is_functorch_wrapped_tensor(value)
         ):
-            raise TypeError(f"torch.export loses how {name}, a {type(held).__name__}, is computed")
+            raise TypeError(f"torch.export loses how {name}, a {type(value).__name__}, is computed")
 
 
 def _name(module: torch.nn.Module) -> str:
-    """The class of a module, or the name of the function that is its `forward`."""
+    """Returns the class of a module, or the name of the function that is its `forward`."""
     function = vars(module).get("forward")
     return str(getattr(function, "__qualname__", type(module).__name__))  # not every callable has one
 
 
 def _script_object(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-    """Says where a model or its arguments hold an object of TorchScript's, of which torch can trace few."""
+    """Describes the first TorchScript object in a model or its arguments, which torch usually cannot
+    trace."""
     leaves = (*_pytree.tree_leaves_with_path(args), *_pytree.tree_leaves_with_path(dict(kwargs)))
     named = [(f"argument {_pytree.keystr(path)}", x) for path, x in leaves]
     for prefix, part in module.named_modules():
         named += [
             (f"attribute {'.'.join(filter(None, (prefix, name)))}", x) for name, x in vars(part).items()
         ]
-    found = next(((where, x) for where, x in named if type(x) is torch.ScriptObject), None)
-    return None if found is None else f"{found[0]} is a {found[1]._type().qualified_name()}"
+    entry = next(((name, x) for name, x in named if type(x) is torch.ScriptObject), None)
+    return None if entry is None else f"{entry[0]} is a {entry[1]._type().qualified_name()}"
 
 
 def _asks(error: BaseException) -> bool:
@@ -190,7 +199,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _reason(error: BaseException) -> tuple[str, str]:
-    """What went wrong, and the way out."""
+    """Returns the reason of a failure, and a hint."""
     for cause in _chain(error):
         match cause:
             case DataDependentOutputException():
@@ -216,7 +225,7 @@ def _reason(error: BaseException) -> tuple[str, str]:
     if "Constraints violated" in text:
         return (
             text,
-            "follow these suggestions, or use Dim.AUTO: what the sizes must fulfil is checked by each call",
+            "follow these suggestions, or use Dim.AUTO: each call then checks the conditions on the sizes",
         )
     return text, _hint()
 
@@ -226,18 +235,18 @@ def _hint(first: str | None = None) -> str:
 
 
 def _brief(text: str) -> str:
-    """Torch's message without its advice on debugging torch."""
-    kept: list[str] = []
+    """Returns torch's message without its advice on debugging torch."""
+    lines: list[str] = []
     for line in text.splitlines():
         if line.startswith(("The error above occurred", "For more", "For extended", "Use tlparse")):
             continue
-        if line.strip() or (kept and kept[-1].strip()):
-            kept.append(line.split(" For more information, run with")[0])
-    return "\n".join(kept).strip()
+        if line.strip() or (lines and lines[-1].strip()):
+            lines.append(line.split(" For more information, run with")[0])
+    return "\n".join(lines).strip()
 
 
 def _is_tracer(file: str) -> bool:
-    """Whether a file is part of what traces, and not of the model."""
+    """Returns whether a file belongs to torch, this package or Python, and not to the model."""
     own = any(file.startswith(folder + os.sep) for folder in _PACKAGES)
     return (
         own
@@ -247,14 +256,14 @@ def _is_tracer(file: str) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """The innermost line of the model's own code that was being traced; '' where there is none."""
-    found = ""
+    """Returns the innermost line of the model's code that was being traced; '' if there is none."""
+    place = ""
     for cause in _chain(error):
         for frame, line in traceback.walk_tb(cause.__traceback__):
             file = frame.f_code.co_filename
             if not _is_tracer(file):
                 text = linecache.getline(file, line).strip()
-                found = f"\n  at {file}:{line}" + (f"\n    {text}" if text else "")
-        if found:
+                place = f"\n  at {file}:{line}" + (f"\n    {text}" if text else "")
+        if place:
             break
-    return found
+    return place

@@ -1,7 +1,7 @@
-"""Input and output structures: torch's pytree specs as the signature's own typed ones.
+"""Input and output structures: converts torch's pytree specs to those of the signature.
 
-Data classes that nobody registered are structures too, as they are for torch.compile: around torch's export they
-travel as a container of this module.
+Data classes that are not registered as pytrees are structures too, as in torch.compile. torch.export receives
+and returns them as a container of this module.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from inductor_frontend.export.names import class_name
 from inductor_frontend.torch_patches._compat import is_namedtuple, spec_children
 from wrapper_ir import ir
 
-# Any in this file: the user's own structures, and torch's loosely typed specs.
+# Any in this file: the user's structures, and torch's loosely typed specs.
 _LEAF = ir.TreeSpec(kind=ir.TreeKind.LEAF)
 
 
 def to_tree(spec: pytree.TreeSpec) -> ir.TreeSpec:
-    """The signature's form of a pytree spec; raises CaptureError FE102 for containers that cannot be written down."""
+    """Converts a pytree spec; raises CaptureError FE102 for containers that cannot be serialized."""
     if spec.is_leaf():
         return _LEAF
     children = tuple(to_tree(c) for c in spec_children(spec))
@@ -39,7 +39,7 @@ def to_tree(spec: pytree.TreeSpec) -> ir.TreeSpec:
     if kind is _Packed:
         cls, fields = spec.context
         return ir.TreeSpec(kind=ir.TreeKind.DATACLASS, children=children, keys=fields, type_name=_name(cls))
-    if is_namedtuple(spec):  # the container's class is its context
+    if is_namedtuple(spec):  # the class of the container is its context
         kind = spec.context
     if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return ir.TreeSpec(
@@ -60,8 +60,11 @@ def _name(cls: type) -> str:
 
 
 def check_classes(spec: pytree.TreeSpec, *, built: bool) -> None:
-    """Raises CaptureError FE102 for a container whose class cannot be imported by its name, where a call needs it: any
-    named tuple will do as an argument, but one that is `built` must be of the class."""
+    """Raises CaptureError FE102 for a container whose class a call needs, and that cannot be imported by its
+    name.
+
+    `built`: whether calls create the containers. As an argument, any named tuple is accepted.
+    """
     if spec.is_leaf():
         return
     kind: Any = spec.context if is_namedtuple(spec) else spec.type
@@ -78,11 +81,11 @@ def _keys(keys: Any) -> tuple[str, ...]:
     try:
         return tuple(json.dumps(k) for k in keys)
     except TypeError as error:
-        raise CaptureError("FE102", f"dict keys {list(keys)!r} cannot be written down: {error}") from error
+        raise CaptureError("FE102", f"dict keys {list(keys)!r} cannot be serialized: {error}") from error
 
 
 def _context(spec: pytree.TreeSpec) -> str:
-    """The container's context as JSON, through the functions that its class was registered with."""
+    """Serializes a container's context to JSON, by the functions that its class was registered with."""
     serializer = pytree.SUPPORTED_SERIALIZED_TYPES.get(spec.type)
     dump = None if serializer is None else serializer.to_dumpable_context
     try:
@@ -91,23 +94,23 @@ def _context(spec: pytree.TreeSpec) -> str:
     except TypeError as error:
         raise _unsaid(spec, str(error)) from error
     if dump is None and json.loads(text) != spec.context:
-        raise _unsaid(spec, f"JSON makes {json.loads(text)!r} of its context {spec.context!r}")
+        raise _unsaid(spec, f"JSON converts its context {spec.context!r} to {json.loads(text)!r}")
     return text
 
 
 def _unsaid(spec: pytree.TreeSpec, why: str) -> CaptureError:
     return CaptureError(
         "FE102",
-        f"a container of class {spec.type.__module__}:{spec.type.__qualname__} cannot be written down: {why}",
-        hint="register it with torch.utils._pytree.register_pytree_node, with a serialisable context",
+        f"a container of class {spec.type.__module__}:{spec.type.__qualname__} cannot be serialized: {why}",
+        hint="register it with torch.utils._pytree.register_pytree_node, with a serializable context",
     )
 
 
-# --- data classes that nobody registered
+# --- unregistered data classes
 
 
 class _Packed:
-    """A data class's fields, as a container that torch knows."""
+    """A container, registered with torch, of the fields of a data class."""
 
     def __init__(self, cls: type, fields: tuple[str, ...], values: list[Any]) -> None:
         self.cls = cls
@@ -127,12 +130,12 @@ pytree.register_pytree_node(
 
 
 def pack(tree: Any) -> Any:
-    """The same structure with unregistered data classes as containers."""
+    """Replaces unregistered data classes in a structure by containers."""
     return _map(tree, _is_unregistered, lambda x: _Packed(type(x), _fields(x), [pack(v) for v in _values(x)]))
 
 
 def unpack(tree: Any) -> Any:
-    """The inverse of `pack`."""
+    """Restores the data classes of a structure; the inverse of `pack`."""
     return _map(
         tree,
         lambda x: isinstance(x, _Packed),
@@ -145,11 +148,11 @@ def _fields(x: Any) -> tuple[str, ...]:
 
 
 def _values(x: Any) -> list[Any]:
-    return [getattr(x, name) for name in _fields(x)]  # its own fields
+    return [getattr(x, name) for name in _fields(x)]
 
 
 def _is_unregistered(x: object) -> bool:
-    """A data class that is built from its fields alone."""
+    """Returns whether `x` is an unregistered data class that its fields alone define."""
     return (
         dataclasses.is_dataclass(x)
         and not isinstance(x, (type, torch.Tensor))
@@ -159,7 +162,7 @@ def _is_unregistered(x: object) -> bool:
 
 
 def _map(tree: Any, matches: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
-    """`tree` with what matches changed; where nothing does, it is the same object."""
+    """Applies `change` to the matching parts of `tree`; returns the same object if no part matches."""
     if matches(tree):
         return change(tree)
     kind = type(tree)

@@ -1,1 +1,1 @@
-"""From an exported program to a functional graph, and what a signature says around it."""
+"""Converts an exported program to a functional graph, with the data of its signature."""

@@ -1,4 +1,4 @@
-"""The plain inputs of a functional graph: which leaf, or which constant, each of its placeholders is."""
+"""The plain inputs of a functional graph: maps each placeholder to an input leaf or a constant."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from wrapper_ir import ir
 
 
 class FlatInputs:
-    """Names the inputs and takes wrappers apart, in torch's order.
+    """Names the inputs and flattens wrappers, in torch's order.
 
-    `leaves` are the leaves of inputs by name, `roles` the constants; `unwraps` and `names` as in the signature, with
-    `names` of the arguments' own leaves given.
+    `leaves`: the leaves of inputs, by name. `roles`: the constants, by name. `unwraps` and `names` are as in
+    the signature; the `names` argument names the leaves of the arguments.
     """
 
     def __init__(self, inputs: Sequence[FlatInput], names: Sequence[str]) -> None:
@@ -25,7 +25,7 @@ class FlatInputs:
         self.roles: dict[str, ConstantRole] = {}
         self.unwraps: list[ir.Unwrap] = []
         self.wrappers: dict[int, int] = {}
-        """By leaf that is part of an argument, the leaf of the argument."""
+        """Maps a leaf that is part of a wrapper argument to the leaf of that argument."""
         self._order: list[str] = []
         self._names = list(names)
         for item in inputs:
@@ -40,11 +40,11 @@ class FlatInputs:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Readable names of all leaves."""
+        """Names of all leaves, for messages."""
         return tuple(self._names)
 
     def name_placeholders(self, graph: fx.Graph) -> None:
-        """Gives a graph's placeholders the names of the inputs that they are."""
+        """Renames a graph's placeholders to the names of their inputs."""
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
         for node in graph.nodes:
             if node.op != "placeholder" and node.name in self._order:
@@ -54,7 +54,7 @@ class FlatInputs:
 
     # Any: fake tensors
     def _leaves_of(self, value: Any, leaf: int, whole: int | None = None) -> list[int]:
-        """The leaves of the plain parts of an argument; their numbers follow all others."""
+        """Returns the leaves of the plain parts of an argument; new leaves are numbered after all others."""
         if whole is not None:
             self.wrappers[leaf] = whole
         if not is_wrapper(value):
@@ -65,9 +65,9 @@ class FlatInputs:
         first = len(self._names)
         labels = (*spec.attributes, *("size" for _ in range(spec.num_parts - len(spec.attributes))))
         self._names += [f"{self._names[leaf]}.{label}" for label in labels]
-        found: list[int] = []
+        leaves: list[int] = []
         for number in range(spec.num_parts):
             is_tensor = number < len(spec.attributes)
             inner = getattr(value, spec.attributes[number]) if is_tensor else None  # named by the class
-            found += self._leaves_of(inner, first + number, whole)
-        return found
+            leaves += self._leaves_of(inner, first + number, whole)
+        return leaves

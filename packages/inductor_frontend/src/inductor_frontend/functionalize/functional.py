@@ -1,7 +1,7 @@
-"""From a graph with operators in place to a functional one: torch's AOTAutograd, without its run-time wrappers.
+"""Functionalizes a graph with in-place operators by torch's AOTAutograd, without its runtime wrappers.
 
-It is the step that torch.compile takes, so that programs compute what torch.compile computes. What its wrappers would
-do around every call is read from its metadata, and ends up in the signature.
+torch.compile takes the same step, so programs compute the same results. The actions of the runtime wrappers
+are read from AOTAutograd's metadata and become part of the signature.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ Flat = Callable[..., Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class FunctionalGraph:
-    """A functional graph, in which only copies into inputs at the end write anything.
+    """A functional graph, whose only writes are copies into inputs at its end.
 
-    `outputs` are the graph's own. Subclasses of tensors are taken apart: `layouts` says for each output of the function what it wraps (torch's
-    SubclassCreationMeta, untyped; None for plain ones), in the order of the graph's outputs. `identical` says for each
-    output the input that it is, or None.
+    `outputs`: the outputs of the graph. Tensor subclasses are flattened. `layouts`: for each output of the
+    function its wrapper (torch's SubclassCreationMeta, untyped), None if it is plain, in the order of the
+    graph's outputs.
+    `identical`: for each output the position of the input that it is, or None.
     """
 
     gm: fx.GraphModule
@@ -46,7 +47,8 @@ class FunctionalGraph:
 
 
 def graph_function(gm: fx.GraphModule) -> Flat:
-    """A graph module as a function of tensors and numbers; nodes traced from it keep where they come from."""
+    """Returns a graph module as a function of tensors and numbers. Nodes traced from it keep their
+    metadata."""
 
     def run(*args: Any) -> Sequence[Any]:
         with preserve_node_meta():
@@ -57,16 +59,16 @@ def graph_function(gm: fx.GraphModule) -> Flat:
 
 
 def written_inputs(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMode) -> frozenset[int]:
-    """The inputs whose elements the function changes."""
+    """Returns the positions of the inputs whose elements the function writes."""
     with _analysed(function, inputs, fake_mode) as state:
         return frozenset(i for i, info in enumerate(state.fw_metadata.input_info) if info.mutates_data)
 
 
 def functionalise(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMode) -> FunctionalGraph:
-    """Traces a function of fake inputs, no two of which may share memory that is written."""
+    """Traces a function to a functional graph. No two of the fake inputs may share memory that is written."""
     with _analysed(function, inputs, fake_mode) as state:
         infos = state.fw_metadata.output_info
-        captured = aot_stage1_graph_capture(state, function)  # type: ignore[arg-type]  # torch's alias for such functions
+        captured = aot_stage1_graph_capture(state, function)  # type: ignore[arg-type]  # torch's own alias
         layouts = state.fw_metadata.subclass_fw_graph_out_meta
     identical = tuple(i.base_idx if i.output_type is OutputType.is_input else None for i in infos)
     wrappers = tuple(layout if hasattr(layout, "attrs") else None for layout in layouts)
@@ -77,7 +79,7 @@ def functionalise(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMo
 
 @contextmanager
 def _analysed(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMode) -> Iterator[Any]:
-    """Torch's analysis of a function; the graph must be captured inside."""
+    """Runs torch's analysis of a function; the graph must be captured inside the context."""
     config = AOTConfig(
         fw_compiler=None,
         bw_compiler=None,
@@ -90,9 +92,7 @@ def _analysed(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMode) 
     )
     descriptors = [PlainAOTInput(i) for i in range(len(inputs))]
     with ExitStack() as stack:
-        stack.enter_context(
-            functorch_config.patch(unlift_effect_tokens=True)
-        )  # the caller has no tokens to give
+        stack.enter_context(functorch_config.patch(unlift_effect_tokens=True))  # the caller passes no tokens
         stack.enter_context(torch.no_grad())
         stack.enter_context(writing_to_inputs())
         stack.enter_context(tracing(TracingContext(fake_mode)))

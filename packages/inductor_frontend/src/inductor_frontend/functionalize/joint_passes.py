@@ -1,4 +1,4 @@
-"""A functional graph after Inductor's passes over the graph as a whole, with weights packed where they are to be."""
+"""Runs Inductor's joint-graph passes on a functional graph, and packs weights if requested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inductor_frontend.functionalize.preparation import FunctionalModel
 
 
 def with_joint_passes(model: FunctionalModel, *, packed_weights: bool) -> FunctionalModel:
-    """The same model, its graph simplified. Raises CaptureError FE104."""
+    """Returns the model with a simplified graph. Raises CaptureError FE104."""
     values = [n.meta.get("val") for n in model.gm.graph.nodes]
     fake_mode = detect_fake_mode(values) or FakeTensorMode(allow_non_fake_inputs=True)
     with (
@@ -26,7 +26,8 @@ def with_joint_passes(model: FunctionalModel, *, packed_weights: bool) -> Functi
         torch_step("FE104", "Inductor's joint passes fail"),
         patterns_as_needed(),
     ):
-        # Patterns are traced once a process, with tensors on this device; what matches is traced again where it is.
+        # Patterns are traced once a process, on this device; a match is traced again on the device of the
+        # graph.
         gm = _recursive_joint_graph_passes(model.gm, input_device=torch.device("cpu"))
         join_packed_linear(gm)
         if packed_weights:

@@ -1,4 +1,5 @@
-"""Mutations of a functional graph as copies at its end, and outputs that alias what was mutated."""
+"""Writes mutations of a functional graph as copies at its end, and rebases outputs that alias mutated
+inputs."""
 
 from __future__ import annotations
 
@@ -9,8 +10,11 @@ from inductor_frontend.functionalize.views import replayed
 
 
 class MutationWriter:
-    """Writes new values into inputs, before the graph's output, and moves outputs that are views of a new value onto
-    the input that now holds it: as in eager mode, they share memory with the input."""
+    """Writes new values into inputs before the graph's output.
+
+    Outputs that are views of a new value become views of the input that contains it then: as in eager mode,
+    they share memory with the input.
+    """
 
     def __init__(self, graph: fx.Graph, output: fx.Node) -> None:
         self._graph = graph
@@ -19,7 +23,7 @@ class MutationWriter:
         self._targets: dict[fx.Node, fx.Node] = {}
 
     def write(self, target: fx.Node, value: fx.Node) -> None:
-        """At the end of the graph, `target` gets `value`."""
+        """Copies `value` to `target` at the end of the graph."""
         with self._graph.inserting_before(self._output):
             copy = self._graph.call_function(torch.ops.aten.copy_.default, (target, value))
         copy.meta = {k: v for k, v in value.meta.items() if k in ("stack_trace", "nn_module_stack")}
@@ -28,9 +32,10 @@ class MutationWriter:
         self._targets[value] = target
 
     def target_of(self, value: fx.Node) -> fx.Node | None:
-        """The input that holds `value` at the end; None where there is none."""
+        """Returns the input that contains `value` at the end; None if no input does."""
         return self._targets.get(value)
 
     def rebased(self, value: fx.Node) -> fx.Node:
-        """`value`, or the same view of the written input where `value` is a view of what was written to it."""
+        """Returns `value`; if it is a view of a value that was written, the same view of the written
+        input."""
         return replayed(value, self._copies)

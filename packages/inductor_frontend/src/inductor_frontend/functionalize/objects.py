@@ -1,9 +1,10 @@
-"""Tensor objects of an exported graph: which nodes are one and the same tensor to its user, and what is done to it.
+"""Tensor objects of an exported graph: nodes that are the same Python tensor, and the mutations of each
+tensor.
 
-Torch's export keeps operators in place. An operator such as `mul_` returns the very tensor that it changes;
-`transpose_` changes what the caller sees of its own tensor. The first kind matters for identity (`f(x) is x`). The
-second is rewritten here to ordinary views, and what the tensor looks like in the end becomes an output that the
-signature writes back: torch's functionalisation refuses some of it, and loses where a moved tensor lies.
+torch.export keeps in-place operators. `mul_` and others return the tensor that they write, which matters for
+identity (`f(x) is x`). `transpose_` and others change the metadata of the caller's tensor. They are rewritten
+here to ordinary views, and the final metadata becomes an output that the signature writes back: torch's
+functionalization refuses some of these operators, and loses the storage offset of others.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from inductor_frontend.export.subclasses import plain_tensors
 
 _ATEN = torch.ops.aten
 
-# Operators that change what a tensor shows of its storage, and the ones that make such a view instead.
+# Operators that change the view of a tensor in place -> operators that return such a view.
 _VIEWS: dict[OpOverload, OpOverload] = {
     _ATEN.as_strided_.default: _ATEN.as_strided.default,
     _ATEN.detach_.default: _ATEN.detach.default,
@@ -41,9 +42,9 @@ _HINT = "change a view of the tensor instead (x.transpose(...)), or return the n
 
 
 class Objects:
-    """The objects of one graph, whose operators in place it rewrites on construction.
+    """The tensor objects of one graph. The constructor rewrites its in-place operators.
 
-    Raises CaptureError FE105 for changes of a tensor's storage that cannot be said.
+    Raises CaptureError FE105 for changes of a tensor's storage that cannot be expressed.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -58,10 +59,10 @@ class Objects:
         for node in list(graph.nodes):
             self._visit(node)
 
-    # --- what is known
+    # --- queries
 
     def root(self, node: fx.Node) -> fx.Node:
-        """The tensor that `node` is a view of, at the end of all views."""
+        """Returns the base of `node`, through all views."""
         node = self.first(node)
         while _is_view(node):
             inputs = node.all_input_nodes
@@ -71,24 +72,27 @@ class Objects:
         return node
 
     def first(self, node: fx.Node) -> fx.Node:
-        """The node that made the tensor which `node` stands for."""
+        """Returns the node that created the tensor of `node`."""
         return self._first.get(node, node)
 
     def last(self, first: fx.Node) -> fx.Node:
-        """The node that stands for the same tensor at the end."""
+        """Returns the last node of the tensor that `first` created."""
         return self._last.get(first, first)
 
     def is_moved(self, first: fx.Node) -> bool:
-        """Whether the tensor may have other sizes, strides or another offset at the end."""
+        """Returns whether the sizes, strides or offset of the tensor may be different at the end."""
         return first in self._moved
 
     def is_replaced(self, first: fx.Node) -> bool:
-        """Whether the tensor was given another storage."""
+        """Returns whether the storage of the tensor is replaced."""
         return first in self._replaced
 
     def settled(self, node: fx.Node, before: fx.Node) -> fx.Node:
-        """`node`, or where it was written through a view of itself, the same view made once more, in front of
-        `before`: functionalisation would return what was written, and forget that it is a view."""
+        """Returns `node`; if it was written through its own view, a copy of that view inserted before
+        `before`.
+
+        Functionalization would return the written value, which is not a view.
+        """
         first = self.first(node)
         if first not in self._settled:
             self._settled[first] = self._settle(first, before)
@@ -103,7 +107,7 @@ class Objects:
         with self._graph.inserting_before(before):
             current = self._again(first) if is_view else first
             for step in steps:
-                keep = step.target is _ATEN.alias.default  # the tensor was given this storage
+                keep = step.target is _ATEN.alias.default  # `set_` replaced the storage
                 current = self._graph.node_copy(step, _same if keep else _replacing(step.args[0], current))
         return current
 
@@ -111,24 +115,24 @@ class Objects:
         if view.target is operator.getitem:
             call, index = view.args
             assert isinstance(call, fx.Node)
-            call = self._graph.node_copy(call)  # in front of what takes it apart
-            made = self._graph.node_copy(view)
-            made.args = (call, index)
-            return made
+            call = self._graph.node_copy(call)  # before its getitem
+            item = self._graph.node_copy(view)
+            item.args = (call, index)
+            return item
         return self._graph.node_copy(view)
 
     def _steps(self, first: fx.Node) -> list[fx.Node]:
-        """What moved the tensor after it was made, in order."""
+        """Returns the operators that changed the metadata of the tensor after its creation, in order."""
         nodes = (n for n, f in self._first.items() if f is first)
         return [n for n in nodes if n in self._moves]
 
-    # --- finding out
+    # --- construction
 
     def _visit(self, node: fx.Node) -> None:
         if node.op != "call_function":
             return
         if node.target is _ATEN._has_compatible_shallow_copy_type.default:
-            # All that a trace has of it: a question that the assignment begins with.
+            # The only trace of the assignment: a check that it starts with.
             raise CaptureError("FE105", "an assignment `x.data = ...` is lost by torch.export", hint=_HINT)
         changed = self._changed_in_place(node)
         source = _handed_through(node) if changed is None else changed
@@ -149,7 +153,7 @@ class Objects:
             self._written.add(first)
 
     def _changed_in_place(self, node: fx.Node) -> fx.Node | None:
-        """The argument that an operator changes and returns as the very same tensor."""
+        """Returns the argument that an operator writes and returns as the same tensor object."""
         if node.target is operator.getitem:
             call, index = node.args
             if not isinstance(call, fx.Node) or not isinstance(index, int):
@@ -174,22 +178,23 @@ class Objects:
             )
 
     def _rewrite_resize(self, node: fx.Node) -> None:
-        """A smaller tensor is a view of the memory that the tensor reached; a larger one would need new memory."""
+        """Rewrites `resize_` to a view: a smaller tensor fits the current extent, a larger one needs new
+        memory."""
         source, sizes = node.args[0], node.args[1]
         assert isinstance(source, fx.Node)
         assert isinstance(sizes, Sequence)
         value = source.meta["val"]
-        known = [int(n) for n in sizes if isinstance(n, int)]
+        shape = [int(n) for n in sizes if isinstance(n, int)]
         static = all(isinstance(n, int) for n in (*value.size(), *value.stride()))
-        if len(known) != len(sizes) or not static:
+        if len(shape) != len(sizes) or not static:
             raise CaptureError(
-                "FE105", f"resize_ at node {node.name} has sizes that are not fixed", hint=_HINT
+                "FE105", f"resize_ at node {node.name} has sizes that are not constant", hint=_HINT
             )
         reach = 1 + sum((n - 1) * s for n, s in zip(value.size(), value.stride())) if value.numel() else 0
-        if math.prod(known) > reach:
+        if math.prod(shape) > reach:
             raise CaptureError("FE105", f"resize_ at node {node.name} needs more memory", hint=_HINT)
-        strides = [math.prod(known[i + 1 :]) for i in range(len(known))]
-        node.target, node.args = _ATEN.as_strided.default, (source, known, strides)
+        strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+        node.target, node.args = _ATEN.as_strided.default, (source, shape, strides)
 
 
 def _same(node: fx.Node) -> fx.Node:
@@ -201,8 +206,10 @@ def _replacing(old: object, new: fx.Node) -> Callable[[fx.Node], fx.Node]:
 
 
 def _is_view(node: fx.Node) -> bool:
-    """Whether a node made its tensor over the memory of an argument. The trace knows: operators such as `reshape` do so
-    for some layouts only."""
+    """Returns whether a node created its tensor on the storage of an argument.
+
+    Only the trace can tell: operators such as `reshape` do so for some layouts only.
+    """
     if node.op != "call_function" or node.target is _ATEN.lift_fresh_copy.default:
         return False  # the fake tensor of a literal's copy is that of the literal
     call = node.args[0] if node.target is operator.getitem else node
@@ -220,8 +227,11 @@ def _is_fresh(call: fx.Node, node: fx.Node) -> bool:
 
 
 def _storages(node: fx.Node) -> set[int]:
-    """The storages below the tensor of a node; a tensor of another layout, such as a sparse one, has none, and one that
-    was left over from tracing a batched function shows none."""
+    """Returns the storages of the tensor of a node.
+
+    A tensor of another layout, such as a sparse one, has none. A batched tensor that a trace left behind
+    shows none.
+    """
     value = node.meta.get("val")
     tensors = plain_tensors(value) if isinstance(value, torch.Tensor) else []
     return {
@@ -232,8 +242,11 @@ def _storages(node: fx.Node) -> set[int]:
 
 
 def _handed_through(node: fx.Node) -> fx.Node | None:
-    """The argument that an operator returns as it is, because there is nothing to do (`x.contiguous()`): found by
-    calling it once more on what the trace saw."""
+    """Returns the argument that an operator returns unchanged, such as `x.contiguous()` of a contiguous
+    tensor.
+
+    Calls the operator again with the fake tensors of the trace.
+    """
     if not isinstance(node.target, OpOverload) or not isinstance(node.meta.get("val"), torch.Tensor):
         return None
     candidates = {id(n.meta["val"]): n for n in node.all_input_nodes if _look_alike(n, node)}
@@ -246,7 +259,7 @@ def _handed_through(node: fx.Node) -> fx.Node | None:
 
 
 def _look_alike(a: fx.Node, b: fx.Node) -> bool:
-    """Whether two tensors lie in the same place with the same layout."""
+    """Returns whether two tensors have the same storage, dtype and layout."""
     x, y = a.meta.get("val"), b.meta["val"]
     if not isinstance(x, torch.Tensor) or x.dtype != y.dtype or _storages(a) != _storages(b):
         return False
@@ -256,7 +269,7 @@ def _look_alike(a: fx.Node, b: fx.Node) -> bool:
 
 
 def _returned_argument(call: fx.Node, index: int) -> fx.Node | None:
-    """The argument of `call` that its return number `index` is, where the schema says that it is written."""
+    """Returns the argument of `call` that the schema declares to be written and returned at `index`."""
     if not isinstance(call.target, OpOverload):
         return None
     schema = call.target._schema
@@ -268,6 +281,6 @@ def _returned_argument(call: fx.Node, index: int) -> fx.Node | None:
     for position, argument in enumerate(schema.arguments):
         info = argument.alias_info
         if info is not None and info.is_write and info.before_set == mark.before_set:
-            given = call.args[position] if position < len(call.args) else call.kwargs.get(argument.name)
-            return given if isinstance(given, fx.Node) else None
+            operand = call.args[position] if position < len(call.args) else call.kwargs.get(argument.name)
+            return operand if isinstance(operand, fx.Node) else None
     return None

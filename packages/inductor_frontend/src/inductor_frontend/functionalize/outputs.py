@@ -1,4 +1,4 @@
-"""The outputs of a functional graph: what `main` returns, and what each output of the model is."""
+"""The outputs of a functional graph: the results of `main`, and the binding of each output of the model."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _RESIZE = torch.ops.inductor.resize_storage_bytes_.default
 class Outputs:
     """Collects the results of `main`, each node once.
 
-    At the end of the graph, inputs are written by copies. Outputs that are views of what was copied become views of the
-    input that holds it then: as in eager mode, they share memory with it.
+    At the end of the graph, copies write inputs. Outputs that are views of a copied value become views of the
+    input that contains it then: as in eager mode, they share memory with it.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -38,11 +38,11 @@ class Outputs:
 
     @property
     def roots(self) -> frozenset[int]:
-        """The results that are not views of anything computed."""
+        """Positions of the results that are not views of computed values."""
         return frozenset(i for i, node in enumerate(self.results) if root_of(node) is node)
 
     def result(self, node: fx.Node) -> int:
-        """The number of the result that `node` is, which is added unless it is one."""
+        """Returns the position of `node` among the results; adds it if it is missing."""
         settled = replayed(node, self._copies)
         if settled not in self._numbers:
             self._numbers[settled] = len(self.results)
@@ -50,8 +50,11 @@ class Outputs:
         return self._numbers[settled]
 
     def binding(self, value: Any, layout: Any, rest: list[Any]) -> ir.OutputBinding:
-        """What an output is: `value`, or a wrapper of the further values that `layout` takes off the front of `rest`.
-        Any: nodes and numbers; torch's records."""
+        """Returns the binding of an output: `value`, or a wrapper of `value` and further values.
+
+        `layout` describes the wrapper, whose further values are removed from the front of `rest`. Any: nodes
+        and numbers; torch's SubclassCreationMeta.
+        """
         if layout is None:
             return (
                 ir.ResultOutput(index=self.result(value)) if isinstance(value, fx.Node) else _constant(value)
@@ -68,8 +71,11 @@ class Outputs:
         return self.binding(first, layout if hasattr(layout, "attrs") else None, values)
 
     def close(self) -> None:
-        """Makes the results the graph's outputs, and what several of them are views of, so that torch computes it
-        once: then they share memory, as in eager mode."""
+        """Sets the results as the graph's outputs.
+
+        The common base of several results is added, so that torch computes it once and they share memory, as
+        in eager mode.
+        """
         roots: dict[fx.Node, set[fx.Node]] = {}
         for node in self.results:
             roots.setdefault(root_of(node), set()).add(node)
@@ -82,17 +88,17 @@ class Outputs:
 
 
 def _written_inputs(node: fx.Node) -> list[str]:
-    """Names of the inputs that one operator writes, resizes or gives other memory."""
+    """Returns the names of the inputs that an operator writes, resizes or reallocates."""
     if not isinstance(node.target, OpOverload):
         return []
-    if node.target is _RESIZE:  # its schema does not say so
-        written = [*node.args[:1]]
+    if node.target is _RESIZE:  # its schema declares no write
+        operands = [*node.args[:1]]
     else:
         arguments = zip(node.target._schema.arguments, node.args)  # written tensors are passed by position
-        written = [
+        operands = [
             a for declared, a in arguments if declared.alias_info is not None and declared.alias_info.is_write
         ]
-    return [a.name for a in written if isinstance(a, fx.Node) and a.op == "placeholder"]
+    return [a.name for a in operands if isinstance(a, fx.Node) and a.op == "placeholder"]
 
 
 def _is_placeholder(node: object) -> bool:
@@ -109,8 +115,12 @@ def as_views(
     inputs: Mapping[int, int],
     roots: frozenset[int],
 ) -> tuple[ir.OutputBinding, ...]:
-    """The bindings, with results that share memory with an input or another result as views of it. `inputs` are the
-    leaves that results share memory with, `roots` the results that are not views themselves."""
+    """Returns the bindings, in which results that share memory with an input or another result are views of
+    it.
+
+    `inputs` maps results to the input leaf that they share memory with. `roots` are the results that are not
+    views.
+    """
     groups: dict[object, list[int]] = {}
     for index, origin in enumerate(summary.results):
         own = _own(origin)
@@ -121,7 +131,7 @@ def as_views(
 
 
 def _own(origin: ir.ResultOrigin | None) -> object | None:
-    """The storage that a result surely has, where it is not a parameter's."""
+    """Returns the storage that a result certainly has, unless it is a parameter's."""
     if origin is None or not origin.certain:
         return None
     return (*origin.own, *origin.constants, None)[0]

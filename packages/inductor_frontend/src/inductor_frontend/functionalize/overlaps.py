@@ -1,5 +1,8 @@
-"""Example inputs that share memory. Where the program writes what several of them show, it takes that memory as one
-input; all others stay independent, so that a program captured as `f(x, x)` may be called as `f(x, y)`."""
+"""Merges example inputs that share memory.
+
+If the program writes memory that several inputs share, that memory becomes one input. All other inputs stay
+independent, so that a program captured as `f(x, x)` may be called as `f(x, y)`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from wrapper_ir.analysis.overlap import Geometry, overlap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatInput:
-    """One input of a flat function: its name, its fake value, and whether it is a constant or an input leaf."""
+    """One input of a flat function: its name, its fake value, and the constant or input leaf that it is."""
 
     name: str
     value: Any
@@ -39,7 +42,7 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Leaves that overlap; `name` is the input that reaches over all of them."""
+    """Leaves that overlap; `name` is the input that covers all of them."""
 
     name: str
     places: tuple[ir.SharedLeaf, ...]
@@ -47,7 +50,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A flat function none of whose inputs share memory that it writes."""
+    """A flat function whose inputs share no memory that it writes."""
 
     function: Flat
     inputs: tuple[FlatInput, ...]
@@ -56,21 +59,21 @@ class Merged:
 
 
 def merge(function: Flat, inputs: Sequence[FlatInput], fake_mode: FakeTensorMode) -> Merged:
-    """Merges inputs that overlap in memory which the function writes; raises CaptureError FE106 where they cannot be
-    merged."""
+    """Merges inputs that overlap in memory that the function writes; raises CaptureError FE106 if it
+    cannot."""
     groups = _overlapping(inputs)
     if not groups:
         return Merged(function, tuple(inputs))
-    written = written_inputs(function, [i.value for i in inputs], fake_mode)
+    targets = written_inputs(function, [i.value for i in inputs], fake_mode)
     merger = _Merger(inputs, fake_mode)
     for group in groups:
-        if not written.isdisjoint(group):
+        if not targets.isdisjoint(group):
             merger.add([inputs[i] for i in group], group)
     return merger.merged(function)
 
 
 def _place(value: Any) -> tuple[str, ...]:
-    """Sizes, strides and offset as text, so that comparing them assumes nothing about symbols."""
+    """Returns sizes, strides and offset as text, so that comparing them adds no guards."""
     return tuple(str(part) for part in (tuple(value.size()), tuple(value.stride()), value.storage_offset()))
 
 
@@ -89,14 +92,14 @@ def _geometry(value: Any) -> Geometry:
 
 
 def _touch(a: Any, b: Any) -> bool:
-    """Whether two tensors of one storage may overlap."""
+    """Returns whether two tensors of one storage may overlap."""
     if _place(a) == _place(b) or not (_is_static(a) and _is_static(b)):
         return True
     return overlap(_geometry(a), _geometry(b))
 
 
 def _overlapping(inputs: Sequence[FlatInput]) -> list[list[int]]:
-    """Groups of inputs that overlap, each one with another of its group."""
+    """Returns groups of inputs; each input overlaps another one of its group."""
     by_storage: dict[int, list[tuple[int, Any]]] = {}
     for index, item in enumerate(inputs):
         for value in plain_tensors(item.value):
@@ -117,9 +120,9 @@ class _Merger:
         self.inputs = inputs
         self.fake_mode = fake_mode
         self.source: dict[int, int] = {}
-        """Inputs that another one stands for."""
+        """Merged inputs -> the input that replaces them."""
         self.windows: dict[int, Window] = {}
-        """By the index of the first member."""
+        """Index of the first member -> window."""
         self.bases: dict[int, FlatInput] = {}
         self.views: dict[int, ir.SharedLeaf] = {}
         self.same: list[Same] = []
@@ -142,7 +145,7 @@ class _Merger:
         if not all(_is_static(m.value) for m in members):
             raise CaptureError(
                 "FE106",
-                f"{names} overlap in memory that the model writes, and their sizes are not fixed",
+                f"{names} overlap in memory that the model writes, and their sizes are not constant",
                 hint="capture this case with static sizes, or with inputs that do not overlap",
             )
         self._window(members, indices)
@@ -171,18 +174,18 @@ class _Merger:
         self.bases[indices[0]] = FlatInput(name=name, value=base, leaf=members[0].leaf)
 
     def merged(self, function: Flat) -> Merged:
-        kept = [i for i in range(len(self.inputs)) if i not in self.source]
-        slots = {index: slot for slot, index in enumerate(kept)}
+        remaining = [i for i in range(len(self.inputs)) if i not in self.source]
+        slots = {index: slot for slot, index in enumerate(remaining)}
 
         def run(*args: Any) -> Sequence[Any]:
-            given = [args[slots[self.source.get(i, i)]] for i in range(len(self.inputs))]
+            values = [args[slots[self.source.get(i, i)]] for i in range(len(self.inputs))]
             for index, place in self.views.items():
-                given[index] = given[index].as_strided(place.sizes, place.strides, place.offset)
-            return function(*given)
+                values[index] = values[index].as_strided(place.sizes, place.strides, place.offset)
+            return function(*values)
 
         return Merged(
             run,
-            tuple(self.bases.get(i, self.inputs[i]) for i in kept),
+            tuple(self.bases.get(i, self.inputs[i]) for i in remaining),
             tuple(self.same),
             tuple(self.windows.values()),
         )

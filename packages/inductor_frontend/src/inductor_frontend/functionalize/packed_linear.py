@@ -1,8 +1,8 @@
-"""Quantised linear layers whose weights Inductor packs in a call of their own.
+"""Joins calls that pack the weights of quantized linear layers with the calls that use them.
 
-The result of that call is a handle, of which torch says that it has the sizes of the weights: stock torch.compile fails
-on its own check, and a kernel that reads it would read outside its memory. The operator that packs and multiplies in one
-call has the same results.
+The result of the packing call is a handle, but torch reports the sizes of the weights for it. torch.compile
+with Inductor fails its size check, and a kernel that reads the handle would read outside its memory. The
+operator that packs and multiplies in one call has the same results.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ _QUANTISED = torch.ops._quantized
 _PACK = _QUANTISED._wrapped_linear_prepack.default
 _PACKED = _QUANTISED._wrapped_quantized_linear_prepacked.default
 PACKS_AND_MULTIPLIES = _QUANTISED.wrapped_quantized_linear.default
-"""Inductor has a decomposition for it, into the other two, and would call nothing in the place of one."""
+"""Inductor decomposes this operator into the other two, so `RecordingGraph` calls it as a fallback."""
 
 
 def join_packed_linear(gm: fx.GraphModule) -> None:
-    """Packs weights in the call that takes them. Raises ConversionError FE301 where something else takes them."""
+    """Packs weights in the call that uses them. Raises ConversionError FE301 if another operator uses
+    them."""
     packs = gm.graph.find_nodes(op="call_function", target=_PACK)
     for pack in packs:
         for user in list(pack.users):

@@ -1,4 +1,4 @@
-"""Weights packed for the machine that captures: torch's freezing, on the graph of a capture."""
+"""Packs weights for the machine that captures, by torch's freezing of the captured graph."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from inductor_frontend.errors import torch_step
 
 
 def pack_weights(gm: GraphModule, roles: Mapping[str, ConstantRole]) -> GraphModule:
-    """Turns weights that nothing writes into literals of the graph, folds what is computed from them alone, and lets
-    torch replace the rest by what its libraries take: bytes in an order that only this machine's oneDNN knows.
+    """Converts weights that are never written to literals of the graph, and folds operators on literals.
 
-    Raises CaptureError FE104.
+    torch replaces the remaining weights by the packed formats of its libraries, which only oneDNN on this
+    machine can read. Raises CaptureError FE104.
     """
     for node in gm.graph.find_nodes(op="placeholder"):
         role = roles.get(node.name)

@@ -1,9 +1,10 @@
-"""Views that an operator makes several of (`chunk`, `split`, `unbind`), and writes to views, without assumptions about
-dynamic sizes.
+"""Replaces operators that return several views (`chunk`, `split`, `unbind`), and writes to views, without
+guards.
 
-Torch's functionalisation of a write to a piece of `split` asks whether the piece is shorter than the others, and that of a
-write to a piece of `unbind` reads the sizes of the whole as numbers (`FunctionalInverses.cpp`): each makes a guard. A program
-has one graph, and would refuse all sizes that answer otherwise. Views with stated sizes, and single ones, ask nothing.
+torch's functionalization of a write to a piece of `split` checks whether the piece is shorter than the
+others. That of a write to a piece of `unbind` specializes the sizes of the base (`FunctionalInverses.cpp`).
+Each check adds a guard. A program has one graph, so it would refuse all sizes that violate the guard. Views
+with explicit sizes, and single views, need no check.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Pieces = Sequence[Tensor]
 
 
 def _sized(x: Tensor, sizes: list[Any], dim: int) -> Pieces:
-    """Views of these sizes; what `x` has beyond their sum is the last."""
+    """Returns views of these sizes, followed by a view of the remainder of `x`."""
     pieces: Pieces = _ATEN.split_with_sizes.default(x, [*sizes, x.size(dim) - sum(sizes)], dim)
     return pieces
 
@@ -37,7 +38,7 @@ def _split(x: Tensor, size: Any, dim: int = 0) -> Pieces:
     n: Any = x.size(dim)
     count = (
         1 if size == 0 else int((n + size - 1) // size)
-    )  # torch itself has made both guards: how many there are
+    )  # torch adds the same guards on the number of pieces
     return _sized(x, [size] * (count - 1), dim)
 
 
@@ -47,7 +48,7 @@ def _chunk(x: Tensor, chunks: int, dim: int = 0) -> Pieces:
 
 
 def _sections(x: Tensor, sections: int, dim: int = 0) -> Pieces:
-    """The first ones are longer by 1, as many as the size leaves over."""
+    """Returns `sections` views; the first ones are longer by 1 if the size is not divisible."""
     n: Any = x.size(dim)
     return _sized(x, [(n + sections - 1 - i) // sections for i in range(sections - 1)], dim)
 
@@ -62,7 +63,7 @@ _PIECES: Mapping[OpOverload, Callable[..., Pieces]] = MappingProxyType(
 
 
 def with_sized_pieces(gm: fx.GraphModule) -> None:
-    """Calls these instead in a graph, and in copies of the graphs of control flow below it."""
+    """Replaces the operators in a graph, and in copies of its nested control-flow graphs."""
     for node in _calls(gm):
         node.target = _PIECES[node.target]
     for name, child in gm.named_children():
@@ -81,17 +82,19 @@ def _calls(module: torch.nn.Module) -> Iterator[Any]:
 
 
 def _copied(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    """What `aten.copy` makes, which has the layout of `x`; torch's own asks of every layout whether it overlaps itself."""
+    """Returns the result of `aten.copy`, which has the layout of `x`.
+
+    torch's meta kernel checks every layout for internal overlap, which adds guards.
+    """
     if torch._debug_has_internal_overlap(x) == 1:
         return x.clone()
-    made: Tensor = clone_preserve_strides(x)  # type: ignore[no-untyped-call]  # torch's
-    return made
+    result: Tensor = clone_preserve_strides(x)  # type: ignore[no-untyped-call]  # torch's
+    return result
 
 
 @contextmanager
 def sized_writes() -> Iterator[None]:
-    """While the context is active, a trace asks neither which remainder `tensor_split` leaves, nor how many rows a column
-    has that something is copied to."""
+    """Traces `tensor_split` without a guard on the remainder, and `copy` without guards on the layout."""
     with replaced_kernels(
         (SECTIONS, DispatchKey.CompositeImplicitAutograd, _sections), (COPIES, DispatchKey.Meta, _copied)
     ):

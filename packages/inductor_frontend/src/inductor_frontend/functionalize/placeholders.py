@@ -1,4 +1,4 @@
-"""Inputs of a graph that become part of it."""
+"""Replaces inputs of a graph by values in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIFT = torch.ops.aten.lift_fresh_copy.default
 
 
 def bake_in(node: fx.Node, value: Any) -> None:
-    """Puts a value in the place of an input. Any: what a graph may hold."""
+    """Replaces an input by a value and erases the input. Any: an argument of a graph node."""
     for user in list(node.users):
         user.args = fx.map_arg(user.args, lambda n: value if n is node else n)
         user.kwargs = fx.map_arg(user.kwargs, lambda n: value if n is node else n)
@@ -24,12 +24,12 @@ def bake_in(node: fx.Node, value: Any) -> None:
 
 
 def inline(gm: fx.GraphModule, literals: Mapping[str, torch.Tensor]) -> None:
-    """Turns literal tensors into attributes, so that torch may fold them into kernels.
+    """Converts literal tensors to attributes, so that torch can fold them into kernels.
 
-    Copies of a literal stay copies if the caller gets them: Inductor drops a `clone` of an attribute, and keeps
-    `lift_fresh_copy`. A literal of one element is read through such a copy as well, because Inductor lowers the
-    attribute itself to a number, which many operators do not take. Literals that go into higher-order operators
-    stay inputs: those want tensors in memory.
+    Copies of a literal that are returned stay copies: Inductor removes a `clone` of an attribute, but not
+    `lift_fresh_copy`. A literal with one element is also read through such a copy: Inductor lowers the
+    attribute to a number, which many operators do not accept. Literals that are operands of higher-order
+    operators stay inputs, since these operators need tensors in memory.
     """
     placeholders = {n.name: n for n in gm.graph.nodes if n.op == "placeholder"}
     returned = {root_of(n) for n in gm.graph.output_node().all_input_nodes}
@@ -58,7 +58,7 @@ def inline(gm: fx.GraphModule, literals: Mapping[str, torch.Tensor]) -> None:
 
 
 def _is_operand(node: fx.Node) -> bool:
-    """Whether a tensor, or a view of it, is an operand of a higher-order operator."""
+    """Returns whether a tensor, or a view of it, is an operand of a higher-order operator."""
     return any(
         isinstance(n.target, HigherOrderOperator) or (is_view(n) and _is_operand(n)) for n in node.users
     )

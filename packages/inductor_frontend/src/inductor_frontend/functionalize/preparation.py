@@ -1,4 +1,4 @@
-"""From an exported program to a functional graph that can be lowered, and the signature around it."""
+"""Prepares an exported program: a functional graph that can be lowered, and its signature."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from wrapper_ir import ir
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionalModel:
-    """A functional graph that writes its mutations back with copies, and what its signature is made of.
+    """A functional graph whose mutations are copies at its end, with the data of its signature.
 
-    `roles` are the inputs that are constants, `flat` the input leaves of the others, by name; `bindings` say what each
-    output leaf is, in terms of the graph's outputs. `roots` are the outputs that are not views of others, `hints` the
-    leaves that outputs are views of, as far as the model says. `written` are the names of the inputs that the graph writes:
-    Inductor removes what writes an input's own values to it.
+    `roles`: the inputs that are constants, by name. `flat`: the leaves of the other inputs. `bindings`: for
+    each output leaf its value, in terms of the graph's outputs. `roots`: the outputs that are not views of
+    other outputs. `hints`: for outputs that are views of an argument in the model, its leaf. `written`: the
+    names of the inputs that the graph writes before lowering; Inductor removes copies of an input to itself.
     """
 
     gm: fx.GraphModule
@@ -74,14 +74,17 @@ class FunctionalModel:
 
     @property
     def windows(self) -> frozenset[str]:
-        """The inputs that stand for the memory of several arguments, and may begin anywhere in it, by name."""
+        """Names of the inputs that cover the memory of several arguments, and may start anywhere in it."""
         return frozenset(w.name for w in self.merged.windows)
 
     def signature(
         self, inputs: tuple[str, ...], summary: ir.FunctionSummary, random: Sequence[ir.Device] = ()
     ) -> ir.Signature:
-        """The calling convention of a program whose `main` takes the graph inputs `inputs` and does what `summary` says;
-        it draws random numbers on these devices."""
+        """Returns the calling convention of a program.
+
+        `inputs` names the graph inputs that are parameters of `main`. `summary` describes its effects.
+        `random` are the devices on which it draws random numbers.
+        """
         spec = self.program.call_spec
         assert spec.in_spec is not None
         assert spec.out_spec is not None
@@ -108,23 +111,28 @@ class FunctionalModel:
         )
 
     def _origins(self, params: Sequence[int], summary: ir.FunctionSummary) -> dict[int, int]:
-        """The input leaf that each result surely shares memory with. Of several leaves over one memory, it is the one
-        that the model made the view of."""
-        found = {
+        """Maps results to the input leaf that they certainly share memory with.
+
+        If several leaves have the same memory, it is the leaf that the result is a view of in the model.
+        """
+        origins = {
             i: params[o.params[0]] for i, o in enumerate(summary.results) if o and o.certain and o.params
         }
         groups = [set(s.leaves) for s in self.merged.same]
         groups += [{p.leaf for p in w.places} for w in self.merged.windows]
-        for result, leaf in found.items():
+        for result, leaf in origins.items():
             hint = self.hints.get(result, leaf)
             if any({hint, leaf} <= group for group in groups):
-                found[result] = hint
-        return found
+                origins[result] = hint
+        return origins
 
 
 def functional_model(exported: Exported) -> FunctionalModel:
-    """Decomposes to torch's operators, takes what surrounds the program out of the graph, and leaves only tensors
-    and numbers that the graph computes with."""
+    """Functionalizes an exported program and separates its signature from the graph.
+
+    The graph is decomposed to torch's operators; its inputs are only the tensors and numbers that it computes
+    with.
+    """
     graph = training_graph(exported.program)
     return _Preparation(exported, graph).run()
 
@@ -141,7 +149,7 @@ class _Preparation:
         self.statics: list[ir.StaticInput] = []
         self.inputs: list[FlatInput] = []
         self.opaque: dict[fx.Node, int] = {}
-        """Arguments that the IR has no type for, which are returned at most, and their leaves."""
+        """Arguments without a type in the IR, which may only be returned -> their leaves."""
         self.hints: dict[int, int] = {}
         self.literals: set[str] = set()
         """Names of literal tensors: torch may fold them into kernels."""
@@ -152,15 +160,17 @@ class _Preparation:
         complete_ranges(self.fake_mode.shape_env)
 
     def run(self) -> FunctionalModel:
-        """Everything, in order."""
+        """Runs all steps in order."""
         names = self._sort_inputs()
         objects = Objects(self.gm.graph)
-        known, computed = self._identities(objects)
+        by_number, computed = self._identities(objects)
         moved = self._moved(objects)
         output = self.gm.graph.output_node()
         settled = {number: objects.settled(node, output) for number, node in computed.items()}
-        wanted = [objects.settled(node, output) for _, node, _ in moved]
-        nodes = list(dict.fromkeys((*settled.values(), *wanted)))  # each once: a tensor returned twice is one
+        updates = [objects.settled(node, output) for _, node, _ in moved]
+        nodes = list(
+            dict.fromkeys((*settled.values(), *updates))
+        )  # unique: a tensor returned twice is one node
         output.args = (tuple(nodes),)
         for placeholder in self.opaque:
             self.gm.graph.erase_node(placeholder)
@@ -170,23 +180,23 @@ class _Preparation:
             functional = functionalise(merged.function, [i.value for i in merged.inputs], self.fake_mode)
         flat = FlatInputs(merged.inputs, names)
         flat.name_placeholders(functional.gm.graph)
-        fixed = {i.name: i.value for i in merged.inputs if isinstance(i.value, int | float)}
+        numbers = {i.name: i.value for i in merged.inputs if isinstance(i.value, int | float)}
         for node in functional.gm.graph.find_nodes(op="placeholder"):
-            if node.name in fixed:  # traced without a value
-                node.meta["val"] = fixed[node.name]
+            if node.name in numbers:  # the trace records no value for constant numbers
+                node.meta["val"] = numbers[node.name]
         outputs = Outputs(functional.gm.graph)
-        found = dict(zip(nodes, _bindings(functional, merged, outputs), strict=True))
-        known |= {number: found[node] for number, node in settled.items()}
+        by_node = dict(zip(nodes, _bindings(functional, merged, outputs), strict=True))
+        by_number |= {number: by_node[node] for number, node in settled.items()}
         leaves = {self.graph.placeholders[i.name]: i.leaf for i in self.inputs if i.leaf is not None}
         self.hints = {
             binding.index: leaves[root]
             for number, node in computed.items()
-            if isinstance(binding := known[number], ir.ResultOutput)
+            if isinstance(binding := by_number[number], ir.ResultOutput)
             and (root := objects.root(node)) in leaves
         }
-        backs = [_write_back(*m, found[node]) for m, node in zip(moved, wanted, strict=True)]
+        backs = [_write_back(*m, by_node[node]) for m, node in zip(moved, updates, strict=True)]
         outputs.close()
-        return self._finish(functional.gm, flat, merged, outputs, (known, backs))
+        return self._finish(functional.gm, flat, merged, outputs, (by_number, backs))
 
     def _finish(
         self,
@@ -194,7 +204,7 @@ class _Preparation:
         flat: FlatInputs,
         merged: Merged,
         outputs: Outputs,
-        found: tuple[dict[int, ir.OutputBinding], list[ir.WriteBack]],
+        bound: tuple[dict[int, ir.OutputBinding], list[ir.WriteBack]],
     ) -> FunctionalModel:
         roles = self._roles(flat, outputs)
         inline(
@@ -203,7 +213,7 @@ class _Preparation:
         )
         gm.graph.lint()
         gm.recompile()
-        bindings, backs = found
+        bindings, backs = bound
         return FunctionalModel(
             gm=gm,
             roles={
@@ -224,7 +234,8 @@ class _Preparation:
     # --- inputs
 
     def _sort_inputs(self) -> list[str]:
-        """Constants, arguments and baked-in values; the names of the arguments' leaves."""
+        """Sorts the inputs into constants, arguments and baked-in values. Returns the names of the arguments'
+        leaves."""
         names: list[str] = []
         for spec in self.graph.inputs:
             if spec.kind is InputKind.USER_INPUT:
@@ -245,11 +256,11 @@ class _Preparation:
             self.statics.append(ir.StaticInput(leaf=leaf, value=literal(arg.value)))
             bake_in(node, arg.value)
             return
-        if found := self._untyped(node):
+        if reason := self._untyped(node):
             tree = self.exported.call_spec.in_spec
             assert tree is not None
             if set(node.users) - {node.graph.output_node()}:
-                raise untyped(argument_names(tree)[leaf], found)
+                raise untyped(argument_names(tree)[leaf], reason)
             self.opaque[node] = leaf
             return
         self.inputs.append(FlatInput(name=arg.name, value=node.meta["val"], leaf=leaf))
@@ -261,13 +272,14 @@ class _Preparation:
     def _constant_input(self, spec: InputSpec) -> None:
         name = spec.arg.name
         if spec.kind is InputKind.CUSTOM_OBJ or spec.target is None:
-            held = self.exported.constants.get(spec.target or "")
-            kind = spec.kind.name if held is None else type(held).__qualname__
+            constant = self.exported.constants.get(spec.target or "")
+            kind = spec.kind.name if constant is None else type(constant).__qualname__
             raise CaptureError(
                 "FE102",
-                f"the model holds {name}, a {kind}, which has no typed form",
-                hint="draw random numbers without a generator, after torch.manual_seed; keep other objects outside of "
-                "what is captured, or use torch.compile(model, backend='wrapper_ir')",
+                f"the model has {name}, a {kind}, which has no typed form",
+                hint="draw random numbers without a generator, after torch.manual_seed; "
+                "keep other objects outside of the captured function, "
+                "or use torch.compile(model, backend='wrapper_ir')",
             )
         tensor = self.exported.state_dict.get(spec.target)
         if tensor is None:
@@ -277,8 +289,8 @@ class _Preparation:
         if spec.kind is InputKind.CONSTANT_TENSOR:
             self.literals.add(name)
         value = self.graph.placeholders[name].meta["val"]
-        if (found := self._untyped(self.graph.placeholders[name])) and not tensor.is_mkldnn:
-            raise untyped(f"constant {spec.target}", found)
+        if (reason := self._untyped(self.graph.placeholders[name])) and not tensor.is_mkldnn:
+            raise untyped(f"constant {spec.target}", reason)
         tensor = self.real.get(spec.target, tensor)
         data = tensor if is_wrapper(tensor) else tensor.detach()
         role = ConstantRole(
@@ -292,7 +304,7 @@ class _Preparation:
         self.inputs.append(FlatInput(name=name, value=value, role=role))
 
     def _roles(self, flat: FlatInputs, outputs: Outputs) -> dict[str, ConstantRole]:
-        """The constants by name. State is what the program writes, and what a caller gets into its hands."""
+        """Returns the constants by name. Constants that the program writes or returns are mutable state."""
         state = outputs.written | {root_of(n).name for n in outputs.results}
         shared = {memory(flat.roles[name].data) for name in state if name in flat.roles}
         return {n: replace(r, mutable=n in state or memory(r.data) in shared) for n, r in flat.roles.items()}
@@ -300,24 +312,25 @@ class _Preparation:
     # --- outputs
 
     def _identities(self, objects: Objects) -> tuple[dict[int, ir.OutputBinding], dict[int, fx.Node]]:
-        """The output leaves that are literals or arguments themselves, and those that must be computed."""
+        """Returns the bindings of output leaves that are literals or arguments, and the nodes of all
+        others."""
         leaves = {self.graph.placeholders[i.name]: i.leaf for i in self.inputs if i.leaf is not None}
         leaves |= self.opaque
-        known: dict[int, ir.OutputBinding] = {}
+        bindings: dict[int, ir.OutputBinding] = {}
         computed: dict[int, fx.Node] = {}
         for number, value in enumerate(self.graph.outputs):
             first = objects.first(value) if isinstance(value, fx.Node) else None
             if first is None:
-                known[number] = ir.ConstantOutput(value=literal(value))
+                bindings[number] = ir.ConstantOutput(value=literal(value))
             elif first in leaves:
-                known[number] = ir.InputOutput(leaf=leaves[first])
+                bindings[number] = ir.InputOutput(leaf=leaves[first])
             else:
                 computed[number] = value
-        return known, computed
+        return bindings, computed
 
     def _moved(self, objects: Objects) -> list[tuple[int, fx.Node, ir.WriteBackKind]]:
-        """Arguments that show something else of their memory afterwards, or other memory."""
-        found = []
+        """Returns the arguments whose view of their memory, or whose memory, changes in the call."""
+        moves = []
         for item in self.inputs:
             node = self.graph.placeholders[item.name]
             if not objects.is_moved(node):
@@ -326,33 +339,34 @@ class _Preparation:
                 raise CaptureError(
                     "FE105",
                     f"{item.name} gets other sizes or strides, and is not a plain argument",
-                    hint="make a new tensor, or a view of it",
+                    hint="create a new tensor, or a view of it",
                 )
             if item.leaf in self.repeated:
                 raise CaptureError(
                     "FE105",
                     f"{item.name} gets other sizes or strides, and is one tensor with another argument",
-                    hint="capture it with tensors of their own: a program for one tensor cannot be told from these",
+                    hint="capture it with distinct tensors: "
+                    "a program cannot distinguish arguments that are one tensor",
                 )
             kind = ir.WriteBackKind.REPLACE if objects.is_replaced(node) else ir.WriteBackKind.METADATA
-            found.append((item.leaf, objects.last(node), kind))
-        return found
+            moves.append((item.leaf, objects.last(node), kind))
+        return moves
 
 
 def _bindings(functional: FunctionalGraph, merged: Merged, outputs: Outputs) -> list[ir.OutputBinding]:
-    """What each output of the flat function is."""
+    """Returns the binding of each output of the flat function."""
     values: list[Any] = [*functional.outputs]
     windows = {w.name for w in merged.windows}
-    found: list[ir.OutputBinding] = []
+    bindings: list[ir.OutputBinding] = []
     for layout, same in zip(functional.layouts, functional.identical, strict=True):
         count = 1 if layout is None else layout.arg_count
-        taken, values = values[:count], values[count:]
+        parts, values = values[:count], values[count:]
         source = None if same is None else merged.inputs[same]
         if source is not None and source.leaf is not None and source.name not in windows:
-            found.append(ir.InputOutput(leaf=source.leaf))
+            bindings.append(ir.InputOutput(leaf=source.leaf))
         else:
-            found.append(outputs.binding(taken[0], layout, taken[1:]))
-    return found
+            bindings.append(outputs.binding(parts[0], layout, parts[1:]))
+    return bindings
 
 
 def _write_back(leaf: int, node: fx.Node, kind: ir.WriteBackKind, binding: ir.OutputBinding) -> ir.WriteBack:
@@ -361,12 +375,12 @@ def _write_back(leaf: int, node: fx.Node, kind: ir.WriteBackKind, binding: ir.Ou
 
 
 def _written(names: frozenset[str], flat: FlatInputs, merged: Merged) -> tuple[int, ...]:
-    """The leaves whose elements change where these inputs are written, and the tensors that wrap them."""
-    found: set[int] = set()
+    """Returns the leaves whose elements change if these inputs are written, and the leaves that wrap them."""
+    leaves: set[int] = set()
     for name in names:
         leaf = flat.leaves.get(name)
         if leaf is not None:
-            found |= {leaf, flat.wrappers.get(leaf, leaf)}
-            found.update(p.leaf for w in merged.windows if w.name == name for p in w.places)
-            found.update(i for s in merged.same if leaf in s.leaves for i in s.leaves)
-    return tuple(sorted(found))
+            leaves |= {leaf, flat.wrappers.get(leaf, leaf)}
+            leaves.update(p.leaf for w in merged.windows if w.name == name for p in w.places)
+            leaves.update(i for s in merged.same if leaf in s.leaves for i in s.leaves)
+    return tuple(sorted(leaves))

@@ -1,12 +1,14 @@
-"""Storages of inputs that a model resizes.
+"""Inputs whose storage a model resizes.
 
-Torch makes writes functional, but leaves the operator that resizes a storage as it stands: it then resizes whatever
-holds the value that was written last. Sharded training gives a parameter memory for the time of each use:
+torch functionalizes writes, but keeps the operator that resizes a storage: it then resizes the storage of the
+value that was written last. Sharded training allocates the memory of a parameter for each use:
 
-    parameter.untyped_storage().resize_(n); parameter.copy_(shard); use(parameter); parameter.untyped_storage().resize_(0)
+    storage = parameter.untyped_storage()
+    storage.resize_(n); parameter.copy_(shard); use(parameter); storage.resize_(0)
 
-and torch would take the memory of `shard`, then copy into memory that is no longer there. `lend` lets such a graph
-compute with a tensor of its own, before torch sees it; `record/resizes.py` refuses what is lost otherwise.
+torch would free the memory of `shard`, then copy into freed memory. `lend` makes such a graph compute with a
+separate tensor, before torch processes it. `record/resizes.py` refuses all other resizes whose effect would
+be lost.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ _RESIZES = (_RESIZE, torch.ops.inductor.resize_storage_bytes_)  # Dynamo names n
 
 
 def lend(gm: fx.GraphModule, inputs: Sequence[object]) -> fx.GraphModule:
-    """`gm`, or a changed copy in which inputs that have no memory before and after the call stay without; `inputs` are
-    examples of them."""
+    """Returns `gm`, or a copy in which inputs without memory before and after the call are not resized.
+
+    `inputs` are examples of the graph's inputs.
+    """
     if not any(n.target in _RESIZES for n in gm.graph.nodes):
         return gm
     graph = fx.Graph()
@@ -50,8 +54,11 @@ def _has_memory_for_a_while(source: fx.Node) -> bool:
 
 
 def _compute_apart(graph: fx.Graph, source: fx.Node) -> None:
-    """Torch removes the copy where all of it is written before it is read, as it must be in eager mode, too. The
-    input still ends up without memory, should a later call pass one that has some."""
+    """Replaces the uses of an input by a clone, and keeps only the last resize.
+
+    torch removes the clone if all of it is written before it is read, as eager mode requires too. The last
+    resize frees the input's memory if a later call passes an input with memory.
+    """
     *earlier, last = (user for user in sorted(source.users) if user.target in _RESIZES)
     for user in earlier:
         graph.erase_node(user)

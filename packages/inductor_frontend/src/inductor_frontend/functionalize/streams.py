@@ -1,4 +1,4 @@
-"""What orders the streams of a model, in a functional graph."""
+"""Ordering of a model's streams in a functional graph."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from inductor_frontend.torch_patches.table import STREAM_ORDER
 
 @contextmanager
 def writing_to_inputs() -> Iterator[None]:
-    """While the context is active, where torch hands tensors through what orders streams, what is written to an input at the end
-    of a graph is still written to that input: torch itself refuses its graph otherwise."""
+    """Keeps the copies to inputs at the end of a graph valid when torch orders streams.
+
+    torch passes tensors through the nodes that order streams. Copies must still target the input itself, or
+    torch refuses the graph.
+    """
     if not ORDERS_STREAMS:
         yield
         return
@@ -37,8 +40,10 @@ def writing_to_inputs() -> Iterator[None]:
 
 
 def _source(node: Any) -> Any:
-    """What a node is, looked at through what orders streams: each of their results is the operand that stands one place
-    after it, after what they wait for and what they run."""
+    """Returns the value of a node through nodes that order streams.
+
+    Result `i` of such a node is its operand `i + 1`: the first operands are its dependencies and its callee.
+    """
     from torch._inductor.fx_passes.control_dependencies import control_deps
 
     while node.target is operator.getitem and node.args[0].target is control_deps:

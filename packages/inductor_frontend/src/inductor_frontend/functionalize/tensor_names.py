@@ -1,4 +1,4 @@
-"""What a model calls its tensors: all names of each, also where several names stand for one tensor (tied weights)."""
+"""Names of a model's tensors: all names of each tensor, including tied weights."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from wrapper_ir import ir
 KINDS: Mapping[InputKind, ir.ConstantKind] = MappingProxyType(
     {InputKind.PARAMETER: ir.ConstantKind.PARAMETER, InputKind.BUFFER: ir.ConstantKind.BUFFER}
 )
-"""What an input of an exported program is in the model; other inputs are not state of it."""
+"""Kinds of inputs of an exported program -> kinds of state of the model; other inputs are not state."""
 
 
 def memory(tensor: torch.Tensor) -> tuple[object, ...]:
-    """What tensors over the same elements have in common."""
+    """Returns a key that is equal for tensors over the same elements."""
     if tensor.layout is not torch.strided:
         return (id(tensor),)
     bits = (tensor.is_conj(), tensor.is_neg())
@@ -28,16 +28,17 @@ def memory(tensor: torch.Tensor) -> tuple[object, ...]:
 
 
 def identity(tensor: torch.Tensor) -> Hashable:
-    """What all names of one tensor have in common, wrappers and tensors without memory included."""
+    """Returns a key that is equal for all names of one tensor, including wrappers and tensors without
+    memory."""
     if is_wrapper(tensor) or is_packed(tensor) or tensor.numel() == 0:
         return id(tensor)
     return memory(tensor)
 
 
 def names_by_tensor(exported: Exported) -> dict[Hashable, tuple[str, ...]]:
-    """All names that a model has for each of its tensors, by `identity`."""
-    found: dict[Hashable, dict[str, None]] = {}
-    for name, held in (*exported.program.state_dict.items(), *exported.program.constants.items()):
-        if isinstance(held, torch.Tensor):
-            found.setdefault(identity(exported.real.get(name, held)), {})[name] = None
-    return {tensor: tuple(names) for tensor, names in found.items()}
+    """Returns all names of each tensor of a model, by `identity`."""
+    by_tensor: dict[Hashable, dict[str, None]] = {}
+    for name, value in (*exported.program.state_dict.items(), *exported.program.constants.items()):
+        if isinstance(value, torch.Tensor):
+            by_tensor.setdefault(identity(exported.real.get(name, value)), {})[name] = None
+    return {tensor: tuple(names) for tensor, names in by_tensor.items()}

@@ -1,8 +1,9 @@
-"""The graph of an exported program in one form, whichever of torch's it has: it takes parameters, buffers,
-literal tensors and arguments, writes to them in place, and returns the model's outputs.
+"""Converts the graph of an exported program to the training form.
 
-A program as `torch.export.export` makes it is in this form. One that was decomposed returns new values for what it
-writes, and threads tokens through operators with effects: both are put back.
+In this form, the inputs are parameters, buffers, literal tensors and arguments. The graph writes them in
+place and returns the model's outputs. `torch.export.export` returns programs in this form. A decomposed
+program returns new values for mutated inputs, and passes tokens through operators with effects; both are
+undone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _MUTATIONS = frozenset({OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATI
 
 @dataclass(frozen=True, slots=True)
 class TrainingGraph:
-    """The graph (a copy: the exported program stays as it is), its inputs in order, and the model's output leaves."""
+    """A copy of the exported graph in training form, its inputs in order, and the model's output leaves."""
 
     gm: fx.GraphModule
     inputs: tuple[InputSpec, ...]
@@ -40,13 +41,13 @@ class TrainingGraph:
 
 
 def training_graph(exported: ExportedProgram) -> TrainingGraph:
-    """Raises CaptureError FE102 for outputs that a signature cannot hold."""
+    """Converts an exported program; raises CaptureError FE102 for outputs that a signature cannot express."""
     graph = fx.Graph()
     output: Any = graph.graph_copy(exported.graph, {})  # Any: torch's type of an output node's argument
     graph.output(output)
     gm = fx.GraphModule(exported.graph_module, graph)
     signature = exported.graph_signature
-    nodes = [n for n in gm.graph.nodes if n.op == "placeholder"]  # a copy may give them other names
+    nodes = [n for n in gm.graph.nodes if n.op == "placeholder"]  # the copy may rename them
     placeholders = {s.arg.name: n for s, n in zip(signature.input_specs, nodes, strict=True)}
     outputs = _write_in_place(gm.graph, signature.output_specs, _targets(signature.input_specs, placeholders))
     inputs = tuple(s for s in signature.input_specs if s.kind is not InputKind.TOKEN)
@@ -57,14 +58,15 @@ def training_graph(exported: ExportedProgram) -> TrainingGraph:
 
 
 def _targets(specs: Sequence[InputSpec], placeholders: dict[str, fx.Node]) -> dict[str, fx.Node]:
-    """Placeholders by what mutations call them: a parameter's or buffer's name, or an argument's own."""
+    """Returns placeholders by the names that mutations use: the name of a parameter, buffer or argument."""
     return {s.target or s.arg.name: placeholders[s.arg.name] for s in specs}
 
 
 def _write_in_place(
     graph: fx.Graph, specs: Sequence[OutputSpec], targets: dict[str, fx.Node]
 ) -> tuple[Any, ...]:
-    """Writes new values into what they are for; gives the model's own outputs, and makes them the graph's."""
+    """Writes new values to their targets. Returns the model's outputs and sets them as the graph's
+    outputs."""
     output = graph.output_node()
     values: Any = output.args[0]
     writes = MutationWriter(graph, output)
@@ -75,9 +77,9 @@ def _write_in_place(
         elif spec.kind not in (OutputKind.USER_OUTPUT, OutputKind.TOKEN):
             raise CaptureError("FE102", f"output {spec.arg} is a {spec.kind.name}, which has no typed form")
     own = [v for s, v in zip(specs, values, strict=True) if s.kind is OutputKind.USER_OUTPUT]
-    found = tuple(_settled(v, writes) if isinstance(v, fx.Node) else v for v in own)
-    output.args = (found,)
-    return found
+    results = tuple(_settled(v, writes) if isinstance(v, fx.Node) else v for v in own)
+    output.args = (results,)
+    return results
 
 
 def _settled(value: fx.Node, writes: MutationWriter) -> fx.Node:
@@ -86,7 +88,7 @@ def _settled(value: fx.Node, writes: MutationWriter) -> fx.Node:
 
 
 def _drop_tokens(graph: fx.Graph, token: fx.Node) -> None:
-    """Calls operators with effects as any others: torch's functionalisation threads its tokens anew."""
+    """Calls operators with effects directly: torch's functionalization adds new tokens."""
     for user in list(token.users):
         if user.target is not torch.ops.higher_order.with_effects:
             continue
