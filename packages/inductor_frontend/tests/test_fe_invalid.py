@@ -37,10 +37,10 @@ KINDS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
     "sparse_coo": (lambda x: x.to_sparse(), "torch.sparse_coo"),
     "sparse_csr": (lambda x: x.repeat(3, 1).to_sparse_csr(), "torch.sparse_csr"),
     "mkldnn": (lambda x: x.to_mkldnn(), "torch._mkldnn"),
-    "quantised": (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8), "quantised .*quint8"),
-    "quantised by rows": (
+    "quantized": (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8), "quantized .*quint8"),
+    "quantized by rows": (
         lambda x: torch.quantize_per_channel(x, torch.ones(3), torch.zeros(3), 0, torch.qint8),
-        "quantised .*qint8",
+        "quantized .*qint8",
     ),
     "nested": (lambda x: torch.nested.nested_tensor([x, x[:2]]), "nested"),
     "jagged": (
@@ -93,7 +93,7 @@ class TestModels:
         ):
             capture(lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).dequantize(), (X,))
 
-    def test_packed_quantised_weights(self) -> None:
+    def test_packed_quantized_weights(self) -> None:
         class Model(torch.nn.Module):
             def __init__(self) -> None:
                 super().__init__()
@@ -123,7 +123,7 @@ class TestModels:
         with refused("FE101", "nested_tensor_from_jagged", "hint: .*torch.compile"):
             capture(function, args)
 
-    def test_quantised_numbers_as_integers_are_plain_tensors(self) -> None:
+    def test_quantized_numbers_as_integers_are_plain_tensors(self) -> None:
         """What quantisation computes with integers and scales is captured."""
         capture(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 255), (X,))
 

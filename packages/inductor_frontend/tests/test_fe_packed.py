@@ -187,22 +187,22 @@ class QuantisedLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         ops = torch.ops._quantized
-        quantised = torch.tensor(0.1), torch.tensor(0)
-        weights = self.linear.weight, *quantised, self.linear.bias
+        quantized = torch.tensor(0.1), torch.tensor(0)
+        weights = self.linear.weight, *quantized, self.linear.bias
         found: torch.Tensor
         if self.way == "whole":
-            found = ops.wrapped_quantized_linear(x, *quantised, *weights, *quantised, 16)
+            found = ops.wrapped_quantized_linear(x, *quantized, *weights, *quantized, 16)
             return found
         found = ops._wrapped_linear_prepack(*weights)
         if self.way == "leave":
             return found
-        return ops._wrapped_quantized_linear_prepacked(x, *quantised, found, *quantised, 16)  # type: ignore[no-any-return]  # torch's
+        return ops._wrapped_quantized_linear_prepacked(x, *quantized, found, *quantized, 16)  # type: ignore[no-any-return]  # torch's
 
 
 @needs_fbgemm
 @pytest.mark.parametrize("options", [CaptureOptions(), PACKED], ids=["plain", "packed"])
 @pytest.mark.parametrize("way", ["whole", "parts"])
-def test_quantised_linear(way: str, options: CaptureOptions, equals_eager: Check) -> None:
+def test_quantized_linear(way: str, options: CaptureOptions, equals_eager: Check) -> None:
     """Stock torch.compile fails: the handle of packed weights has other sizes than torch says."""
     model, x = QuantisedLinear(way), torch.rand(8, 32)
     equals_eager(capture(model, (x,), options=options), model, x)
@@ -212,7 +212,7 @@ def test_quantised_linear(way: str, options: CaptureOptions, equals_eager: Check
 
 
 @needs_fbgemm
-def test_packed_weights_of_a_quantised_linear_stay_inside() -> None:
+def test_packed_weights_of_a_quantized_linear_stay_inside() -> None:
     with pytest.raises(
         CaptureError, match=r"(?s)FE301.*_wrapped_linear_prepack.*hint: call .*quantized_linear"
     ):

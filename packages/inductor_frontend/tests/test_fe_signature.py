@@ -39,7 +39,7 @@ def x() -> Tensor:
 
 
 class Scaled(Tensor):
-    """A quantised weight: small integers, a scale a row, and how to read them."""
+    """A quantized weight: small integers, a scale a row, and how to read them."""
 
     data8: Tensor
     scale: Tensor
@@ -83,7 +83,7 @@ def scaled() -> Any:
 
 
 class TestWrappers:
-    def test_quantised_argument(self, equals_eager: Check) -> None:
+    def test_quantized_argument(self, equals_eager: Check) -> None:
         def function(w: Any, v: Tensor) -> Any:
             return torch.mv(w, v)
 
@@ -110,7 +110,7 @@ class TestWrappers:
             with refused("WIR926", "Scaled", "block"):
                 run(other, torch.ones(3))
 
-    def test_quantised_weight(self) -> None:
+    def test_quantized_weight(self) -> None:
         """A parameter that wraps others becomes several constants, and needs its class no more."""
 
         class Model(nn.Module):
@@ -276,7 +276,7 @@ class TestSharedMemory:
             return y + 1
 
         memory, dim = torch.zeros(12), torch.export.Dim("n", min=2, max=9)
-        with refused("FE106", "x, y", "not fixed", "hint"):
+        with refused("FE106", "x, y", "not constant", "hint"):
             capture(function, (memory[:8], memory[4:]), dynamic_shapes=({0: dim}, {0: dim}))
 
     def test_of_several_dtypes(self) -> None:

@@ -203,7 +203,7 @@ def _branching(x: torch.Tensor, w: torch.Tensor) -> Any:
     ("model", "wanted"),
     [
         (_outside, r"FE202.*an event that it has not recorded"),
-        (_asking, r"FE101.*asks whether a stream has finished"),
+        (_asking, r"FE101.*queries whether a stream has finished"),
         (_branching, r"FE202.*inside control flow"),
     ],
     ids=lambda x: getattr(x, "__name__", ""),

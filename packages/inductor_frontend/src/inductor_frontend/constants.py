@@ -1,5 +1,7 @@
-"""Tensors that are constants of a program, and their bytes: a view of the tensor's own memory where that is on the CPU, else
-of a copy there."""
+"""Constants of a program and their bytes.
+
+The bytes are a view of the tensor's memory if it is on the CPU, otherwise of a copy on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,11 @@ from wrapper_ir.artifact import TensorData, memory_of
 
 @dataclass(frozen=True, slots=True)
 class ConstantRole:
-    """A tensor of the graph that is not a parameter of `main` but a constant: a weight, a buffer, a literal. `device` is
-    where the program has it, if that is elsewhere than `data`."""
+    """A tensor of the graph that is a constant of the program, not a parameter of `main`: a weight, buffer or
+    literal.
+
+    `device`: the device of the constant in the program, if it is not that of `data`.
+    """
 
     name: str
     data: torch.Tensor
@@ -26,29 +31,31 @@ class ConstantRole:
     device: torch.device | None = None
     kind: ir.ConstantKind = ir.ConstantKind.OTHER
     names: tuple[str, ...] = ()
-    """All names that the model has for the tensor."""
+    """All names of the tensor in the model."""
 
 
 def is_packed(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's bytes are oneDNN's own: they have no strides, and mean something on this machine only."""
+    """Returns whether a tensor is in a packed format of oneDNN, without strides and valid on this machine
+    only."""
     return tensor.is_mkldnn
 
 
 def _extent(tensor: torch.Tensor) -> int:
-    """Elements from the first up to the end of the last."""
+    """Returns the number of elements from the first to the last, gaps included."""
     if tensor.numel() == 0:
         return 0
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride()))
 
 
 def copied_as_it_lies(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy on the CPU with the same strides, what lies between its elements included."""
+    """Copies a tensor to the CPU with the same strides, including the gaps between its elements."""
     flat = elements_of(tensor, int(tensor.storage_offset()), _extent(tensor))
     return torch.empty_like(flat, device="cpu").copy_(flat).as_strided(tensor.size(), tensor.stride())
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """A constant whose bytes can be read and are its elements: a copy of one on another device, or with a lazy bit."""
+    """Returns a constant whose memory is readable and equals its elements: a copy if on another device or
+    lazy."""
     is_readable = tensor.device.type in ("cpu", "meta") and not is_lazy(tensor)
     if is_readable or tensor.layout is not torch.strided:
         return tensor
@@ -57,14 +64,15 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def tensor_data(name: str, tensor: torch.Tensor) -> TensorData:
-    """The bytes under a strided CPU tensor, from its first element to its last, holes included.
+    """Returns the bytes of a strided CPU tensor from its first to its last element, gaps included.
 
-    The result keeps the tensor alive. Raises ConversionError FE306 for tensors that have no such bytes.
+    The result keeps the tensor alive. Raises ConversionError FE306 for other tensors.
     """
     if tensor.layout is not torch.strided or tensor.device.type != "cpu":
         raise ConversionError(
             "FE306",
-            f"constant {name} is a {tensor.layout} tensor on {tensor.device}; only strided CPU ones are stored",
+            f"constant {name} is a {tensor.layout} tensor on {tensor.device}; "
+            "only strided CPU tensors can be stored",
         )
     tensor = on_host(tensor)
     nbytes = _extent(tensor) * tensor.element_size()

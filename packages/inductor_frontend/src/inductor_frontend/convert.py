@@ -1,4 +1,4 @@
-"""Torch's dtypes, devices and symbolic sizes as IR."""
+"""Converts torch's dtypes, devices and symbolic sizes to the IR."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from wrapper_ir_torch import DTYPE_OF
 
 
 def to_dtype(dtype: torch.dtype) -> ir.DType:
-    """The IR's element type; raises ConversionError FE305."""
-    found = DTYPE_OF.get(dtype)
-    if found is None:
+    """Converts a dtype; raises ConversionError FE305."""
+    element_type = DTYPE_OF.get(dtype)
+    if element_type is None:
         raise ConversionError("FE305", f"dtype {dtype} has no counterpart in the IR")
-    return found
+    return element_type
 
 
 def to_device(device: torch.device | None) -> ir.Device:
-    """The IR's device; CPU where Inductor gives none."""
+    """Converts a device; None is the CPU."""
     if device is None or device.type == "cpu":
         return ir.CPU
     return ir.Device(device.type, device.index)
 
 
 def to_layout(layout: torch.layout) -> ir.Layout:
-    """The IR's tensor layout; raises ConversionError FE302."""
+    """Converts a tensor layout; raises ConversionError FE302."""
     try:
         return ir.Layout(str(layout).removeprefix("torch."))
     except ValueError as error:
@@ -35,7 +35,7 @@ def to_layout(layout: torch.layout) -> ir.Layout:
 
 
 def to_memory_format(format: torch.memory_format) -> ir.MemoryFormat:
-    """The IR's memory format; raises ConversionError FE302."""
+    """Converts a memory format; raises ConversionError FE302."""
     try:
         return ir.MemoryFormat(str(format).removeprefix("torch."))
     except ValueError as error:
@@ -43,27 +43,27 @@ def to_memory_format(format: torch.memory_format) -> ir.MemoryFormat:
 
 
 def constant_int(value: object) -> int | None:
-    """The value of a constant integer, sympy's or Python's; None for anything else."""
+    """Returns the value of a constant integer of sympy or Python; None for any other value."""
     if isinstance(value, (int, sympy.Integer)):
         return int(value)
     return None
 
 
 def to_expr(value: object) -> Expr:
-    """An IR expression from a Python int, a SymInt or a sympy expression, without simplification."""
+    """Converts a Python int, a SymInt or a sympy expression to an IR expression, without simplification."""
     constant = constant_int(value)
     if constant is not None and not isinstance(value, bool):
         return Int(constant)
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         value = value.node.expr
-    # Imported here: constants are most of what is converted, and need no bridge.
+    # Imported here: most converted values are constants, which do not need the bridge.
     from wrapper_ir.expr.sympy_bridge import from_sympy
 
     return from_sympy(value)
 
 
 def literal(value: object) -> ir.Arg:
-    """A plain Python value as a literal argument; raises ConversionError FE302."""
+    """Converts a plain Python value to a literal argument; raises ConversionError FE302."""
     match value:
         case None | str():
             return value

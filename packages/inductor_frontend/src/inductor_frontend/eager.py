@@ -1,4 +1,4 @@
-"""Runs the graph that a capture lowers with PyTorch's own operators, node by node."""
+"""Runs the graph that a capture lowers with PyTorch's operators, node by node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from inductor_frontend.options import CaptureOptions
 from inductor_frontend.session import capture_session
 from wrapper_ir.plugins.eager import EagerRun, EagerValue
 
-# Any in this file: models and their arguments are the user's own.
+# Any in this file: the user's models and their arguments.
 
 
 def eager_run(
@@ -33,26 +33,29 @@ def eager_run(
     dynamic_shapes: Any = None,
     options: CaptureOptions | None = None,
 ) -> EagerRun:
-    """The functional graph of a model with these arguments; its nodes have the names that a capture with the same options
-    gives in the provenance of ops. Raises CaptureError (FE1nn), FE109 for arguments that are tensor subclasses or share memory
-    that the model writes."""
-    chosen = options or CaptureOptions()
+    """Returns the functional graph of a model with these arguments, ready to run.
+
+    Its nodes have the names that a capture with the same options uses in the provenance of ops. Raises
+    CaptureError (FE1nn), FE109 for arguments that are tensor subclasses or share memory that the model
+    writes.
+    """
+    options = options or CaptureOptions()
     refuse_mixed_up(model)
-    with capture_session(chosen), sized_writes(), traced_combinations():
+    with capture_session(options), sized_writes(), traced_combinations():
         exported = export_model(model, args, kwargs, dynamic_shapes, None)
         with any_size():
-            functional = with_joint_passes(functional_model(exported), packed_weights=chosen.packed_weights)
+            functional = with_joint_passes(functional_model(exported), packed_weights=options.packed_weights)
     if functional.flat.unwraps or functional.merged.windows:
         raise CaptureError(
             "FE109",
-            "the graph takes parts of the arguments, which eager runs node by node cannot give it",
+            "inputs of the graph are parts of arguments, which a node-by-node eager run cannot pass",
             hint="compare with plain tensors that do not share memory",
         )
     return _EagerGraph(functional, pytree.tree_leaves((args, dict(kwargs))))
 
 
 class _EagerGraph:
-    """See `EagerRun`."""
+    """The `EagerRun` of a functional model."""
 
     def __init__(self, model: FunctionalModel, leaves: Sequence[Any]) -> None:
         self._model = model
@@ -60,12 +63,12 @@ class _EagerGraph:
 
     @property
     def constants(self) -> Mapping[str, torch.Tensor]:
-        """The tensors of the model, by every name that it has for them."""
+        """The tensors of the model, by each of their names."""
         roles = self._model.roles.values()
         return {name: role.data.detach() for role in roles for name in (role.name, *role.names)}
 
     def values(self) -> Iterator[EagerValue]:
-        """See `EagerRun`."""
+        """Runs the graph and yields the value of each node; see `EagerRun`."""
         interpreter = fx.Interpreter(self._model.gm)
         interpreter.args_iter = iter([self._input(node.name) for node in self._model.inputs])
         with torch.no_grad():
@@ -83,10 +86,10 @@ class _EagerGraph:
                             yield EagerValue(node=node.name, value=part)
 
     def _input(self, name: str) -> Any:
-        """A copy of what a placeholder stands for: the graph may write it."""
+        """Returns a copy of the value of a placeholder, since the graph may write it."""
         role = self._model.roles.get(name)
-        held = self._leaves[self._model.flat.leaves[name]] if role is None else role.data
-        if not isinstance(held, torch.Tensor):
-            return held
-        moved = held.detach() if role is None or role.device is None else held.detach().to(role.device)
+        value = self._leaves[self._model.flat.leaves[name]] if role is None else role.data
+        if not isinstance(value, torch.Tensor):
+            return value
+        moved = value.detach() if role is None or role.device is None else value.detach().to(role.device)
         return moved.clone()

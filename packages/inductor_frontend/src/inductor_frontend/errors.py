@@ -1,20 +1,20 @@
-"""Every exception that inductor_frontend raises, each with a stable code (FEnnn).
+"""Exceptions of inductor_frontend, each with a stable code (FEnnn).
 
 | code | meaning |
 | --- | --- |
 | FE101 | the model could not be exported |
-| FE102 | an input or output of the model has a type that has no place in a signature |
-| FE103 | an option value is not understood |
+| FE102 | an input or output of the model has a type that a signature cannot express |
+| FE103 | an option is unknown or has an invalid value |
 | FE104 | Inductor refused to lower the graph |
-| FE105 | the model changes the storage of a tensor in a way that a signature cannot say |
-| FE106 | inputs share memory that the model writes, and cannot be taken as one |
+| FE105 | the model changes the storage of a tensor in a way that a signature cannot express |
+| FE106 | inputs share memory that the model writes, and cannot be merged into one |
 | FE107 | the model changes Python objects while it runs, which a program cannot |
 | FE108 | programs for several instruction sets differ in more than the sources of their kernels |
-| FE109 | eager runs node by node cannot give the graph its arguments |
+| FE109 | a node-by-node eager run cannot pass the arguments of the graph |
 | FE110 | an exported program may mix up tensors, because a fake kernel returned its argument as a new tensor |
 | FE201 | Inductor wrote a wrapper line that has no typed form here |
 | FE202 | Inductor called a wrapper hook that capture does not support |
-| FE203 | an Inductor node class is not known to capture |
+| FE203 | capture does not support an Inductor node class |
 | FE301 | a library operator cannot be expressed (no schema, or no out variant) |
 | FE302 | an argument of a library call has no typed form |
 | FE303 | a kernel definition does not have the expected shape |
@@ -23,16 +23,16 @@
 | FE306 | a constant cannot be stored |
 | FE307 | a view cannot be expressed |
 | FE310 | a collective cannot be expressed |
-| FE360 | a graph is compiled by Inductor itself, since it cannot be compiled here (a warning) |
-| FE361 | a piece to be kept needs gradients |
-| FE362 | a piece cannot be kept |
-| FE363 | a file holds no piece of this torch, or one that does not fit the trace |
+| FE360 | Inductor compiles a graph that the backend cannot compile (a warning) |
+| FE361 | a piece to be saved needs gradients |
+| FE362 | a piece cannot be saved |
+| FE363 | a file contains no piece of this torch version, or its guards do not match the trace |
 | FE364 | a piece is called with another number of inputs |
 | FE370 | the package of a device does not load, or describes none |
 | FE401 | no emitter of this name, or the emitter failed |
 | FE402 | a backward graph that could not be compiled is called again |
-| FE403 | compiled autograd wants the graph of a backward function that came out of the cache |
-| FE404 | a compilation cannot be written to the folder that was asked for |
+| FE403 | compiled autograd needs the graph of a backward function that was loaded from the cache |
+| FE404 | a compilation cannot be written to the dump folder |
 """
 
 from __future__ import annotations
@@ -52,33 +52,33 @@ class HookError(CaptureError):
 
 
 class ConversionError(CaptureError):
-    """Something captured has no form in the IR (FE3nn)."""
+    """A part of a captured graph cannot be expressed in the IR (FE3nn)."""
 
 
 class BackendError(WirError, RuntimeError):
-    """The torch.compile backend cannot go on (FE4nn)."""
+    """The torch.compile backend failed (FE36n, FE4nn)."""
 
 
 class SettingWarning(UserWarning):
-    """An option of Inductor is set that nothing follows."""
+    """An option of Inductor is set that has no effect."""
 
 
 class FallbackWarning(UserWarning):
-    """Inductor compiles a graph itself (FE360): `refusal` says, with its code, why it is not compiled here."""
+    """Inductor compiles a graph itself (FE360); `refusal` is the error of the backend, with its code."""
 
     code = "FE360"
 
     def __init__(self, refusal: WirError) -> None:
         self.refusal = refusal
         super().__init__(
-            f"[{self.code}] Inductor itself compiles a function that the wrapper_ir backend cannot compile, because of "
-            f"{refusal}\n  To report it, send this message, and the traceback that "
-            'torch.compile(..., options={"on_unsupported": "error"}) gives.'
+            f"[{self.code}] Inductor itself compiles a function that the wrapper_ir backend cannot compile, "
+            f"because of {refusal}\n  To report it, send this message and the traceback of "
+            'torch.compile(..., options={"on_unsupported": "error"}).'
         )
 
 
 def at_node(name: str, source: str) -> str:
-    """The place of an error: Inductor's name and the source op, as far as they are known."""
+    """Formats the place of an error: Inductor's name and the source op; '' if both are unknown."""
     parts = [f"Inductor's {name}" if name else "", f"from {source}" if source else ""]
     text = ", ".join(p for p in parts if p)
     return f" ({text})" if text else ""
@@ -86,8 +86,10 @@ def at_node(name: str, source: str) -> str:
 
 @contextmanager
 def torch_step(code: str, what: str, hint: str = "") -> Iterator[None]:
-    """Errors of ours pass, and interrupts, also out of the exceptions that torch raises on their way; all others become
-    `code`."""
+    """Converts exceptions of torch to CaptureError with `code`.
+
+    A `WirError` or an interrupt is raised unchanged, even if torch wraps it in another exception.
+    """
     try:
         yield
     except WirError:

@@ -1,4 +1,4 @@
-"""`capture`: a model and example arguments in, an artifact out."""
+"""`capture`: compiles a model with example arguments to an artifact."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
 from wrapper_ir import ir
 from wrapper_ir.analysis.groups import groups_of
+from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.group_ranks import with_group_ranks
@@ -53,18 +54,22 @@ def capture(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] | None = None,
     *,
-    dynamic_shapes: Any = None,  # Any: the nested form that torch.export takes
+    dynamic_shapes: Any = None,  # Any: the nested form of torch.export
     target: ir.Target | str | None = None,
     options: CaptureOptions | None = None,
     cpu_isas: Sequence[str] = (),
 ) -> Artifact:
     """Captures an inference program from a module, a function or an exported program.
 
-    `args` and `kwargs` are example arguments, `dynamic_shapes` as in `torch.export.export` (both are ignored for an
-    exported program, which has its own). Weights become constants of the program, without a copy: they keep
-    sharing memory with the model until the artifact is saved. Buffers that the model writes become mutable
-    constants. `cpu_isas`: the instruction sets (`avx512`, `avx2`, `generic`) that C++ kernels get a source for each; this
-    machine need not have them. It takes a capture for each; empty: this machine's own. Raises CaptureError (FE1nn), HookError (FE2nn), ConversionError (FE3nn).
+    `args` and `kwargs` are example arguments; `dynamic_shapes` is as in `torch.export.export`. An exported
+    program has both, so they are ignored. Weights become constants of the program without a copy: they share
+    memory with the model until the artifact is saved. Buffers that the model writes become mutable constants.
+
+    `cpu_isas`: instruction sets (`avx512`, `avx2`, `generic`); C++ kernels have a source for each. This
+    machine need not support them. The model is captured once for each; if empty, for the instruction set of
+    this machine.
+
+    Raises CaptureError (FE1nn), HookError (FE2nn), ConversionError (FE3nn).
     """
     options = options or CaptureOptions()
     warn_ignored(set_in_process(options))
@@ -89,7 +94,7 @@ def _capture(
     if options.padded_matmuls and device.device is not None:
         raise CaptureError(
             "FE103",
-            f"padded_matmuls is measured on a device, which a capture for {device.target} does without",
+            f"padded_matmuls is measured on a device, but a capture for {device.target} uses none",
             hint="leave the option out, or capture a model that is on the device, without a target",
         )
     with capture_session(options), recorded_checks() as checks, ExitStack() as stack:
@@ -111,35 +116,46 @@ def _capture(
                 target=device.target,
             )
             with recorded(_request(simplified, options)) as recording:
-                built = build_program(recording, context)
-    _check_events(built)
-    names = tuple(simplified.inputs[p].name for p in built.positions)
-    analyses = finish(rename_symbols(built.program, _free_names(built.program, exported.symbols)), options)
-    shown = options.debug_pass
-    if shown is not None:
-        analyses = analyses.after(
-            run_pipeline(analyses.program, (shown,), verify=options.verify, analyses=analyses)
-        )
+                translation = build_program(recording, context)
+    _check_events(translation)
+    names = tuple(simplified.inputs[p].name for p in translation.positions)
+    analyses = finish(
+        rename_symbols(translation.program, _free_names(translation.program, exported.symbols)), options
+    )
+    analyses = _with_debug_pass(analyses, options)
     program = analyses.program
     artifact = Artifact(
         program=program,
         signature=functional.signature(
             names, analyses.summary(program.main.name), analyses.get(random_devices)
         ),
-        constants={name: tensor_data(name, t) for name, t in built.constants.items() if not is_packed(t)},
-        handles={name: tensor for name, tensor in built.constants.items() if is_packed(tensor)},
+        constants={
+            name: tensor_data(name, t) for name, t in translation.constants.items() if not is_packed(t)
+        },
+        handles={name: tensor for name, tensor in translation.constants.items() if is_packed(tensor)},
         metadata=_metadata(state, program),
-        extensions=MappingProxyType(explaining_extensions(program, built.sources, options, built.matmuls)),
+        extensions=MappingProxyType(
+            explaining_extensions(program, translation.sources, options, translation.matmuls)
+        ),
     )
     artifact = with_group_ranks(artifact, own_ranks(groups_of(program, analyses)))
-    found = check_signature(artifact, analyses) if options.verify else ()
-    if found:
-        raise VerificationError(found)
+    findings = check_signature(artifact, analyses) if options.verify else ()
+    if findings:
+        raise VerificationError(findings)
     return artifact
 
 
+def _with_debug_pass(analyses: Analyses, options: CaptureOptions) -> Analyses:
+    debug_pass = options.debug_pass
+    if debug_pass is None:
+        return analyses
+    return analyses.after(
+        run_pipeline(analyses.program, (debug_pass,), verify=options.verify, analyses=analyses)
+    )
+
+
 def _metadata(state: StateNames, program: ir.Program) -> Mapping[str, str]:
-    """Facts for readers, and for emitters that make modules."""
+    """Returns facts for tools, and for emitters that create modules."""
     producer = {"torch": torch.__version__}
     return MappingProxyType(
         {"producer": json.dumps(producer), "model_state": json.dumps(state.beside(program.constants))}
@@ -147,15 +163,18 @@ def _metadata(state: StateNames, program: ir.Program) -> Mapping[str, str]:
 
 
 def _free_names(program: ir.Program, names: Mapping[str, str]) -> dict[str, str]:
-    """The user's names of the program's symbols; where two have one, which a check holds equal, of the first."""
+    """Returns the user's names of the program's symbols.
+
+    If two symbols, which a check requires to be equal, have one name, only the first is renamed.
+    """
     declared = [s.name for s in program.symbols]
-    taken = {name for name in declared if name not in names}
-    chosen: dict[str, str] = {}
+    reserved = {name for name in declared if name not in names}
+    renames: dict[str, str] = {}
     for name in declared:
-        if name in names and names[name] not in taken:
-            chosen[name] = names[name]
-            taken.add(names[name])
-    return chosen
+        if name in names and names[name] not in reserved:
+            renames[name] = names[name]
+            reserved.add(names[name])
+    return renames
 
 
 def _request(model: FunctionalModel, options: CaptureOptions) -> LoweringRequest:
@@ -167,11 +186,11 @@ def _request(model: FunctionalModel, options: CaptureOptions) -> LoweringRequest
     )
 
 
-def _check_events(built: GraphProgram) -> None:
-    if built.outer.awaited:
+def _check_events(translation: GraphProgram) -> None:
+    if translation.outer.awaited:
         raise HookError(
             "FE202",
-            "the model waits for an event that it has not recorded itself",
+            "the model waits for an event that it has not recorded",
             hint="record the event in the model, or wait for it before the call",
         )
 
@@ -184,13 +203,14 @@ class InductorFrontend:
     def capture(
         self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> Artifact:
-        """`capture` with its own keyword options, such as `dynamic_shapes`."""
+        """Captures a model; `options` are the keyword arguments of `capture`, such as `dynamic_shapes`."""
         return capture(model, args, kwargs, **options)
 
     def eager(
         self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> EagerRun:
-        """The graph that `capture` lowers, ready to run with PyTorch's own operators. Raises CaptureError (FE1nn)."""
+        """Returns the graph that `capture` lowers, ready to run with PyTorch's operators. Raises CaptureError
+        (FE1nn)."""
         return eager_run(model, args, kwargs or {}, **options)
 
 

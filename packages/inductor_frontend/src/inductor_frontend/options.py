@@ -1,4 +1,4 @@
-"""Options of a capture, as frozen values."""
+"""Options of a capture, as frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _flag(name: str) -> bool:
-    """Inductor's current value of one of its options."""
+    """Returns the current value of an option of Inductor."""
     return bool(getattr(inductor_config, name))
 
 
@@ -25,87 +25,93 @@ def _number(name: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaddingOptions:
-    """How Inductor pads the strides of buffers that it lays out itself.
+    """Padding of the strides of buffers whose layout Inductor chooses.
 
-    Each field is Inductor's option of the same name, and is what that option is when the value is made: a capture
-    follows the process's configuration unless told otherwise, and depends on nothing but its options. Inductor pads
-    nothing on a CPU as long as `disable_padding_cpu` holds, which is its default. Its other padding, of the operands of matrix
-    matmuls, is `CaptureOptions.padded_matmuls`.
+    Each field is Inductor's option of the same name. Its default is the current value of that option, so that
+    a capture follows the configuration of the process but depends only on its options. Inductor pads nothing
+    on a CPU if `disable_padding_cpu`, which is its default. Padding of the operands of matmuls is
+    `CaptureOptions.padded_matmuls`.
     """
 
     comprehensive_padding: bool = field(default_factory=lambda: _flag("comprehensive_padding"))
     """Pad strides at all."""
     disable_padding_cpu: bool = field(default_factory=lambda: _flag("disable_padding_cpu"))
-    """Do not where every input is on a CPU."""
+    """Do not pad if all inputs are on a CPU."""
     padding_alignment_bytes: int = field(default_factory=lambda: _number("padding_alignment_bytes"))
-    """Padded strides are a multiple of this many bytes."""
+    """Alignment of padded strides, in bytes."""
     padding_stride_threshold: int = field(default_factory=lambda: _number("padding_stride_threshold"))
-    """Strides of at most this many elements stay as they are, unless they are symbolic."""
+    """Largest constant stride, in elements, that is not padded."""
     pad_dynamic_shapes: bool = field(default_factory=lambda: _flag("pad_dynamic_shapes"))
-    """Pad buffers with symbolic sizes too, whatever their strides."""
+    """Pad buffers with symbolic sizes too, regardless of their strides."""
     pad_outputs: bool = field(default_factory=lambda: _flag("pad_outputs"))
-    """Pad results too, whose strides then differ from eager's."""
+    """Pad results too; their strides then differ from those of eager mode."""
     pad_channels_last: bool = field(default_factory=lambda: _flag("pad_channels_last"))
     """Pad buffers in channels-last order too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureOptions:
-    """What a capture does beyond the defaults.
+    """Options of a capture.
 
-    All fields are part of the identity of a compiled program: two captures with equal options and inputs give equal
-    programs.
+    All fields are part of the identity of a compiled program: captures with equal options and inputs return
+    equal programs.
     """
 
     layout_asserts: bool = True
     """Keep Inductor's checks of input and result layouts (sizes, strides, alignment)."""
     scalar_asserts: bool = True
-    """Keep runtime assertions about symbols."""
+    """Keep run-time assertions on symbols."""
     empty_sizes: bool = False
-    """Let dynamic sizes be 0. Inductor takes them for positive without a guard, so that a model which treats empty
-    tensors in a way of its own (`if x.numel():`) may do something else then; off: a size of 0 is refused by a check."""
+    """Allow dynamic sizes of 0. Inductor assumes without a guard that they are positive, so a model that
+    branches on empty tensors (`if x.numel():`) may compute a wrong result. If False, a check refuses sizes of
+    0."""
     inplace_kernels: bool = True
-    """Keep in-place kernels that the scheduler decided on; off: every kernel output gets storage of its own."""
+    """Keep the scheduler's in-place kernels. If False, every kernel output has separate storage."""
     padding: PaddingOptions = field(default_factory=PaddingOptions)
-    """Padded strides, as Inductor is configured."""
+    """Padding of strides; by default as Inductor is configured."""
     padded_matmuls: bool = False
-    """Pad operands of matmuls to what a GPU's library computes fast, where Inductor measures on that GPU that it pays
-    (its `shape_padding`); torch.compile's default is Inductor's. Never on a CPU; not for a `target` that is not here."""
+    """Pad operands of matmuls to sizes that a GPU's library computes fast, if Inductor's measurement on that
+    GPU shows a gain (its `shape_padding`). In torch.compile the default is Inductor's. Never on a CPU, nor
+    for an absent `target`."""
     cpu_kernels: Literal["cpp", "triton"] = "cpp"
-    """What kernels for a CPU are written in."""
+    """The language of kernels for a CPU."""
     multi_kernels: bool = False
-    """Where a reduction's elements fit into registers, have kernels that hold them there and kernels that loop, one of
-    which is chosen by measurement when the program is tuned or runs. Of Triton kernels alone."""
+    """Emit two kernels for a reduction whose elements fit into registers: one that keeps them there, and one
+    that loops. Measurement selects one when the program is tuned or runs. Triton only."""
     matmuls: Literal["extern", "split", "templates", "candidates"] = "extern"
-    """What computes matmuls and convolutions: the library's operators; the same, where matmuls with few rows on a GPU
-    are batched matmuls of parts, which the kernel that uses the matmul adds up (`record/split_rule.py` says which); kernels of
-    Inductor's Triton templates, where it has one, fused with what is around them; or one of operator and template, which is
-    chosen by measurement when the program is tuned or runs, and with which nothing is fused. Templates have all of Inductor's
-    configs; nothing is measured here."""
+    """The implementation of matmuls and convolutions.
+
+    `extern`: operators of the library. `split`: the same, but matmuls with few rows on a GPU are batched
+    matmuls of parts, which the consuming kernel adds (rule: `record/split_rule.py`). `templates`: Inductor's
+    Triton templates if one exists, fused with neighbouring ops. `candidates`: an operator or a template
+    without fusion; measurement selects one when the program is tuned or runs. Templates have all of
+    Inductor's configs; capture measures nothing."""
     size_hints: tuple[int, ...] = ()
-    """With `matmuls="templates"`: sizes that templates over dynamic sizes are made for, a kernel for each, of which one
-    is chosen by the sizes of a call; empty: one kernel, made for the sizes of the example."""
+    """With `matmuls="templates"`: the sizes that templates with dynamic sizes are generated for, one kernel
+    for each. The sizes of a call select one. Empty: one kernel, generated for the sizes of the example."""
     gpu: GpuProperties | None = None
-    """The GPU to capture for, where the target's architecture is not in the table (`devices.DEVICES`) or another one
-    of it is meant; None: the table's."""
+    """The properties of the GPU to capture for, if the table (`devices.DEVICES`) lacks its architecture or
+    another GPU of that architecture is meant. None: those of the table."""
     debug_values: DebugLevelName = field(default_factory=lambda: read_debug_settings().level)
-    """What programs show of their values when they run, as the pass `debug-values` says, which runs last; `off` adds nothing. The
-    defaults of these three are what the environment and Inductor's configuration say (`inductor_frontend.settings`)."""
+    """The level of the pass `debug-values`, which runs last: programs then print or save their values. `off`
+    adds nothing. The defaults of this and the next two fields are from the environment and Inductor's
+    configuration (`inductor_frontend.settings`)."""
     debug_filter: str = field(default_factory=lambda: read_debug_settings().filter)
-    """Names of kernels and operators to show, as shell patterns between commas; empty: all."""
+    """Names of kernels and operators to show, as comma-separated shell patterns; empty: all."""
     debug_directory: str = field(default_factory=lambda: read_debug_settings().directory)
-    """Where `save` saves tensors; made when a program runs."""
+    """The folder to which `save` writes tensors; created when a program runs."""
     packed_weights: bool = False
-    """Let Inductor pack weights for this machine's libraries. What is packed can neither be stored nor read: the
-    program runs in the process that captured it, and saving it is refused."""
+    """Let Inductor pack weights for the libraries of this machine. Packed weights can be neither stored nor
+    read: the program runs only in the process that captured it, and saving it is refused."""
     sink_waits: bool = True
-    """Wait for collectives as late as their data is needed (pass `sink-waits`), so that what comes before overlaps with them."""
+    """Wait for collectives just before the first use of their results (pass `sink-waits`), so that they
+    overlap with other work."""
     verify: bool = True
     """Verify the program before it is returned."""
 
     @property
     def debug_pass(self) -> DebugValues | None:
-        """The pass that shows values; None where nothing is shown."""
+        """The pass that prints or saves values; None if `debug_values` is `off`."""
         if self.debug_values == "off":
             return None
         from wrapper_ir_passes.debug.debug_values import DebugLevel, DebugValues

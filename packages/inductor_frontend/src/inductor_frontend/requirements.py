@@ -1,4 +1,4 @@
-"""What the source of a kernel takes from elsewhere, as the program says it."""
+"""External requirements of a kernel's source: headers and modules."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from wrapper_ir_runtime.modules import module_file, module_hash, module_origin
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
 _COMPILER = "triton"
-"""Brings modules of its own, which belong to its version."""
+"""Triton's modules are omitted: they belong to its version."""
 
 
 def required_headers(source: str) -> tuple[ir.Requirement, ...]:
-    """The headers that a C++ source includes itself, from outside the compiler: those of torch."""
+    """Returns torch's headers that a C++ source includes directly; headers of the compiler are omitted."""
     names = dict.fromkeys(_INCLUDE.findall(source))
     return tuple(
         ir.Requirement(name=name, origin=module_origin("torch"), sha256=digest)
@@ -31,7 +31,7 @@ def required_headers(source: str) -> tuple[ir.Requirement, ...]:
 
 @cache
 def _header_hash(name: str) -> str:
-    """Sha256 (hex) of one of torch's headers; '' for others."""
+    """Returns the sha256 (hex) of a header of torch; '' for other headers."""
     include = Path(torch.__file__).parent / "include"
     for folder in (include, include / "torch" / "csrc" / "api" / "include"):
         if (path := folder / name).is_file():
@@ -40,7 +40,7 @@ def _header_hash(name: str) -> str:
 
 
 def required_modules(source: str) -> tuple[ir.Requirement, ...]:
-    """The modules that a Triton source imports, but for Triton's and those of Python itself."""
+    """Returns the modules that a Triton source imports, except those of Triton and Python."""
     names = dict.fromkeys(name for node in ast.walk(ast.parse(source)) for name in _imported(node))
     return tuple(
         ir.Requirement(name=name, origin=module_origin(name), sha256=module_hash(name))

@@ -1,4 +1,5 @@
-"""Keeping a capture to itself: Inductor's options for its duration, one at a time, nothing changed afterwards."""
+"""Isolates a capture: sets Inductor's options for its duration, one capture at a time, and restores all
+state."""
 
 from __future__ import annotations
 
@@ -39,22 +40,30 @@ from inductor_frontend.torch_patches.table import (
 )
 
 
-# Any: sympy's own classes, which have no types here.
+# Any: sympy's classes, which are untyped here.
 def _evaluated(wrapped: Any, precision: int) -> Any:
-    """The number in Inductor's wrapper of an index. Without it, sums of such numbers have no order, and graphs with a
-    padded relative position cannot be lowered."""
+    """Evaluates the number in Inductor's wrapper of an index (`Identity`).
+
+    Without it, sums of such numbers cannot be compared, and graphs with a padded relative position cannot be
+    lowered.
+    """
     return wrapped.args[0]._eval_evalf(precision)
 
 
 def _stride_hints(self: Any, plain: Any, index: Any, *args: Any, **kwargs: Any) -> Any:
-    """Inductor's, of an index without wrappers: a stride is a difference of two of its numbers, and what `_evaluated` makes
-    possible takes sympy 40 ms for each."""
+    """Calls Inductor's function with an index without wrappers.
+
+    A stride is a difference of two values of the index. With the wrappers, which `_evaluated` makes
+    comparable, sympy takes 40 ms for each.
+    """
     return plain(self, sympy.sympify(index).replace(Identity, lambda wrapped: wrapped), *args, **kwargs)
 
 
 def _ordered(sizevars: Any, first: Any, second: Any) -> tuple[Any, Any] | None:
-    """Two sizes, the smaller first; None where nothing says which one that is. No size is above the largest index, which
-    stands for the end of a slice without one."""
+    """Returns two sizes, the smaller first; None if the order is unknown.
+
+    No size exceeds `sys.maxsize`, which is the end of a slice without an end.
+    """
     first, second = (sympy.sympify(x).subs(sizevars.inv_precomputed_replacements) for x in (first, second))
     for low, high in ((first, second), (second, first)):
         if high == sys.maxsize or sizevars.guard_or_false(sympy.Le(low, high)):
@@ -73,31 +82,35 @@ def _larger(self: Any, left: Any, right: Any) -> Any:
 
 
 def _overlapping(plain: Callable[..., set[int]], tensors: Sequence[torch.Tensor]) -> set[int]:
-    """Torch's positions of tensors of one storage that overlap. Where sizes may be any, without a guard: then tensors overlap
-    unless it is known that one ends before another begins."""
+    """Returns torch's positions of overlapping tensors of one storage.
+
+    If sizes are arbitrary, adds no guard: tensors then overlap unless one provably ends before the other
+    begins.
+    """
     if not symbolic_config.backed_size_oblivious:
         return plain(tensors)
-    found: set[int] = set()
+    overlapping: set[int] = set()
     for (i, a), (j, b) in combinations(enumerate(tensors), 2):
-        known = _is_fixed(a) and _is_fixed(b)
-        if plain([a, b]) if known else not (_before(a, b) or _before(b, a)):
-            found |= {i, j}
-    return found
+        is_static = _is_static(a) and _is_static(b)
+        if plain([a, b]) if is_static else not (_before(a, b) or _before(b, a)):
+            overlapping |= {i, j}
+    return overlapping
 
 
-def _is_fixed(x: torch.Tensor) -> bool:
+def _is_static(x: torch.Tensor) -> bool:
     return all(isinstance(n, int) for n in (*x.size(), *x.stride(), x.storage_offset()))
 
 
 _OVERLAPS, _TOO_HARD = 1, 2
-"""Torch's answers where a tensor overlaps itself, and where it does not know."""
+"""torch's results for a tensor that overlaps itself, and if it cannot tell."""
 
 
 def _overlaps_itself(plain: Callable[[torch.Tensor], int], x: torch.Tensor) -> int:
-    """Torch's, without a guard where sizes may be any; expanded dimensions are seen all the same."""
-    if not symbolic_config.backed_size_oblivious or _is_fixed(x):
+    """Calls torch's function; if sizes are arbitrary, adds no guard, but still detects expanded
+    dimensions."""
+    if not symbolic_config.backed_size_oblivious or _is_static(x):
         return plain(x)
-    # Comparing symbols would be a guard.
+    # Comparing symbols would add a guard.
     expanded = [size for size, stride in zip(x.size(), x.stride()) if type(stride) is int and stride == 0]
     if any(type(size) is int and size > 1 for size in expanded):
         return _OVERLAPS
@@ -105,21 +118,24 @@ def _overlaps_itself(plain: Callable[[torch.Tensor], int], x: torch.Tensor) -> i
 
 
 def _before(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether `a` surely ends before `b` begins, if either has an element at all."""
+    """Returns whether `a` provably ends before `b` begins, if both have elements."""
     last = a.storage_offset() + sum((n - 1) * stride for n, stride in zip(a.size(), a.stride()))
     return statically_known_true((last + 1) * a.itemsize <= b.storage_offset() * b.itemsize)
 
 
 def _view_strides(plain: Callable[..., Any], *layouts: Any, size_oblivious: bool = False) -> Any:
-    """Torch's strides of a view. Where sizes may be any, without a guard if the same strides serve them all."""
-    found = plain(*layouts, True) if symbolic_config.backed_size_oblivious else None
-    return plain(*layouts, size_oblivious) if found is None else found
+    """Returns torch's strides of a view; if sizes are arbitrary, without a guard if the strides fit all
+    sizes."""
+    strides = plain(*layouts, True) if symbolic_config.backed_size_oblivious else None
+    return plain(*layouts, size_oblivious) if strides is None else strides
 
 
 @contextmanager
 def _modes_put_back() -> Iterator[None]:
-    """Torch's stacks of dispatch modes are as before, also where an interrupt falls into a mode's own way out: everything that
-    the process traces afterwards would go through the mode that is left."""
+    """Restores torch's stacks of dispatch modes, even if an interrupt hits the exit of a mode.
+
+    Otherwise, all later traces of the process would pass through the remaining mode.
+    """
     before = _get_current_dispatch_mode_stack()
     pre_dispatch = mode_stack_state_for_pre_dispatch()  # type: ignore[no-untyped-call]  # torch's
     count = pre_dispatch.count()
@@ -138,9 +154,10 @@ def _modes_put_back() -> Iterator[None]:
 
 @contextmanager
 def capture_session(options: CaptureOptions) -> Iterator[None]:
-    """Inductor's compile lock, options and random state for one capture; all restored at the end, also after errors.
+    """Holds Inductor's compile lock, and sets options and random state for one capture.
 
-    Concurrent captures, and captures concurrent with torch.compile, take turns.
+    All state is restored at the end, also after errors. Concurrent captures, and captures concurrent with
+    torch.compile, run one after the other.
     """
     with ExitStack() as stack:
         stack.enter_context(compile_lock)

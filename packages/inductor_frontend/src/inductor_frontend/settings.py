@@ -1,13 +1,16 @@
-"""The environment, read in one place; for the folders of the cache, `wrapper_ir_runtime.cache.settings`.
+"""Environment variables of this package; those of the cache's folders are in
+`wrapper_ir_runtime.cache.settings`.
 
-| variable                   | meaning                                | default |
-| -------------------------- | -------------------------------------- | ------- |
-| `WRAPPER_IR_COMPILE_CACHE` | `0`: the backend's cache is off; `1`: on | `1`     |
-| `WRAPPER_IR_DEBUG_VALUES` | `off`, `save`, `print`, `names`, or 0 to 3: the level of the pass `debug-values`, which captures run last | Inductor's `AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER` |
-| `WRAPPER_IR_DEBUG_FILTER` | names of kernels and operators that are shown, as shell patterns between commas | Inductor's `AOT_INDUCTOR_FILTERED_KERNELS_TO_PRINT` |
-| `WRAPPER_IR_DEBUG_DIR` | the folder of saved tensors | `debug_values` |
-| `WRAPPER_IR_ON_UNSUPPORTED` | `error`: what the backend cannot compile is an error; `inductor`: Inductor compiles it | `inductor` |
-| `WRAPPER_IR_DUMP_COMPILATION` | a folder: all that the backend compiles is written there (see `dump_compilation`) | none |
+`WRAPPER_IR_COMPILE_CACHE`: `0` disables the backend's cache, `1` enables it (default).
+`WRAPPER_IR_DEBUG_VALUES`: the level of the pass `debug-values`, which captures run last: `off`, `save`,
+`print`, `names`, or 0 to 3. Default: Inductor's `AOT_INDUCTOR_DEBUG_INTERMEDIATE_VALUE_PRINTER`.
+`WRAPPER_IR_DEBUG_FILTER`: the names of kernels and operators to show, as comma-separated shell patterns.
+Default: Inductor's `AOT_INDUCTOR_FILTERED_KERNELS_TO_PRINT`.
+`WRAPPER_IR_DEBUG_DIR`: the folder of saved tensors (default `debug_values`).
+`WRAPPER_IR_ON_UNSUPPORTED`: `error`: a graph that the backend cannot compile is an error; `inductor`:
+Inductor compiles it (default).
+`WRAPPER_IR_DUMP_COMPILATION`: a folder to which all compilations are written (see `dump_compilation`);
+default none.
 """
 
 from __future__ import annotations
@@ -35,8 +38,8 @@ OnUnsupported = Literal["error", "inductor"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the environment says about `torch.compile(backend="wrapper_ir")`: its cache, and what it does with graphs that
-    it cannot compile."""
+    """Settings of `torch.compile(backend="wrapper_ir")`: its cache, and the action for graphs that it cannot
+    compile."""
 
     enabled: bool
     cache: CacheSettings
@@ -44,8 +47,7 @@ class Settings:
 
 
 def read_settings(env: Mapping[str, str] | None = None) -> Settings:
-    """Reads the environment (`os.environ` unless another mapping is given). Raises StoreError WIR256, WIR257,
-    and CaptureError FE103."""
+    """Reads `env` (default `os.environ`). Raises StoreError WIR256, WIR257, and CaptureError FE103."""
     source = os.environ if env is None else env
     choice = source.get("WRAPPER_IR_COMPILE_CACHE", "1")
     if choice not in ("", "0", "1"):
@@ -64,7 +66,7 @@ def read_settings(env: Mapping[str, str] | None = None) -> Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebugSettings:
-    """Which values programs show: the options of the pass `debug-values`."""
+    """The options of the pass `debug-values`, which shows values of programs."""
 
     level: DebugLevelName
     filter: str
@@ -72,29 +74,34 @@ class DebugSettings:
 
 
 def read_debug_settings(env: Mapping[str, str] | None = None) -> DebugSettings:
-    """What the environment says, or else Inductor's configuration, which has read its own variables. Raises CaptureError FE103."""
+    """Reads `env` (default `os.environ`); unset variables default to Inductor's configuration.
+
+    Raises CaptureError FE103.
+    """
     source = os.environ if env is None else env
-    theirs = inductor_config.aot_inductor
+    defaults = inductor_config.aot_inductor
     level = source.get("WRAPPER_IR_DEBUG_VALUES")
     where = "WRAPPER_IR_DEBUG_VALUES" if level else "aot_inductor.debug_intermediate_value_printer"
     return DebugSettings(
-        level=debug_level(level or theirs.debug_intermediate_value_printer, where),
-        filter=source.get("WRAPPER_IR_DEBUG_FILTER") or theirs.filtered_kernel_names or "",
+        level=debug_level(level or defaults.debug_intermediate_value_printer, where),
+        filter=source.get("WRAPPER_IR_DEBUG_FILTER") or defaults.filtered_kernel_names or "",
         directory=source.get("WRAPPER_IR_DEBUG_DIR") or "debug_values",
     )
 
 
 def debug_level(value: object, name: str) -> DebugLevelName:
-    """A level by its word or Inductor's digit; `name` is what has the value. Raises CaptureError FE103."""
+    """Parses a level, a name or Inductor's digit; `name` is the option or variable. Raises CaptureError
+    FE103."""
     for digit, word in enumerate(get_args(DebugLevelName)):
         if value in (word, str(digit)):
-            known: DebugLevelName = word
-            return known
+            level: DebugLevelName = word
+            return level
     raise CaptureError("FE103", f"{name} is {value!r}", hint="off, save, print, names, or 0 to 3")
 
 
 def dump_folder(env: Mapping[str, str] | None = None) -> Path | None:
-    """Where to write what is compiled; None for nowhere. Each process of a distributed run has a folder of its own in it."""
+    """Returns the dump folder; None if dumping is disabled. Each rank of a distributed run has a
+    subfolder."""
     source = os.environ if env is None else env
     folder, rank = source.get(DUMP_FOLDER), source.get("RANK")
     if not folder:
@@ -103,9 +110,9 @@ def dump_folder(env: Mapping[str, str] | None = None) -> Path | None:
 
 
 def on_unsupported(value: object, name: str) -> OnUnsupported:
-    """What `name`, an option or a variable, says about graphs that cannot be compiled. Raises CaptureError FE103."""
+    """Parses the value of `name`, an option or variable. Raises CaptureError FE103."""
     for choice in get_args(OnUnsupported):
         if value == choice:
-            known: OnUnsupported = choice
-            return known
+            action: OnUnsupported = choice
+            return action
     raise CaptureError("FE103", f"{name} is {value!r}", hint="'error' or 'inductor'")

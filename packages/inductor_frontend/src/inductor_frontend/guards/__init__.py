@@ -1,1 +1,1 @@
-"""What a program checks: the guards of the trace, the checks of the model, and the symbols that both are about."""
+"""Run-time checks of a program: the guards of the trace, the assertions of the model, and their symbols."""

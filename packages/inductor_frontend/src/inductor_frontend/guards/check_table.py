@@ -1,4 +1,4 @@
-"""The model's own checks, found by what they say."""
+"""Table of the model's assertions, looked up by their condition."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from wrapper_ir.expr import Apply, Expr, Operator, Sym, SymKind, add, expand, su
 from wrapper_ir.expr import operators as ops
 
 Key = object
-"""Equal for conditions that say the same about ints: `3 < u0` and `u0 >= 4`."""
+"""Equal for equivalent conditions on ints: `3 < u0` and `u0 >= 4`."""
 
 _UNBACKED = re.compile(r"(u|zuf)\d+")
 _ANY = "any"
-"""Stands for the only unbacked symbol of a condition."""
+"""Placeholder for the only unbacked symbol of a condition."""
 
 
 class CheckTable:
-    """The model's own checks, in the form in which the model made them."""
+    """The model's assertions, in their original form."""
 
     def __init__(self, checks: Sequence[ModelCheck] = ()) -> None:
         self._exact: dict[Key, tuple[Expr, ModelCheck]] = {}
         self._renamed: dict[Key, list[tuple[str, Expr, ModelCheck]]] = {}
         self.spoken: list[ModelCheck] = [check for check in checks if check.message]
-        """Those with a message."""
+        """The assertions with a message."""
         for condition, check in _parts(checks):
             for key in _implied(condition):
-                known = self._exact.get(key)
-                if known is None or (check.message and not known[1].message):
+                existing = self._exact.get(key)
+                if existing is None or (check.message and not existing[1].message):
                     self._exact[key] = (condition, check)
             name = _only_unbacked(condition)
             if name is not None:
@@ -38,15 +38,15 @@ class CheckTable:
                     self._renamed.setdefault(key, []).append((name, condition, check))
 
     def find(self, condition: Expr, defined: Container[str]) -> tuple[Expr, ModelCheck] | None:
-        """The check that says what `condition` says, or from which it follows; None where the model has none.
+        """Returns the assertion that is equivalent to `condition` or implies it; None if the model has none.
 
-        Inductor may give an unbacked symbol a new name after the model has checked it: where just one check of a
-        symbol that the program does not have (it is not `defined`) is left, it is that one.
+        Inductor may rename an unbacked symbol after the model has checked it. If exactly one assertion
+        matches up to the name of a symbol that is not `defined`, that assertion is returned.
         """
-        found = self._exact.get(key_of(condition))
+        exact = self._exact.get(key_of(condition))
         name = _only_unbacked(condition)
-        if found is not None or name is None:
-            return found
+        if exact is not None or name is None:
+            return exact
         candidates = {
             (old, check.message): (old, part, check)
             for old, part, check in self._renamed.get(key_of(_renamed(condition, name, _ANY)), ())
@@ -63,7 +63,7 @@ def _parts(checks: Sequence[ModelCheck]) -> Iterator[tuple[Expr, ModelCheck]]:
         try:
             condition = to_expr(check.condition)
         except ExpressionError:
-            continue  # whoever needs it reports it
+            continue  # reported when the condition itself is converted
         for part in condition.args if condition.op is ops.AND else (condition,):
             yield part, check
 
@@ -79,7 +79,8 @@ def _renamed(e: Expr, old: str, new: str) -> Expr:
 
 
 def _implied(condition: Expr) -> list[Key]:
-    """Keys of a condition, and of those that Inductor derives from it for the range of a symbol."""
+    """Returns the keys of a condition, and of the conditions on a symbol's range that Inductor derives from
+    it."""
     keys = [key_of(condition)]
     match condition:
         case Apply(ops.EQ, (lhs, rhs)) if SymKind.FLOAT not in (lhs.kind, rhs.kind):
@@ -90,7 +91,7 @@ def _implied(condition: Expr) -> list[Key]:
 
 
 def key_of(condition: Expr) -> Key:
-    """The key of a condition."""
+    """Returns the key of a condition."""
     match condition:
         case Apply(ops.AND, args):
             return frozenset(map(key_of, args))

@@ -1,6 +1,7 @@
-"""What the model itself checks with `torch._check` and its kin: conditions, the author's messages, the places.
+"""The model's assertions by `torch._check` and related functions: conditions, messages and places.
 
-Torch keeps the conditions (as guards, ranges and deferred assertions) but neither the messages nor the places.
+torch keeps the conditions, as guards, ranges and deferred assertions, but neither the messages nor the
+places.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """One check: its condition over symbols, the author's message ('' for none), and a stack trace of its place."""
+    """One assertion: its condition over symbols, the author's message ('' if none), and a stack trace of its
+    place."""
 
     condition: sympy.Basic
     message: str
@@ -36,11 +38,11 @@ class ModelCheck:
 
 @contextmanager
 def recorded_checks() -> Iterator[list[ModelCheck]]:
-    """The checks that are traced in this block, in their order.
+    """Yields the list of assertions that are traced in this block, in order.
 
-    While the context is active, `torch._check_with`, which all of `torch._check...` call, is wrapped: the message is an argument
-    that it drops where the condition is symbolic. The original is always called. Checks of floats also become nodes
-    of the graph: torch keeps the graph alive for checks of ints alone.
+    `torch._check_with`, which all `torch._check...` functions call, is wrapped: it drops the message of a
+    symbolic condition. The original is always called. Assertions on floats also become nodes of the graph,
+    since torch preserves only those on ints.
     """
     checks: list[ModelCheck] = []
     original = MESSAGES.own()
@@ -59,7 +61,7 @@ def recorded_checks() -> Iterator[list[ModelCheck]]:
 
 
 def graph_checks(gm: fx.GraphModule) -> list[ModelCheck]:
-    """The checks that Dynamo wrote into a graph with the author's words."""
+    """Returns the assertions in a Dynamo graph that have the author's message."""
     checks: list[ModelCheck] = []
     for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten._assert_scalar.default):
         condition, message = node.args
@@ -70,11 +72,12 @@ def graph_checks(gm: fx.GraphModule) -> list[ModelCheck]:
 
 
 def _condition(node: fx.Node) -> sympy.Basic | None:
-    """What a node of a graph asserts; of an equality that torch takes for granted by now, what it was."""
+    """Returns the condition that a node asserts; for an equality that torch has simplified, the original
+    one."""
     value = node.meta.get("val", node.meta.get("example_value"))
     if isinstance(value, torch.SymBool) and value.node.expr.free_symbols:
-        found: sympy.Basic = value.node.expr
-        return found
+        condition: sympy.Basic = value.node.expr
+        return condition
     if node.target is operator.eq:
         return sympy.Eq(*map(_side, node.args))
     return None
@@ -91,28 +94,28 @@ def _side(arg: Any) -> Any:  # Any: nodes and numbers; sympy expressions
 
 
 def said(message: str) -> str:
-    """A message, if it is the author's; '' for one that torch made up."""
+    """Returns a message of the author; '' for one that torch generated."""
     return "" if message.startswith(_TORCHS_OWN) else message
 
 
 def _on_floats(cond: torch.SymBool) -> bool:
-    """Whether a condition is about floats that only run time knows."""
+    """Returns whether a condition depends on floats that are known only at run time."""
     return any(symbol_is_type(s, SymT.UNBACKED_FLOAT) for s in cond.node.expr.free_symbols)
 
 
 def _text(cond: torch.SymBool, message: Callable[[], str] | None) -> str:
-    """The author's message; formatting a size in it must not fix that size."""
+    """Returns the author's message; formatting a size in it must not specialize that size."""
     if message is None:
         return ""
     try:
         with cond.node.shape_env.suppress_guards():
             return str(message())
-    except Exception:  # the author's code, which may well need the numbers that only run time knows
+    except Exception:  # the author's code, which may need numbers that are known only at run time
         return ""
 
 
 def _caller() -> str:
-    """The innermost frame outside torch and this file."""
+    """Returns the location of the innermost frame outside torch and this file."""
     frame = sys._getframe(2)
     while frame.f_code.co_filename.startswith(_TORCH_DIR) and frame.f_back is not None:
         frame = frame.f_back

@@ -1,6 +1,7 @@
-"""Numbers read from tensors that a model checks to equal a size: torch then takes the size, and forgets the check.
+"""Assertions that a number read from a tensor equals a size.
 
-Dynamo's graph still asserts that they are the same; autograd's trace of it compares the size with itself.
+torch replaces the number by the size and drops the assertion. Dynamo's graph still contains it, but
+autograd's trace of that graph compares the size with itself.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from inductor_frontend.torch_patches._compat import detect_shape_env
 
 
 def keep_equalities(gm: fx.GraphModule) -> None:
-    """Adds, to a graph of Dynamo's, an assertion about the tensor itself for each number that was replaced."""
+    """Adds to a Dynamo graph an assertion on the tensor itself for each number that was replaced."""
     values = [n.meta.get("example_value") for n in gm.graph.nodes]
     env = detect_shape_env(values)
     changed = False
     for node in [] if env is None else list(gm.graph.nodes):
-        # A number that was replaced by a constant is left with a range that says so.
+        # A number that was replaced by a constant keeps a range with that constant.
         bound = {
             symbol: path for symbol, path in (node.meta.get("unbacked_bindings") or {}).items() if path == ()
         }
-        found = [env.replacements.get(symbol) for symbol in bound]
-        if node.target == "item" and any(x is not None and x.free_symbols for x in found):
+        replacements = [env.replacements.get(symbol) for symbol in bound]
+        if node.target == "item" and any(x is not None and x.free_symbols for x in replacements):
             _assert_same(gm.graph, node)
             changed = True
     if changed:
@@ -35,7 +36,7 @@ def keep_equalities(gm: fx.GraphModule) -> None:
 def _assert_same(graph: fx.Graph, item: fx.Node) -> None:
     tensor = item.args[0]
     with graph.inserting_after(item):
-        # Where this is traced again, the number is what has replaced it.
+        # When this is traced again, the replacement is used for the number.
         same = graph.call_function(torch.ops.aten.eq.Scalar, (tensor, item))
     with graph.inserting_after(same):
         all_same = graph.call_function(torch.ops.aten.all.default, (same,))
@@ -47,7 +48,7 @@ def _assert_same(graph: fx.Graph, item: fx.Node) -> None:
 
 
 def _message(item: fx.Node) -> str:
-    """The author's words for an equality of this number that is True by now."""
+    """Returns the author's message of an equality of this number that torch has simplified to True."""
     for condition in item.users:
         value: Any = condition.meta.get("example_value")  # Any: constants and symbolic bools
         constant = isinstance(value, torch.SymBool) and value.node.expr == True  # noqa: E712 - sympy's

@@ -1,4 +1,4 @@
-"""What one function checks when it runs: conditions over symbols and layouts of tensors, each once."""
+"""Run-time checks of one function: conditions over symbols and layouts of tensors, each once."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from wrapper_ir.expr import Bool, Expr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionGuards:
-    """The checks of one function, with what they are about: its graph and its symbols. `model_checks` are the model's own,
-    `location` reads the place of one of those from its stack trace."""
+    """The run-time checks of one function, with its graph and its symbols.
+
+    `model_checks`: the assertions of the model. `location` parses the place of an assertion from its stack
+    trace.
+    """
 
     graph: RecordingGraph
     function: FunctionBuilder
@@ -28,15 +31,18 @@ class FunctionGuards:
     _done: set[object] = field(default_factory=set)
 
     def assert_that(self, condition: Expr, message: str = "", prov: ir.Provenance | None = None) -> None:
-        """Appends a check unless this function has made one that says the same. The model's own form, message and place
-        come first, where it has made this check itself. Raises ConversionError FE304 for a symbol that nothing defines."""
+        """Appends a check unless this function has an equivalent one.
+
+        If the model has an equivalent assertion, its form, message and place are used. Raises ConversionError
+        FE304 for an undefined symbol.
+        """
         if not self.options.scalar_asserts or condition == Bool(True):
             return
         prov = self.function.prov if prov is None else prov
         keys = {key_of(condition)}
-        found = self.model_checks.find(condition, self.symbols.defined)
-        if found is not None:
-            condition, check = found
+        original = self.model_checks.find(condition, self.symbols.defined)
+        if original is not None:
+            condition, check = original
             keys.add(key_of(condition))
             message = check.message or message
             prov = replace(prov, locations=(self.location(check.place),))
@@ -47,8 +53,10 @@ class FunctionGuards:
         self.function.append(ir.AssertExpr(condition=condition, message=message, prov=prov))
 
     def assert_layout(self, value: ir.Value) -> None:
-        """Appends the check that a parameter has the layout of its type, once. Where a size was solved for, only this
-        tells that the solution was none."""
+        """Appends the check that a parameter has the layout of its type, once.
+
+        If a symbol was solved from a size, only this check detects that the size has no exact solution.
+        """
         if not ir.is_tensor(value) or self._is_done({("layout", value)}):
             return
         self.function.append(
@@ -62,7 +70,7 @@ class FunctionGuards:
         )
 
     def _is_done(self, keys: set[object]) -> bool:
-        """Whether a check with one of these keys was made; from now on all count as made."""
-        done = not self._done.isdisjoint(keys)
+        """Returns whether a check with one of these keys exists, and marks all of them as existing."""
+        exists = not self._done.isdisjoint(keys)
         self._done.update(keys)
-        return done
+        return exists

@@ -1,5 +1,7 @@
-"""How an exported program calls its inputs: in guards as text, all that is left of them where it was saved and loaded;
-and where each symbol came from."""
+"""Parses the text guards of an exported program, and finds the source of each symbol.
+
+A program that was saved and loaded has its guards only as text, in terms of its inputs.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _PLACE = re.compile(r"(?P<input>.+)\.(?P<what>size|stride)\(\)\[(?P<dim>\d+)\]")
 
 _BASE_NUMBER = re.compile(r".+\._base\.(?:(?:size|stride)\(\)\[\d+\]|storage_offset\(\))")
 
-# Any in this file: fake tensors and numbers, sympy objects and tuples of them, told apart as the text asks for them.
+# Any in this file: fake tensors and numbers, sympy objects and tuples of them; the text determines the type.
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxyType(
     {
         ast.Add: operator.add,
@@ -75,35 +77,38 @@ class InputPlace:
 
 
 def symbol_places(exported: ExportedProgram) -> dict[str, InputPlace]:
-    """Where each symbol was first seen, by its name; also those that others have replaced since."""
-    named = {text: node.name for text, node in _inputs(exported).items()}
+    """Maps each symbol name to the input size or stride that it comes from, including replaced symbols."""
+    names = {text: node.name for text, node in _inputs(exported).items()}
     env = detect_shape_env([n.meta.get("val") for n in exported.graph.nodes])
     places: dict[str, InputPlace] = {}
     for symbol, sources in ({} if env is None else env.var_to_sources).items():
         for source in sources:
             match = _PLACE.fullmatch(source.name)
-            if match and match["input"] in named:
-                places[symbol.name] = InputPlace(named[match["input"]], match["what"], int(match["dim"]))
+            if match and match["input"] in names:
+                places[symbol.name] = InputPlace(names[match["input"]], match["what"], int(match["dim"]))
     return places
 
 
 def text_guards(exported: ExportedProgram) -> list[sympy.Basic]:
-    """The guards that a program has as text, such as `L['x'].size()[0] % 6 == 0`, as conditions over its symbols.
-    Raises CaptureError FE101 for what has no counterpart."""
+    """Parses the text guards of a program, such as `L['x'].size()[0] % 6 == 0`, to conditions over its
+    symbols.
+
+    Raises CaptureError FE101 for a guard that cannot be parsed.
+    """
     texts = guard_texts(exported)
     inputs = {t: n.meta.get("val") for t, n in _inputs(exported).items()} if texts else {}
     numbers = _base_numbers(exported) if any("._base." in t for t in texts) else {}
-    found: list[sympy.Basic] = []
+    conditions: list[sympy.Basic] = []
     for text in texts:
         if unknown := _of_bases(text) - {_normal(t) for t in numbers}:
-            found += _for_any_symbol(text, sorted(unknown), inputs, numbers)
+            conditions += _for_any_symbol(text, sorted(unknown), inputs, numbers)
         else:
-            found.append(_Reader(inputs, numbers).condition(text))
-    return found
+            conditions.append(_Reader(inputs, numbers).condition(text))
+    return conditions
 
 
 def _of_bases(text: str) -> set[str]:
-    """The numbers in a guard that are read from what inputs are views of."""
+    """Returns the numbers in a guard that are read from the bases of inputs."""
     numbers = (n for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Subscript | ast.Call))
     return {t for t in map(ast.unparse, numbers) if _BASE_NUMBER.fullmatch(t)}
 
@@ -111,32 +116,42 @@ def _of_bases(text: str) -> set[str]:
 def _for_any_symbol(
     text: str, unknown: list[str], inputs: Mapping[str, Any], numbers: Mapping[str, sympy.Basic]
 ) -> list[sympy.Basic]:
-    """The guard for all symbols of the inputs that the unknown numbers may be. A program that was saved has lost which they
-    are; for the right ones, the guard held when it was traced. Where there are none, no input depends on the guard."""
+    """Returns the guard for each possible assignment of symbols to the unknown numbers.
+
+    A saved program does not store the symbols of these numbers. For the right symbols, the guard was
+    satisfied by the traced sizes, so only such assignments are returned. If there are none, no input depends
+    on the guard.
+    """
     env = detect_shape_env(list(inputs.values()))
     tensors = [x for x in inputs.values() if isinstance(x, torch.Tensor) and x.layout is torch.strided]
     layouts = [n for x in tensors for n in (*x.size(), *x.stride(), x.storage_offset())]
     symbols = {s: symbol_hint(env, s) for n in layouts for s in _number(n).free_symbols}
-    found: dict[sympy.Basic, None] = {}
-    for chosen in product(sorted(symbols, key=str), repeat=len(unknown)):
-        condition = _Reader(inputs, {**numbers, **dict(zip(unknown, chosen))}).condition(text)
+    conditions: dict[sympy.Basic, None] = {}
+    for assignment in product(sorted(symbols, key=str), repeat=len(unknown)):
+        condition = _Reader(inputs, {**numbers, **dict(zip(unknown, assignment))}).condition(text)
         if condition.subs(symbols) == sympy.true:
-            found[condition] = None
-    return list(found)
+            conditions[condition] = None
+    return list(conditions)
 
 
 def _base_numbers(exported: ExportedProgram) -> dict[str, sympy.Basic]:
-    """Sizes and strides of what inputs are views of, by their text: symbols, most of which are strides of the inputs. None
-    are known for a program that was saved and loaded."""
+    """Returns sizes and strides of the bases of inputs, by their text. Most of these symbols are strides of
+    inputs.
+
+    Empty for a program that was saved and loaded.
+    """
     env = detect_shape_env([n.meta.get("val") for n in exported.graph.nodes])
     sources = {} if env is None else env.var_to_sources
     return {
-        s.name: env.replace(symbol) for symbol, found in sources.items() for s in found if "._base." in s.name
+        s.name: env.replace(symbol)
+        for symbol, origins in sources.items()
+        for s in origins
+        if "._base." in s.name
     }
 
 
 def _inputs(exported: ExportedProgram) -> dict[str, fx.Node]:
-    """The inputs by the text that guards call them: `L['x']`, `L['pair'][0]`."""
+    """Returns the inputs by their text in guards: `L['x']`, `L['pair'][0]`."""
     nodes = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
     specs = [s for s in exported.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
     assert exported.call_spec.in_spec is not None
@@ -144,36 +159,36 @@ def _inputs(exported: ExportedProgram) -> dict[str, fx.Node]:
     args, kwargs = leaves
     signature = exported.module_call_graph[0].signature
     names = (signature.forward_arg_names if signature is not None else None) or [s.arg.name for s in specs]
-    found: dict[str, fx.Node] = {}
+    by_text: dict[str, fx.Node] = {}
     for path, leaf in pytree.tree_flatten_with_path({**dict(zip(names, args)), **kwargs})[0]:
         node = nodes[specs[leaf].arg.name]
-        found[f"L{pytree.keystr(path)}"] = node
+        by_text[f"L{pytree.keystr(path)}"] = node
         numbered = _NUMBERED.fullmatch(pytree.keystr(path[:1])[2:-2])  # one of *args
         if numbered:
-            found[f"L['{numbered[1]}'][{numbered[2]}]{pytree.keystr(path[1:])}"] = node
+            by_text[f"L['{numbered[1]}'][{numbered[2]}]{pytree.keystr(path[1:])}"] = node
     for index, spec in enumerate(specs):
-        found[f"L['flat_args'][{index}]"] = nodes[spec.arg.name]
-    return found
+        by_text[f"L['flat_args'][{index}]"] = nodes[spec.arg.name]
+    return by_text
 
 
 class _Reader:
-    """Reads guards over inputs, by their text."""
+    """Parses guards over inputs."""
 
     def __init__(self, inputs: Mapping[str, Any], numbers: Mapping[str, sympy.Basic]) -> None:
         self._inputs = {_normal(text): value for text, value in inputs.items()}
         self._numbers = {_normal(text): value for text, value in numbers.items()}
 
     def condition(self, text: str) -> sympy.Basic:
-        """One guard."""
+        """Parses one guard. Raises CaptureError FE101."""
         try:
-            found: sympy.Basic = self._read(ast.parse(text, mode="eval").body)
+            condition: sympy.Basic = self._read(ast.parse(text, mode="eval").body)
         except (KeyError, TypeError, ValueError, SyntaxError, AttributeError) as error:
             raise CaptureError(
                 "FE101",
                 f"the guard {text!r} of the exported program cannot be read: {error!r}",
                 hint="capture the model itself, or export it again",
             ) from error
-        return found
+        return condition
 
     def _read(self, node: ast.expr) -> Any:
         number = self._numbers.get(ast.unparse(node)) if self._numbers else None

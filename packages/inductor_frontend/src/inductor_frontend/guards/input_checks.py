@@ -1,4 +1,4 @@
-"""What a captured program checks of its arguments: everything that the trace relied on, as the trace put it."""
+"""Checks of a captured program on its arguments: all assumptions of the trace, in its terms."""
 
 from __future__ import annotations
 
@@ -38,9 +38,12 @@ _OUTSIDE = "the inputs are outside what the model was captured for"
 def check_inputs(
     guards: FunctionGuards, facts: list[Fact], params: Mapping[str, ir.Value], traced: TraceGuards
 ) -> None:
-    """Checks of `main`'s parameters, by Inductor's names, that their layouts do not cover: ranges of symbols, numbers that
-    were fixed or are the same as others, offsets that the program depends on, Inductor's guards, and those that were
-    traced."""
+    """Appends the checks on the parameters of `main` that layout checks do not cover.
+
+    `params` maps Inductor's names to parameters. The checks are: ranges of symbols, numbers that are constant
+    or equal to others, storage offsets that the program depends on, Inductor's guards, and the guards of the
+    trace.
+    """
     assert traced.promised is not None
     defined = sources_of(facts)
     ranges = check_ranges(guards, defined, traced.promised)
@@ -53,15 +56,17 @@ def check_inputs(
 
 
 def check_all_layouts(guards: FunctionGuards, params: Iterable[ir.Value]) -> None:
-    """Layout checks of the parameters that no node has used: results may be views of them."""
+    """Appends layout checks of the parameters that no node uses: results may be views of them."""
     if guards.options.layout_asserts:
         for value in params:
             guards.assert_layout(value)
 
 
 def check_left_over(guards: FunctionGuards) -> None:
-    """Deferred assertions that Inductor found no place for, as far as their symbols are known: Inductor waits for a
-    node that computes the last symbol, which may be an input's size instead."""
+    """Appends deferred assertions that Inductor did not emit, if all of their symbols are defined.
+
+    Inductor waits for a node that computes the last symbol, but that may be the size of an input.
+    """
     if guards.graph.is_backward:
         return  # checked in the forward program
     for assertions in guards.graph.ras_by_symbol.values():
@@ -71,8 +76,10 @@ def check_left_over(guards: FunctionGuards) -> None:
 
 
 def check_no_negative(guards: FunctionGuards, at: int) -> None:
-    """Checks, as the op at this position, that no tensor would have a negative size: where Inductor took a size for
-    positive, another that it made of it may be below 0 for an empty input."""
+    """Inserts at position `at` the checks that no tensor has a negative size.
+
+    Inductor assumes that sizes are positive, so a size derived from them may be negative for an empty input.
+    """
     ranges = {s.name: range_of(guards.symbols.declare(s)) for s in guards.symbols.defined.values()}
     before, guards.function.ops[at:] = guards.function.ops[at:], []
     early = {op.symbol for op in guards.function.ops if isinstance(op, ir.Define)}
@@ -88,7 +95,7 @@ def check_no_negative(guards: FunctionGuards, at: int) -> None:
 
 
 def _check_numbers(guards: FunctionGuards, facts: list[Fact], defined: Mapping[str, Fact]) -> None:
-    """Numbers that a trace fixed, or found to be the same as another number or size."""
+    """Checks numbers that the trace specialized, or found equal to another number or size."""
     for fact in facts:
         if isinstance(fact.atom, ir.Item) and defined.get(str(fact.expr)) is not fact:
             message = f"input {fact.value.name} is not what the model was captured for"
@@ -96,7 +103,10 @@ def _check_numbers(guards: FunctionGuards, facts: list[Fact], defined: Mapping[s
 
 
 def _check_offsets(guards: FunctionGuards, params: Mapping[str, ir.Value]) -> None:
-    """Where a model's own `as_strided` says an absolute offset, Inductor takes the captured offset of the input off."""
+    """Checks storage offsets of inputs that the model views by `as_strided`.
+
+    `as_strided` has an absolute offset, from which Inductor subtracts the captured offset of the input.
+    """
     roots = set(_offset_roots(guards))
     for name, offset in guards.graph.input_offsets().items() if roots else ():
         if name in roots and name in params:
@@ -107,7 +117,7 @@ def _check_offsets(guards: FunctionGuards, params: Mapping[str, ir.Value]) -> No
 
 
 def _offset_roots(guards: FunctionGuards) -> Iterator[str]:
-    """Names of the inputs that the graph views by `as_strided` with an offset."""
+    """Yields the names of the inputs that the graph views by `as_strided` with an offset."""
     graph = guards.graph.module.graph
     assert isinstance(graph, fx.Graph)
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.as_strided.default):
@@ -120,20 +130,22 @@ def _offset_roots(guards: FunctionGuards) -> Iterator[str]:
             yield root.name
 
 
-def _check_atom(guards: FunctionGuards, fact: Fact, wanted: Expr, message: str) -> None:
-    kind = wanted.kind
+def _check_atom(guards: FunctionGuards, fact: Fact, expected: Expr, message: str) -> None:
+    kind = expected.kind
     suffix = "offset" if isinstance(fact.atom, ir.OffsetOf) else "value"
     guards.function.prov = ir.Provenance(frontend_name=fact.value.name)
     symbol = guards.symbols.define(ir.SymbolDef(name=f"{fact.value.name}_{suffix}", kind=kind), fact.atom)
-    guards.assert_that(eq(symbol, wanted), message)
+    guards.assert_that(eq(symbol, expected), message)
 
 
 # --- guards
 
 
 def _check_replaced(guards: FunctionGuards, params: Mapping[str, ir.Value], traced: TraceGuards) -> None:
-    """Checks of the model about sizes that Inductor has replaced by others since. A check of the layout would do, but
-    not say it in the author's words."""
+    """Appends the model's assertions on sizes that Inductor has replaced by others.
+
+    Layout checks cover them, but without the author's messages.
+    """
     for check in guards.model_checks.spoken:
         symbols = sorted(check.condition.free_symbols, key=str)
         lost = [s for s in symbols if s.name not in guards.symbols.defined]
@@ -151,7 +163,7 @@ def _check_replaced(guards: FunctionGuards, params: Mapping[str, ir.Value], trac
 
 
 def _conditions(guards: FunctionGuards, traced: Sequence[sympy.Basic]) -> Iterator[Expr]:
-    """Inductor's guards, and those of the trace: it took its branches, and code was generated, because these hold."""
+    """Yields Inductor's guards and those of the trace, on which its branches and the generated code rely."""
     env = guards.graph.sizevars.shape_env
     for expr in (*(guard.expr for guard in env.guards), *traced):
         if any(s.name not in guards.symbols.defined for s in expr.free_symbols):
@@ -169,7 +181,7 @@ def _convert(condition: sympy.Basic) -> Expr:
 
 
 def _proven(condition: Expr, ranges: Mapping[str, Interval]) -> bool:
-    """Whether a guard holds for all values in the declared ranges, which are checked."""
+    """Returns whether a guard is true for all values in the declared ranges, which are checked."""
     match condition:
         case Bool(value):
             return value

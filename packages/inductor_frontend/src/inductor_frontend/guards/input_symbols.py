@@ -1,5 +1,5 @@
-"""The symbols that a function's parameters carry: read from numbers, sizes, strides and offsets, or solved for, and
-checked for their ranges."""
+"""Symbols of a function's parameters: read from numbers, sizes, strides and offsets, or solved, and
+range-checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from wrapper_ir.ir import Item, OffsetOf, Provenance, SizeOf, StrideOf, SymbolDe
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a parameter says about symbols: `expr` over symbols is the number found at `atom` of `value`."""
+    """An equation between symbols and a parameter: `expr` over symbols equals the number `atom` of
+    `value`."""
 
     value: Value
     expr: sympy.Expr
@@ -28,13 +29,16 @@ class Fact:
 
     @property
     def in_layout(self) -> bool:
-        """Whether a check of the parameter's layout covers it."""
+        """Whether the layout check of the parameter covers this fact."""
         return isinstance(self.atom, SizeOf | StrideOf)
 
 
 def facts_of(guards: FunctionGuards, params: Mapping[str, Value]) -> list[Fact]:
-    """All facts that the parameters of these Inductor names give, in the order of trust: numbers as they were passed,
-    sizes, and then strides and offsets, which are free where a tensor has one element or none."""
+    """Returns all facts of the parameters in `params` (Inductor's names), most reliable first.
+
+    Numbers come first, then sizes, then strides and offsets, which are arbitrary for a tensor with at most
+    one element.
+    """
     inputs = [(params[n], node) for n, node in guards.graph.graph_inputs.items() if n in params]
     numbers = [Fact(v, x, Item(v)) for v, x in inputs if isinstance(x, sympy.Expr)]
     tensors = [(v, x) for v, x in inputs if isinstance(x, ir.TensorBox)]
@@ -49,10 +53,10 @@ def facts_of(guards: FunctionGuards, params: Mapping[str, Value]) -> list[Fact]:
 
 
 def _with_replaced(guards: FunctionGuards, facts: list[Fact]) -> list[Fact]:
-    """These facts, and what they say about symbols that none of them mentions, since others were put in their place."""
-    said = {s for fact in facts for s in fact.expr.free_symbols}
+    """Adds the facts in canonical form about symbols that no fact mentions, since others replace them."""
+    symbols = {s for fact in facts for s in fact.expr.free_symbols}
     replaced = [replace(f, expr=guards.symbols.canonical(f.expr)) for f in facts]
-    return facts + [f for f in replaced if not f.expr.free_symbols <= said]
+    return facts + [f for f in replaced if not f.expr.free_symbols <= symbols]
 
 
 def _symbolic(exprs: Sequence[object]) -> list[tuple[int, sympy.Expr]]:
@@ -60,8 +64,11 @@ def _symbolic(exprs: Sequence[object]) -> list[tuple[int, sympy.Expr]]:
 
 
 def define_from(guards: FunctionGuards, facts: list[Fact]) -> None:
-    """Defines every symbol in these facts: those that stand alone, then one unknown after the other. Raises
-    ConversionError FE304 where a fact leaves several unknowns, or has no single solution."""
+    """Defines every symbol in these facts: first symbols that are a whole `expr`, then one unknown after the
+    other.
+
+    Raises ConversionError FE304 if a fact has several unknowns, or no unique solution.
+    """
     for fact in facts:
         if isinstance(fact.expr, sympy.Symbol) and not isinstance(fact.atom, OffsetOf):
             _from(guards, fact)
@@ -84,23 +91,23 @@ def define_from(guards: FunctionGuards, facts: list[Fact]) -> None:
 
 
 def _unknown(guards: FunctionGuards, fact: Fact) -> list[sympy.Symbol]:
-    """The symbols in a fact that nothing has defined yet, by name."""
-    found = [s for s in fact.expr.free_symbols if s.name not in guards.symbols.defined]
-    return sorted(found, key=lambda s: s.name)
+    """Returns the undefined symbols of a fact, sorted by name."""
+    unknown = [s for s in fact.expr.free_symbols if s.name not in guards.symbols.defined]
+    return sorted(unknown, key=lambda s: s.name)
 
 
 def _several(fact: Fact, unknown: list[sympy.Symbol]) -> ConversionError:
     names = ", ".join(s.name for s in unknown)
     return ConversionError(
         "FE304",
-        f"{print_expr(fact.atom)} is {fact.expr}, which does not tell {names} apart",
-        hint="give the model an input that has one of them as its size",
+        f"{print_expr(fact.atom)} is {fact.expr}, which does not determine {names}",
+        hint="add an input to the model that has one of them as its size",
     )
 
 
 def _solve(guards: FunctionGuards, fact: Fact) -> None:
     """Defines the only unknown of a compound size, rounded down."""
-    from wrapper_ir.expr.sympy_bridge import solve  # few programs need it
+    from wrapper_ir.expr.sympy_bridge import solve  # deferred: rarely needed
 
     _from(guards, fact)
     (symbol,) = _unknown(guards, fact)
@@ -109,35 +116,37 @@ def _solve(guards: FunctionGuards, fact: Fact) -> None:
     except ExpressionError as error:
         raise ConversionError(
             "FE304",
-            f"{print_expr(fact.atom)} is {fact.expr}, which has no single solution for {symbol.name}: {error.message}",
-            hint=f"give the model an input that has {symbol.name} itself as its size",
+            f"{print_expr(fact.atom)} is {fact.expr}, "
+            f"which has no single solution for {symbol.name}: {error.message}",
+            hint=f"add an input to the model that has {symbol.name} itself as its size",
         ) from error
     guards.symbols.define(symbol, solution)
 
 
 def _from(guards: FunctionGuards, fact: Fact) -> None:
-    """The ops that follow come from this input."""
+    """Sets the provenance of the following ops to this input."""
     guards.function.prov = Provenance(frontend_name=fact.value.name)
 
 
-# --- their ranges
+# --- ranges
 
 
 def sources_of(facts: list[Fact]) -> dict[str, Fact]:
-    """For each symbol, by name, the fact that it stands alone in, or else the first that mentions it."""
-    found: dict[str, Fact] = {}
+    """Maps each symbol name to the fact whose whole `expr` it is, or else to the first fact that mentions
+    it."""
+    sources: dict[str, Fact] = {}
     for alone in (True, False):
         for fact in facts:
             for symbol in fact.expr.free_symbols if isinstance(fact.expr, sympy.Symbol) is alone else ():
-                found.setdefault(symbol.name, fact)
-    return found
+                sources.setdefault(symbol.name, fact)
+    return sources
 
 
 def check_ranges(
     guards: FunctionGuards, defined: Mapping[str, Fact], promised: Bounds
 ) -> dict[str, Interval]:
-    """Checks that symbols are in the ranges that they are declared with, and that the caller promised. Returns the
-    declared ranges."""
+    """Checks that symbols are in their declared ranges and in the `promised` ranges. Returns the declared
+    ranges."""
     ranges: dict[str, Interval] = {}
     for symbol in tuple(guards.symbols.defined.values()):
         definition = guards.symbols.declare(symbol)
@@ -157,7 +166,7 @@ def check_ranges(
 
 
 def range_of(definition: SymbolDef) -> Interval:
-    """The values that a symbol may have as it is declared."""
+    """Returns the declared range of a symbol."""
     return Interval(definition.lower, definition.upper)
 
 

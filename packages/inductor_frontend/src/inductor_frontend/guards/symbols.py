@@ -1,4 +1,4 @@
-"""Symbols: declared with their ranges and hints, defined from the inputs, or where Inductor computes them."""
+"""Symbols: declared with ranges and hints, defined from the inputs or by the ops that compute them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNBACKED_TYPES = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
 def _is(symbol: sympy.Symbol, types: tuple[SymT, ...]) -> bool:
     try:
         return bool(symbol_is_type(symbol, types))
-    except AssertionError:  # names that Inductor made up outside its own scheme
+    except AssertionError:  # a name that does not follow Inductor's scheme
         return False
 
 
@@ -35,7 +35,9 @@ def _kind(symbol: sympy.Symbol) -> SymKind:
 class Symbols:
     """Declares symbols in the program and defines them in one function, each once.
 
-    `outer` are those of the calling function: what only the caller can define is captured from there."""
+    `outer` are the symbols of the calling function: symbols that only the caller can define are captured from
+    it.
+    """
 
     def __init__(
         self,
@@ -56,14 +58,14 @@ class Symbols:
 
     @property
     def defined(self) -> Mapping[str, sympy.Symbol]:
-        """The symbols that are defined by now, by name, in their order."""
+        """The defined symbols, by name, in the order of definition."""
         return MappingProxyType(self._defined)
 
     def declare(self, symbol: sympy.Symbol) -> ir.SymbolDef:
-        """Declares a symbol with what Inductor knows about it."""
+        """Declares a symbol with Inductor's range and hint."""
         lower, upper = symbol_range(self._shape_env, symbol)
         backed = not _is(symbol, _UNBACKED_TYPES)
-        if backed and symbol.is_positive:  # what sympy simplified on the way relies on it
+        if backed and symbol.is_positive:  # simplifications by sympy rely on it
             lower = max(lower or 0, self._least)
         definition = ir.SymbolDef(
             name=symbol.name,
@@ -76,8 +78,11 @@ class Symbols:
         return self._function.program.symbol(definition)
 
     def define(self, symbol: sympy.Symbol | ir.SymbolDef, expr: Expr, *, if_used: bool = False) -> Expr:
-        """Declares and defines a symbol, unless that was done before: one of Inductor's, or one that it does not have, by
-        its definition. `if_used` waits until the symbol is required. Returns the symbol."""
+        """Declares and defines a symbol unless it is defined; returns it.
+
+        `symbol` is a symbol of Inductor, or the definition of a new one. `if_used` defers the definition
+        until the symbol is required.
+        """
         name = symbol.name
         kind = symbol.kind if isinstance(symbol, ir.SymbolDef) else _kind(symbol)
         if if_used and isinstance(symbol, sympy.Symbol):
@@ -93,22 +98,22 @@ class Symbols:
         return Sym(name, kind)
 
     def expr(self, value: object) -> Expr:
-        """Converts a size; symbols that Inductor replaced by others are defined on the way. Raises FE304."""
+        """Converts a size, and defines the symbols in it. Raises ConversionError FE304."""
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
-            value = value.node.expr  # these compare, and hash, by guarding
-        if not isinstance(value, sympy.Basic):  # 1, 1.0 and True would be one key
+            value = value.node.expr  # comparing or hashing these adds guards
+        if not isinstance(value, sympy.Basic):  # 1, 1.0 and True are equal keys
             return to_expr(value)
-        found = self._exprs.get(value)
-        if found is None:
-            found = to_expr(self.canonical(value))
-            for name in sorted(found.free_symbols):
+        converted = self._exprs.get(value)
+        if converted is None:
+            converted = to_expr(self.canonical(value))
+            for name in sorted(converted.free_symbols):
                 self.require(name)
-            self._exprs[value] = found
-        return found
+            self._exprs[value] = converted
+        return converted
 
     def canonical(self, value: object) -> object:
-        """A size in which symbols of inputs that Inductor has replaced by others are replaced: sizes that it knows to be
-        equal are the same expression."""
+        """Applies Inductor's replacements of input symbols to a size, so that equal sizes are the same
+        expression."""
         while isinstance(value, sympy.Expr):
             replaced = value.xreplace(
                 {s: r for s in value.free_symbols if (r := self._replacement(s)) is not None}
@@ -120,11 +125,15 @@ class Symbols:
 
     def _replacement(self, symbol: sympy.Basic) -> sympy.Expr | None:
         if not isinstance(symbol, sympy.Symbol) or not symbol.is_integer or _is(symbol, _UNBACKED_TYPES):
-            return None  # values of the run are checked where they are defined
+            return None  # unbacked symbols are checked at their definition
         return self._shape_env.replacements.get(symbol)
 
     def require(self, name: str) -> None:
-        """Defines a symbol that was waiting for its use or that Inductor replaced by others, or captures it; raises FE304."""
+        """Defines a symbol whose definition is deferred or that Inductor replaced, or captures it from the
+        caller.
+
+        Raises ConversionError FE304 if nothing defines it.
+        """
         if name in self._defined or self._define_precomputed(name) or self.capture(name):
             return
         if name in self._if_used:
@@ -135,8 +144,10 @@ class Symbols:
             raise ConversionError("FE304", f"symbol {name} is used, but no input or op defines it")
 
     def capture(self, name: str) -> bool:
-        """Takes a symbol from the caller, which defines it if it can, unless it is defined here; False where the caller
-        does not have it. Precomputed sizes are each graph's own, and not taken."""
+        """Captures a symbol from the caller, which defines it if possible, unless it is defined here.
+
+        Returns whether the symbol is defined. Precomputed sizes belong to one graph and are not captured.
+        """
         if name in self._defined:
             return True
         if self._outer is None:
@@ -157,5 +168,5 @@ class Symbols:
         return False
 
     def _replaced(self, name: str) -> sympy.Symbol | None:
-        """The symbol of this name that Inductor has replaced by something else; None for others."""
+        """Returns the symbol of this name if Inductor has replaced it; otherwise None."""
         return next((source for source in self._shape_env.replacements if source.name == name), None)

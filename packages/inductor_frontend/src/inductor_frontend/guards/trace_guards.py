@@ -1,4 +1,4 @@
-"""What a trace relied on: everything that a program must check of its arguments, before there is a program."""
+"""Guards of a trace: all assumptions about arguments that the program must check."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from inductor_frontend.guards.guard_code import InputPlace, symbol_places, text_
 from inductor_frontend.torch_patches.symbol_facts import bound
 
 Bounds = Mapping[str, tuple[int | None, int | None]]
-"""Inclusive ranges of symbols by name; None is open."""
+"""Inclusive ranges of symbols by name; None is unbounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceGuards:
-    """What a program checks besides what Inductor's shape environment knows.
+    """The checks of a program besides the guards in Inductor's ShapeEnv.
 
-    `promised` are the ranges that the caller promised for symbols, or None where the caller itself checks the inputs of
-    every call; `conditions` hold of the symbols; `places` say where symbols come from, by name, also those that others have
-    replaced since; `windows` name inputs that may begin anywhere in their storage; `checks` are the model's own.
+    `promised`: the ranges of symbols that the user specified; None if the caller checks the inputs of every
+    call.
+    `conditions`: guards over symbols. `places`: the input size or stride that each symbol comes from, by
+    name, including replaced symbols. `windows`: names of inputs that may start anywhere in their storage.
+    `checks`: the model's assertions.
     """
 
     promised: Bounds | None = None
@@ -35,7 +37,8 @@ class TraceGuards:
 def guards_of(
     exported: ExportedProgram, checks: Sequence[ModelCheck], windows: frozenset[str]
 ) -> TraceGuards:
-    """The guards of an exported program. Raises CaptureError FE101 for a guard that cannot be read."""
+    """Returns the guards of an exported program. Raises CaptureError FE101 for a guard that cannot be
+    parsed."""
     constraints = exported.range_constraints.items()
     return TraceGuards(
         promised={str(s): (bound(r.lower), bound(r.upper)) for s, r in constraints},

@@ -1,1 +1,1 @@
-"""Kernels and their launches, of C++ and of Triton."""
+"""C++ and Triton kernels, and their launches."""

@@ -1,4 +1,4 @@
-"""One C++ kernel of Inductor's as typed data, from the declaration of its entry."""
+"""Parses the entry declaration of an Inductor C++ kernel to typed data."""
 
 from __future__ import annotations
 
@@ -31,28 +31,31 @@ _SCALARS = {
 
 @dataclass(frozen=True, slots=True)
 class CppDefinition:
-    """A kernel without what its calls say: what each pointer is used for. `read_only` are the parameters that are declared
-    const."""
+    """A kernel without the access of its pointers, which depends on its calls. `read_only`: its const
+    parameters."""
 
     kernel: ir.CppKernel
     read_only: frozenset[str]
 
     identity: Hashable = None
-    """All calls of one name are alike."""
+    """None: all calls of one name use the same definition."""
 
     @property
     def arguments(self) -> int:
-        """How many arguments a call has."""
+        """The number of arguments of a call."""
         return len(self.kernel.params)
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Those of the parameters among the arguments of a call."""
+        """For each parameter, its position among the arguments of a call."""
         return tuple(range(self.arguments))
 
     def access(self, param: ir.KernelParam, buffer: str, event: CallKernel) -> ir.Access:
-        """What a call does through a pointer. Reads come through const pointers. A buffer that this kernel makes is written
-        whole; any other that it writes may be written in part, so its old content counts as read."""
+        """Returns the access of a call through a pointer.
+
+        A const pointer is read. A buffer that this kernel produces is overwritten completely. Any other
+        buffer may be written in part, so it is also read.
+        """
         if param.name in self.read_only:
             return ir.Access.READ
         return ir.Access.WRITE if buffer in event.produced else ir.Access.READWRITE
@@ -60,8 +63,11 @@ class CppDefinition:
     def completed(
         self, name: str, params: tuple[ir.KernelParam, ...], device: str
     ) -> ir.CppKernel | ir.ForeignKernel:
-        """The kernel, with what its calls say of its parameters. On another type of device than the CPU the package that has
-        the device builds and runs it: its source, below a line with the instructions that it is written for."""
+        """Returns the kernel with the parameters of its calls.
+
+        For a device type other than the CPU, the package of that device builds and runs the kernel. Its
+        payload is a line with the instruction set, followed by the source.
+        """
         if device != ir.CPU.type:
             payload = f"// isa: {' '.join(self.kernel.isa)}\n{self.kernel.source}"
             return ir.ForeignKernel(name=name, params=params, runtime=device, payload=payload)
@@ -69,14 +75,17 @@ class CppDefinition:
 
 
 def _isa() -> tuple[str, ...]:
-    """The vector instructions that Inductor writes C++ for. It finds out by compiling, so a program without C++ kernels must
-    not ask."""
-    chosen = cpu_vec_isa.pick_vec_isa()  # false where there are none, and the code is scalar
-    return tuple(str(chosen).split()) if chosen else ()
+    """Returns the vector instruction sets that Inductor emits C++ for.
+
+    Inductor detects them by compiling, so call this only for programs with C++ kernels.
+    """
+    isa = cpu_vec_isa.pick_vec_isa()  # falsy if there are none; the code is then scalar
+    return tuple(str(isa).split()) if isa else ()
 
 
 def cpp_definition(event: DefineKernel) -> CppDefinition:
-    """Reads a declaration; raises ConversionError FE303, and FE305 for elements that the IR has no type for."""
+    """Parses a declaration; raises ConversionError FE303, and FE305 for dtypes without a counterpart in the
+    IR."""
     match = _ENTRY.search(event.declaration)
     if match is None:
         raise ConversionError(
@@ -95,7 +104,7 @@ def cpp_definition(event: DefineKernel) -> CppDefinition:
 
 
 def _param(kernel: str, text: str) -> tuple[ir.KernelParam, bool]:
-    """One parameter as declared, and whether it is const."""
+    """Parses one parameter; returns it, and whether it is const."""
     match = _PARAM.fullmatch(text)
     pointer = match is not None and match["pointer"] is not None
     if match is None or match["type"] not in (_POINTERS if pointer else _SCALARS):

@@ -1,4 +1,4 @@
-"""What a launch says about the memory of its pointers."""
+"""The memory that a launch may access through its pointers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from wrapper_ir import ir
 from wrapper_ir.expr import Expr
 
 
-def extents_of(scope: Scope, args: Sequence[ir.Arg], given: Sequence[LaunchArg | None]) -> tuple[Expr, ...]:
-    """Bytes that a kernel may touch through each pointer; `given` are the recorded arguments. Always stated: the
-    loops in the source are fixed, so that a later change of a layout cannot widen what is safe to pass."""
+def extents_of(scope: Scope, args: Sequence[ir.Arg], sources: Sequence[LaunchArg | None]) -> tuple[Expr, ...]:
+    """Returns the number of bytes that a kernel may access through each pointer; `sources` are the recorded
+    arguments.
+
+    Extents are always explicit: the loops in the kernel's source are constant, so a later change of a layout
+    must not increase the extent.
+    """
     padded = scope.graph.buffer_to_padded_size
     extents: list[Expr] = []
-    for arg, source in zip(args, given, strict=True):
+    for arg, source in zip(args, sources, strict=True):
         if isinstance(arg, ir.Value) and ir.is_tensor(arg):
             name = source.name if isinstance(source, BufferArg) else ""
             extents.append(_padded(scope, name, arg.type) if name in padded else ir.extent_bytes(arg.type))
@@ -30,10 +34,12 @@ def _padded(scope: Scope, name: str, type: ir.TensorType) -> Expr:
 
 
 def clear_fresh(scope: Scope, root: ir.Value) -> None:
-    """Zeroes a storage that nothing has used since it was allocated. A kernel that fills a part of it keeps the
-    rest, which Inductor leaves as it finds it: here, every byte that is kept has a value."""
+    """Zeroes a storage that no op has used since its allocation.
+
+    A kernel may write only a part of it. Inductor leaves the rest uninitialized; here every byte has a value.
+    """
     ops = scope.function.ops
-    for position in range(len(ops) - 1, -1, -1):  # what was used was mostly used just before
+    for position in range(len(ops) - 1, -1, -1):  # in most cases a recent op has used it
         op = ops[position]
         if isinstance(op, ir.AllocStorage):
             if op.result == root:

@@ -1,4 +1,5 @@
-"""Kernel launches: definitions completed by what calls say, arguments as values and sizes, and scratch memory."""
+"""Kernel launches: definitions completed by their calls, arguments as values and sizes, and scratch
+memory."""
 
 from __future__ import annotations
 
@@ -48,14 +49,14 @@ from wrapper_ir.ir import (
 )
 
 Definition = CppDefinition | TritonDefinition
-"""What a reader of definitions gives; the translation of a launch is the same for both."""
+"""A parsed definition; the translation of a launch is the same for both."""
 
 LaunchedKernel = CppKernel | TritonKernel | ForeignKernel
 
 
 @dataclass(frozen=True, slots=True)
 class KernelTable:
-    """The kernels of one program: those that Inductor has defined, and those made from them so far."""
+    """The kernels of one program: Inductor's definitions, and the kernels created from them."""
 
     defined: dict[str, Definition] = field(default_factory=dict)
     multis: dict[str, DefineMulti] = field(default_factory=dict)
@@ -72,18 +73,20 @@ _ZERO = {
 
 
 class Launches:
-    """The kernels and scratch memory of one function. A definition waits for its first call, which tells what each pointer
-    is used for."""
+    """The kernels and scratch memory of one function.
+
+    A definition is completed at its first call, which determines the access of each pointer.
+    """
 
     def __init__(self, scope: Scope, table: KernelTable) -> None:
         self._scope = scope
         self._table = table
         self._operators = OperatorKernels(scope, table.operators)
         self._scratch: set[Value] = set()
-        """Storages of the next launch that hold nothing when it begins."""
+        """Uninitialized scratch storages of the next launch."""
 
     def define(self, event: DefineKernel | DefineTriton | DefineMulti) -> None:
-        """Reads a definition, or remembers which kernels one is chosen from; raises ConversionError FE303."""
+        """Parses a definition, or stores the candidates of a multi-kernel; raises ConversionError FE303."""
         match event:
             case DefineKernel():
                 self._table.defined[event.name] = cpp_definition(event)
@@ -93,7 +96,8 @@ class Launches:
                 self._table.multis[event.name] = event
 
     def allocate(self, event: AllocateWorkspace) -> None:
-        """Scratch memory. Each launch has its own, also where Inductor lets the kernels of a graph share some."""
+        """Allocates scratch memory. Each launch has separate memory, even if Inductor shares it among
+        kernels."""
         scope, workspace = self._scope, event.workspace
         name = workspace.outer_name
         type = TensorType(
@@ -114,7 +118,7 @@ class Launches:
         scope.bind(name, scope.make_view(name, storage, type))
 
     def call(self, event: CallKernel) -> None:
-        """Launch; the definition is completed from this call's accesses."""
+        """Appends a launch; the definition is completed with the accesses of this call."""
         scope = self._scope
         scope.function.prov = scope.provenance.read(event.origins, event.name)
         launch = self._launch(event)
@@ -136,36 +140,37 @@ class Launches:
         return self._table.chosen.merged(event.name, parts)
 
     def _definition(self, name: str) -> Definition:
-        found = self._table.defined.get(name)
-        if found is None:
+        definition = self._table.defined.get(name)
+        if definition is None:
             raise ConversionError("FE303", f"kernel {name} is called, but was never defined")
-        return found
+        return definition
 
     def _triton(self, name: str) -> TritonDefinition:
-        found = self._definition(name)
-        assert isinstance(found, TritonDefinition), "only Triton has kernels that one is chosen from"
-        return found
+        definition = self._definition(name)
+        assert isinstance(definition, TritonDefinition), "only Triton has multi-kernels"
+        return definition
 
     def _parts(self, multi: DefineMulti, event: CallKernel) -> list[Part]:
-        """The kernels of a multi-kernel, each as if it was called with what it takes; what all take comes first."""
+        """Returns the kernels of a multi-kernel, each with the arguments of its call; common arguments come
+        first."""
         operator = multi.operator
         end = len(event.args) - (0 if operator is None else operator.tensors)
         shared = end - multi.own * len(multi.kernels)
-        chosen = self._chosen_definitions(multi)
+        groups = self._chosen_definitions(multi)
         every = tuple(range(shared))
-        taken = [
+        arguments = [
             (
                 *(multi.takes[members[0]] if multi.takes else every),
                 *(shared + i * multi.own + j for i in members for j in range(multi.own)),
             )
-            for _, members in chosen
+            for _, members in groups
         ]
-        given = [{t[p] for p in d.positions} for (d, _), t in zip(chosen, taken, strict=True)]
+        read = [{t[p] for p in d.positions} for (d, _), t in zip(groups, arguments, strict=True)]
         parts: list[Part] = []
         if operator is not None:
             pointers = {
                 t[p]
-                for (d, _), t in zip(chosen, taken)
+                for (d, _), t in zip(groups, arguments)
                 for p, q in zip(d.positions, d.kernel.params)
                 if q.kind.takes_tensor
             }
@@ -173,53 +178,55 @@ class Launches:
             tensors = {p: self._tensor(event.args[p], event) for p in range(end, len(event.args))}
             [out] = (p for p in values if _name(event.args[p]) in event.produced)
             parts.append(self._operators.part(operator, values, tensors, out))
-            given.append({*parts[0].positions})
-        common = set[int].intersection(*given)
+            read.append({*parts[0].positions})
+        common = set[int].intersection(*read)
         parts = [self._operators.named(reordered(part, common)) for part in parts]
-        for (definition, members), positions in zip(chosen, taken, strict=True):
+        for (definition, members), positions in zip(groups, arguments, strict=True):
             first = leading(definition, [i for i, at in enumerate(positions) if at in common])
             hint = multi.hints[members[0]] if multi.hints else None
             parts.append(replace(self._part(first, positions, event), hint=hint))
         return parts
 
     def _chosen_definitions(self, multi: DefineMulti) -> list[tuple[TritonDefinition, tuple[int, ...]]]:
-        """The kernels of a multi-kernel; instances of one template are one, with their positions in the list."""
+        """Returns the kernels of a multi-kernel with their positions; instances of one template are
+        merged."""
         definitions = [self._triton(name) for name in multi.kernels]
         if not multi.hints:
             return [(definition, (i,)) for i, definition in enumerate(definitions)]
-        found = []
+        entries = []
         for hint in dict.fromkeys(multi.hints):
             members = [i for i, h in enumerate(multi.hints) if h == hint]
             merged = merged_instances([definitions[i] for i in members])
-            found += [(d, tuple(members[i] for i in group)) for d, group in merged]
-        return found
+            entries += [(d, tuple(members[i] for i in group)) for d, group in merged]
+        return entries
 
-    def _part(self, definition: Definition, taken: tuple[int, ...], event: CallKernel) -> Part:
-        """A kernel, given the arguments of a call at the positions `taken`."""
+    def _part(self, definition: Definition, arguments: tuple[int, ...], event: CallKernel) -> Part:
+        """Returns a kernel with the arguments of a call at the positions `arguments`."""
         grid_params = definition.kernel.grid_params if isinstance(definition, TritonDefinition) else ()
         expected = definition.arguments + len(grid_params)
-        if len(taken) != expected:
+        if len(arguments) != expected:
             raise ConversionError(
                 "FE303",
-                f"kernel {definition.kernel.name} takes {expected} arguments, but is given {len(taken)}",
+                f"kernel {definition.kernel.name} has {expected} parameters, but {len(arguments)} arguments",
             )
-        positions = tuple(taken[p] for p in definition.positions)
-        given = [event.args[p] for p in positions]
-        args = [self._argument(p, a, event) for p, a in zip(definition.kernel.params, given, strict=True)]
-        extents = extents_of(self._scope, args, given)
-        grid = [self._grid_size(event.args[p], event) for p in taken[definition.arguments :]]
+        positions = tuple(arguments[p] for p in definition.positions)
+        sources = [event.args[p] for p in positions]
+        args = [self._argument(p, a, event) for p, a in zip(definition.kernel.params, sources, strict=True)]
+        extents = extents_of(self._scope, args, sources)
+        grid = [self._grid_size(event.args[p], event) for p in arguments[definition.arguments :]]
         if isinstance(definition, TritonDefinition) and definition.kernel.heuristic == TEMPLATE:
             definition, grid = with_grid(definition, grid)
-        kernel = self._kernel(definition, self._uses(definition, given, args, event), extents, _device(args))
+        uses = self._uses(definition, sources, args, event)
+        kernel = self._kernel(definition, uses, extents, _device(args))
         return Part(kernel=kernel, positions=positions, args=tuple(args), extents=extents, grid=tuple(grid))
 
     # --- kernels
 
     def _uses(
-        self, definition: Definition, given: list[LaunchArg], args: list[Arg], event: CallKernel
+        self, definition: Definition, sources: list[LaunchArg], args: list[Arg], event: CallKernel
     ) -> tuple[Use, ...]:
         roots = [self._scope.root(a) if isinstance(a, Value) else None for a in args]
-        passed = [
+        operands = [
             Passed(
                 name=param.name,
                 dtype=param.dtype,
@@ -228,14 +235,14 @@ class Launches:
                 value=value,
                 storage=root,
             )
-            for param, arg, value, root in zip(definition.kernel.params, given, args, roots, strict=True)
+            for param, arg, value, root in zip(definition.kernel.params, sources, args, roots, strict=True)
         ]
-        return uses_of(passed, event.inplace, own=event.written is not None)
+        return uses_of(operands, event.inplace, own=event.written is not None)
 
     def _access(
         self, definition: Definition, param: KernelParam, buffer: str, root: Value | None, event: CallKernel
     ) -> Access:
-        """Scratch memory without zeros holds nothing that could be read."""
+        """Returns the access of a call through a parameter. Uninitialized scratch memory is never read."""
         if not param.kind.takes_tensor:
             return Access.NONE
         return Access.WRITE if root in self._scratch else definition.access(param, buffer, event)
@@ -243,20 +250,23 @@ class Launches:
     def _kernel(
         self, definition: Definition, uses: tuple[Use, ...], extents: tuple[Expr, ...], device: str
     ) -> LaunchedKernel:
-        """The typed kernel. One source called on another type of device, with other uses of its parameters, or with windows
-        of other sizes, becomes a second definition, so that all launches of one kernel state the same extents."""
+        """Returns the typed kernel.
+
+        If a source is called on another device type, with other uses of its parameters or with other extents,
+        a second kernel is defined: all launches of one kernel have the same extents.
+        """
         name = definition.kernel.name
         key = name, (definition.identity, uses, extents, device)
-        found = self._table.kernels_by_use.get(key)
-        if found is None:
+        kernel = self._table.kernels_by_use.get(key)
+        if kernel is None:
             count = sum(other == name for other, _ in self._table.kernels_by_use)
             params = tuple(
                 replace(p, access=use.access, may_alias=use.may_alias, may_overlap=use.may_overlap)
                 for p, use in zip(definition.kernel.params, uses, strict=True)
             )
-            found = definition.completed(name if count == 0 else f"{name}_{count}", params, device)
-            self._table.kernels_by_use[key] = found
-        return found
+            kernel = definition.completed(name if count == 0 else f"{name}_{count}", params, device)
+            self._table.kernels_by_use[key] = kernel
+        return kernel
 
     # --- arguments
 
@@ -268,7 +278,7 @@ class Launches:
         if value.type.dtype is not param.dtype:
             raise ConversionError(
                 "FE303",
-                f"kernel {event.name} takes {value.type.dtype} as {param.dtype}{_place(event)}",
+                f"kernel {event.name} receives {value.type.dtype} as {param.dtype}{_place(event)}",
             )
         return value
 
@@ -287,33 +297,35 @@ class Launches:
         return value
 
     def _number(self, param: KernelParam, arg: LaunchArg, event: CallKernel) -> Expr:
-        found = self._read(self._tensor(arg, event)) if isinstance(arg, BufferArg) else self._size(arg, event)
-        if (found.kind is SymKind.FLOAT) != param.dtype.is_floating:
+        number = (
+            self._read(self._tensor(arg, event)) if isinstance(arg, BufferArg) else self._size(arg, event)
+        )
+        if (number.kind is SymKind.FLOAT) != param.dtype.is_floating:
             raise ConversionError(
-                "FE303", f"kernel {event.name} takes {found} as {param.dtype.value}{_place(event)}"
+                "FE303", f"kernel {event.name} receives {number} as {param.dtype.value}{_place(event)}"
             )
-        return found
+        return number
 
-    def _read(self, held: Value) -> Expr:
-        """What a tensor of one element holds at this launch: Inductor hands such tensors of the host to kernels by
+    def _read(self, tensor: Value) -> Expr:
+        """Reads the element of a one-element tensor at this launch: Inductor passes such host tensors by
         value."""
-        dtype = held.type.dtype if isinstance(held.type, TensorType) else None
-        item = Item(held)
+        dtype = tensor.type.dtype if isinstance(tensor.type, TensorType) else None
+        item = Item(tensor)
         kind = SymKind.FLOAT if dtype is None or dtype.is_floating else SymKind.INT
-        wish, count = f"{held.name}_number", 0
-        name = wish
+        base, count = f"{tensor.name}_number", 0
+        name = base
         while name in self._scope.symbols.defined:
             count += 1
-            name = f"{wish}_{count}"
+            name = f"{base}_{count}"
         number = where(to_bool(item), Int(1), Int(0)) if dtype is DType.BOOL else item
         return self._scope.symbols.define(SymbolDef(name=name, kind=kind, backed=False), number)
 
     def _grid_size(self, arg: LaunchArg, event: CallKernel) -> Expr:
-        """A number of the grid, which counts programs. Raises ConversionError FE303 for one with a fraction."""
-        found = self._size(arg, event)
-        if found.kind is SymKind.FLOAT:
-            raise ConversionError("FE303", f"the grid of kernel {event.name} has {found}{_place(event)}")
-        return to_int(found) if found.kind is SymKind.BOOL else found
+        """Converts a size of the grid, in programs. Raises ConversionError FE303 for a float."""
+        size = self._size(arg, event)
+        if size.kind is SymKind.FLOAT:
+            raise ConversionError("FE303", f"the grid of kernel {event.name} has {size}{_place(event)}")
+        return to_int(size) if size.kind is SymKind.BOOL else size
 
     def _size(self, arg: LaunchArg, event: CallKernel) -> Expr:
         if isinstance(arg, BufferArg | ir.IRNode):
@@ -324,13 +336,13 @@ class Launches:
 
 
 def _device(args: Iterable[Arg]) -> str:
-    """The type of the device that the tensors among arguments are on."""
+    """Returns the device type of the tensors among the arguments."""
     types = (arg.type for arg in args if isinstance(arg, Value))
     return next((type.device.type for type in types if isinstance(type, TensorType)), CPU.type)
 
 
 def _name(arg: LaunchArg) -> str:
-    """The buffer that an argument names; '' for others."""
+    """Returns the name of a buffer argument; '' for other arguments."""
     return arg.name if isinstance(arg, BufferArg) else ""
 
 

@@ -1,4 +1,4 @@
-"""Multi-kernels: the launches of several kernels for one job, merged into the launch of one of them."""
+"""Multi-kernels: merges the launches of alternative kernels into one launch, which runs one of them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from wrapper_ir.expr import Expr, Int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One kernel as a call launches it: `positions` are those of `args` among the arguments of Inductor's call, and
-    `grid` has a number for each that the kernel's grid wants; `extents` a size for each tensor among `args`. `hint`: what
-    sizes that are not known are taken for."""
+    """One kernel with the arguments of a call.
+
+    `positions`: for each of `args`, its position among the arguments of Inductor's call. `grid`: the values
+    of the kernel's grid parameters. `extents`: for each tensor among `args`, its extent in bytes. `hint`: the
+    value that the kernel was generated for in place of dynamic sizes.
+    """
 
     kernel: ir.CppKernel | ir.TritonKernel | ir.OperatorKernel | ir.ForeignKernel
     positions: tuple[int, ...]
@@ -26,7 +29,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """What to launch, and with what."""
+    """A merged launch: the multi-kernel with its arguments."""
 
     kernel: ir.MultiKernel
     args: tuple[ir.Arg, ...]
@@ -35,7 +38,7 @@ class Merged:
 
 
 def leading(definition: TritonDefinition, first: Collection[int]) -> TritonDefinition:
-    """The same kernel, with the parameters that take Inductor's arguments at the positions `first` before all others."""
+    """Moves the parameters for Inductor's arguments at the positions `first` before all other parameters."""
     kernel = definition.kernel
     pairs = sorted(
         zip(definition.positions, kernel.params, strict=True), key=lambda p: (p[0] not in first, p[0])
@@ -46,18 +49,18 @@ def leading(definition: TritonDefinition, first: Collection[int]) -> TritonDefin
 
 @dataclass(frozen=True, slots=True)
 class MultiTable:
-    """The multi-kernels of one program, by Inductor's name and by their kernels."""
+    """The multi-kernels of one program, by Inductor's name, their kernels and their extents."""
 
     kernels: dict[tuple[str, tuple[ir.Variant, ...], tuple[Expr, ...]], ir.MultiKernel] = field(
         default_factory=dict
     )
 
     def merged(self, name: str, parts: Sequence[Part]) -> Merged:
-        """One launch for all `parts`, which begin with the arguments that all of them take."""
-        given = {p: a for part in parts for p, a in zip(part.positions, part.args, strict=True)}
+        """Merges `parts` into one launch. Each part starts with the arguments that all of them have."""
+        arguments = {p: a for part in parts for p, a in zip(part.positions, part.args, strict=True)}
         sizes = {p: e for part in parts for p, e in zip(_tensors(part), part.extents, strict=True)}
         numbers = tuple(dict.fromkeys(g for part in parts for g in part.grid))
-        order, grid = {p: i for i, p in enumerate(given)}, {n: i for i, n in enumerate(numbers)}
+        order, grid = {p: i for i, p in enumerate(arguments)}, {n: i for i, n in enumerate(numbers)}
         variants = tuple(
             ir.Variant(
                 kernel=part.kernel.name,
@@ -67,13 +70,13 @@ class MultiTable:
             )
             for part in parts
         )
-        extents = tuple(sizes[p] for p in given if p in sizes)
+        extents = tuple(sizes[p] for p in arguments if p in sizes)
         kernel = self.kernels.get((name, variants, extents))
         if kernel is None:
             count = sum(other == name for other, *_ in self.kernels)
             kernel = ir.MultiKernel(
                 name=name if count == 0 else f"{name}_{count}",
-                params=_params(tuple(given), parts),
+                params=_params(tuple(arguments), parts),
                 variants=variants,
                 choice=ir.Choice.MEASURE if parts[0].hint is None else ir.Choice.SIZE_HINTS,
                 grid_params=tuple(f"grid_{i}" for i in range(len(grid))),
@@ -81,19 +84,19 @@ class MultiTable:
             self.kernels[name, variants, extents] = kernel
         return Merged(
             kernel=kernel,
-            args=tuple(given.values()),
+            args=tuple(arguments.values()),
             extents=extents,
             grid=numbers,
         )
 
 
 def _tensors(part: Part) -> Iterator[int]:
-    """The positions of a part's tensors."""
+    """Returns the positions of a part's tensors."""
     return (p for p, param in zip(part.positions, part.kernel.params) if param.kind.takes_tensor)
 
 
 def _hints(part: Part) -> tuple[tuple[int, ...], ...]:
-    """The sizes of a part's tensors that it was made for."""
+    """Returns the sizes of a part's tensors that its kernel was generated for."""
     if part.hint is None:
         return ()
     types = (arg.type for arg in part.args if isinstance(arg, ir.Value))
@@ -105,13 +108,15 @@ def _hints(part: Part) -> tuple[tuple[int, ...], ...]:
 
 
 def _params(positions: Sequence[int], parts: Sequence[Part]) -> tuple[ir.KernelParam, ...]:
-    """The launch's parameters, which say what may happen whichever kernel is chosen; called as in the first kernel that
-    has them."""
+    """Returns the parameters of the merged launch.
+
+    Accesses and aliases cover all kernels. Names are those of the first kernel with the parameter.
+    """
     names: dict[int, str] = {}
-    theirs: dict[int, list[ir.KernelParam]] = {p: [] for p in positions}
+    params: dict[int, list[ir.KernelParam]] = {p: [] for p in positions}
     for part in parts:
         for position, param in zip(part.positions, part.kernel.params, strict=True):
-            theirs[position].append(param)
+            params[position].append(param)
             if position not in names:
                 names[position] = _unlike(param.name, set(names.values()))
     aliases: dict[int, set[str]] = {p: set() for p in positions}
@@ -123,21 +128,21 @@ def _params(positions: Sequence[int], parts: Sequence[Part]) -> tuple[ir.KernelP
             overlaps[position].update(outer[n] for n in param.may_overlap)
     return tuple(
         replace(
-            theirs[p][0],
+            params[p][0],
             name=names[p],
-            access=ir.merged_access([q.access for q in theirs[p]], everywhere=len(theirs[p]) == len(parts)),
+            access=ir.merged_access([q.access for q in params[p]], everywhere=len(params[p]) == len(parts)),
             may_alias=tuple(n for n in names.values() if n in aliases[p]),
             may_overlap=tuple(n for n in names.values() if n in overlaps[p]),
-            divisible=max(q.divisible for q in theirs[p]),
+            divisible=max(q.divisible for q in params[p]),
         )
         for p in positions
     )
 
 
-def _unlike(name: str, taken: set[str]) -> str:
+def _unlike(name: str, others: set[str]) -> str:
     count = 0
-    found = name
-    while found in taken:
+    unique = name
+    while unique in others:
         count += 1
-        found = f"{name}_{count}"
-    return found
+        unique = f"{name}_{count}"
+    return unique

@@ -1,4 +1,4 @@
-"""Operators among kernels that one is chosen from: what templates compute, computed by a library."""
+"""Library operators as candidates of multi-kernels, as alternatives to templates."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from inductor_frontend.scope.scope import Scope
 from wrapper_ir import ir
 
 OperatorTable = dict[ir.OperatorKernel, str]
-"""The operators of a program as kernels, without their names; and their names."""
+"""Operators of a program as kernels without names -> their names."""
 
 
 class OperatorKernels:
-    """The operators of one function that are launched as kernels."""
+    """Creates kernels for the operators of one function that are candidates of multi-kernels."""
 
     def __init__(self, scope: Scope, table: OperatorTable) -> None:
         self._scope = scope
@@ -33,19 +33,22 @@ class OperatorKernels:
         tensors: Mapping[int, ir.Value],
         out: int,
     ) -> Part:
-        """The operator as one of several kernels, which are given the tensors in `shared`, `out` among them. It is given
-        `tensors`, in the order of its arguments: those that are among the others' count as the same. Raises
-        ConversionError FE301 for an argument that a kernel cannot have."""
+        """Returns an operator as one of several kernels.
+
+        `shared`: the tensor arguments of the other kernels, by position; `out` is the position of the result.
+        `tensors`: the operands, in the order of the schema; an operand that is in `shared` gets its position
+        there. Raises ConversionError FE301 for an argument that a kernel cannot have.
+        """
         schema = operator.overload._schema
         [result] = written_arguments(operator.overload)
-        left = {value: position for position, value in shared.items() if position != out}
-        given = {left.pop(value, position): value for position, value in tensors.items()}
+        free = {value: position for position, value in shared.items() if position != out}
+        operands = {free.pop(value, position): value for position, value in tensors.items()}
         names = [a.name for a in schema.arguments[: len(tensors)]]
         params = [
-            *(_param(name, value, ir.Access.READ) for name, value in zip(names, given.values(), strict=True)),
+            *(_param(name, x, ir.Access.READ) for name, x in zip(names, operands.values(), strict=True)),
             _param(result, shared[out], ir.Access.WRITE),
         ]
-        args = (*given.values(), shared[out])
+        args = (*operands.values(), shared[out])
         kernel = ir.OperatorKernel(
             name="",
             params=tuple(params),
@@ -54,14 +57,14 @@ class OperatorKernels:
         )
         return Part(
             kernel=kernel,
-            positions=(*given, out),
+            positions=(*operands, out),
             args=args,
             extents=extents_of(self._scope, args, [None] * len(args)),
             grid=(),
         )
 
     def named(self, part: Part) -> Part:
-        """The same part with a name for its kernel, one for each that is different."""
+        """Names the kernel of a part; equal kernels have the same name."""
         assert isinstance(part.kernel, ir.OperatorKernel)
         operator = part.kernel.schema.partition("(")[0].partition("::")[2].partition(".")[0].lstrip("_")
         name = self._table.setdefault(part.kernel, f"operator_{operator}_{len(self._table)}")
@@ -69,7 +72,7 @@ class OperatorKernels:
 
 
 def reordered(part: Part, first: Collection[int]) -> Part:
-    """The same part, with the arguments at the positions `first` before all others."""
+    """Moves the arguments at the positions `first` before all other arguments."""
     order = sorted(
         range(len(part.positions)), key=lambda i: (part.positions[i] not in first, part.positions[i])
     )
@@ -88,7 +91,8 @@ def _param(name: str, value: ir.Value, access: ir.Access) -> ir.KernelParam:
 
 
 def to_constant(name: str, value: object) -> ir.OperatorConstant:
-    """An argument that is not a tensor; raises ConversionError FE301 for what has no typed form."""
+    """Converts an argument that is not a tensor; raises ConversionError FE301 for values without a typed
+    form."""
     if isinstance(value, sympy.Integer):
         return int(value)
     if value is None or isinstance(value, bool | int | float | str):
@@ -97,6 +101,6 @@ def to_constant(name: str, value: object) -> ir.OperatorConstant:
         return tuple(int(x) for x in value)
     raise ConversionError(
         "FE301",
-        f"argument {name} = {value!r} of an operator that one may choose has no typed form",
+        f"argument {name} = {value!r} of a candidate operator has no typed form",
         hint='capture with CaptureOptions(matmuls="extern") or "templates"',
     )

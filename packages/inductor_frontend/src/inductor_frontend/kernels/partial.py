@@ -1,4 +1,4 @@
-"""The second half of a reduction whose kernel left partial results in scratch memory."""
+"""Emits the final reduction of partial results that a kernel has written to scratch memory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from wrapper_ir.expr import Bool, Int, mul
 
 
 def finish_reduction(scope: Scope, event: FinishReduction) -> None:
-    """Reduces the rows of partial results, all of them float32, into a buffer; raises ConversionError FE301 for a
-    reduction that has no operator here, FE307 for a buffer with gaps."""
+    """Reduces the rows of the float32 partial results into a buffer.
+
+    Raises ConversionError FE301 for an unsupported reduction, FE307 for a buffer that is not contiguous.
+    """
     if event.name in scope.graph.removed_buffers:
         return
     scope.function.prov = scope.provenance.read(V.graph.get_buffer(event.name).origins, event.name)
@@ -53,4 +55,7 @@ def _reduce(scope: Scope, event: FinishReduction, parts: ir.Value, out: ir.Value
             extern = extern_def(torch.ops.aten.prod.int_out)
             scope.function.call(extern, (parts, Int(0), Bool(False)), (("out", out),))
         case other:
-            raise ConversionError("FE301", f"a kernel leaves partial results of {other} for {event.name}")
+            raise ConversionError(
+                "FE301",
+                f"a kernel writes partial results of an unsupported reduction, {other}, for {event.name}",
+            )

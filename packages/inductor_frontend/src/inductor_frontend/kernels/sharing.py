@@ -1,4 +1,4 @@
-"""Which arguments of a kernel may share memory: what holds of the kernel, and what this launch shares."""
+"""Determines which arguments of a kernel may share memory, from its in-place pairs and from one launch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from wrapper_ir import ir
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """A parameter and what a call gives it: of tensors, the buffer by Inductor's name ('' for others), its value, and its storage."""
+    """A parameter with the argument of a call.
+
+    `buffer`: Inductor's name of a tensor argument, '' for others. `storage`: the storage of a tensor
+    argument.
+    """
 
     name: str
     dtype: ir.DType
@@ -22,7 +26,8 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a kernel does through one parameter, and the parameters that it may share bytes with: see `KernelParam`."""
+    """The access through one parameter, and the parameters that it may share bytes with; see
+    `KernelParam`."""
 
     access: ir.Access
     may_alias: tuple[str, ...]
@@ -30,36 +35,45 @@ class Use:
 
 
 def uses_of(
-    passed: Sequence[Passed], inplace: Collection[tuple[str, str]], *, own: bool = False
+    operands: Sequence[Passed], inplace: Collection[tuple[str, str]], *, own: bool = False
 ) -> tuple[Use, ...]:
-    """How each parameter is used. `inplace` are pairs of buffers that may be the same bytes, whether they are or not. Of
-    a model's `own` kernel nothing is known but what it is given."""
+    """Returns the use of each parameter.
+
+    `inplace`: pairs of buffers that may share all bytes, even if they do not in this launch. `own`: whether
+    the kernel is the model's, about which only the arguments are known.
+    """
     return tuple(
         Use(
             access=p.access,
-            may_alias=tuple(q.name for q in passed if q is not p and not own and _may_alias(p, q, inplace)),
-            may_overlap=tuple(q.name for q in passed if q is not p and _may_overlap(p, q, own)),
+            may_alias=tuple(q.name for q in operands if q is not p and not own and _may_alias(p, q, inplace)),
+            may_overlap=tuple(q.name for q in operands if q is not p and _may_overlap(p, q, own)),
         )
-        for p in passed
+        for p in operands
     )
 
 
 def _may_alias(p: Passed, q: Passed, inplace: Collection[tuple[str, str]]) -> bool:
-    """A mutated buffer is passed twice, to be read and to be written: each element is loaded before it is stored. Buffers
-    of two types are left apart, as a C++ compiler takes them to be."""
+    """Returns whether two parameters may have the same bytes.
+
+    A mutated buffer is passed twice, to read and to write: each element is loaded before it is stored.
+    Parameters of different dtypes may not alias, since a C++ compiler assumes that they do not.
+    """
     if _one_written(p, q):
         return p.value == q.value
-    read, written = (p, q) if p.access is ir.Access.READ else (q, p)
-    if read.access is not ir.Access.READ or written.access is not ir.Access.WRITE or p.dtype is not q.dtype:
+    source, target = (p, q) if p.access is ir.Access.READ else (q, p)
+    if source.access is not ir.Access.READ or target.access is not ir.Access.WRITE or p.dtype is not q.dtype:
         return False
-    return (read.buffer, written.buffer) in inplace
+    return (source.buffer, target.buffer) in inplace
 
 
 def _may_overlap(p: Passed, q: Passed, own: bool) -> bool:
-    """Parts of one storage: Inductor reads a concatenation whose parts the same kernel has just written."""
+    """Returns whether two parameters may be overlapping parts of one storage.
+
+    Inductor reads a concatenation whose parts the same kernel has written.
+    """
     return _one_written(p, q) and (own or p.value != q.value)
 
 
 def _one_written(p: Passed, q: Passed) -> bool:
-    """Whether both are given bytes of one storage, and one of them writes."""
+    """Returns whether both arguments have the same storage, and at least one is written."""
     return p.storage is not None and p.storage == q.storage and (p.access.writes or q.access.writes)
