@@ -107,36 +107,29 @@ def _capture(
             functional = functional_model(exported)
             simplified = with_joint_passes(functional, packed_weights=options.packed_weights)
             checks += graph_checks(exported.program.graph_module)
-            guards = guards_of(exported.program, checks, functional.windows)
             context = BuildContext(
                 roles=simplified.roles,
-                guards=guards,
+                guards=guards_of(exported.program, checks, functional.windows),
                 options=options,
                 root=os.getcwd(),
                 target=device.target,
             )
             with recorded(_request(simplified, options)) as recording:
-                translation = build_program(recording, context)
-    _check_events(translation)
-    names = tuple(simplified.inputs[p].name for p in translation.positions)
-    analyses = finish(
-        rename_symbols(translation.program, _free_names(translation.program, exported.symbols)), options
-    )
-    analyses = _with_debug_pass(analyses, options)
+                graph = build_program(recording, context)
+    _check_events(graph)
+    names = tuple(simplified.inputs[p].name for p in graph.positions)
+    program = rename_symbols(graph.program, _free_names(graph.program, exported.symbols))
+    analyses = _with_debug_pass(finish(program, options), options)
     program = analyses.program
     artifact = Artifact(
         program=program,
         signature=functional.signature(
             names, analyses.summary(program.main.name), analyses.get(random_devices)
         ),
-        constants={
-            name: tensor_data(name, t) for name, t in translation.constants.items() if not is_packed(t)
-        },
-        handles={name: tensor for name, tensor in translation.constants.items() if is_packed(tensor)},
+        constants={name: tensor_data(name, t) for name, t in graph.constants.items() if not is_packed(t)},
+        handles={name: tensor for name, tensor in graph.constants.items() if is_packed(tensor)},
         metadata=_metadata(state, program),
-        extensions=MappingProxyType(
-            explaining_extensions(program, translation.sources, options, translation.matmuls)
-        ),
+        extensions=MappingProxyType(explaining_extensions(program, graph.sources, options, graph.matmuls)),
     )
     artifact = with_group_ranks(artifact, own_ranks(groups_of(program, analyses)))
     findings = check_signature(artifact, analyses) if options.verify else ()
@@ -186,8 +179,8 @@ def _request(model: FunctionalModel, options: CaptureOptions) -> LoweringRequest
     )
 
 
-def _check_events(translation: GraphProgram) -> None:
-    if translation.outer.awaited:
+def _check_events(graph: GraphProgram) -> None:
+    if graph.outer.awaited:
         raise HookError(
             "FE202",
             "the model waits for an event that it has not recorded",
