@@ -108,8 +108,8 @@ class Layer:
 
     forward: Straight
     backward: Straight
-    call_forward: Recorded
-    call_backward: Recorded
+    call_forward: Recorded[Array]
+    call_backward: Recorded[Array]
 
 
 class Training:
@@ -139,14 +139,16 @@ class Training:
             forward, backward, self._recorded(forward, (1,)), self._recorded(backward, static, given=saved)
         )
 
-    def _recorded(self, function: Straight, static: tuple[int, ...], given: int = 0) -> Recorded:
+    def _recorded(self, function: Straight, static: tuple[int, ...], given: int = 0) -> Recorded[Array]:
         tensors = (*range(function.params),)
         run = function.on(self.device)
         return self.recorder.recorded(
             run, "f", limit=3, tensors=tensors, static=static, given=(*range(given),)
         )
 
-    def call(self, function: Recorded, args: list[Array], wanted: Sequence[list[int]], scale: int) -> Held:
+    def call(
+        self, function: Recorded[Array], args: list[Array], wanted: Sequence[list[int]], scale: int
+    ) -> Held:
         """Calls a function, whose results are to be these."""
         found = function(args, scale)
         for array, want in zip(found, wanted, strict=True):

@@ -193,8 +193,10 @@ class RerunGraphs(FakeGraphs):
         results = plain()
         for tensor, content in before:
             tensor.data.copy_(content)  # autograd is not to see it
-        given: list[Any] = inspect.getclosurevars(run).nonlocals["given"]
-        given[:] = [_at_address(x) if isinstance(x, Tensor) and _is_in(x, self._args) else x for x in given]
+        operands: list[Any] = inspect.getclosurevars(run).nonlocals["operands"]
+        operands[:] = [
+            _at_address(x) if isinstance(x, Tensor) and _is_in(x, self._args) else x for x in operands
+        ]
         self.counts["recordings"] += 1
 
         def replay() -> None:

@@ -83,7 +83,7 @@ class Step:
         return sum(end - begin for begin, end in self.device.memory())
 
 
-def recordings(*functions: Recorded) -> int:
+def recordings(*functions: Recorded[Tensor]) -> int:
     return sum(known.replay is not None for f in functions for known in f._keys.values())
 
 

@@ -43,7 +43,7 @@ def recorded(model: nn.Module, *args: Any, passes: str = "cuda-graphs", **kwargs
     return py_wrapper.compile(artifact, PyOptions(recordings=4))
 
 
-def functions(call: Any) -> list[Recorded]:
+def functions(call: Any) -> list[Recorded[torch.Tensor]]:
     return [x for x in call.boxed.__globals__.values() if isinstance(x, Recorded)]
 
 

@@ -9,9 +9,10 @@ T = TypeVar("T")
 
 
 class BufferPool(Generic[T]):
-    """Sets of buffers that no call uses now, by key. Calls with equal keys run in order, as calls on one stream do.
+    """Sets of buffers that no call uses now, by key. Calls with equal keys are ordered, as calls on one
+    stream are.
 
-    One call uses a set at a time, so calls may overlap: from several threads, or one inside another. A call that raises
+    One call uses a set at a time, so calls may overlap: in several threads, or nested. A call that raises
     does not return its set.
     """
 
@@ -20,14 +21,16 @@ class BufferPool(Generic[T]):
         self._sets: dict[Hashable, list[T]] = {}
 
     def take(self, key: Hashable) -> T:
-        """A set for one call: one that an earlier call with this key returned, else a new one; for the key None always a
-        new one."""
+        """Returns a set for one call: one that an earlier call with this key gave back, otherwise a new one.
+
+        For the key None it always creates a new set.
+        """
         try:
             return self._sets[key].pop()
         except (KeyError, IndexError):
             return self._make()
 
     def give(self, key: Hashable, buffers: T) -> None:
-        """Returns a set at the end of its call. Under the key None it is dropped."""
+        """Gives a set back at the end of its call. Under the key None it is dropped."""
         if key is not None:
             self._sets.setdefault(key, []).append(buffers)

@@ -1,69 +1,88 @@
-"""What recordings need of a tensor library: how one device records and replays, and where memory lies."""
+"""The tensor library's interface for recordings: recording, replay and memory addresses on one device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence, Set
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+T = TypeVar("T")
 Span = tuple[int, int]
-"""Addresses of bytes: the first, and the one after the last."""
+"""A range of byte addresses: the first byte, and one past the last."""
 
 
-# Any in this file: tensors and numbers of a library that this package does not know.
-class GraphDevice(Protocol):
-    """What a tensor library does for recordings on one device."""
+class GraphDevice(Protocol[T]):
+    """Records and replays functions on one device.
+
+    `T` is the library's tensor. Lists of arguments may contain numbers as well; a device reads only the
+    tensors at the given positions.
+    """
 
     def stream(self) -> Hashable | None:
-        """The current stream; None where the work that it is given is being recorded already."""
+        """Returns the current stream, or None if its work is already being captured."""
 
     def follow(self, before: Hashable) -> None:
-        """Makes the current stream wait for what `before` was given."""
+        """Makes the current stream wait for the work queued on stream `before`."""
 
-    def addresses(self, args: Sequence[Any], positions: Sequence[int]) -> list[int | None]:
-        """One a position of `args`: the address for those in `positions`."""
+    def addresses(self, args: Sequence[T], positions: Sequence[int]) -> list[int | None]:
+        """Returns one entry per argument: the address for those in `positions`, otherwise None."""
 
-    def checker(self, args: Sequence[Any], positions: Sequence[int]) -> Callable[[list[Any]], bool]:
-        """What says of arguments whether those at these positions lie where those of `args` do."""
+    def checker(self, args: Sequence[T], positions: Sequence[int]) -> Callable[[list[T]], bool]:
+        """Returns a function that checks whether the arguments at `positions` have the addresses that they
+        have in `args`."""
 
-    def is_here(self, args: Sequence[Any], positions: Sequence[int]) -> bool:
-        """Whether all tensors at these positions lie on this device."""
+    def is_here(self, args: Sequence[T], positions: Sequence[int]) -> bool:
+        """Returns whether all tensors at `positions` are on this device."""
 
-    def buffer(self, arg: Any) -> Any | None:
-        """A tensor in memory of recordings that an argument can be copied to; None where its elements share bytes."""
+    def buffer(self, arg: T) -> T | None:
+        """Returns a tensor in memory of recordings with the layout of `arg`, or None if elements of `arg`
+        overlap."""
 
-    def copy(self, targets: list[Any], sources: list[Any]) -> None:
-        """Copies tensors, on the current stream."""
+    def copy(self, targets: list[T], sources: list[T]) -> None:
+        """Copies tensors on the current stream."""
 
-    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], tuple[Any, ...]]:
-        """Records what `run` does, and gives what replays it, and what `run` returned. Whatever `run` raises it raises, and the
-        device is as before. What `run` allocates is memory of recordings, which another one is given once it is freed."""
+    def record(self, run: Callable[[], Sequence[T]]) -> tuple[Callable[[], None], tuple[T, ...]]:
+        """Records the work of `run`. Returns a function that replays it, and the results of `run`.
 
-    def warm_up(self, run: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Does what `run` does, and gives what it returns. What it allocates lies apart from all other memory, and is the device's again
-        before the next recording, but for what somebody still has then."""
+        If `run` raises, the error passes through and the device's state is restored. Memory that `run`
+        allocates is memory of recordings: once freed, later recordings may reuse it.
+        """
+
+    def warm_up(self, run: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
+        """Executes `run` and returns its results.
+
+        It allocates from separate memory, which the device frees before the next recording unless it is still
+        referenced.
+        """
 
     def memory(self) -> Sequence[Span]:
-        """All memory of recordings, in any order."""
+        """Returns all memory of recordings, in any order."""
 
-    def spans(self, tensors: Sequence[Any]) -> Sequence[Span]:
-        """Where the storage of each tensor lies."""
+    def spans(self, tensors: Sequence[T]) -> Sequence[Span]:
+        """Returns the address range of each tensor's storage."""
 
-    def release(self, tensor: Any, args: Sequence[Any]) -> list[Any]:
-        """Makes the storage of a tensor, a buffer or a result of a recording, free memory of recordings once the last of the tensors that
-        are returned here, or views of them, is gone. They are as `args`, which lie there. All others stay where they are."""
+    def release(self, tensor: T, args: Sequence[T]) -> list[T]:
+        """Releases the storage of a buffer or of a result to the memory of recordings, once the last
+        reference is gone.
 
-    def storages(self, results: Sequence[Any]) -> Sequence[Any]:
-        """What `holders` takes: for each result, its memory."""
+        Returns tensors that replace `args`, which are in that storage. The storage ends with the last of them
+        and their views. All other tensors remain at their addresses.
+        """
 
+    def storages(self, results: Sequence[T]) -> Sequence[object]:
+        """Returns the storage of each result, as `holders` accepts them."""
+
+    # Any: the device's own type of a storage, as `storages` returns it
     def holders(self, storages: Sequence[Any]) -> Sequence[int]:
-        """How many tensors and other holders each storage has."""
+        """Returns the number of references to each storage."""
 
-    def giver(self, results: tuple[Any, ...], owned: Set[int]) -> Callable[[], tuple[Any, ...]]:
-        """What makes new tensors over the memory of results after each replay; at positions in `owned` copies, which share memory
-        where the results do."""
+    def giver(self, results: tuple[T, ...], owned: Set[int]) -> Callable[[], tuple[T, ...]]:
+        """Returns a function that creates new tensors over the memory of the results after each replay.
+
+        Results at positions in `owned` are copied. Copies share memory if the results do.
+        """
 
     def wait(self) -> None:
-        """Waits until the device has done everything."""
+        """Waits until the device has finished all work."""
 
     def is_exhausted(self, error: Exception) -> bool:
-        """Whether an error says that the device has no memory left."""
+        """Returns whether an error means that the device is out of memory."""

@@ -1,72 +1,94 @@
-"""What is known of the calls of a recorded function with one key: where arguments lay, and the recording."""
+"""Argument uses of a recorded function, and the state of its keys: addresses of earlier calls, and
+recordings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 from wrapper_ir_runtime.lent_results import LentResults, Overlap
 
-# Any in this file: tensors of a library that this package does not know.
+T = TypeVar("T")
 _STEADY = 3
-"""Calls in a row in which a static argument may lie elsewhere than before, before it is copied instead."""
+"""Consecutive calls in which a static argument may move before it is copied instead."""
 _MOVES = 32
-"""Calls in all of which that holds for."""
+"""Calls, consecutive or not, in which static arguments may move before they are copied instead."""
 _WARM_UPS = 3
-"""How many calls with a key may be warm-ups. Where they have not led to a recording, later calls rarely do."""
+"""Calls with a key that may be warm-ups. If these led to no recording, later calls rarely do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentUses:
+    """Positions of a recorded function's arguments.
+
+    `tensors` are all tensors, `static` those at one address in most calls, and `written` those that the
+    function writes. `given` are donated: the function ends their storages.
+    """
+
+    tensors: tuple[int, ...]
+    static: frozenset[int]
+    written: frozenset[int]
+    given: frozenset[int]
 
 
 @dataclass(slots=True)
-class Replay:
-    """One recording. `addresses` has those of the arguments that are bound (None for others), which `fits` compares, `copied`
-    the positions of the arguments that are copied to `buffers`, `written` pairs of a position and the buffer to copy back.
+class Replay(Generic[T]):
+    """One recording and its arguments.
 
-    `lent` are the tensors that a replay writes; `give` gives them to the caller, copies at positions in `owned`. `overlaps` are results
-    of other recordings that lie where a replay writes.
+    `addresses` are those of the bound arguments (None for others), which `fits` compares. Arguments at the
+    positions `copied` are copied to `buffers`. `written` pairs a position with the buffer to copy back.
+
+    `lent` are the results that a replay writes. `give` returns them to the caller, with copies at positions
+    in `owned`. `overlaps` are results of other recordings in memory that a replay writes.
     """
 
     run: Callable[[], None]
-    lent: LentResults
-    overlaps: list[Overlap]
+    lent: LentResults[T]
+    overlaps: list[Overlap[T]]
     addresses: list[int | None]
-    fits: Callable[[list[Any]], bool]
+    fits: Callable[[list[T]], bool]
     copied: tuple[int, ...]
-    buffers: list[Any]
-    written: tuple[tuple[int, Any], ...]
-    give: Callable[[], tuple[Any, ...]]
+    buffers: list[T]
+    written: tuple[tuple[int, T], ...]
+    give: Callable[[], tuple[T, ...]]
     owned: frozenset[int]
 
 
 @dataclass(slots=True)
-class Key:
-    """What is known about the calls with one key."""
+class Key(Generic[T]):
+    """State of the calls with one key; see the table of `recording`."""
 
     seen: list[int | None]
-    """Where static arguments lay in the last call that was not a replay."""
+    """Addresses of static arguments in the last call that was not a replay."""
     copied: frozenset[int] = frozenset()
     moves: int = 0
-    """Calls in a row in which a static argument lay elsewhere than before."""
+    """Consecutive calls in which a static argument had moved."""
     all_moves: int = 0
     used: int = 0
-    replay: Replay | None = None
+    replay: Replay[T] | None = None
     refused: bool = False
     warm_ups: int = 0
-    """Calls that have run as they are before a recording."""
+    """Calls that ran the function eagerly before a recording."""
 
     @property
     def may_warm_up(self) -> bool:
-        """Whether a call that runs as it is may come before a recording, rather than in place of one."""
+        """Whether an eager call may precede a recording, rather than replace one."""
         return self.replay is None and not self.refused and self.warm_ups < _WARM_UPS
 
     def moved(self, here: list[int | None]) -> Set[int]:
-        """The arguments that do not lie in `here` as they did before."""
+        """Returns the arguments whose addresses in `here` differ from those of the last call or of the
+        recording."""
         last = self.seen if self.replay is None else self.replay.addresses
         return {i for i, at in enumerate(here) if at != last[i]}
 
     def is_steady(self, here: list[int | None], fixed: Set[int], lent: Set[int]) -> bool:
-        """Whether a recording for these addresses will last: static arguments lie where they lay in the call before, or, for a first
-        recording, where recordings return them (`lent`), or those that do not are copied from now on, unless they are `fixed` or lent."""
+        """Returns whether a recording for these addresses is expected to be reusable.
+
+        That is the case if static arguments have the addresses of the previous call. For a first recording,
+        it is also enough that the moved ones are results of recordings (`lent`). Arguments that keep moving
+        are copied from now on, and then count as steady, unless they are `fixed` or lent.
+        """
         changed = {i for i in self.moved(here) if here[i] is not None}
         moved = changed - fixed - lent
         self.all_moves += bool(moved)

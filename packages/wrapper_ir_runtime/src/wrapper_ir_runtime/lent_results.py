@@ -1,11 +1,12 @@
-"""Results of recordings that callers may hold, and which recordings write over them.
+"""Results of recordings that callers may reference, and the recordings that overwrite them.
 
-All recordings of a device take memory from one pool: what one frees, another may use, for what it computes with and for what it
-returns. So a replay may write where results of another recording lie, which was made later. Each recording therefore knows the
-results of others that lie in its memory, and is replayed only while nobody holds them.
+All recordings of a device allocate from one pool: memory that one frees, another may use for intermediates
+and results. A replay may therefore write memory of a result of a later recording. Each recording tracks such
+results, and is replayed only while no caller references them.
 
-A recording may also take memory of results that it is given: backward that of what forward has saved for it. It is the last to use
-them, so that its own results may lie there; forward's next replay then waits until nobody holds those.
+A recording may also take the memory of results that are its arguments: backward takes that of tensors saved
+by forward. It is their last user, so its own results may be stored there. Forward's next replay then waits
+until no caller references those.
 """
 
 from __future__ import annotations
@@ -13,71 +14,78 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic, TypeVar
 
 from wrapper_ir_runtime.graph_device import GraphDevice, Span
 
+T = TypeVar("T")
 _PARTINGS = 2
-"""How often a function that takes memory of results may be recorded anew before it takes none any more."""
+"""How often a function that takes memory of results may be recorded again before it stops taking any."""
 
 
-# Any in this file: tensors of a library that this package does not know.
 @dataclass(slots=True, eq=False)
 class Lending:
-    """What the recordings of one function do with results."""
+    """Policy of one function's recordings for results."""
 
     owned: frozenset[int] = frozenset()
-    """Positions of the results of which callers get copies."""
+    """Positions of results that callers receive as copies."""
     takes: bool = True
-    """Whether recordings use the memory of results that the function is given to end."""
+    """Whether recordings reuse the memory of results that are donated arguments."""
     partings: int = 0
-    """How often a recording was given up that had taken memory."""
+    """How often a recording that had taken memory was given up."""
 
 
 @dataclass(slots=True, eq=False)
-class LentResults:
-    """What the replays of one recording of `function` return. `storages` is what `GraphDevice.holders` counts the holders of,
-    `holders` how many there are while no caller has any, `spans` where they lie. `takes` are results of others whose memory the
-    recording has."""
+class LentResults(Generic[T]):
+    """Results of the replays of one recording of `function`.
 
-    device: GraphDevice
+    `storages` are the arguments of `GraphDevice.holders`, `holders` its counts while no caller references a
+    result, and `spans` the address ranges. `takes` are results of other recordings whose memory this
+    recording uses.
+    """
+
+    device: GraphDevice[T]
     function: Lending
-    takes: Sequence[Overlap]
-    results: tuple[Any, ...]
-    storages: Sequence[Any]
+    takes: Sequence[Overlap[T]]
+    results: tuple[T, ...]
+    storages: Sequence[object]
     holders: Sequence[int]
     spans: Sequence[Span]
     is_lent: bool = False
-    """Whether a caller may have one."""
+    """Whether a caller may reference a result."""
     taken: set[int] = field(default_factory=set)
-    """Those whose memory another recording uses after their last use."""
+    """Positions of results whose memory another recording uses after their last use."""
     takers: list[Lending] = field(default_factory=list)
     is_stale: bool = False
-    """Whether the recording is to be made anew as soon as nobody holds its results."""
+    """Whether the function is recorded again as soon as no caller references the results."""
     _left: list[int] | None = None
-    """Those that callers still held when the recording was given up; others are gone."""
+    """Positions that callers still referenced when the recording was given up; the others are gone."""
 
     def held(self) -> Set[int]:
-        """The positions of the results that callers hold now."""
+        """Returns the positions of results that callers reference now."""
         now = self.device.holders(self.storages)
         if now == self.holders:
             return frozenset()
-        found = [i for i, (n, free) in enumerate(zip(now, self.holders)) if n != free]
-        return {self._left[i] for i in found} if self._left is not None else set(found)
+        positions = [i for i, (n, free) in enumerate(zip(now, self.holders)) if n != free]
+        return {self._left[i] for i in positions} if self._left is not None else set(positions)
 
     def mark_stale(self) -> None:
-        """Lets the recording be made anew once nobody holds its results, since others have taken memory of them for good."""
+        """Requests a new recording once no caller references the results, since others took their memory for
+        good."""
         self.is_stale = self.is_lent = True
 
     def part(self, *, for_good: bool = False) -> None:
-        """The same; those that have taken memory do so again only a few times, or, `for_good`, not at all."""
+        """Marks the recording stale and limits those that took its memory.
+
+        They may take memory again only a few times, or never if `for_good`.
+        """
         self.mark_stale()
         for taker in self.takers:
             taker.partings += 1
             taker.takes = taker.takes and not for_good and taker.partings <= _PARTINGS
 
     def give_up(self, held: Set[int]) -> None:
-        """Keeps what is held, and lets go of the rest."""
+        """Keeps the results at positions in `held` and drops the others."""
         keep = sorted(held)
         self.results = tuple([self.results[i] for i in keep])
         self.storages = [self.storages[i] for i in keep]
@@ -86,38 +94,41 @@ class LentResults:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the recording is gone, and callers still held some results then."""
+        """Whether the recording is gone while callers still referenced some results."""
         return self._left is not None
 
 
 @dataclass(slots=True, eq=False)
-class Overlap:
-    """Results of another recording, of which those at `positions` may lie where a replay writes."""
+class Overlap(Generic[T]):
+    """Results of another recording; those at `positions` may be in memory that a replay writes."""
 
-    lent: LentResults
+    lent: LentResults[T]
     positions: Set[int]
 
 
 @dataclass(slots=True, eq=False)
-class _Recording:
-    lent: LentResults
+class _Recording(Generic[T]):
+    lent: LentResults[T]
     memory: Sequence[Span]
-    overlaps: list[Overlap]
+    overlaps: list[Overlap[T]]
 
 
-class RecordedMemory:
-    """What the recordings of one device have lent, and where they write."""
+class RecordedMemory(Generic[T]):
+    """Memory of one device's recordings: where they write, and which results callers may reference."""
 
-    def __init__(self, device: GraphDevice) -> None:
+    def __init__(self, device: GraphDevice[T]) -> None:
         self.device = device
-        self._recordings: list[_Recording] = []
-        self._given_up: list[LentResults] = []
+        self._recordings: list[_Recording[T]] = []
+        self._given_up: list[LentResults[T]] = []
 
     def add(
-        self, function: Lending, results: tuple[Any, ...], takes: Sequence[Overlap]
-    ) -> tuple[LentResults, list[Overlap]]:
-        """A new recording, which has taken the memory of `takes`: its results, and those of others that its replays may write over
-        (a list that later recordings add to)."""
+        self, function: Lending, results: tuple[T, ...], takes: Sequence[Overlap[T]]
+    ) -> tuple[LentResults[T], list[Overlap[T]]]:
+        """Registers a new recording that has taken the memory of `takes`.
+
+        Returns its results, and the results of other recordings that its replays may overwrite. Later
+        recordings extend that list.
+        """
         device = self.device
         storages = device.storages(results)
         spans = device.spans(results)
@@ -138,8 +149,9 @@ class RecordedMemory:
         self._recordings.append(_Recording(lent, _joined(device.memory()), overlaps))
         return lent, overlaps
 
-    def remove(self, lent: LentResults) -> None:
-        """Forgets a recording, but for results that callers hold. What it has taken memory of is recorded anew, too."""
+    def remove(self, lent: LentResults[T]) -> None:
+        """Removes a recording except for results that callers reference. Recordings whose memory it had taken
+        become stale."""
         for each in lent.takes:
             each.lent.mark_stale()
         self._recordings = [r for r in self._recordings if r.lent is not lent]
@@ -151,18 +163,22 @@ class RecordedMemory:
             recording.overlaps[:] = [each for each in recording.overlaps if each.lent is not lent]
 
     def take(
-        self, function: Lending, tensors: Mapping[int, Any], given: Set[int]
-    ) -> tuple[list[Overlap], dict[int, Any]]:
-        """The results of other functions' recordings among a function's arguments (by position), of which it is to end those in
-        `given`, and the arguments in their place, with which their memory ends."""
-        takes: list[Overlap] = []
-        handed: dict[int, Any] = {}
+        self, function: Lending, tensors: Mapping[int, T], given: Set[int]
+    ) -> tuple[list[Overlap[T]], dict[int, T]]:
+        """Takes the memory of results of other functions among the arguments that the function ends
+        (`given`).
+
+        `tensors` are arguments by position. Returns the results, and the arguments that replace them: the
+        memory is released with these.
+        """
+        takes: list[Overlap[T]] = []
+        handed: dict[int, T] = {}
         by_span: dict[Span, list[int]] = {}
         for i, span in zip(tensors, self.device.spans([*tensors.values()])):
             by_span.setdefault(span, []).append(i)
-        known = self._by_span() if function.takes else {}
+        results_by_span = self._by_span() if function.takes else {}
         for span, positions in by_span.items():
-            lent, result = known.get(span, (None, 0))
+            lent, result = results_by_span.get(span, (None, 0))
             if lent is None or lent.function is function or not given >= set(positions):
                 continue
             same = {i for i, other in enumerate(lent.spans) if other == span}
@@ -173,23 +189,26 @@ class RecordedMemory:
             handed.update(zip(positions, ending))
         return takes, handed
 
-    def lent(self, tensors: Sequence[Any]) -> list[int]:
-        """The positions of those that are results of recordings."""
-        known = self._by_span()
-        return [i for i, span in enumerate(self.device.spans(tensors)) if span in known]
+    def lent(self, tensors: Sequence[T]) -> list[int]:
+        """Returns the positions of tensors that are results of recordings."""
+        results_by_span = self._by_span()
+        return [i for i, span in enumerate(self.device.spans(tensors)) if span in results_by_span]
 
-    def part_from(self, tensors: Sequence[Any]) -> bool:
-        """Whether some lie in memory that recordings may use from their beginning, so that none can be made for these arguments.
-        Then what lends them is recorded anew first."""
-        known = self._by_span()
-        found = [known[span] for span in self.device.spans(tensors) if span in known]
-        lenders = [lent for lent, i in found if i in lent.taken]
+    def part_from(self, tensors: Sequence[T]) -> bool:
+        """Returns whether tensors are in memory that recordings may use from their beginning; marks their
+        lenders stale.
+
+        No recording is possible for such arguments until the lenders are recorded again.
+        """
+        results_by_span = self._by_span()
+        results = [results_by_span[span] for span in self.device.spans(tensors) if span in results_by_span]
+        lenders = [lent for lent, i in results if i in lent.taken]
         for lent in dict.fromkeys(lenders):
             lent.part()
         return bool(lenders)
 
-    def _by_span(self) -> dict[Span, tuple[LentResults, int]]:
-        """All results, those that were given up only where their memory was taken, by where they lie."""
+    def _by_span(self) -> dict[Span, tuple[LentResults[T], int]]:
+        """Returns all results by address range; given-up ones only if their memory was taken."""
         return {
             span: (lent, i)
             for lent in (*self._given_up, *(r.lent for r in self._recordings))
@@ -199,17 +218,17 @@ class RecordedMemory:
 
 
 def _joined(spans: Sequence[Span]) -> list[Span]:
-    """In order, adjacent ones as one."""
-    found: list[Span] = []
+    """Returns sorted spans; adjacent ones are merged."""
+    merged: list[Span] = []
     for begin, end in sorted(spans):
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            found.append((begin, end))
-    return found
+            merged.append((begin, end))
+    return merged
 
 
 def _meets(memory: Sequence[Span], span: Span) -> bool:
-    """Whether bytes of a span are among `memory`, whose spans are in order and apart."""
+    """Returns whether bytes of `span` are in `memory`, which is sorted and disjoint."""
     at = bisect_right(memory, (span[1], 0))
     return span[0] < span[1] and at > 0 and memory[at - 1][1] > span[0]

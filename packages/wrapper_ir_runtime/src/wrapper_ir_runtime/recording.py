@@ -1,8 +1,32 @@
-"""Functions that a device records once and replays from then on: when, for which arguments, and what a caller gets.
+"""Records functions on a device and replays them in later calls.
 
-`Recorded` stands in for a recordable function of a program. It knows no tensor library: a `GraphDevice` records, replays and
-says what an address is. One device has one `Recorder`, so that all recordings share memory and none runs beside another.
-`lent_results` says what of that memory callers may hold.
+`Recorded` replaces a recordable function of a program. It does not depend on a tensor library: a
+`GraphDevice` records, replays and compares addresses. All recordings of a device share one `Recorder`, so
+that they share memory and never run concurrently. `lent_results` tracks which results callers may reference.
+
+Each key of a recorded function (`Key`) is in one state. A call that does not replay runs the function
+eagerly; the first few of these are warm-ups (`GraphDevice.warm_up`).
+
+| state    | event in a call                                              | next state | the call |
+| -------- | ------------------------------------------------------------ | ---------- | -------- |
+| unknown  | any; kernels are loaded and addresses noted                  | seen       | runs     |
+| seen     | static arguments have moved, and are not copied yet          | seen       | runs     |
+| seen     | the limit is reached, or lenders are recorded again first    | seen       | runs     |
+| seen     | static arguments are steady, or copied from now on           | recorded   | replays  |
+| seen     | recording fails; `Recorded.refusal` is set if not for memory | refused    | runs     |
+| recorded | arguments and memory are as recorded                         | recorded   | replays  |
+| recorded | an argument has moved, is not copied and not yet steady      | recorded   | runs     |
+| recorded | the same, but steady: recorded again                         | recorded   | replays  |
+| recorded | a result is still referenced: copied from now on             | recorded   | runs     |
+| recorded | memory of a copied result is referenced: recorded again      | recorded   | replays  |
+| recorded | it writes memory of other referenced results                 | recorded   | `_yields` |
+| recorded | recording again is not possible now                          | seen       | runs     |
+| recorded | another key takes its place after long disuse                | seen       | -        |
+| refused  | any                                                          | refused    | runs     |
+| seen, refused | the function has too many keys; the oldest are dropped  | unknown    | -        |
+
+In every state, a call runs without a transition if its stream is being captured, or if `Recorded.refusal` is
+set.
 """
 
 from __future__ import annotations
@@ -13,47 +37,38 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic, TypeVar
 
 from wrapper_ir_runtime.graph_device import GraphDevice
-from wrapper_ir_runtime.known_calls import Key, Replay
+from wrapper_ir_runtime.known_calls import ArgumentUses, Key, Replay
 from wrapper_ir_runtime.lent_results import Lending, LentResults, Overlap, RecordedMemory
 
-# Any in this file: tensors and numbers of a library that this package does not know.
+T = TypeVar("T")
+Numbers = tuple[Hashable, ...]
+"""Numbers among the arguments of a call."""
 _LOG = logging.getLogger(__name__)
 _KNOWN = 1024
-"""Keys that a function remembers, the recorded ones among them."""
+"""Limit on the keys of a function, recorded ones included."""
 _UNUSED = 8
-"""How many times `limit` changes of the key a recording is unused before another may take its place."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentUses:
-    """Positions of a recorded function's arguments: the tensors among them; those that lie at one address in most calls; those that
-    it writes; those that its caller has given to it, to be ended."""
-
-    tensors: tuple[int, ...]
-    static: frozenset[int]
-    written: frozenset[int]
-    given: frozenset[int]
+"""A recording may be replaced after it is unused for this many times `limit` changes of the key."""
 
 
 @dataclass(slots=True)
-class Recorder:
-    """What all recordings of one device share: replays are in order, whatever streams and threads they are called on."""
+class Recorder(Generic[T]):
+    """State that all recordings of one device share. Replays are ordered across streams and threads."""
 
-    device: GraphDevice
-    memory: RecordedMemory = field(init=False)
+    device: GraphDevice[T]
+    memory: RecordedMemory[T] = field(init=False)
     lock: threading.RLock = field(default_factory=threading.RLock)
     stream: Hashable | None = None
     """The stream of the last replay."""
-    _dropped: deque[LentResults] = field(default_factory=deque)
+    _dropped: deque[LentResults[T]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         self.memory = RecordedMemory(self.device)
 
-    def drop(self, lent: Iterable[LentResults]) -> None:
-        """Forgets recordings of a function that is gone, now or, while another thread is at work here, later."""
+    def drop(self, lent: Iterable[LentResults[T]]) -> None:
+        """Removes recordings of a function that was destroyed; if another thread uses the recorder, later."""
         self._dropped.extend(lent)
         if self.lock.acquire(blocking=False):
             try:
@@ -62,13 +77,13 @@ class Recorder:
                 self.lock.release()
 
     def forget_dropped(self) -> None:
-        """Forgets the recordings of functions that are gone."""
+        """Removes the recordings of destroyed functions."""
         while self._dropped:
             self.memory.remove(self._dropped.popleft())
 
     def recorded(
         self,
-        function: Callable[..., tuple[Any, ...]],
+        function: Callable[..., tuple[T, ...]],
         name: str,
         *,
         limit: int,
@@ -76,37 +91,43 @@ class Recorder:
         static: Sequence[int] = (),
         written: Sequence[int] = (),
         given: Sequence[int] = (),
-    ) -> Recorded:
-        """`function`, recorded: see `Recorded`."""
+    ) -> Recorded[T]:
+        """Returns `function` as a recorded function; see `Recorded`."""
         uses = ArgumentUses(tuple(tensors), frozenset(static), frozenset(written), frozenset(given))
         return Recorded(self, function, name, limit, uses)
 
 
-class Recorded:
-    """A function of a list of arguments, and numbers, as emitted Python has them, which is recorded for each key.
+class Recorded(Generic[T]):
+    """A function of a list of arguments, and of numbers, that is recorded once for each key and replayed.
 
-    A key is the numbers among its arguments and after them. The first call with a key runs the function as it is (kernels are
-    loaded, choices made); the second records it, if `static` arguments lie where they lay. Then each call checks that they
-    still do, copies the other tensors to where the recording reads them, and replays. What the function writes counts as
-    static, too: it is state. A static argument that lies elsewhere is run with as it is, and recorded anew when it stays; one
-    that never stays is copied as well, and back where the function writes it. Of those that are called static and written there
-    is no copy: others may see the same memory.
+    The key consists of the numbers among the arguments and after them; the module's table lists its states.
+    The first call runs eagerly, which loads kernels and makes choices. The second records, if `static`
+    arguments have not moved. Every later call checks their addresses, copies the other tensors to the
+    recording's buffers, and replays.
 
-    Other tensors are bound by address, too, until a call finds one elsewhere: callers fill one buffer again and again, and an
-    allocator gives the same memory to each call of a loop. A tensor that has moved once is copied from then on.
+    Written arguments count as static, since they are state. If a static argument moves, the call runs
+    eagerly, and the function is recorded again once the address is steady. If it never is, the argument is
+    copied, and copied back if it is written. Arguments that are both `static` and written are never copied:
+    others may use the same memory.
 
-    Results are the caller's for as long as it likes: they are lent, over memory that the next replay overwrites, until a
-    caller is seen to hold one while the next call begins. That call runs as it is, and from then on this result is copied;
-    what the caller goes on holding is left to it, and the function recorded anew.
+    Other tensors are bound by address until one moves. Callers often fill one buffer repeatedly, and
+    allocators often return the same memory in each iteration of a loop. A tensor that has moved once is
+    copied in all later calls.
 
-    At most `limit` recordings are there at a time. Past that a key is recorded in place of one that has not been used for a
-    while; where there is none, calls with it run as they are. So does every call after a recording has failed.
+    Results are lent: they are tensors over memory that the next replay overwrites. If a caller still
+    references a result when the next call begins, that call runs eagerly, and this result is copied in all
+    later calls. The caller keeps the memory of the results that it references, and the function is recorded
+    again.
+
+    A function has at most `limit` recordings. Beyond that, a new key replaces a recording that was not used
+    recently. If there is no such recording, calls with the key run eagerly, as do all calls after a recording
+    has failed.
     """
 
     def __init__(
         self,
-        recorder: Recorder,
-        function: Callable[..., tuple[Any, ...]],
+        recorder: Recorder[T],
+        function: Callable[..., tuple[T, ...]],
         name: str,
         limit: int,
         uses: ArgumentUses,
@@ -121,26 +142,26 @@ class Recorded:
         self.written = uses.written - uses.given
         self.static = uses.static | self.written
         self.fixed = uses.static & self.written
-        """Arguments of which there must be no copy."""
+        """Arguments that are never copied."""
         self.refusal = ""
-        """Why nothing is recorded any more."""
+        """Why the function is no longer recorded."""
         self.lending = Lending()
         self.moving: frozenset[int] = frozenset()
-        """Arguments, not static ones, that have lain at different addresses in calls with one key."""
-        self._keys: dict[tuple[Any, ...], Key] = {}
+        """Arguments, not static, that had different addresses in calls with one key."""
+        self._keys: dict[Numbers, Key[T]] = {}
         self._ticks = 0
-        self._key: tuple[Any, ...] | None = None
+        self._key: Numbers | None = None
         """The key of the last replay."""
-        self._replay: Replay | None = None
+        self._replay: Replay[T] | None = None
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
             self.recorder.drop(
-                [known.replay.lent for known in self._keys.values() if known.replay is not None]
+                [state.replay.lent for state in self._keys.values() if state.replay is not None]
             )
 
-    def __call__(self, args: list[Any], *numbers: Any) -> tuple[Any, ...]:
-        """The function's results."""
+    def __call__(self, args: list[T], *numbers: Hashable) -> tuple[T, ...]:
+        """Replays or runs the function; returns its results."""
         key = numbers
         if len(args) != len(self.tensors):
             key = (*numbers, *[x for i, x in enumerate(args) if i not in self.tensors])
@@ -157,14 +178,14 @@ class Recorded:
                 replay = self._apart(replay, key, args, numbers)
             if replay is not None:
                 return self._replayed(replay, args, stream)
-            known = self._keys[key]
-            is_warm_up = known.may_warm_up and self._has_room()
-            known.warm_ups += is_warm_up
+            state = self._keys[key]
+            is_warm_up = state.may_warm_up and self._has_capacity()
+            state.warm_ups += is_warm_up
         if is_warm_up:
             return self.device.warm_up(lambda: self.function(args, *numbers))
         return self.function(args, *numbers)
 
-    def _replayed(self, replay: Replay, args: list[Any], stream: Hashable) -> tuple[Any, ...]:
+    def _replayed(self, replay: Replay[T], args: list[T], stream: Hashable) -> tuple[T, ...]:
         device, recorder = self.device, self.recorder
         if recorder.stream != stream:
             if recorder.stream is not None:
@@ -181,180 +202,190 @@ class Recorded:
             replay.give = device.giver(replay.lent.results, replay.owned)
         return replay.give()
 
-    def _returned(
-        self, replay: Replay, key: tuple[Any, ...], args: list[Any], numbers: tuple[Any, ...]
-    ) -> Replay | None:
-        """The recording, where no caller holds results of its last replay; a new one, which leaves them their memory, where that
-        is not the first time."""
+    def _returned(self, replay: Replay[T], key: Numbers, args: list[T], numbers: Numbers) -> Replay[T] | None:
+        """Returns the recording if no caller references results of its last replay.
+
+        If callers referenced some before, those results are copied already: returns a new recording, which
+        leaves them their memory. Otherwise returns None.
+        """
         lent, lending = replay.lent, self.lending
-        held = lent.held()
-        if not held and not lent.is_stale:
+        references = lent.held()
+        if not references and not lent.is_stale:
             lent.is_lent = False
             return replay
-        if not lending.owned.issuperset(held):
-            lending.owned |= held
-            _LOG.info("%s: a caller holds results %s across calls; they are copied", self.name, sorted(held))
+        if not lending.owned.issuperset(references):
+            lending.owned |= references
+            _LOG.info(
+                "%s: a caller holds results %s across calls; they are copied", self.name, sorted(references)
+            )
             return None
-        if not lent.taken.isdisjoint(held):
-            return None  # their memory is another recording's, and cannot be left to the caller
+        if not lent.taken.isdisjoint(references):
+            return None  # another recording uses their memory, so the caller cannot keep it
         return self._anew(key, args, numbers)
 
-    def _apart(
-        self, replay: Replay, key: tuple[Any, ...], args: list[Any], numbers: tuple[Any, ...]
-    ) -> Replay | None:
-        """The recording, where no caller holds results of others that lie where it writes; else a new one, or None."""
+    def _apart(self, replay: Replay[T], key: Numbers, args: list[T], numbers: Numbers) -> Replay[T] | None:
+        """Returns the recording if no caller references results of other recordings in memory that it writes.
+
+        Otherwise returns a new recording, or None.
+        """
         for overlap in [*replay.overlaps]:
             lent = overlap.lent
-            held = lent.held() if lent.is_lent else frozenset()
-            inside = held & overlap.positions
+            references = lent.held() if lent.is_lent else frozenset()
+            inside = references & overlap.positions
             if inside:
                 if not self._yields(replay, Overlap(lent, inside), args):
                     return None
-                made = self._anew(key, args, numbers)
-                return None if made is None else self._apart(made, key, args, numbers)
-            lent.is_lent = bool(held) or lent.is_stale
-        gone = [each for each in replay.overlaps if each.lent.is_given_up and not each.lent.is_lent]
-        for each in gone:
+                recording = self._anew(key, args, numbers)
+                return None if recording is None else self._apart(recording, key, args, numbers)
+            lent.is_lent = bool(references) or lent.is_stale
+        ended = [each for each in replay.overlaps if each.lent.is_given_up and not each.lent.is_lent]
+        for each in ended:
             replay.overlaps.remove(each)
         return replay
 
-    def _yields(self, replay: Replay, found: Overlap, args: list[Any]) -> bool:
-        """Whether a recording that would write over results of another one, which callers hold, is made anew, elsewhere. Else this call
-        runs as it is, and the results of the other function are copied from now on."""
-        lent, inside = found.lent, found.positions
+    def _yields(self, replay: Replay[T], overlap: Overlap[T], args: list[T]) -> bool:
+        """Returns whether this function is recorded again, in other memory.
+
+        It is called if a replay would overwrite results of another recording that callers reference. If it
+        returns False, this call runs eagerly, and those results are copied from now on.
+        """
+        lent, inside = overlap.lent, overlap.positions
         if not lent.taken.isdisjoint(inside):  # forward, another function, backward
             lent.part(for_good=True)
             return False
         if any(each.lent is replay.lent for each in lent.takes):  # gradients are held while forward is called
             replay.lent.part(for_good=True)
             lent.mark_stale()
-            _LOG.info("%s: what lies in its results' memory is held across calls, and now apart", self.name)
+            _LOG.info(
+                "%s: results in the memory of its results are held across calls, and get separate memory",
+                self.name,
+            )
             return True
-        if lent.is_given_up or lent.function.owned.issuperset(inside) or self._are_given(found, args):
+        if lent.is_given_up or lent.function.owned.issuperset(inside) or self._are_given(overlap, args):
             return True
         lent.function.owned |= inside
         return False
 
-    def _are_given(self, found: Overlap, args: list[Any]) -> bool:
-        """Whether some of these results are among the arguments."""
+    def _are_given(self, overlap: Overlap[T], args: list[T]) -> bool:
+        """Returns whether some of these results are among the arguments."""
         spans = {*self.device.spans([args[i] for i in self.tensors])}
-        return any(found.lent.spans[i] in spans for i in found.positions)
+        return any(overlap.lent.spans[i] in spans for i in overlap.positions)
 
-    def _anew(self, key: tuple[Any, ...], args: list[Any], numbers: tuple[Any, ...]) -> Replay | None:
-        """Another recording, where one can be made now."""
+    def _anew(self, key: Numbers, args: list[T], numbers: Numbers) -> Replay[T] | None:
+        """Returns a new recording, or None if that is not possible now."""
         self._forget(self._keys[key])
         return self._prepare(key, args, numbers)
 
     # --- the first calls
 
-    def _find(self, key: tuple[Any, ...]) -> Replay | None:
+    def _find(self, key: Numbers) -> Replay[T] | None:
         self._ticks += 1
-        known = self._keys.get(key)
-        if known is None or known.replay is None:
+        state = self._keys.get(key)
+        if state is None or state.replay is None:
             return None
-        known.used = self._ticks
-        self._key, self._replay = key, known.replay
-        return known.replay
+        state.used = self._ticks
+        self._key, self._replay = key, state.replay
+        return state.replay
 
-    def _prepare(self, key: tuple[Any, ...], args: list[Any], numbers: tuple[Any, ...]) -> Replay | None:
-        """A recording for these arguments, where it is time for one."""
+    def _prepare(self, key: Numbers, args: list[T], numbers: Numbers) -> Replay[T] | None:
+        """Returns a recording for these arguments, or None if the call runs eagerly."""
         self.recorder.forget_dropped()
-        known = self._keys.get(key)
-        copied = self.moving if known is None else self.moving | known.copied
+        state = self._keys.get(key)
+        copied = self.moving if state is None else self.moving | state.copied
         here = self.device.addresses(args, [i for i in self.tensors if i not in copied])
-        if known is None:
+        if state is None:
             self._remember(key, here)
             return None
-        if known.refused:
+        if state.refused:
             return None
-        if not self.device.is_here(
-            args, self.tensors
-        ):  # a seed that an operator makes on the CPU, which a recording would keep
+        if not self.device.is_here(args, self.tensors):  # a recording would keep a seed on the CPU
             return None
-        self.moving |= known.moved(here) - self.static
+        self.moving |= state.moved(here) - self.static
         for i in self.moving:
-            here[i] = known.seen[i] = None
-        before = known.copied
-        lent = self.recorder.memory.lent([args[i] for i in self.tensors])  # come back to where they are
-        is_steady = known.is_steady(here, self.fixed, {self.tensors[i] for i in lent})
-        if known.copied != before:
+            here[i] = state.seen[i] = None
+        before = state.copied
+        lent = self.recorder.memory.lent(
+            [args[i] for i in self.tensors]
+        )  # results at their recorded addresses
+        is_steady = state.is_steady(here, self.fixed, {self.tensors[i] for i in lent})
+        if state.copied != before:
             _LOG.info(
-                "%s: arguments %s lie elsewhere in each call; they are copied",
+                "%s: arguments %s move in each call; they are copied",
                 self.name,
-                sorted(known.copied - before),
+                sorted(state.copied - before),
             )
-        if not is_steady or (known.replay is None and not self._make_room()):
+        if not is_steady or (state.replay is None and not self._reserve_recording()):
             return None
-        known.moves = 0
-        self._forget(known)
+        state.moves = 0
+        self._forget(state)
         if self.recorder.memory.part_from([args[i] for i in self.tensors]):
             return None
         try:
-            known.replay = self._record(known, args, numbers)
+            state.replay = self._record(state, args, numbers)
         except Exception as error:
-            known.refused = True
+            state.refused = True
             if not self.device.is_exhausted(error):
                 self.refusal = str(error) or type(error).__name__
             _LOG.warning("%s runs as it is, since it could not be recorded: %s", self.name, error)
             return None
-        known.used = self._ticks
-        self._key, self._replay = key, known.replay
-        return known.replay
+        state.used = self._ticks
+        self._key, self._replay = key, state.replay
+        return state.replay
 
-    def _remember(self, key: tuple[Any, ...], seen: list[int | None]) -> None:
+    def _remember(self, key: Numbers, addresses: list[int | None]) -> None:
         if len(self._keys) >= _KNOWN:  # those without a recording, the oldest first
-            for old in [k for k, known in self._keys.items() if known.replay is None][: _KNOWN // 2]:
+            for old in [k for k, state in self._keys.items() if state.replay is None][: _KNOWN // 2]:
                 del self._keys[old]
-        self._keys[key] = Key(seen, frozenset())
+        self._keys[key] = Key(addresses, frozenset())
 
-    def _recordings(self) -> list[Key]:
-        return [known for known in self._keys.values() if known.replay is not None]
+    def _recordings(self) -> list[Key[T]]:
+        return [state for state in self._keys.values() if state.replay is not None]
 
-    def _has_room(self) -> bool:
-        """Whether one more recording may be made without forgetting one."""
+    def _has_capacity(self) -> bool:
+        """Returns whether another recording is within the limit."""
         return len(self._recordings()) < self.limit
 
-    def _make_room(self) -> bool:
-        """Whether one more recording may be made; forgets one that is not used any more."""
-        if self._has_room():
+    def _reserve_recording(self) -> bool:
+        """Returns whether another recording is possible; removes one that was not used recently."""
+        if self._has_capacity():
             return True
-        oldest = min(self._recordings(), key=lambda known: known.used, default=None)
+        oldest = min(self._recordings(), key=lambda state: state.used, default=None)
         if oldest is None or self._ticks - oldest.used < _UNUSED * self.limit:
             return False
         self.device.wait()
         self._forget(oldest)
         return True
 
-    def _forget(self, known: Key) -> None:
-        replay, known.replay = known.replay, None
+    def _forget(self, state: Key[T]) -> None:
+        replay, state.replay = state.replay, None
         if replay is None:
             return
         self.device.wait()
         if self._replay is replay:
             self._key = self._replay = None
-        replay.give = tuple  # whoever has it still lets go of the results
+        replay.give = tuple  # drops the results even if the replay is still referenced
         self.recorder.memory.remove(replay.lent)
 
-    def _record(self, known: Key, args: list[Any], numbers: tuple[Any, ...]) -> Replay:
-        given, copied, bound = list(args), list[int](), list[int]()
-        copied_now = self.moving | known.copied
+    def _record(self, state: Key[T], args: list[T], numbers: Numbers) -> Replay[T]:
+        operands, copied, bound = list(args), list[int](), list[int]()
+        copied_now = self.moving | state.copied
         for i in self.tensors:
             buffer = self.device.buffer(args[i]) if i in copied_now else None
             if buffer is None:
                 bound.append(i)
             else:
-                given[i] = buffer
+                operands[i] = buffer
                 copied.append(i)
-        buffers = [given[i] for i in copied]
-        written = tuple([(i, given[i]) for i in copied if i in self.written])
+        buffers = [operands[i] for i in copied]
+        written = tuple([(i, operands[i]) for i in copied if i in self.written])
         tensors = {i: args[i] for i in self.tensors}
-        takes, handed = self.recorder.memory.take(self.lending, tensors, self.given.intersection(bound))
+        takes, donated = self.recorder.memory.take(self.lending, tensors, self.given.intersection(bound))
         for i in copied:
-            if i not in self.written:  # is read until its last use, and free from then on
-                [handed[i]] = self.device.release(given[i], [given[i]])
+            if i not in self.written:  # its memory is free after the last read
+                [donated[i]] = self.device.release(operands[i], [operands[i]])
 
-        def run() -> tuple[Any, ...]:
-            return self.function([handed.pop(i, x) for i, x in enumerate(given)], *numbers)
+        def run() -> tuple[T, ...]:
+            return self.function([donated.pop(i, x) for i, x in enumerate(operands)], *numbers)
 
         run_again, results = self.device.record(run)
         lent, overlaps = self.recorder.memory.add(self.lending, results, takes)
