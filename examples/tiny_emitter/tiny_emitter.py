@@ -37,6 +37,7 @@ from wrapper_ir_lowering.steps import (
     Call,
     CallOperator,
     CheckAlignment,
+    CheckApart,
     CheckCondition,
     CheckFinite,
     CheckGroups,
@@ -272,10 +273,9 @@ class FunctionWriter:
                 line = f"check({holds}, {python_string(message or f'layout of {value.name}')})"
                 return f"{line}; {self.aligned(value, alignment, message)}" if alignment else line
             case CheckResult(value=value):
-                held = self.names[value]
-                return (
-                    f"check({held} is not None and {held}.dtype is {self.arg(value.type.dtype)}, 'a result')"
-                )
+                return self.of_type(value)
+            case CheckApart(value=value, operands=operands):
+                return self.apart(value, operands)
             case CheckAlignment(value=value, alignment=alignment, message=message):
                 return self.aligned(value, alignment, message)
             case CheckFinite(value=value, message=message):
@@ -296,6 +296,16 @@ class FunctionWriter:
         assert isinstance(value.type, ir.TensorType)  # as the check says
         layout = f"{self.arg(value.type.dtype)}, {list(wanted.sizes)}, {list(wanted.fixed_strides)}"
         return f"check(fits({name}, {layout}), {python_string(f'{wanted.name} is not {wanted.text}')})"
+
+    def of_type(self, value: ir.Value[ir.TensorType]) -> str:
+        """A check that a result is a tensor of its dtype."""
+        name, dtype = self.names[value], self.arg(value.type.dtype)
+        return f"check({name} is not None and {name}.dtype is {dtype}, 'a result')"
+
+    def apart(self, value: ir.Value, operands: Iterable[ir.Value]) -> str:
+        """A check that a result has new memory."""
+        address, *others = (f"{self.names[x]}.untyped_storage().data_ptr()" for x in (value, *operands))
+        return f"check(not {address} or {address} not in ({', '.join(others)},), 'a new result')"
 
     def aligned(self, value: ir.Value, alignment: int, message: str) -> str:
         """A check of an address."""

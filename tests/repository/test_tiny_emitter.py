@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -38,6 +38,7 @@ extern "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor va
 extern "aten::cat(Tensor[] tensors, int dim=0) -> Tensor"
 extern "aten::nonzero(Tensor self) -> Tensor"
 extern "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+extern "tiny_emitter::twice(Tensor x) -> Tensor"
 extern "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"
 """
 
@@ -76,6 +77,12 @@ func @main(%x: f32[s0, 4], %y: f32[s0, 4]) {
   %values = unpack %sorted[0] : f32[s0, 4]
   %indices = unpack %sorted[1] : i64[s0, 4]
   return %values, %indices
+}""",
+    "other libraries": """
+func @main(%x: f32[s0, 4], %y: f32[s0, 4]) {
+  define s0 = size(%x, 0)
+  %t = call tiny_emitter::twice(%x) : f32[s0, 4]
+  return %t
 }""",
     "unbacked": """
 func @main(%x: f32[s0, 4], %y: f32[s0, 4]) {
@@ -145,6 +152,16 @@ func @c(%a: f32[8]) {
   return false
 }
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> Iterator[None]:
+    """An operator of a library that is not torch's."""
+    made: Any = torch.library.Library("tiny_emitter", "FRAGMENT")  # type: ignore[no-untyped-call]  # torch's own
+    made.define("twice(Tensor x) -> Tensor")
+    made.impl("twice", lambda x: x * 2, "CPU")
+    yield
+    made._destroy()
 
 
 @pytest.fixture

@@ -30,6 +30,8 @@ def register() -> Any:  # Any: a library of torch's, whose operators end with it
         ("negated", _negated),
         ("meta", lambda x: x.to("meta")),
         ("same", torch.clone),
+        ("handed", lambda x: x),
+        ("viewed", lambda x: x.view(8)),
     ):
         made.define(f"{name}(Tensor x) -> Tensor")
         made.impl(name, function, "CPU")
@@ -59,6 +61,8 @@ RESULTS = {
     ),
     "storage": (f"{NAMESPACE}::short(Tensor x) -> Tensor", f"{NAMESPACE}::short(%x)", "f32[8]"),
     "bits": (f"{NAMESPACE}::negated(Tensor x) -> Tensor", f"{NAMESPACE}::negated(%x)", "f32[8]"),
+    "memory": (f"{NAMESPACE}::handed(Tensor x) -> Tensor", f"{NAMESPACE}::handed(%x)", "f32[8]"),
+    "view": (f"{NAMESPACE}::viewed(Tensor x) -> Tensor", f"{NAMESPACE}::viewed(%x)", "f32[8]"),
     "device": (f"{NAMESPACE}::meta(Tensor x) -> Tensor", f"{NAMESPACE}::meta(%x)", "f32[8]"),
 }
 

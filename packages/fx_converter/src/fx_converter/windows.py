@@ -24,6 +24,7 @@ _READERS: frozenset[Any] = frozenset(
         FAST_VIEW,
         targets.assert_finite,
         targets.assert_layout,
+        targets.check_apart,
         targets.check_result,
         targets.check_storages,
         targets.check_written,

@@ -36,7 +36,7 @@ from wrapper_ir_runtime.parts import ModuleContents, open_parts
 from wrapper_ir_runtime.ranks import compare_ranks
 from wrapper_ir_runtime.recorders import RECORDERS, Recorders
 from wrapper_ir_runtime.recording import Recorded, Recorder
-from wrapper_ir_runtime.results import check_result, check_written
+from wrapper_ir_runtime.results import check_apart, check_result, check_written
 from wrapper_ir_runtime.sharing import (
     apart_leaves,
     expect_apart,
@@ -91,6 +91,7 @@ __all__ = [
     "TorchGroups",
     "agree",
     "apart_leaves",
+    "check_apart",
     "check_files",
     "check_inputs",
     "check_rank",

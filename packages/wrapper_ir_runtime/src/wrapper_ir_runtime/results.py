@@ -24,6 +24,22 @@ def check_result(
         )
 
 
+def check_apart(name: str, got: Any, *operands: Any) -> None:
+    """Raises ExecutionError WIR927 if `got` shares the storage of an operand although its schema declares it as new."""
+    address = got.untyped_storage().data_ptr()
+    if address and any(x.untyped_storage().data_ptr() == address for x in operands):
+        fail_apart(name)
+
+
+def fail_apart(name: str) -> NoReturn:
+    """Raises ExecutionError WIR927 for a result in the memory of an argument."""
+    raise ExecutionError(
+        "WIR927",
+        f"%{name} is declared as new memory, but the operator returned memory of its argument",
+        hint="have the operator return x.clone(), or declare the alias in its schema: `Tensor(a) x -> Tensor(a)`",
+    )
+
+
 def check_written(name: str, got: Any, dtype: object, device: str, storage: int = 0) -> None:
     """Raises ExecutionError WIR927 unless `got`, which an operator wrote, is still as `check_result` wants it, in a storage of at
     least `storage` bytes."""

@@ -30,6 +30,12 @@ _FORMATS = {
 Scalar = int | float | bool
 
 
+class Memory(bytearray):
+    """Bytes of a device: all of them are the host's."""
+
+    device = "cpu"
+
+
 @dataclass(slots=True, eq=False)
 class Tensor:
     """A window on `memory`; `offset` in elements."""
@@ -135,7 +141,9 @@ class ListMachine:
 
     def empty_storage(self, type: ir.StorageType, nbytes: int, zero: bool) -> Tensor:
         fill = 0 if zero else 0xEE
-        return Tensor(bytearray([fill]) * nbytes, ir.DType.U8, (nbytes,), (1,))
+        memory = Memory(bytes([fill]) * nbytes)
+        memory.device = str(type.device)
+        return Tensor(memory, ir.DType.U8, (nbytes,), (1,))
 
     def fill_bytes(self, storage: Tensor, value: int) -> None:
         start, (count,) = storage.offset, storage.sizes  # of bytes: a storage, or a slot of one
@@ -270,7 +278,10 @@ class ListCaller:
         return isinstance(x, Tensor)
 
     def facts(self, tensor: Tensor) -> TensorFacts:
-        return TensorFacts(dtype=tensor.dtype.value, device="cpu", sizes=tensor.sizes, strides=tensor.strides)
+        device = getattr(tensor.memory, "device", "cpu")
+        return TensorFacts(
+            dtype=tensor.dtype.value, device=device, sizes=tensor.sizes, strides=tensor.strides
+        )
 
     def native(self, arg: ir.Arg) -> Any:
         return arg

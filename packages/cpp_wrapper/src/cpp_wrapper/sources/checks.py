@@ -82,6 +82,13 @@ def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
     scope.line(f"check_result({scope.handle(step.value)}, {texts}{place});")
 
 
+def check_apart(step: steps.CheckApart, scope: FunctionScope) -> None:
+    """A call a pair: only unknown operators have this check."""
+    for operand in step.operands:
+        name = cpp_string(step.value.name)
+        scope.line(f"check_apart({scope.handle(step.value)}, {scope.handle(operand)}, {name});")
+
+
 def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:
     """The address."""
     texts = f"{cpp_string(step.value.name)}, {cpp_string(step.message)}"

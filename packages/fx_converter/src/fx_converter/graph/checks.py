@@ -60,6 +60,12 @@ def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
     )
 
 
+def check_apart(step: steps.CheckApart, scope: FunctionScope) -> None:
+    """A node for the result."""
+    operands = [scope.value(value) for value in step.operands]
+    scope.call(targets.check_apart, scope.value(step.value), step.value.name, operands)
+
+
 def is_argument_check(step: steps.Step) -> TypeGuard[steps.CheckLayout]:
     """Whether a step holds an argument of the call against its type. It is not part of the op that it follows: whoever
     converts that leaves it to do."""

@@ -35,7 +35,7 @@ _WINDOWS: frozenset[Any] = frozenset({FAST_VIEW, targets.window, _aten.as_stride
 _READERS: frozenset[Any] = frozenset(
     {
         targets.align, targets.assert_expr, targets.assert_finite, targets.assert_layout, targets.assert_alignment,
-        targets.check_agreement, targets.check_groups, targets.check_inputs, targets.check_result, targets.check_storages, targets.check_written, targets.comment, targets.follow, targets.free, targets.same, targets.save_tensor,
+        targets.check_agreement, targets.check_groups, targets.check_inputs, targets.check_apart, targets.check_result, targets.check_storages, targets.check_written, targets.comment, targets.follow, targets.free, targets.same, targets.save_tensor,
         targets.show_line, targets.show_number, targets.show_tensor, targets.unshared, operator.getitem,
     }
 )  # fmt: skip

@@ -21,6 +21,7 @@ from wrapper_ir_runtime import (
     fail_finite,
     fail_layout,
 )
+from wrapper_ir_runtime import check_apart as of_apart
 from wrapper_ir_runtime import check_result as of_result
 from wrapper_ir_runtime import check_written as of_written
 from wrapper_ir_torch import agreement, find_group, has_dispatch_modes, program_groups
@@ -61,6 +62,13 @@ def check_result(
     dtype and on this device. `what` of that is not proved, which those who write the call as text may look at alone."""
     if not isinstance(x, FakeTensor):
         of_result(name, x, dtype, device)
+
+
+@has_effect
+def check_apart(x: Tensor, name: str, operands: Sequence[Tensor]) -> None:
+    """Raises ExecutionError WIR927 if an operator's result shares the storage of an operand."""
+    if not isinstance(x, FakeTensor):
+        of_apart(name, x, *operands)
 
 
 @has_effect

@@ -116,6 +116,12 @@ def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
         scope.out.line(call)
 
 
+def check_apart(step: steps.CheckApart, scope: FunctionScope) -> None:
+    """A call of the runtime: only unknown operators have this check."""
+    names = ", ".join(scope.name(value) for value in (step.value, *step.operands))
+    scope.out.line(f"{scope.module.runtime('check_apart')}({python_string(step.value.name)}, {names})")
+
+
 def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:
     """A comparison of the address."""
     _check_alignment(step.value, step.alignment, step.message, scope)

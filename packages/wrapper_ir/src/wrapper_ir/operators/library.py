@@ -90,6 +90,20 @@ def open_facts(
     )
 
 
+def apart_operands(
+    info: ir.ExternInfo, op: ir.OperatorCall, path: tuple[int | str, ...]
+) -> tuple[ir.Value[ir.TensorType], ...]:
+    """Tensor arguments whose storage the result at `path` must not share: its schema declares it as new.
+
+    Operators of torch and of the runtime return what they declare; of others, only the call can tell.
+    """
+    returns = info.schema.returns
+    number = path[0] if len(returns) > 1 and path and isinstance(path[0], int) else 0
+    if not may_rebind(info.extern.name) or number >= len(returns) or returns[number].alias:
+        return ()
+    return tuple(dict.fromkeys(_tensors([*op.args, *(arg for _, arg in op.kwargs)])))
+
+
 def _keeps_dtype(
     name: str,
     namespace: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wrapper_ir import ir
-from wrapper_ir.operators.library import OpenFacts, open_facts
+from wrapper_ir.operators.library import OpenFacts, apart_operands, open_facts
 from wrapper_ir_lowering import steps
 from wrapper_ir_lowering.arguments import schema_arguments
 from wrapper_ir_lowering.rules.checks import check_result
@@ -53,6 +53,7 @@ def call_extern(op: ir.CallExtern, state: FunctionState) -> Iterator[Step]:
     if op.result is not None:
         state.calls[op.result] = op, operator, ()
         yield from check_result(op.result, state, _open(op, operator, op.result, ()))
+        yield from _check_apart(op, operator, op.result, (), state)
 
 
 def _open(
@@ -62,6 +63,20 @@ def _open(
     path: tuple[int | str, ...],
 ) -> OpenFacts:
     return open_facts(operator, op, value.type, path) if ir.is_tensor(value) else OpenFacts()
+
+
+def _check_apart(
+    op: ir.OperatorCall,
+    operator: ir.ExternInfo,
+    value: ir.Value[ir.Type],
+    path: tuple[int | str, ...],
+    state: FunctionState,
+) -> Iterator[Step]:
+    """Checks a result that its schema declares as new; operands that are gone by now have other memory by then."""
+    if ir.is_tensor(value) and state.program.options.check_results:
+        operands = tuple(v for v in apart_operands(operator, op, path) if state.is_alive(v))
+        if operands:
+            yield steps.CheckApart(value=value, operands=operands, at=state.at)
 
 
 def collective(op: ir.CollectiveStart, state: FunctionState) -> Iterator[Step]:
@@ -105,3 +120,4 @@ def unpack(op: ir.Unpack, state: FunctionState) -> Iterator[Step]:
     call, operator, path = op_of_source
     state.calls[op.result] = call, operator, (*path, *op.path)
     yield from check_result(op.result, state, _open(call, operator, op.result, (*path, *op.path)))
+    yield from _check_apart(call, operator, op.result, (*path, *op.path), state)

@@ -21,6 +21,7 @@ from wrapper_ir_lowering.steps.calls import (
 )
 from wrapper_ir_lowering.steps.checks import (
     CheckAlignment,
+    CheckApart,
     CheckCondition,
     CheckFinite,
     CheckGroups,
@@ -77,6 +78,7 @@ __all__ = [
     "CallOperator",
     "CallStep",
     "CheckAlignment",
+    "CheckApart",
     "CheckCondition",
     "CheckFinite",
     "CheckGroups",

@@ -114,6 +114,19 @@ class CheckResult(StepBase):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckApart(StepBase):
+    """Fails if an operator's result `value` shares the storage of one of `operands` (WIR927).
+
+    Its schema declares new memory, which may be written or reused in place. Text: `check_apart %y, %x`.
+    """
+
+    syntax: ClassVar[str] = "check_apart {value}, {operands}"
+
+    value: ir.Value[ir.TensorType]
+    operands: tuple[ir.Value[ir.TensorType], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckAlignment(StepBase):
     """Fails unless the address of `value` is a multiple of `alignment` bytes (WIR921).
     Text: `check_alignment %x, 16 "input"`."""
@@ -154,6 +167,7 @@ CheckStep = (
     | CheckGroups
     | CheckLayout
     | CheckResult
+    | CheckApart
     | CheckAlignment
     | CheckCondition
     | CheckFinite

@@ -8,9 +8,11 @@ from typing import Any, TypeAlias, assert_never
 from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError, TensorCheckError
 from wrapper_ir.expr import Expr, Int
+from wrapper_ir.operators.library import apart_operands
 from wrapper_ir_runtime.failures import fail_finite
 from wrapper_ir_runtime.interp.debug import show_values
 from wrapper_ir_runtime.interp.frame import Frame
+from wrapper_ir_runtime.results import fail_apart
 
 PlainOp: TypeAlias = (
     ir.AllocStorage
@@ -175,6 +177,22 @@ def _call_extern(op: ir.CallExtern, frame: AnyFrame) -> None:
         frame.bind(op.result, result)
     else:
         frame.bind_checked(op.result, result)
+    _check_apart(op, op.result, result, frame)
+
+
+def _check_apart(op: ir.CallExtern, value: ir.Value, result: Any, frame: AnyFrame) -> None:
+    """Raises ExecutionError WIR927 if a result that the schema declares as new has the memory of an operand."""
+    machine, info = frame.machine, frame.session.analyses.extern_info[op.target]
+    returned = result if len(info.schema.returns) > 1 else (result,)
+    for number, part in enumerate(returned):
+        operands = apart_operands(info, op, (number,))
+        for held in part if isinstance(part, list | tuple) and operands else (part,):
+            if not operands or not machine.is_tensor(held):
+                continue
+            address = machine.address(machine.storage_of(held))
+            others = (machine.address(machine.storage_of(frame.value(x))) for x in operands)
+            if address and address in others:
+                fail_apart(value.name)
 
 
 def _unpack(op: ir.Unpack, frame: AnyFrame) -> None:

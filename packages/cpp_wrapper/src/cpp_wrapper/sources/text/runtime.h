@@ -264,6 +264,8 @@ void expect_number(Tensor given, const char* name, const char* kind, int32_t dty
 void check_layout(Tensor tensor, Ints sizes, Ints strides, const char* name, const char* message);
 /// Fails unless what an operator returned is a tensor of this dtype on the CPU, in strided memory within its storage.
 void check_result(Tensor tensor, int32_t dtype, const char* name);
+/// Fails if an operator's result shares the storage of an operand although its schema declares it as new.
+void check_apart(Tensor result, Tensor operand, const char* name);
 /// As above, on a device; without dimensions it may be on the CPU.
 void check_result(Tensor tensor, int32_t dtype, const char* name, Gpu gpu);
 /// Fails unless a tensor that an operator wrote is still as `check_result` wants it, in a storage of so many bytes.

@@ -178,6 +178,14 @@ void expect_apart(Tensor tensor, Tensor other, const char* name, const char* oth
                   " lies in it").c_str());
 }
 
+void check_apart(Tensor result, Tensor operand, const char* name) {
+  void* begin = storage_begin(result);
+  if (begin == nullptr || begin != storage_begin(operand)) return;
+  fail("WIR927", (std::string("%") + name +
+                  " is declared as new memory, but the operator returned memory of its argument\n  hint: have the operator return "
+                  "x.clone(), or declare the alias in its schema: `Tensor(a) x -> Tensor(a)`").c_str());
+}
+
 void check_finite(Tensor tensor, const char* name, const char* message) {
   Tensor found[2] = {};
   call("aten::isfinite", "", {wir::tensor(tensor)}, &found[0], 1);
