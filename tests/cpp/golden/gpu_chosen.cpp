@@ -23,11 +23,11 @@ const GpuKernel kKernels[] = {
 };
 void add(const Run& run, void* x, void* y, void* out, double factor, Int n) {
   const Slot slots[] = {aligned(x, "x"), pointer(y), pointer(out), single(factor), whole<int32_t>(n, "n")};
-  launch(run, 0, wir_ceildiv(n, 64L), 1, 1, slots, 5);
+  launch(run, 0, Int(wir_ceildiv(n, 64L)), 1, 1, slots, 5);
 }
 void add_large(const Run& run, void* x_1, void* y_1, void* out_1, double factor_1, Int n_1) {
   const Slot slots[] = {aligned(x_1, "x"), pointer(y_1), pointer(out_1), single(factor_1), whole<int32_t>(n_1, "n")};
-  launch(run, 1, wir_ceildiv(n_1, 1024L), 1, 1, slots, 5);
+  launch(run, 1, Int(wir_ceildiv(n_1, 1024L)), 1, 1, slots, 5);
 }
 
 

@@ -23,7 +23,7 @@ void tile(const Run& run, Tensor a_1, void* out, Int n) {
   const Described a_layout = described(a_1, 2, "a");
   TensorMap a_map = tensor_map(a_layout, {2, {32, 64}, 7, 4, 3, false});
   const Slot slots[] = {pointer(&a_map), whole<int32_t>(a_layout.sizes[0], "a"), whole<int32_t>(a_layout.sizes[1], "a"), whole<int64_t>(a_layout.strides[0], "a"), whole<int64_t>(a_layout.strides[1], "a"), pointer(out), whole<int32_t>(n, "n")};
-  launch(run, 0, wir_ceildiv(n, 64L), 1, 1, slots, 7, 0x1);
+  launch(run, 0, Int(wir_ceildiv(n, 64L)), 1, 1, slots, 7, 0x1);
 }
 
 

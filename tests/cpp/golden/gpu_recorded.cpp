@@ -21,7 +21,7 @@ const GpuKernel kKernels[] = {
 };
 void add(const Run& run, void* x, void* y, void* out, double factor, Int n) {
   const Slot slots[] = {aligned(x, "x"), pointer(y), pointer(out), single(factor), whole<int32_t>(n, "n")};
-  launch(run, 0, wir_ceildiv(n, 64L), 1, 1, slots, 5);
+  launch(run, 0, Int(wir_ceildiv(n, 64L)), 1, 1, slots, 5);
 }
 
 

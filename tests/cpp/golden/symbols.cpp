@@ -55,7 +55,7 @@ struct Main {
     result(t[result_1], Int(s1));
     result(t[result_2], Int(u0));
     result(t[result_3], u1 * 2.0);
-    result(t[result_4], Int(s0 == 4L ? 1L : 0L));
+    result(t[result_4], Int(Int(s0 == 4L ? 1L : 0L)));
     outputs[0] = take(t[result_0]);
     outputs[1] = take(t[result_1]);
     outputs[2] = take(t[result_2]);

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.constants import Blob, next_offset
+from cpp_wrapper.sources.numbers import number_text
 from cpp_wrapper.sources.recording import recordable_table
 from cpp_wrapper.sources.scope import ProgramScope
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.expr import Expr, Int, Sym, to_cpp
+from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.json.kernel_hash import find_binary
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import Plan
@@ -295,4 +296,4 @@ def _size(size: Expr, names: Mapping[str, str]) -> str:
             return names[e.name]
         raise EmitError("CPP505", f"the grid mentions {e}, which a launch does not give")
 
-    return to_cpp(size, leaf)
+    return number_text(size, leaf, {})

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.lines import SourceLine
+from cpp_wrapper.sources.numbers import number_text, ranges_of
 from cpp_wrapper.sources.recording import find_recorded
 from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind, to_cpp
+from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind
 from wrapper_ir.plugins.emitted import LineOrigin, OpOrigins
 from wrapper_ir.support.quoting import cpp_names, cpp_string
 from wrapper_ir_lowering import FunctionPlan, Plan
@@ -94,6 +95,7 @@ class ProgramScope:
         target = plan.program.target.device
         self.gpu: ir.Device | None = None if target == ir.CPU else target
         """The one device besides the CPU."""
+        self.ranges = ranges_of(plan.program.symbols)
         self.recordings = recordings
         self.recorded = find_recorded(plan, recordings if self.gpu is not None else 0)
         self._names = cpp_names(_OWN_WORDS)
@@ -240,7 +242,7 @@ class FunctionScope:
         if isinstance(e, Int) and -(2**31) < e.value < 2**31:
             return str(e.value)
         try:
-            return to_cpp(e, self._leaf)
+            return number_text(e, self._leaf, self.module.ranges)
         except ExpressionError as error:
             raise self.error("CPP620", f"{e} has a number that does not fit in 64 bits") from error
 

@@ -5,8 +5,8 @@ text therefore calls the functions of `CPP_HELPERS` and converts every mixed ope
 int64_t unless WIR_INT is defined as a class with checked arithmetic, so no operation has two plain C++ ints
 as operands.
 
-Two differences remain. Intermediate ints wrap at 64 bits, or are refused (WIR408) by the checked class, while
-Python's are longer. Functions may differ in the last bit.
+Two differences remain. Intermediate ints wrap at 64 bits, or are refused (WIR408) beyond the bits of the
+checked class, while Python's are longer. Functions may differ in the last bit.
 """
 
 from __future__ import annotations

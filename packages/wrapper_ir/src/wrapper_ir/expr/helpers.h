@@ -1,6 +1,6 @@
-// What printed expressions call, with Python's rounding, and its refusals: WIR402 where there is no value, WIR408 where a number
-// does not fit; once a translation unit. Whole numbers are `wir_int`. Define WIR_INT before as a class whose arithmetic is checked,
-// with explicit conversions to int64_t, double and bool, and `wir_fail` with it; by default they wrap as int64_t does.
+// Functions of printed expressions, with Python's rounding and refusals: WIR402 if there is no value, WIR408 if a number does not
+// fit. Include once a translation unit. Integers are `wir_int`, by default an int64_t that wraps. Define WIR_INT before as a class
+// whose arithmetic is checked, with explicit conversions to `wir_wide`, double and bool, and define `wir_fail` with it.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -16,6 +16,13 @@
 }
 #endif
 using wir_int = WIR_INT;
+#ifdef __SIZEOF_INT128__
+__extension__ typedef __int128 wir_wide;
+__extension__ typedef unsigned __int128 wir_magnitude;
+#else
+using wir_wide = int64_t;
+using wir_magnitude = uint64_t;
+#endif
 
 /// A constant or a truth value as a whole number.
 template <class T> static inline wir_int wir_whole(T x) {
@@ -25,14 +32,19 @@ template <class T> static inline wir_int wir_whole(T x) {
     return wir_int(x);
   }
 }
-static inline int64_t wir_raw(wir_int x) { return static_cast<int64_t>(x); }
+static inline wir_wide wir_raw(wir_int x) { return static_cast<wir_wide>(x); }
+static inline bool wir_is_int64(wir_wide x) { return static_cast<int64_t>(x) == x; }
 
-// --- floats as whole numbers
+// --- floats as integers
 
-static inline wir_int wir_of_float(double x) {
+[[gnu::cold, gnu::noinline]] static inline wir_int wir_of_other_float(double x) {
   if (!std::isfinite(x)) wir_fail("WIR402", "an infinity or NaN has no whole number");
-  if (!(x >= -0x1p63 && x < 0x1p63)) wir_fail("WIR408", "a rounded float is not an int64");
-  return wir_int(static_cast<int64_t>(x));
+  const double end = std::ldexp(1.0, 8 * sizeof(wir_wide) - 1);
+  if (!(x >= -end && x < end)) wir_fail("WIR408", "a rounded float is not an int64");
+  return wir_int(static_cast<wir_wide>(x));
+}
+static inline wir_int wir_of_float(double x) {
+  return x >= -0x1p63 && x < 0x1p63 ? wir_int(static_cast<int64_t>(x)) : wir_of_other_float(x);
 }
 static inline wir_int wir_to_int(double x) { return wir_of_float(std::trunc(x)); }
 static inline wir_int wir_floor(double x) { return wir_of_float(std::floor(x)); }
@@ -44,24 +56,28 @@ static inline wir_int wir_round(double x) { return wir_of_float(std::nearbyint(x
 template <class T> static inline void wir_expect_nonzero(T x) {
   if (x == 0) wir_fail("WIR402", "a division by zero in a size or an argument");
 }
-static inline wir_int wir_floordiv(wir_int a, wir_int b) {
-  wir_expect_nonzero(b);
-  if (b == -1) return -a;
-  const auto x = wir_raw(a), y = wir_raw(b), q = x / y;
-  return wir_int(x % y != 0 && (x < 0) != (y < 0) ? q - 1 : q);
+enum wir_division { WIR_FLOOR, WIR_CEIL, WIR_MOD };
+/// The rounded quotient, or the remainder with the divisor's sign. The quotient must fit T.
+template <wir_division D, class T> static inline T wir_divide(T x, T y) {
+  const T q = x / y, r = x % y;
+  const bool is_below = (x < 0) != (y < 0);
+  if (D == WIR_MOD) return r != 0 && is_below ? r + y : r;
+  if (D == WIR_CEIL) return r != 0 && !is_below ? q + 1 : q;
+  return r != 0 && is_below ? q - 1 : q;
 }
-static inline wir_int wir_ceildiv(wir_int a, wir_int b) {
-  wir_expect_nonzero(b);
-  if (b == -1) return -a;
-  const auto x = wir_raw(a), y = wir_raw(b), q = x / y;
-  return wir_int(x % y != 0 && (x < 0) == (y < 0) ? q + 1 : q);
+template <wir_division D> [[gnu::cold, gnu::noinline]] static inline wir_int wir_divide_wide(wir_wide x, wir_wide y) {
+  return wir_int(wir_divide<D>(x, y));
 }
-static inline wir_int wir_mod(wir_int a, wir_int b) {
+template <wir_division D> static inline wir_int wir_quotient(wir_int a, wir_int b) {
   wir_expect_nonzero(b);
-  if (b == -1) return wir_int(0);
-  const auto y = wir_raw(b), r = wir_raw(a) % y;
-  return wir_int(r != 0 && (r < 0) != (y < 0) ? r + y : r);
+  if (b == -1) return D == WIR_MOD ? wir_int(0) : -a;
+  const auto x = wir_raw(a), y = wir_raw(b);
+  if (!wir_is_int64(x) || !wir_is_int64(y)) return wir_divide_wide<D>(x, y);
+  return wir_int(wir_divide<D>(static_cast<int64_t>(x), static_cast<int64_t>(y)));
 }
+static inline wir_int wir_floordiv(wir_int a, wir_int b) { return wir_quotient<WIR_FLOOR>(a, b); }
+static inline wir_int wir_ceildiv(wir_int a, wir_int b) { return wir_quotient<WIR_CEIL>(a, b); }
+static inline wir_int wir_mod(wir_int a, wir_int b) { return wir_quotient<WIR_MOD>(a, b); }
 static inline double wir_mod(double a, double b) {
   wir_expect_nonzero(b);
   double r = std::fmod(a, b);
@@ -82,28 +98,45 @@ static inline double wir_truediv(double a, double b) {
   wir_expect_nonzero(b);
   return a / b;
 }
-/// The nearest float to the quotient, of numbers that are no floats, too.
+/// Divides bit by bit until the quotient has more bits than a float; the last bit says whether there is a remainder.
+[[gnu::cold, gnu::noinline]] static inline double wir_truediv_wide(wir_wide x, wir_wide y) {
+  const wir_magnitude over = x < 0 ? 0 - static_cast<wir_magnitude>(x) : x, under = y < 0 ? 0 - static_cast<wir_magnitude>(y) : y;
+  wir_magnitude quotient = over / under, rest = over % under;
+  int shift = 0;
+  for (; over != 0 && quotient >> 62 == 0; ++shift) {
+    const bool is_one = rest >= under - rest;
+    rest = is_one ? rest - (under - rest) : rest + rest;
+    quotient = quotient << 1 | is_one;
+  }
+  const double found = std::ldexp(static_cast<double>(quotient | (rest != 0)), -shift);
+  return (x < 0) != (y < 0) ? -found : found;
+}
+/// The float nearest to the quotient, also of integers that floats cannot represent.
 static inline double wir_truediv(wir_int a, wir_int b) {
   wir_expect_nonzero(b);
-  const auto x = wir_raw(a), y = wir_raw(b), exact = int64_t{1} << 53;
-  if (-exact <= x && x <= exact && -exact <= y && y <= exact) return static_cast<double>(x) / static_cast<double>(y);
-  if (x == 0) return 0.0;
-  const uint64_t over = x < 0 ? 0 - static_cast<uint64_t>(x) : x, under = y < 0 ? 0 - static_cast<uint64_t>(y) : y;
-  const int shift = 63 + __builtin_clzll(over);  // 63 bits of the quotient at least, and one for the rest
-  const unsigned __int128 wide = static_cast<unsigned __int128>(over) << shift;
-  const unsigned __int128 quotient = wide / under | (wide % under != 0 ? 1 : 0);
-  const double found = std::ldexp(static_cast<double>(quotient), -shift);
-  return (x < 0) != (y < 0) ? -found : found;
+  const auto x = wir_raw(a), y = wir_raw(b);
+  const auto exact = wir_wide{1} << 53;
+  if (x < -exact || x > exact || y < -exact || y > exact) return wir_truediv_wide(x, y);
+  return static_cast<double>(static_cast<int64_t>(x)) / static_cast<double>(static_cast<int64_t>(y));
 }
 
 // --- comparison of whole numbers with floats, which need not be floats: the sign of `a - b`, NaN with NaN
 
-static inline double wir_order(wir_int a, double b) {
-  if (std::isnan(b)) return b;
-  if (b >= 0x1p63 || b < -0x1p63) return b > 0.0 ? -1.0 : 1.0;
-  const auto x = wir_raw(a), y = static_cast<int64_t>(b);
+template <class T> static inline double wir_order_of(T x, double b) {
+  const T y = static_cast<T>(b);
   if (x != y) return x < y ? -1.0 : 1.0;
   return static_cast<double>(y) - b;
+}
+[[gnu::cold, gnu::noinline]] static inline double wir_order_wide(wir_wide x, double b) {
+  const double end = std::ldexp(1.0, 8 * sizeof(wir_wide) - 1);
+  if (std::isnan(b)) return b;
+  if (b >= end || b < -end) return b > 0.0 ? -1.0 : 1.0;
+  return wir_order_of(x, b);
+}
+static inline double wir_order(wir_int a, double b) {
+  const auto x = wir_raw(a);
+  if (!wir_is_int64(x) || !(b >= -0x1p63 && b < 0x1p63)) return wir_order_wide(x, b);
+  return wir_order_of(static_cast<int64_t>(x), b);
 }
 static inline double wir_order(double a, wir_int b) { return -wir_order(b, a); }
 

@@ -96,12 +96,20 @@ inline void ok(int32_t error, const char* what) {
   if (error != 0) [[unlikely]] fail_call(what);
 }
 
-/// A whole number of 64 bits whose arithmetic fails where it leaves them.
+#ifdef __SIZEOF_INT128__
+__extension__ typedef __int128 Wider;
+#else
+using Wider = int64_t;
+#endif
+class Wide;
+
+/// A size or an argument: an integer of 64 bits. Arithmetic fails beyond 64 bits.
 class Int {
  public:
   constexpr Int() = default;
-  template <class T, class = std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>>
+  template <class T, class = std::enable_if_t<std::is_integral_v<T> && sizeof(T) <= 8 && !std::is_same_v<T, bool>>>
   constexpr Int(T value) : value_(static_cast<int64_t>(value)) {}
+  inline explicit Int(Wide value);
   constexpr explicit operator int64_t() const { return value_; }
   constexpr explicit operator double() const { return static_cast<double>(value_); }
   constexpr explicit operator bool() const { return value_ != 0; }
@@ -133,6 +141,49 @@ class Int {
 };
 static_assert(sizeof(Int) == sizeof(int64_t));
 inline constexpr int64_t raw(Int value) { return static_cast<int64_t>(value); }
+
+/// An intermediate result that may leave 64 bits: an integer of 128 bits if the compiler has them. Arithmetic fails beyond them.
+class Wide {
+ public:
+  template <class T, class = std::enable_if_t<(std::is_integral_v<T> || std::is_same_v<T, Wider>) && !std::is_same_v<T, bool>>>
+  constexpr Wide(T value) : value_(static_cast<Wider>(value)) {}
+  constexpr Wide(Int value) : value_(static_cast<int64_t>(value)) {}
+  constexpr explicit operator Wider() const { return value_; }
+  constexpr explicit operator double() const { return static_cast<double>(value_); }
+  constexpr explicit operator bool() const { return value_ != 0; }
+
+ private:
+  Wider value_;
+};
+inline constexpr Wider wide(Wide value) { return static_cast<Wider>(value); }
+inline Int::Int(Wide value) : value_(static_cast<int64_t>(wide(value))) {
+  if (value_ != wide(value)) [[unlikely]] fail_overflow();
+}
+inline Wide operator+(Wide a, Wide b) {
+  Wider found = 0;
+  if (__builtin_add_overflow(wide(a), wide(b), &found)) [[unlikely]] fail_overflow();
+  return found;
+}
+inline Wide operator-(Wide a, Wide b) {
+  Wider found = 0;
+  if (__builtin_sub_overflow(wide(a), wide(b), &found)) [[unlikely]] fail_overflow();
+  return found;
+}
+inline Wide operator*(Wide a, Wide b) {
+  Wider found = 0;
+  if (__builtin_mul_overflow(wide(a), wide(b), &found)) [[unlikely]] fail_overflow();
+  return found;
+}
+inline Wide operator-(Wide a) { return Wide(0) - a; }
+inline constexpr Wide operator&(Wide a, Wide b) { return wide(a) & wide(b); }
+inline constexpr Wide operator|(Wide a, Wide b) { return wide(a) | wide(b); }
+inline constexpr Wide operator^(Wide a, Wide b) { return wide(a) ^ wide(b); }
+inline constexpr bool operator==(Wide a, Wide b) { return wide(a) == wide(b); }
+inline constexpr bool operator!=(Wide a, Wide b) { return wide(a) != wide(b); }
+inline constexpr bool operator<(Wide a, Wide b) { return wide(a) < wide(b); }
+inline constexpr bool operator<=(Wide a, Wide b) { return wide(a) <= wide(b); }
+inline constexpr bool operator>(Wide a, Wide b) { return wide(a) > wide(b); }
+inline constexpr bool operator>=(Wide a, Wide b) { return wide(a) >= wide(b); }
 
 using Ints = std::initializer_list<Int>;
 inline const int64_t* ints(Ints values) { return reinterpret_cast<const int64_t*>(values.begin()); }

@@ -2,5 +2,5 @@
 #pragma once
 #include "runtime.h"
 
-#define WIR_INT wir::Int
+#define WIR_INT wir::Wide
 [[noreturn]] inline void wir_fail(const char* code, const char* why) { wir::fail(code, why); }
